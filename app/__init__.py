@@ -1,0 +1,1 @@
+"""Headwater: the service behind the REST API."""

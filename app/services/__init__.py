@@ -1,0 +1,1 @@
+"""Use cases: the table format and ports; no framework and no store."""

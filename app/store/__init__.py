@@ -1,0 +1,1 @@
+"""Postgres: the timeline, the jobs and the catalogue."""

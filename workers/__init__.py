@@ -1,0 +1,1 @@
+"""The worker process: tasks and the Spark engine."""

@@ -1,0 +1,1 @@
+"""Spark: the session, the shuffle and the merge."""
