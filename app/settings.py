@@ -1,0 +1,185 @@
+"""The one value that says how a process is set up, read once from the environment at its start."""
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+MEBIBYTE = 1024 * 1024
+GIBIBYTE = 1024 * MEBIBYTE
+
+
+class SettingsError(Exception):
+    """The environment sets Headwater up wrongly; the message names the variable, its fault and a cure."""
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must not be empty")
+    return value
+
+
+def _whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
+    def parse(value: str) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            raise ValueError(f"must be a whole number, not {value!r}") from None
+        if number < least or (most is not None and number > most):
+            span = f"at least {least}" if most is None else f"from {least} to {most}"
+            raise ValueError(f"must be {span}, not {number}")
+        return number
+
+    return parse
+
+
+def _seconds(value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        raise ValueError(f"must be a number of seconds, not {value!r}") from None
+    if not math.isfinite(number) or number <= 0:
+        raise ValueError(f"must be a number of seconds above zero, not {value!r}")
+    return number
+
+
+def _postgres_url(value: str) -> str:
+    scheme, separator, rest = value.partition("://")
+    if not separator or scheme not in {"postgresql", "postgres", "postgresql+psycopg"} or not rest:
+        # The value is left out of the message: it may hold a password.
+        raise ValueError("must look like postgresql://user:password@host:5432/database")
+    # One spelling that libpq and SQLAlchemy (whose default driver for it is psycopg) both take.
+    return f"postgresql://{rest}"
+
+
+def _url_of(*schemes: str, example: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        if urlsplit(value).scheme not in schemes:
+            raise ValueError(f"must look like {example}")
+        return value
+
+    return parse
+
+
+def _spark_master(value: str) -> str:
+    if not value.startswith(("local", "spark://", "k8s://", "yarn")):
+        raise ValueError(f"must be local[*], local[N], spark://host:7077, k8s://… or yarn, not {value!r}")
+    return value
+
+
+def _path(value: str) -> Path:
+    return Path(_text(value)).expanduser().absolute()
+
+
+def _env(variable: str, parse: Callable[[str], Any]) -> dict[str, Any]:
+    """Field metadata: the variable that sets the field, and how its text is read and checked."""
+    return {"variable": variable, "parse": parse}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """How this process is set up. Sizes are bytes, times are seconds.
+
+    Passwords in the URLs stay out of ``repr``, so that a log line with the settings gives none away.
+    """
+
+    database_url: str = field(repr=False, metadata=_env("HEADWATER_DATABASE_URL", _postgres_url))
+    """Postgres as the application's role, which row level security binds."""
+    migration_database_url: str = field(
+        repr=False,
+        default="",
+        metadata=_env("HEADWATER_MIGRATION_DATABASE_URL", _postgres_url),
+    )
+    """Postgres as the schema's owner, for migrations; the application's URL unless set."""
+    redis_url: str = field(
+        repr=False,
+        metadata=_env(
+            "HEADWATER_REDIS_URL", _url_of("redis", "rediss", example="redis://:password@host:6379/0")
+        ),
+    )
+    """Redis for wake-ups; losing it costs latency, never data."""
+    data_dir: Path = field(
+        default_factory=lambda: Path(".headwater").absolute(), metadata=_env("HEADWATER_DATA_DIR", _path)
+    )
+    """Local folder of this process: staging, logs, Spark's scratch space."""
+    storage_uri: str = field(
+        default="",
+        metadata=_env(
+            "HEADWATER_STORAGE_URI", _url_of("file", "s3", example="file:///path or s3://bucket/prefix")
+        ),
+    )
+    """Root of all tables' files; the folder ``storage`` in the data directory unless set."""
+    spark_master: str = field(default="local[*]", metadata=_env("HEADWATER_SPARK_MASTER", _spark_master))
+    host: str = field(default="127.0.0.1", metadata=_env("HEADWATER_HOST", _text))
+    port: int = field(default=8080, metadata=_env("HEADWATER_PORT", _whole_number(1, 65535)))
+
+    worker_threads: int = field(default=4, metadata=_env("HEADWATER_WORKER_THREADS", _whole_number(1, 256)))
+    """Jobs that one worker process runs at a time."""
+    dataset_writers_max: int = field(
+        default=1, metadata=_env("HEADWATER_DATASET_WRITERS_MAX", _whole_number(1))
+    )
+    """Write jobs of one dataset that run at a time; those that wait are committed as a group."""
+    group_commit_jobs_max: int = field(
+        default=256, metadata=_env("HEADWATER_GROUP_COMMIT_JOBS_MAX", _whole_number(1))
+    )
+    replans_max: int = field(default=5, metadata=_env("HEADWATER_REPLANS_MAX", _whole_number(0)))
+    """Times that a write plans again after a conflict before it fails."""
+    attempts_max: int = field(default=5, metadata=_env("HEADWATER_ATTEMPTS_MAX", _whole_number(1)))
+    """Times that a job is claimed before it fails for good."""
+
+    lease_seconds: float = field(default=60.0, metadata=_env("HEADWATER_LEASE_SECONDS", _seconds))
+    heartbeat_seconds: float = field(default=15.0, metadata=_env("HEADWATER_HEARTBEAT_SECONDS", _seconds))
+    poll_seconds: float = field(default=5.0, metadata=_env("HEADWATER_POLL_SECONDS", _seconds))
+    """How often the database is asked for jobs whose wake-up was lost."""
+
+    json_body_bytes_max: int = field(
+        default=16 * MEBIBYTE, metadata=_env("HEADWATER_JSON_BODY_BYTES_MAX", _whole_number(1024))
+    )
+    inline_bytes_max: int = field(
+        default=8 * MEBIBYTE, metadata=_env("HEADWATER_INLINE_BYTES_MAX", _whole_number(1024))
+    )
+    """Largest payload that travels inline rather than as a staged file."""
+    upload_bytes_max: int = field(
+        default=5 * GIBIBYTE, metadata=_env("HEADWATER_UPLOAD_BYTES_MAX", _whole_number(1024))
+    )
+
+    def __post_init__(self) -> None:
+        # Two defaults follow from other fields, and a frozen dataclass lets its birth set them only this way.
+        if not self.migration_database_url:
+            object.__setattr__(self, "migration_database_url", self.database_url)
+        if not self.storage_uri:
+            object.__setattr__(self, "storage_uri", (self.data_dir / "storage").as_uri())
+        if self.heartbeat_seconds * 2 > self.lease_seconds:
+            raise SettingsError(
+                f"HEADWATER_HEARTBEAT_SECONDS is {self.heartbeat_seconds:g} and HEADWATER_LEASE_SECONDS "
+                f"{self.lease_seconds:g}: a lease must outlast a lost heartbeat, so it is at least twice that"
+            )
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """Read and check every variable.
+
+        Raises:
+            SettingsError: a variable is missing or malformed.
+        """
+        values: dict[str, Any] = {}
+        for setting in fields(cls):
+            variable = setting.metadata["variable"]
+            if variable in environment:
+                try:
+                    values[setting.name] = setting.metadata["parse"](environment[variable])
+                except ValueError as fault:
+                    raise SettingsError(f"{variable} {fault}") from None
+            elif setting.default is MISSING and setting.default_factory is MISSING:
+                raise SettingsError(
+                    f"{variable} is not set. `headwater up` starts an embedded server and sets it by itself; "
+                    "for a deployment set it to the server's URL"
+                )
+        return cls(**values)
+
+
+VARIABLES: dict[str, str] = {setting.metadata["variable"]: setting.name for setting in fields(Settings)}
+"""Every environment variable that sets Headwater up, with the name of its field."""
