@@ -1,0 +1,65 @@
+"""The changelog: operations, their order, and what folding them gives.
+
+Every change row has an `op`: 0 append (+A), 1 retract (-R), 2 correct-from (-C), 3 correct-to (+C). A -C row is
+directly followed by its +C row; -R and -C rows carry the values that were there, exactly. Folding the changes up to a
+version over an empty table gives the snapshot at that version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import Any, Final
+
+import pyarrow as pa
+
+OP_COLUMN: Final = "_hw_op"
+OP_FIELD: Final = pa.field(OP_COLUMN, pa.uint8(), nullable=False)
+
+
+class Op(IntEnum):
+    """The operation of a change row, as stored."""
+
+    APPEND = 0
+    RETRACT = 1
+    CORRECT_FROM = 2
+    CORRECT_TO = 3
+
+    @property
+    def symbol(self) -> str:
+        """The text form used in JSON."""
+        return SYMBOLS[self]
+
+
+SYMBOLS: Final = ("+A", "-R", "-C", "+C")
+
+
+class FeedError(ValueError):
+    """The changes do not form a feed; the message names the first that does not fit."""
+
+
+def fold(changes: Iterable[tuple[int, dict[str, Any]]], key: Sequence[str]) -> list[dict[str, Any]]:
+    """Folds (op, row) pairs over an empty table and returns the rows, in no particular order.
+
+    Raises FeedError where a change contradicts the table so far: an append of a live key, a retraction of values
+    that are not there, a -C without its +C. Without a key, rows are counted as a multiset.
+    """
+    live: dict[Any, list[dict[str, Any]]] = {}
+    open_correction: Any = None
+    for number, (op, row) in enumerate(changes):
+        identity = tuple(row[name] for name in key) if key else repr(sorted(row.items()))
+        if (open_correction is not None) != (op == Op.CORRECT_TO) or (op == Op.CORRECT_TO and open_correction != identity):
+            raise FeedError(f"change {number}: a -C must be directly followed by the +C of its key")
+        rows = live.setdefault(identity, [])
+        open_correction = identity if op == Op.CORRECT_FROM else None
+        if op in (Op.APPEND, Op.CORRECT_TO):
+            if key and rows:
+                raise FeedError(f"change {number}: {identity} is live already")
+            rows.append(row)
+        elif row in rows:
+            rows.remove(row)
+        else:
+            raise FeedError(f"change {number}: the values it takes back are not there: {row}")
+    if open_correction is not None:
+        raise FeedError("the feed ends between a -C and its +C")
+    return [row for rows in live.values() for row in rows]

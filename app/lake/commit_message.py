@@ -1,0 +1,52 @@
+"""What a merge task hands back: the files it wrote and what became of each write's rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from app.lake.file_group import ChangelogFile, DataFile
+from app.lake.instant import RowCounts
+
+
+class KeyConflict(msgspec.Struct, frozen=True, kw_only=True):
+    """An insert of grouped write `job` met live keys.
+
+    `blamed` holds the grouped writes whose rows were in the way; -1 stands for the table itself.
+    `keys` names a few of the keys, `count` says how many there are.
+    """
+
+    job: int
+    blamed: tuple[int, ...]
+    keys: tuple[dict[str, Any], ...]
+    count: int
+
+
+class CommitMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of one file group's task. `counts` is keyed by the write's number in the group."""
+
+    file_group: str
+    removed: tuple[str, ...] = ()
+    added: tuple[DataFile, ...] = ()
+    changelog: tuple[ChangelogFile, ...] = ()
+    counts: dict[int, RowCounts] = {}
+    conflicts: tuple[KeyConflict, ...] = ()
+
+
+def failed_writes(messages: list[CommitMessage]) -> dict[int, list[KeyConflict]]:
+    """The grouped writes that fail for certain, with their conflicts.
+
+    A write whose keys were taken by rows of a write that fails itself may yet succeed: it is not in the result,
+    and the caller merges again without the failed ones. The earliest conflicting write always is in it.
+    """
+    conflicts: dict[int, list[KeyConflict]] = {}
+    for message in messages:
+        for conflict in message.conflicts:
+            conflicts.setdefault(conflict.job, []).append(conflict)
+    suspects = set(conflicts)
+    return {
+        job: found
+        for job, found in conflicts.items()
+        if any(not suspects.intersection(conflict.blamed) for conflict in found)
+    }

@@ -1,0 +1,188 @@
+"""Errors of the table format and its use cases.
+
+An error carries facts, never an HTTP status: the one table that maps codes to statuses is in `app/api/problems.py`.
+`code` is stable (scripts compare it), `detail` is a sentence for a person, `facts` are JSON-ready members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+
+class FieldError(msgspec.Struct, frozen=True, kw_only=True):
+    """One fault in a request body: `pointer` is an RFC 6901 JSON pointer, `detail` says what was expected."""
+
+    pointer: str
+    detail: str
+
+
+class HeadwaterError(Exception):
+    """Base of every error a user can cause or must know of."""
+
+    code: ClassVar[str] = "internal"
+    title: ClassVar[str] = "Something went wrong inside the service"
+
+    def __init__(self, detail: str, **facts: Any) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.facts: dict[str, Any] = facts
+
+
+class InvalidRequest(HeadwaterError):
+    """The request cannot be understood: `errors` lists every fault found."""
+
+    code = "invalid-request"
+    title = "The request is not valid"
+
+    def __init__(self, detail: str, errors: Sequence[FieldError] = (), **facts: Any) -> None:
+        super().__init__(detail, errors=[msgspec.to_builtins(error) for error in errors], **facts)
+
+
+class InvalidDataset(InvalidRequest):
+    """A dataset definition that breaks a rule of the table format."""
+
+    code = "invalid-dataset"
+    title = "The dataset definition is not valid"
+
+
+class SchemaMismatch(InvalidRequest):
+    """Rows that do not fit the dataset's schema. Nothing of the write is stored."""
+
+    code = "schema-mismatch"
+    title = "Rows do not match the schema of the dataset"
+
+
+class MalformedBody(HeadwaterError):
+    """The bytes are not what the content type says (truncated, not UTF-8, not JSON …)."""
+
+    code = "malformed-body"
+    title = "The body cannot be decoded"
+
+
+class UnsupportedMediaType(HeadwaterError):
+    """The Content-Type (or Content-Encoding) is none that this operation reads."""
+
+    code = "unsupported-media-type"
+    title = "This content type is not accepted here"
+
+
+class BodyTooLarge(HeadwaterError):
+    """The body is over the limit, which `limit_bytes` gives."""
+
+    code = "body-too-large"
+    title = "The body is larger than this operation accepts"
+
+
+class DuplicateKey(HeadwaterError):
+    """An insert met keys that are live already; `keys` names some, `duplicates` counts them all."""
+
+    code = "duplicate-key"
+    title = "Keys of an insert exist already"
+
+
+class NotFound(HeadwaterError):
+    """No such thing for this tenant. Another tenant's thing is reported exactly alike."""
+
+    code = "not-found"
+    title = "There is nothing here"
+
+
+class DatasetExists(HeadwaterError):
+    """A live dataset of this tenant has the name already."""
+
+    code = "dataset-exists"
+    title = "A dataset of this name exists"
+
+
+class PreconditionFailed(HeadwaterError):
+    """If-Match does not name the current version."""
+
+    code = "precondition-failed"
+    title = "The resource is at another version"
+
+
+class PreconditionRequired(HeadwaterError):
+    """The operation needs If-Match and got none."""
+
+    code = "precondition-required"
+    title = "If-Match is required"
+
+
+class CommitConflict(HeadwaterError):
+    """Other commits kept winning. Facts: `winner` (instant), `file_groups`, `retryable`."""
+
+    code = "commit-conflict"
+    title = "Another commit changed the same data"
+
+
+class IdempotencyMismatch(HeadwaterError):
+    """The Idempotency-Key was used before with another payload."""
+
+    code = "idempotency-mismatch"
+    title = "The Idempotency-Key belongs to another request"
+
+
+class IdempotencyInFlight(HeadwaterError):
+    """A request with the same Idempotency-Key is still being accepted."""
+
+    code = "idempotency-in-flight"
+    title = "A request with this Idempotency-Key is still being accepted"
+
+
+class OffsetAhead(HeadwaterError):
+    """`since` lies beyond the head: the position belongs to another or a recreated dataset."""
+
+    code = "offset-ahead"
+    title = "The position is beyond the end of the feed"
+
+
+class JobNotCancellable(HeadwaterError):
+    """The job has ended already."""
+
+    code = "job-ended"
+    title = "The job has ended already"
+
+
+class CorruptFile(HeadwaterError):
+    """A data file's size, checksum or content is not what its commit recorded. Fact: `path`."""
+
+    code = "corrupt-file"
+    title = "A data file is damaged"
+
+
+class StorageFull(HeadwaterError):
+    """The storage refused more bytes. The head did not move."""
+
+    code = "storage-full"
+    title = "The storage is full"
+
+
+class AttemptsExhausted(HeadwaterError):
+    """Every attempt at the job died without an answer. Fact: `attempts`."""
+
+    code = "attempts-exhausted"
+    title = "The job was given up"
+
+
+class Unauthorized(HeadwaterError):
+    """No credential, or none that is known and live."""
+
+    code = "unauthorized"
+    title = "A valid API key is required"
+
+
+class Forbidden(HeadwaterError):
+    """The credential lacks the scope that `required_scope` names."""
+
+    code = "forbidden"
+    title = "This API key may not do that"
+
+
+class Unavailable(HeadwaterError):
+    """A part of the service is out of reach; nothing is known to be lost, try again."""
+
+    code = "unavailable"
+    title = "The service is not available right now"

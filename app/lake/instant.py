@@ -1,0 +1,72 @@
+"""Instants: attempts to change a dataset, and the life each of them leads."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+
+class Action(str, Enum):
+    """What an instant does to the dataset."""
+
+    COMMIT = "commit"
+
+
+class InstantState(str, Enum):
+    """Where an instant stands. Only COMPLETED is ever visible to readers."""
+
+    REQUESTED = "requested"
+    INFLIGHT = "inflight"
+    COMPLETED = "completed"
+    ROLLED_BACK = "rolled_back"
+
+
+class InstantEvent(str, Enum):
+    """What can happen to an instant."""
+
+    START = "start"
+    PUBLISH = "publish"
+    ABANDON = "abandon"
+
+
+class IllegalTransition(Exception):
+    """The event cannot happen in this state: a bug, never a user's fault."""
+
+
+def next_state(state: InstantState, event: InstantEvent) -> InstantState:
+    """The state after `event`. A restarted attempt starts an inflight instant again."""
+    match state, event:
+        case (InstantState.REQUESTED | InstantState.INFLIGHT), InstantEvent.START:
+            return InstantState.INFLIGHT
+        case InstantState.INFLIGHT, InstantEvent.PUBLISH:
+            return InstantState.COMPLETED
+        case (InstantState.REQUESTED | InstantState.INFLIGHT), InstantEvent.ABANDON:
+            return InstantState.ROLLED_BACK
+    raise IllegalTransition(f"{event.value} in state {state.value}")
+
+
+def states_before(event: InstantEvent) -> list[InstantState]:
+    """The states in which `event` may happen: the condition of the one UPDATE that applies it."""
+
+    def allowed(state: InstantState) -> bool:
+        try:
+            next_state(state, event)
+        except IllegalTransition:
+            return False
+        return True
+
+    return [state for state in InstantState if allowed(state)]
+
+
+class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a write's rows; the five numbers add up to the rows that were sent."""
+
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    unchanged: int = 0
+    quarantined: int = 0
+
+    def __add__(self, other: RowCounts) -> RowCounts:
+        return RowCounts(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})

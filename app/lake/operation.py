@@ -1,0 +1,46 @@
+"""Operations of a write, and which of them a dataset accepts."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from app.lake.dataset import DatasetDefinition
+from app.lake.errors import FieldError, InvalidRequest
+from app.lake.schema import Field, Schema
+
+
+class Operation(str, Enum):
+    """What a write does with its rows."""
+
+    INSERT = "insert"
+    UPSERT = "upsert"
+    BULK_INSERT = "bulk_insert"
+    DELETE = "delete"
+
+    @property
+    def refuses_live_keys(self) -> bool:
+        """Whether a key that is live already is an error rather than an update."""
+        return self in (Operation.INSERT, Operation.BULK_INSERT)
+
+
+def check_operation(operation: Operation, dataset: DatasetDefinition) -> None:
+    """Raises InvalidRequest if the dataset cannot take the operation."""
+    if not dataset.keyed and operation in (Operation.UPSERT, Operation.DELETE):
+        raise InvalidRequest(
+            f"{operation.value} needs a record key, and {dataset.name!r} is append-only: use insert or bulk_insert",
+            [FieldError(pointer="/operation", detail="an append-only dataset accepts insert and bulk_insert")],
+        )
+
+
+def input_schema(operation: Operation, dataset: DatasetDefinition) -> Schema:
+    """The schema that the write's rows must fit: a delete needs no more than the key fields."""
+    if operation is not Operation.DELETE:
+        return dataset.schema
+    fields = tuple(_optional_unless_key(field, dataset) for field in dataset.schema.fields)
+    return Schema(id=dataset.schema.id, fields=fields)
+
+
+def _optional_unless_key(field: Field, dataset: DatasetDefinition) -> Field:
+    if field.name in dataset.record_key:
+        return field
+    return Field(id=field.id, name=field.name, type=field.type, nullable=True, doc=field.doc)

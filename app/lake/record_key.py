@@ -1,0 +1,50 @@
+"""Record keys: the canonical bytes of a key, and the bucket they hash to.
+
+Canonical bytes of one key field: strings as UTF-8, binary as is, integers and decimals in decimal digits, booleans
+as `true`/`false`, dates as days and timestamps as ticks since 1970-01-01. A key of several fields is each field's
+bytes behind its byte length and a colon, so that no two keys share one encoding.
+
+The bucket is XXH64 (seed 0) of those bytes, unsigned, modulo the number of buckets. It is frozen: files on disk
+depend on it, and `tests/lake/test_record_key.py` holds vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import xxhash
+
+
+def encode_keys(rows: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
+    """Canonical key bytes, one `large_binary` per row. `rows` holds the key fields without nulls."""
+    columns = [_canonical(rows.column(name)) for name in key]
+    if len(columns) == 1:
+        return columns[0]
+    parts = []
+    for column in columns:
+        length = pc.cast(pc.cast(pc.binary_length(column), pa.string()), pa.large_binary())
+        parts.append(pc.binary_join_element_wise(length, column, b":"))
+    return pc.binary_join_element_wise(*parts, b"")
+
+
+def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        column = pc.cast(column, pa.int64())
+    elif pa.types.is_date32(kind):
+        column = pc.cast(column, pa.int32())
+    if not pa.types.is_binary(kind):
+        column = pc.cast(column, pa.large_string())
+    return pc.cast(column, pa.large_binary())
+
+
+def bucket_numbers(rows: pa.Table, key: Sequence[str], count: int) -> np.ndarray:
+    """The bucket of every row: int32, shape (rows,). Without a key, or with one bucket, all are 0."""
+    if not key or count == 1:
+        return np.zeros(rows.num_rows, dtype=np.int32)
+    digest = xxhash.xxh64_intdigest
+    values = encode_keys(rows, key).to_pylist()
+    return np.fromiter((digest(value) % count for value in values), dtype=np.int32, count=len(values))

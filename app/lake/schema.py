@@ -1,0 +1,61 @@
+"""The schema of a dataset: fields with ids, and their Arrow form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from app.lake.types import DataType, parse_type, to_arrow
+
+FIELDS_MAX: Final = 2_000
+FIELD_NAME_CHARACTERS_MAX: Final = 255
+FIELD_ID_METADATA: Final = b"PARQUET:field_id"
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """One column. `id` stays with the column for ever; names may change."""
+
+    id: int
+    name: str
+    type: str
+    nullable: bool = True
+    doc: str | None = None
+
+    def data_type(self) -> DataType:
+        """The parsed type; the text was checked when the dataset was registered."""
+        return parse_type(self.type)
+
+    def to_arrow(self) -> pa.Field:
+        """The Arrow field, its id in the metadata that Parquet keeps as `field_id`."""
+        metadata = {FIELD_ID_METADATA: str(self.id).encode()}
+        return pa.field(self.name, to_arrow(self.data_type()), nullable=self.nullable, metadata=metadata)
+
+
+class Schema(msgspec.Struct, frozen=True, kw_only=True):
+    """An ordered list of fields. `id` counts the dataset's schema versions from 1."""
+
+    id: int
+    fields: tuple[Field, ...]
+
+    def names(self) -> list[str]:
+        return [field.name for field in self.fields]
+
+    def field(self, name: str) -> Field:
+        """The field called `name`. Raises KeyError."""
+        for field in self.fields:
+            if field.name == name:
+                return field
+        raise KeyError(name)
+
+    def to_arrow(self) -> pa.Schema:
+        return pa.schema([field.to_arrow() for field in self.fields])
+
+    def with_required(self, names: Sequence[str]) -> Schema:
+        """The same schema, the named fields not nullable: record keys never hold nulls."""
+        fields = tuple(
+            msgspec.structs.replace(field, nullable=False) if field.name in names else field for field in self.fields
+        )
+        return msgspec.structs.replace(self, fields=fields)

@@ -1,0 +1,263 @@
+"""Values that the use cases and their ports exchange."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from app.lake.commit_message import CommitMessage
+from app.lake.dataset import DatasetDefinition
+from app.lake.file_group import ChangelogFile
+from app.lake.instant import Action, InstantState, RowCounts
+from app.lake.operation import Operation
+from app.lake.rows.formats import Format
+from app.lake.staging import StagedFile
+
+
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks: the tenant and the scopes of the credential. Nothing else ever names the tenant."""
+
+    tenant_id: str
+    key_id: str
+    scopes: frozenset[str]
+
+
+class Dataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A registered dataset and where its head stands. `next_offset` is the number of changes so far."""
+
+    id: str
+    tenant_id: str
+    definition: DatasetDefinition
+    version: int
+    next_offset: int
+    created_at: datetime
+    committed_at: datetime | None
+
+
+class Upload(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that a producer put on storage, to be named by a write."""
+
+    id: str
+    dataset_id: str
+    path: str
+    size_bytes: int
+    checksum: str
+    created_at: datetime
+
+
+class JobKind(str, Enum):
+    """What a job does."""
+
+    WRITE = "write"
+
+
+class JobState(str, Enum):
+    """Where a job stands; the last three are final."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def final(self) -> bool:
+        return self in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a running job is: `done` of `total` tasks of the stage."""
+
+    stage: str
+    done: int = 0
+    total: int = 0
+
+
+class Fault(msgspec.Struct, frozen=True, kw_only=True):
+    """The stored form of a HeadwaterError: what made a job fail."""
+
+    code: str
+    title: str
+    detail: str
+    facts: dict[str, Any] = {}
+
+
+class RawInput(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes on storage that a worker decodes: a large body or an upload."""
+
+    path: str
+    size_bytes: int
+    checksum: str
+    format: Format
+    gzip: bool = False
+
+
+class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A write as it is stored with its job: `staged` where the API has split the rows already, else `raw`."""
+
+    operation: Operation
+    staged: tuple[StagedFile, ...] = ()
+    raw: RawInput | None = None
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as users see it."""
+
+    id: str
+    tenant_id: str
+    dataset_id: str
+    instant_id: str
+    kind: JobKind
+    state: JobState
+    request: WriteRequest
+    progress: Progress
+    attempts: int
+    epoch: int
+    committed_version: int | None
+    first_offset: int | None
+    last_offset: int | None
+    rows: RowCounts
+    error: Fault | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job to accept. `request_hash` tells a replay of an idempotency key from its misuse."""
+
+    id: str
+    instant_id: str
+    dataset_id: str
+    request: WriteRequest
+    idempotency_key: str | None = None
+    request_hash: str = ""
+
+
+class Accepted(msgspec.Struct, frozen=True, kw_only=True):
+    """The job of a request; `replayed` if an earlier request with the same idempotency key made it."""
+
+    job: Job
+    replayed: bool
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker's hold on a job: void as soon as the job's epoch is another or its state is not running."""
+
+    job_id: str
+    epoch: int
+
+
+class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of a claim, lengths of time in seconds."""
+
+    lease_seconds: float
+    group_jobs_max: int
+    dataset_writers_max: int
+    attempts_max: int
+
+
+class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a commit did for one of its jobs."""
+
+    claim: Claim
+    instant_id: str
+    counts: RowCounts
+
+
+class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit to publish: planned at `read_version`, for the jobs in `outcomes`, all or nothing."""
+
+    dataset_id: str
+    action: Action
+    read_version: int
+    schema_id: int
+    outcomes: tuple[JobOutcome, ...]
+    messages: tuple[CommitMessage, ...]
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """The commit is durable at `version`; it added the changes [first_offset, next_offset)."""
+
+    version: int
+    first_offset: int
+    next_offset: int
+
+
+class Fenced(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing was published: only `held` of the claims are still valid."""
+
+    held: frozenset[str]
+
+
+class RunnableDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset that has jobs waiting for a worker."""
+
+    tenant_id: str
+    dataset_id: str
+
+
+class ChangelogSegment(msgspec.Struct, frozen=True, kw_only=True):
+    """A changelog file and its place in the feed: its rows have the offsets from `first_offset` on."""
+
+    file: ChangelogFile
+    first_offset: int
+    version: int
+    committed_at: datetime
+
+
+class FeedBounds(msgspec.Struct, frozen=True, kw_only=True):
+    """The readable part of a feed: offsets [earliest, next_offset)."""
+
+    earliest: int
+    next_offset: int
+
+
+class InstantRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the timeline."""
+
+    id: str
+    action: Action
+    operation: str
+    state: InstantState
+    job_id: str | None
+    version: int | None
+    requested_at: datetime
+    completed_at: datetime | None
+    rows: RowCounts
+    files_added: int
+    files_removed: int
+    bytes_added: int
+    first_offset: int | None
+    last_offset: int | None
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of a listing; `next_token` is None on the last."""
+
+    items: list[Any]
+    next_token: str | None
+
+
+class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes [since, next_since). `changes` has the columns offset, op, version, system_time, event_time, row.
+
+    `pending` counts the changes after the page, `earliest` is the first offset that can still be read.
+    """
+
+    changes: pa.Table
+    next_since: int
+    pending: int
+    earliest: int
+
+
+class RowPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of the table at `version`; every page of one walk is of the same version."""
+
+    rows: pa.Table
+    version: int
+    next_page_token: str | None

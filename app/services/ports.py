@@ -1,0 +1,246 @@
+"""What the use cases need of the world. Every port has one test suite, run on each implementation.
+
+The tenant is the first argument of everything that touches a tenant's data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import BinaryIO, Protocol
+
+import pyarrow as pa
+
+from app.lake.commit_message import CommitMessage
+from app.lake.conflict import Conflicted
+from app.lake.dataset import DatasetDefinition
+from app.lake.file_group import DataFile, StoredFile
+from app.lake.staging import StagedFile
+from app.lake.write_plan import MergeTask
+from app.services.model import (
+    Accepted,
+    ChangelogSegment,
+    Claim,
+    ClaimRules,
+    Dataset,
+    Fault,
+    FeedBounds,
+    Fenced,
+    InstantRecord,
+    Job,
+    NewCommit,
+    NewJob,
+    Page,
+    Principal,
+    Progress,
+    Published,
+    RawInput,
+    RunnableDataset,
+    Upload,
+)
+
+
+class OutcomeUnknown(Exception):
+    """The connection broke while the commit was under way: it may or may not have happened."""
+
+
+class Tenants(Protocol):
+    """Credentials."""
+
+    def authenticate(self, api_key: str) -> Principal | None:
+        """The principal of a live key; None for any other text."""
+        ...
+
+
+class Catalog(Protocol):
+    """Registered datasets and uploads."""
+
+    def create(self, tenant_id: str, dataset_id: str, definition: DatasetDefinition) -> Dataset:
+        """Raises DatasetExists if a live dataset has the name."""
+        ...
+
+    def get(self, tenant_id: str, reference: str) -> Dataset:
+        """The dataset with this id or name. Raises NotFound."""
+        ...
+
+    def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """Live datasets by name. Raises InvalidRequest for a token that is none."""
+        ...
+
+    def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
+        """Ends the dataset and cancels its jobs; its name is free at once. Raises NotFound, PreconditionFailed."""
+        ...
+
+    def add_upload(self, tenant_id: str, upload: Upload) -> None: ...
+
+    def get_upload(self, tenant_id: str, dataset_id: str, upload_id: str) -> Upload:
+        """Raises NotFound."""
+        ...
+
+
+class Jobs(Protocol):
+    """Jobs, claims and leases (the clock is the database's)."""
+
+    def accept(self, tenant_id: str, new: NewJob) -> Accepted:
+        """One transaction: job QUEUED, instant REQUESTED, idempotency key, outbox row.
+
+        A key that is known returns its job, unless that failed for a reason of the service's own (then the new job
+        takes the key over). Raises IdempotencyMismatch, NotFound (dataset gone).
+        """
+        ...
+
+    def get(self, tenant_id: str, job_id: str) -> Job:
+        """Raises NotFound."""
+        ...
+
+    def find_by_key(self, tenant_id: str, dataset_id: str, idempotency_key: str, request_hash: str) -> Job | None:
+        """The job that `accept` would replay. Raises IdempotencyMismatch."""
+        ...
+
+    def cancel(self, tenant_id: str, job_id: str) -> Job:
+        """Ends a queued or running job; a commit under way either beat it or is fenced. Raises JobNotCancellable."""
+        ...
+
+    def claim(self, tenant_id: str, dataset_id: str, owner: str, rules: ClaimRules) -> list[Job]:
+        """Takes the dataset's waiting writes, oldest first, as one group: epoch + 1, lease, instants INFLIGHT.
+
+        Empty if none waits or `dataset_writers_max` groups hold live leases. A job whose attempt died before (its
+        lease ran out) is claimed alone, so that it cannot take others down; one out of attempts is failed with
+        `attempts-exhausted` instead.
+        """
+        ...
+
+    def heartbeat(self, tenant_id: str, claims: Sequence[Claim], *, lease_seconds: float, progress: Progress) -> set[str]:
+        """Extends the leases of the claims that still hold and returns their job ids."""
+        ...
+
+    def fail(self, tenant_id: str, claim: Claim, fault: Fault) -> bool:
+        """Ends a held job and rolls its instant back. False if the claim is void."""
+        ...
+
+    def release(self, tenant_id: str, claims: Sequence[Claim]) -> None:
+        """Puts held jobs back into the queue (orderly shutdown, passing faults); their attempts stay counted."""
+        ...
+
+    def runnable(self, limit: int) -> list[RunnableDataset]:
+        """Datasets of every tenant with claimable jobs, longest waiting first. Holds ids only."""
+        ...
+
+
+class Timeline(Protocol):
+    """Versions, files and instants of a dataset."""
+
+    def live_files(self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None) -> list[DataFile]:
+        """Data files visible at `version`, ordered by path; of the named file groups only, unless None."""
+        ...
+
+    def publish(self, tenant_id: str, commit: NewCommit) -> Published | Conflicted | Fenced:
+        """The commit transaction. Raises OutcomeUnknown if the connection breaks once COMMIT was sent.
+
+        Without file changes the jobs succeed at the current version and no version is made.
+        """
+        ...
+
+    def outcome_of(self, tenant_id: str, dataset_id: str, job_ids: Sequence[str]) -> Published | None:
+        """After OutcomeUnknown: waits for the head row, then tells whether the jobs were published."""
+        ...
+
+    def instants(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """InstantRecord items, latest request first."""
+        ...
+
+    def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
+        """The latest version committed at or before `moment`; 0 if there is none."""
+        ...
+
+
+class ChangelogIndex(Protocol):
+    """Which changelog file holds which offsets."""
+
+    def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds: ...
+
+    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
+        """The files that hold offsets [since, until), in order."""
+        ...
+
+
+class Outbox(Protocol):
+    """Messages written in the same transaction as what they tell of."""
+
+    def relay(self, send: Callable[[OutboxMessage], None], limit: int) -> int:
+        """Hands up to `limit` messages to `send` and removes them once all are sent; returns how many."""
+        ...
+
+
+class OutboxMessage(Protocol):
+    """A wake-up: a dataset has work (`work`) or new changes (`changes`)."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def tenant_id(self) -> str: ...
+    @property
+    def dataset_id(self) -> str: ...
+
+
+class ObjectStorage(Protocol):
+    """Files by path relative to the storage root. Created files are durable once their writer is closed."""
+
+    def create(self, path: str) -> AbstractContextManager[BinaryIO]:
+        """A writer for a new file; left by an exception, it leaves no file behind. Raises StorageFull."""
+        ...
+
+    def open(self, path: str) -> pa.NativeFile:
+        """Raises CorruptFile if there is none."""
+        ...
+
+    def size(self, path: str) -> int: ...
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Missing files are no error."""
+        ...
+
+    def list(self, prefix: str) -> Iterable[tuple[str, datetime]]:
+        """Paths below `prefix` with the times they were last changed."""
+        ...
+
+
+class StagedFiles(Protocol):
+    """Writes checked rows as staged input."""
+
+    def write(self, dataset: DatasetDefinition, tables: Iterable[pa.Table], path: str, first_row: int) -> StagedFile | None:
+        """Splits the rows by slot and stores them; None if there is no row."""
+        ...
+
+
+class FileReader(Protocol):
+    """Reads data and changelog files, checking that they are the ones that were written."""
+
+    def read_slice(self, file: StoredFile, columns: Sequence[str] | None, first_row: int, rows: int) -> pa.Table:
+        """Rows [first_row, first_row + rows) of a file. Raises CorruptFile."""
+        ...
+
+
+class WriteEngine(Protocol):
+    """Runs the tasks of a write on Spark."""
+
+    def decode(self, raw: RawInput, dataset: DatasetDefinition, operation: str, prefix: str, tag: str) -> list[StagedFile]:
+        """Checks and splits a raw input. Raises SchemaMismatch, MalformedBody, Cancelled."""
+        ...
+
+    def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
+        """One CommitMessage per task. Raises Cancelled, CorruptFile, StorageFull."""
+        ...
+
+    def progress(self, tag: str) -> tuple[int, int]:
+        """Tasks done and in all of what runs under the tag."""
+        ...
+
+    def cancel(self, tag: str) -> None:
+        """Stops what runs under the tag; its caller gets Cancelled."""
+        ...
+
+
+class Cancelled(Exception):
+    """The engine was told to stop."""
