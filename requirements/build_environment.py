@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def fingerprint(paths: list[Path]) -> str:
-    """Digest of all that decides what the environment holds: the locks, the package's metadata, Python, the place."""
+    """Digest of all that decides what the environment holds: locks, metadata, Python and place."""
     digest = hashlib.sha256(f"{sys.version_info[:3]} {ROOT}".encode())
     for path in [*paths, ROOT / "pyproject.toml", ROOT / "requirements" / "runtime.in", Path(__file__)]:
         digest.update(path.read_bytes())
@@ -43,8 +43,10 @@ def main() -> None:
     parser.add_argument("locks", type=Path, nargs="+")
     arguments = parser.parse_args()
     if sys.version_info < (3, 11):  # noqa: UP036 - whoever runs make may have an older python3 first on PATH
-        sys.exit(f"Headwater needs Python 3.11 or later; {sys.executable} is {sys.version.split()[0]}. "
-                 "Name another with: make PYTHON=python3.12 setup")
+        sys.exit(
+            f"Headwater needs Python 3.11 or later; {sys.executable} is {sys.version.split()[0]}. "
+            "Name another with: make PYTHON=python3.12 setup"
+        )
     stamp = arguments.venv / "requirements.sha256"
     wanted = fingerprint(arguments.locks)
     if stamp.exists() and stamp.read_text() == wanted:

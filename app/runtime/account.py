@@ -31,8 +31,8 @@ class Account:
 def account_for(*paths: Path) -> Account | None:
     """The account to run a server as that must reach ``paths``; None when this process is no root.
 
-    A folder on the way that others may not search (as `/root` is) gets the search bit for its *group*, and the
-    account that group: narrower than opening it to everyone, and files in it stay as unreadable as they were.
+    A folder on the way that others may not search (as `/root` is) gets the search bit for its *group*, and
+    the account that group: narrower than opening it to everyone, and its files stay as unreadable as before.
 
     Raises:
         AccountError: there is no such account, or a folder on the way cannot be opened.

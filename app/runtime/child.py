@@ -76,7 +76,7 @@ def has_ended(process: subprocess.Popen[bytes]) -> bool:
 
 
 def reap(process: subprocess.Popen[bytes]) -> int:
-    """Kill what is left of an ended child's process group, then collect its exit code (negative: a signal)."""
+    """Kill the rest of an ended child's process group; return the child's exit code (negative: a signal)."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -13,7 +13,7 @@ from pathlib import Path
 MAJOR_MIN = 17
 VECTOR_MODULE = "jdk.incubator.vector"
 
-# Spark always asks for the vector module; a runtime built without it refuses to start when asked. Spark itself
+# Spark always asks for the vector module; a runtime built without it refuses to start when asked. Spark
 # only gets some arithmetic faster with it. Arguments rotate through the list, so that quoting survives.
 SHIM = """\
 #!/bin/sh

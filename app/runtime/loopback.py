@@ -4,8 +4,8 @@ import secrets
 import socket
 
 LOOPBACK = "127.0.0.1"
-# Below the range that systems hand out to outgoing connections, so that none of those takes the port of a server
-# while it restarts.
+# Below the range that systems hand out to outgoing connections, so that none of those takes the port of a
+# server while it restarts.
 FIRST, LAST = 15_000, 32_000
 
 

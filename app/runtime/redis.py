@@ -39,7 +39,7 @@ def program() -> Path:
 
 
 class EmbeddedRedis:
-    """A Redis server with its files in ``directory / "redis"``, on a loopback port chosen anew for each value.
+    """A Redis server with its files in ``directory / "redis"``, on a loopback port of its own.
 
     For tests: ``with EmbeddedRedis(tmp_path) as server: redis.Redis.from_url(server.url)``.
     Under a supervisor: ``child()``.

@@ -42,9 +42,8 @@ class SingleServer:
                 raise ServerError(f"{self.spec.name} {describe_exit(code)}: {self._log_end()}")
             if time.monotonic() > deadline:
                 self.stop()
-                raise ServerError(
-                    f"{self.spec.name} was not ready after {self.spec.ready_seconds_max:g} s: {self._log_end()}"
-                )
+                limit = self.spec.ready_seconds_max
+                raise ServerError(f"{self.spec.name} was not ready after {limit:g} s: {self._log_end()}")
             time.sleep(0.02)
 
     def stop(self) -> None:

@@ -15,7 +15,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def become(uid: int, gid: int, groups: list[int]) -> None:
-    """Give up root for good: supplementary groups first, the user last, since each step needs the one kept."""
+    """Give up root for good: supplementary groups first, the user last, as each step needs root."""
     os.setgroups(groups)
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)

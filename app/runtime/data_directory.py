@@ -1,0 +1,72 @@
+"""The one folder that an embedded Headwater keeps everything in."""
+
+import fcntl
+import os
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from app.runtime.private_file import write_private
+
+
+class DataDirectoryError(Exception):
+    """The folder cannot be used; the message says why."""
+
+
+class ServiceNote(msgspec.Struct, frozen=True, kw_only=True):
+    """What scripts need to reach the running service; the contents of ``headwater.json``."""
+
+    url: str
+    api_key: str
+    pid: int
+
+
+class DataDirectory:
+    """A data folder held by this process alone, from ``__enter__`` to ``__exit__``.
+
+    The lock is the kernel's, on an open file: it ends with the process however that ends, so none is stale.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.expanduser().absolute()
+        self.logs = self.path / "logs"
+        self.key_file = self.path / "operator.key"
+        self.note_file = self.path / "headwater.json"
+        self._lock_file = self.path / "headwater.lock"
+        self._lock: int | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            lock = os.open(self._lock_file, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise DataDirectoryError(f"cannot use {self.path} as data folder: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(lock, 32, 0).decode("ascii", errors="replace").strip() or "unknown"
+            os.close(lock)
+            raise DataDirectoryError(
+                f"a Headwater (pid {holder}) is running on {self.path}; stop it or choose another folder"
+            ) from None
+        os.ftruncate(lock, 0)
+        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
+        self._lock = lock
+        # A note of a supervisor that was killed names a service that is gone.
+        self.note_file.unlink(missing_ok=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.note_file.unlink(missing_ok=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def announce(self, url: str, api_key: str) -> None:
+        """Write ``headwater.json`` in one step, readable by its owner only: the service is up."""
+        note = ServiceNote(url=url, api_key=api_key, pid=os.getpid())
+        write_private(self.note_file, msgspec.json.encode(note).decode() + "\n")

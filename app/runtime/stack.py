@@ -1,0 +1,166 @@
+"""Everything that `headwater up` runs: the embedded servers, the first key, the API and the worker."""
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+import app
+from app.runtime.child import ChildSpec
+from app.runtime.data_directory import DataDirectory
+from app.runtime.java import java_home
+from app.runtime.loopback import LOOPBACK, free_port, is_free
+from app.runtime.postgres import EmbeddedPostgres
+from app.runtime.redis import EmbeddedRedis
+from app.runtime.supervisor import StopRequestedError, Supervisor, to_standard_error
+
+READY_SECONDS_MAX = 180.0
+
+
+class StackError(Exception):
+    """The service cannot be started as asked; the message says why."""
+
+
+def run(port: int, data: Path, environment: Mapping[str, str] = os.environ) -> None:
+    """Start everything, announce it in ``headwater.json``, keep it running until SIGINT or SIGTERM, stop it.
+
+    Servers whose URL the environment sets are used rather than embedded. Port 0 takes any free one.
+
+    Raises:
+        StackError, StartError, DataDirectoryError, PostgresError, RedisError, JavaError, AccountError: it
+        cannot be started; whatever was started is stopped.
+    """
+    port = port or free_port()
+    if not is_free(port):
+        raise StackError(f"port {port} is in use; choose another with --port")
+    with DataDirectory(data) as directory:
+        supervisor = Supervisor(directory.logs)
+        with _stopping_on_signals(supervisor):
+            try:
+                _start(supervisor, directory, port, environment)
+                supervisor.watch()
+            except StopRequestedError:
+                pass
+            finally:
+                directory.note_file.unlink(missing_ok=True)
+                to_standard_error("stopping")
+                supervisor.stop()
+    to_standard_error("stopped")
+
+
+def _start(
+    supervisor: Supervisor, directory: DataDirectory, port: int, environment: Mapping[str, str]
+) -> None:
+    variables = {
+        "HEADWATER_DATA_DIR": str(directory.path),
+        "HEADWATER_HOST": LOOPBACK,
+        "HEADWATER_PORT": str(port),
+        "JAVA_HOME": str(java_home(directory.path, environment)),
+        "PYTHONPATH": _python_path(environment),
+        "PYTHONUNBUFFERED": "1",
+    }
+    owner_url = _start_servers(supervisor, directory, environment, variables)
+    supervisor.run(_initialisation(directory, variables, owner_url))
+    api_key = _operator_key(directory)
+    # The owner's URL ends here: what serves requests runs as the role that row level security binds.
+    serving = {**variables, "HEADWATER_MIGRATION_DATABASE_URL": variables["HEADWATER_DATABASE_URL"]}
+    supervisor.start(_module("api", "app.main", serving, port), wait=False)
+    supervisor.start(_module("worker", "workers.main", serving, port), wait=False)
+    # The API says ready once the worker has registered, so one question covers both.
+    supervisor.wait_ready("api")
+    supervisor.wait_ready("worker")
+    url = f"http://{LOOPBACK}:{port}"
+    directory.announce(url, api_key)
+    to_standard_error(f"serving on {url}; the key is in {directory.note_file}; Ctrl-C stops everything")
+
+
+def _start_servers(
+    supervisor: Supervisor,
+    directory: DataDirectory,
+    environment: Mapping[str, str],
+    variables: dict[str, str],
+) -> str:
+    """Start the servers that the environment does not name, add their URLs, and return the schema owner's."""
+    if database_url := environment.get("HEADWATER_DATABASE_URL"):
+        owner_url = environment.get("HEADWATER_MIGRATION_DATABASE_URL", database_url)
+    else:
+        postgres = EmbeddedPostgres(directory.path)
+        supervisor.start(postgres.child())
+        postgres.provision()
+        database_url, owner_url = postgres.url, postgres.owner_url
+    redis_url = environment.get("HEADWATER_REDIS_URL")
+    if not redis_url:
+        redis = EmbeddedRedis(directory.path)
+        supervisor.start(redis.child())
+        redis_url = redis.url
+    variables["HEADWATER_DATABASE_URL"] = database_url
+    variables["HEADWATER_REDIS_URL"] = redis_url
+    return owner_url
+
+
+def _initialisation(directory: DataDirectory, variables: Mapping[str, str], owner_url: str) -> ChildSpec:
+    """The command that brings the schema to head and makes the first key.
+
+    A process of its own: the database toolkit it needs would otherwise stay in the supervisor's memory.
+    """
+    return ChildSpec(
+        name="init",
+        command=(sys.executable, "-P", "-m", "clients.cli", "init", "--key-file", str(directory.key_file)),
+        environment={**variables, "HEADWATER_MIGRATION_DATABASE_URL": owner_url},
+        ready_seconds_max=READY_SECONDS_MAX,
+    )
+
+
+def _operator_key(directory: DataDirectory) -> str:
+    try:
+        return directory.key_file.read_text(encoding="utf-8").strip()
+    except FileNotFoundError:
+        raise StackError(
+            f"{directory.key_file} is missing, and the database has an operator key already, of which it "
+            "keeps only a digest. Put the key back into that file (mode 0600), or start on a new --data"
+        ) from None
+
+
+def _module(name: str, module: str, variables: Mapping[str, str], port: int) -> ChildSpec:
+    return ChildSpec(
+        name=name,
+        command=(sys.executable, "-P", "-m", module),
+        environment=variables,
+        ready=lambda: answers_ready(port),
+        ready_seconds_max=READY_SECONDS_MAX,
+        # A worker ends its running step or gives the job back, and the API its open requests.
+        stop_seconds_max=20.0,
+    )
+
+
+def answers_ready(port: int) -> bool:
+    """Whether the API says that everything it needs, a worker included, is there."""
+    connection = HTTPConnection(LOOPBACK, port, timeout=2)
+    try:
+        connection.request("GET", "/health/ready")
+        return connection.getresponse().status == 200
+    except (OSError, HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _python_path(environment: Mapping[str, str]) -> str:
+    """Let children import this very code in whatever folder they run; Spark hands it on to its workers."""
+    root = str(Path(app.__file__).parent.parent) if app.__file__ else ""
+    return os.pathsep.join(part for part in (root, environment.get("PYTHONPATH")) if part)
+
+
+@contextlib.contextmanager
+def _stopping_on_signals(supervisor: Supervisor) -> Iterator[None]:
+    """Turn SIGINT and SIGTERM into the supervisor's orderly stop, a second one included."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: supervisor.request_stop()) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)

@@ -1,0 +1,197 @@
+"""Keeps child processes running: starts them in order, restarts what dies, stops them in reverse order."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from app.runtime.child import ChildSpec, describe_exit, has_ended, launch, reap, stop
+from app.runtime.child_log import ChildLog
+
+TICK_SECONDS = 0.05
+
+
+class StartError(Exception):
+    """A child did not become ready; the message names it and its log, and holds the log's last lines."""
+
+
+class StopRequestedError(Exception):
+    """The stop was asked for while the start was still under way."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RestartPolicy:
+    """How long a dead child waits for its restart. Times are seconds."""
+
+    steady_seconds: float = 30.0
+    """A child that lived this long was well: its next restart comes at once."""
+    delay_seconds_first: float = 0.5
+    delay_seconds_max: float = 30.0
+    deaths_before_ready_max: int = 5
+    """A child that dies this often before it was ever ready is set up wrongly; the start fails."""
+
+    def delay_seconds(self, rapid_deaths: int) -> float:
+        """Wait before the next restart after so many deaths in a row that each followed a short life."""
+        if rapid_deaths <= 1:
+            return 0.0
+        # The exponent is bounded, so that a child that crashes for days cannot overflow a float.
+        return min(self.delay_seconds_max, self.delay_seconds_first * 2.0 ** min(rapid_deaths - 2, 30))
+
+
+class _Child:
+    """What the supervisor knows of one child; changed by the supervisor's own thread only."""
+
+    def __init__(self, spec: ChildSpec, log: ChildLog) -> None:
+        self.spec = spec
+        self.log = log
+        self.process: subprocess.Popen[bytes] | None = None
+        self.started_at = 0.0
+        self.restart_at = 0.0
+        self.restarts = 0
+        self.rapid_deaths = 0
+        self.was_ready = False
+
+    def launch(self) -> None:
+        self.process = launch(self.spec, subprocess.PIPE)
+        self.started_at = time.monotonic()
+        self.log.follow(self.process)
+
+
+def to_standard_error(message: str) -> None:
+    """Report to whoever started Headwater."""
+    print(f"headwater: {message}", file=sys.stderr, flush=True)
+
+
+class Supervisor:
+    """Starts, watches and stops children.
+
+    All methods but ``request_stop`` belong to one thread, which must live as long as the children:
+    the kernel ends them when it does. ``request_stop`` may be called from anywhere, signal handlers too.
+    """
+
+    def __init__(
+        self,
+        logs: Path,
+        *,
+        policy: RestartPolicy | None = None,
+        report: Callable[[str], None] = to_standard_error,
+    ) -> None:
+        self.logs = logs
+        self._policy = policy or RestartPolicy()
+        self._report = report
+        self._children: dict[str, _Child] = {}
+        self._stop_requested = threading.Event()
+
+    def pid(self, name: str) -> int | None:
+        """The child's process number, None while it is between two lives."""
+        process = self._children[name].process
+        return None if process is None else process.pid
+
+    def start(self, spec: ChildSpec, *, wait: bool = True) -> None:
+        """Start a child; with ``wait``, return once it is ready.
+
+        Raises:
+            StartError: it was not ready in time, or died again and again.
+            StopRequestedError: the stop was asked for meanwhile.
+        """
+        if spec.name in self._children:
+            raise ValueError(f"a child named {spec.name} runs already")
+        child = _Child(spec, ChildLog(self.logs, spec.name))
+        self._children[spec.name] = child
+        child.launch()
+        if wait:
+            self.wait_ready(spec.name)
+
+    def wait_ready(self, name: str) -> None:
+        """Return once the child is ready, minding all others meanwhile. Raises as ``start`` does."""
+        child = self._children[name]
+        began = time.monotonic()
+        deadline = began + child.spec.ready_seconds_max
+        while child.process is None or not child.spec.ready():
+            self._pause()
+            if child.rapid_deaths >= self._policy.deaths_before_ready_max:
+                raise StartError(
+                    f"{name} died {child.rapid_deaths} times without serving; {child.log.ending()}"
+                )
+            if time.monotonic() > deadline:
+                limit = child.spec.ready_seconds_max
+                raise StartError(f"{name} was not ready after {limit:g} s; {child.log.ending()}")
+        child.was_ready = True
+        self._report(f"{name} is ready ({time.monotonic() - began:.1f} s)")
+
+    def run(self, spec: ChildSpec) -> None:
+        """Run a command to its end, minding the children meanwhile.
+
+        Raises:
+            StartError: it failed, or ran longer than ``spec.ready_seconds_max``.
+            StopRequestedError: the stop was asked for meanwhile; the command is stopped first.
+        """
+        log = ChildLog(self.logs, spec.name)
+        process = launch(spec, subprocess.PIPE)
+        log.follow(process)
+        deadline = time.monotonic() + spec.ready_seconds_max
+        try:
+            while not has_ended(process):
+                self._pause()
+                if time.monotonic() > deadline:
+                    raise StartError(
+                        f"{spec.name} ran longer than {spec.ready_seconds_max:g} s; {log.ending()}"
+                    )
+        finally:
+            if not has_ended(process):
+                stop(process, spec)
+            code = reap(process)
+            log.close()
+        if code != 0:
+            raise StartError(f"{spec.name} {describe_exit(code)}; {log.ending()}")
+
+    def watch(self) -> None:
+        """Mind the children until the stop is asked for."""
+        while not self._stop_requested.wait(TICK_SECONDS):
+            self._tend()
+
+    def request_stop(self) -> None:
+        """Make ``watch`` return, and a start under way give up."""
+        self._stop_requested.set()
+
+    def stop(self) -> None:
+        """Stop all children, the last started first, each within its bounded time."""
+        for child in reversed(self._children.values()):
+            if child.process is not None and not stop(child.process, child.spec):
+                limit = child.spec.stop_seconds_max
+                self._report(f"{child.spec.name} did not stop within {limit:g} s and was killed")
+            child.process = None
+            child.log.close()
+        self._children.clear()
+
+    def _pause(self) -> None:
+        """One beat of a wait: let time pass, mind the children, give up when asked to."""
+        if self._stop_requested.wait(TICK_SECONDS):
+            raise StopRequestedError
+        self._tend()
+
+    def _tend(self) -> None:
+        for child in self._children.values():
+            if child.process is None:
+                if time.monotonic() >= child.restart_at:
+                    child.launch()
+            elif has_ended(child.process):
+                self._bury(child, child.process)
+
+    def _bury(self, child: _Child, process: subprocess.Popen[bytes]) -> None:
+        """Take note of a death and set the time of the restart."""
+        code = reap(process)
+        child.process = None
+        lived_seconds = time.monotonic() - child.started_at
+        child.rapid_deaths = 1 if lived_seconds >= self._policy.steady_seconds else child.rapid_deaths + 1
+        child.restarts += 1
+        delay = self._policy.delay_seconds(child.rapid_deaths)
+        child.restart_at = time.monotonic() + delay
+        when = "now" if delay == 0 else f"in {delay:g} s"
+        self._report(
+            f"{child.spec.name} (pid {process.pid}) {describe_exit(code)} after {lived_seconds:.1f} s; "
+            f"restart {child.restarts} {when}; log: {child.log.path}"
+        )

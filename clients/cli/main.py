@@ -1,0 +1,63 @@
+"""The commands by name. Each lives in its own module, imported only when it is the one that runs."""
+
+import sys
+from importlib.metadata import version
+
+from cyclopts import App
+
+from app.settings import SettingsError
+from clients.cli.failure import CommandError
+
+OURS = ("app", "clients", "migrations", "workers")
+
+# Named rather than imported: `headwater up` must not wait for the imports of the database toolkit, nor `init`
+# for Spark's.
+COMMANDS = {
+    "up": ("clients.cli.up:up", "Start everything on this machine and keep it running."),
+    "init": ("clients.cli.init:init", "Bring the database's schema to head; make the first tenant and key."),
+    "openapi": ("clients.cli.openapi:openapi", "Print the OpenAPI schema."),
+}
+DEMOS = {
+    "flights": (
+        "clients.demo.flights:flights",
+        "Load a year of flights and follow the feed of their changes.",
+    ),
+}
+
+
+def build() -> App:
+    """The command line as a value."""
+    headwater = App(
+        name="headwater",
+        version=lambda: version("headwater"),
+        help="A multi-tenant lakehouse behind one REST API.",
+    )
+    for name, (target, text) in COMMANDS.items():
+        headwater.command(target, name=name, help=text)
+    demo = App(name="demo", help="See it work on real data.")
+    for name, (target, text) in DEMOS.items():
+        demo.command(target, name=name, help=text)
+    headwater.command(demo)
+    return headwater
+
+
+def _what_is_missing(error: ImportError) -> str:
+    """Say which part of the installation is not there; an import that fails otherwise is a bug."""
+    cause = error.__cause__ or error  # the command line's library wraps what the import of a command raised
+    if not isinstance(cause, ModuleNotFoundError) or cause.name is None:
+        raise error
+    if cause.name.partition(".")[0] in OURS:
+        return f"this installation has no {cause.name}, which the command needs"
+    return f"the package {cause.name} is missing; `make setup` installs it"
+
+
+def main() -> None:
+    """Run the command that the arguments name."""
+    try:
+        build()()
+    except (CommandError, SettingsError) as error:
+        sys.exit(f"headwater: {error}")
+    except ImportError as error:
+        sys.exit(f"headwater: {_what_is_missing(error)}")
+    except KeyboardInterrupt:
+        sys.exit(130)

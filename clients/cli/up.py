@@ -1,0 +1,44 @@
+"""`headwater up`."""
+
+from pathlib import Path
+
+from app.runtime.account import AccountError
+from app.runtime.data_directory import DataDirectoryError
+from app.runtime.java import JavaError
+from app.runtime.loopback import NoPortError
+from app.runtime.postgres import PostgresError
+from app.runtime.redis import RedisError
+from app.runtime.stack import StackError, run
+from app.runtime.supervisor import StartError
+from clients.cli.failure import CommandError
+
+FAILURES = (
+    AccountError,
+    DataDirectoryError,
+    JavaError,
+    NoPortError,
+    PostgresError,
+    RedisError,
+    StackError,
+    StartError,
+)
+
+
+def up(*, port: int = 8080, data: Path = Path(".headwater")) -> None:
+    """Start everything on this machine and keep it running until Ctrl-C.
+
+    PostgreSQL and Redis are embedded unless HEADWATER_DATABASE_URL and HEADWATER_REDIS_URL name servers.
+
+    Parameters
+    ----------
+    port
+        The port on 127.0.0.1; 0 takes any free one.
+    data
+        The folder to keep everything in. Once all is ready, headwater.json there has the URL and the key.
+    """
+    if not 0 <= port <= 65535:
+        raise CommandError(f"--port must be from 0 to 65535, not {port}")
+    try:
+        run(port, data)
+    except FAILURES as error:
+        raise CommandError(str(error)) from error
