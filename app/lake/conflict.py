@@ -25,14 +25,20 @@ class Clean(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Conflicted(msgspec.Struct, frozen=True, kw_only=True):
-    """These file groups changed since they were read; `winner` is the latest instant that changed one."""
+    """These file groups changed since they were read; `winner` is the latest instant that changed one.
+
+    All other file groups are as they were read up to `head_version`: only the named ones need a new plan.
+    """
 
     file_groups: tuple[str, ...]
     winner: str
+    head_version: int
 
 
-def check_conflicts(messages: Iterable[CommitMessage], window: Iterable[CommittedChange]) -> Clean | Conflicted:
-    """Compares what a commit read with the window (read version, head].
+def check_conflicts(
+    messages: Iterable[CommitMessage], window: Iterable[CommittedChange], *, head_version: int
+) -> Clean | Conflicted:
+    """Compares what a commit read with the window (read version, `head_version`].
 
     A merge reads every file group it writes, even one that was empty: an insert must see that its key is new.
     Appends write file groups of their own, which no window can hold, so they never conflict.
@@ -43,5 +49,7 @@ def check_conflicts(messages: Iterable[CommitMessage], window: Iterable[Committe
         return Clean()
     winner = max(hits, key=lambda change: change.version)
     return Conflicted(
-        file_groups=tuple(sorted({change.file_group for change in hits})), winner=winner.instant_id
+        file_groups=tuple(sorted({change.file_group for change in hits})),
+        winner=winner.instant_id,
+        head_version=head_version,
     )

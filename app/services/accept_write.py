@@ -1,0 +1,188 @@
+"""Accepting a write: check its rows, put them on storage, record the job. What is acknowledged is durable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+
+from app.lake.errors import BodyTooLarge, FieldError, InvalidRequest, MalformedBody
+from app.lake.identifiers import new_id, new_instant_id
+from app.lake.operation import Operation, check_operation, input_schema
+from app.lake.rows import Format, decode_csv, decode_json_rows, decode_ndjson, gunzip_stream
+from app.lake.schema import Schema
+from app.lake.staging import StagedFile
+from app.services.bodies import BodySpool, StoredBody
+from app.services.model import Accepted, Dataset, NewJob, RawInput, Upload, WriteRequest
+from app.services.ports import Catalog, Jobs, ObjectStorage, StagedFiles
+
+
+class JsonRows(msgspec.Struct, frozen=True, kw_only=True):
+    """The text of a JSON array of row objects, as it stood in the request."""
+
+    text: bytes
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True):
+    """A request body of rows, in memory or on storage."""
+
+    content: bytes | StoredBody
+    format: Format
+    gzip: bool = False
+
+
+class UploadReference(msgspec.Struct, frozen=True, kw_only=True):
+    """An earlier upload, to be read as `format`."""
+
+    upload_id: str
+    format: Format
+    gzip: bool = False
+
+
+class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
+    """A write as the API has understood it. `request_hash` covers everything that makes it that write."""
+
+    operation: Operation
+    source: JsonRows | Body | UploadReference
+    idempotency_key: str | None = None
+    request_hash: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AcceptWrite:
+    """Takes writes and uploads in. `wake` is called after a job was recorded; losing it costs latency only."""
+
+    catalog: Catalog
+    jobs: Jobs
+    storage: ObjectStorage
+    staged: StagedFiles
+    wake: Callable[[], None]
+    inline_bytes_max: int
+    upload_bytes_max: int
+
+    def spool(self, dataset: Dataset) -> BodySpool:
+        """Where the chunks of a raw write body go."""
+        path = f"{dataset.tenant_id}/{dataset.id}/staged/{new_id()}.body"
+        return BodySpool(
+            self.storage, path, memory_bytes_max=self.inline_bytes_max, bytes_max=self.upload_bytes_max
+        )
+
+    def spool_upload(self, dataset: Dataset, upload_id: str) -> BodySpool:
+        """Where the chunks of an upload go."""
+        path = f"{dataset.tenant_id}/{dataset.id}/uploads/{upload_id}"
+        return BodySpool(self.storage, path, memory_bytes_max=0, bytes_max=self.upload_bytes_max)
+
+    def keep_upload(self, dataset: Dataset, upload: Upload) -> None:
+        """Makes a finished upload known, so that writes can name it."""
+        self.catalog.add_upload(dataset.tenant_id, upload)
+
+    def accept(self, dataset: Dataset, incoming: IncomingWrite) -> Accepted:
+        """Checks and records a write.
+
+        Raises InvalidRequest, SchemaMismatch, MalformedBody, NotFound, IdempotencyMismatch, StorageFull.
+        """
+        check_operation(incoming.operation, dataset.definition)
+        if incoming.idempotency_key is not None:
+            known = self.jobs.find_by_key(
+                dataset.tenant_id, dataset.id, incoming.idempotency_key, incoming.request_hash
+            )
+            if known is not None:
+                self._discard(_stored_body(incoming))
+                return Accepted(job=known, replayed=True)
+        job_id = new_id()
+        request = self._request(dataset, incoming, job_id)
+        new = NewJob(
+            id=job_id,
+            instant_id=new_instant_id(),
+            dataset_id=dataset.id,
+            request=request,
+            idempotency_key=incoming.idempotency_key,
+            request_hash=incoming.request_hash,
+        )
+        accepted = self.jobs.accept(dataset.tenant_id, new)
+        if accepted.replayed:
+            self._discard([file.path for file in request.staged] + _stored_body(incoming))
+        else:
+            self.wake()
+        return accepted
+
+    def _discard(self, paths: list[str]) -> None:
+        self.storage.delete(paths)
+
+    def _request(self, dataset: Dataset, incoming: IncomingWrite, job_id: str) -> WriteRequest:
+        match incoming.source:
+            case UploadReference(upload_id=upload_id, format=form, gzip=gzip):
+                upload = self.catalog.get_upload(dataset.tenant_id, dataset.id, upload_id)
+                raw = RawInput(
+                    path=upload.path, size_bytes=upload.size_bytes, checksum=upload.checksum, format=form, gzip=gzip
+                )
+                return WriteRequest(operation=incoming.operation, raw=raw)
+            case Body(content=StoredBody(path=path, size_bytes=size, checksum=checksum), format=form, gzip=gzip):
+                raw = RawInput(path=path, size_bytes=size, checksum=checksum, format=form, gzip=gzip)
+                return WriteRequest(operation=incoming.operation, raw=raw)
+            case JsonRows(text=text):
+                rows = decode_json_rows(text, input_schema(incoming.operation, dataset.definition))
+            case Body(content=bytes() as content, format=form, gzip=gzip):
+                decoded = self._decode_small(content, form, gzip, input_schema(incoming.operation, dataset.definition))
+                if decoded is None:
+                    return WriteRequest(
+                        operation=incoming.operation, raw=self._store(dataset, content, form, gzip, job_id)
+                    )
+                rows = decoded
+            case _:
+                raise AssertionError("a source is one of its three kinds")
+        return WriteRequest(operation=incoming.operation, staged=self._stage(dataset, rows, job_id))
+
+    def _decode_small(self, content: bytes, form: Format, gzip: bool, schema: Schema) -> pa.Table | None:
+        """The rows of a small text body; None where a worker must decode it.
+
+        Parquet and Arrow can expand without bound, so they are decoded by Spark's processes, never in the API.
+        """
+        if form not in _TEXT_DECODERS:
+            return None
+        if gzip:
+            try:
+                content = b"".join(gunzip_stream(iter((content,)), expanded_bytes_max=self.inline_bytes_max))
+            except BodyTooLarge:
+                return None
+            if not content:
+                raise MalformedBody("the body is empty once decompressed")
+        return _TEXT_DECODERS[form](content, schema)
+
+    def _store(self, dataset: Dataset, content: bytes, form: Format, gzip: bool, job_id: str) -> RawInput:
+        path = f"{dataset.tenant_id}/{dataset.id}/staged/{job_id}.body"
+        spool = BodySpool(self.storage, path, memory_bytes_max=0, bytes_max=self.upload_bytes_max)
+        with spool:
+            spool.feed(content)
+            stored = spool.finish()
+        if not isinstance(stored, StoredBody):
+            raise AssertionError("a spool without memory stores every body")
+        return RawInput(path=path, size_bytes=stored.size_bytes, checksum=stored.checksum, format=form, gzip=gzip)
+
+    def _stage(self, dataset: Dataset, rows: pa.Table, job_id: str) -> tuple[StagedFile, ...]:
+        path = f"{dataset.tenant_id}/{dataset.id}/staged/{job_id}.arrow"
+        file = self.staged.write(dataset.definition, [rows], path, 0)
+        return () if file is None else (file,)
+
+
+_TEXT_DECODERS = {Format.NDJSON: decode_ndjson, Format.CSV: decode_csv, Format.JSON: decode_json_rows}
+
+
+def _stored_body(incoming: IncomingWrite) -> list[str]:
+    match incoming.source:
+        case Body(content=StoredBody(path=path)):
+            return [path]
+    return []
+
+
+def require_operation(text: str) -> Operation:
+    """The operation called `text`. Raises InvalidRequest naming those there are."""
+    try:
+        return Operation(text)
+    except ValueError:
+        known = ", ".join(operation.value for operation in Operation)
+        raise InvalidRequest(
+            f"there is no operation {text!r}", [FieldError(pointer="/operation", detail=f"expected one of {known}")]
+        ) from None

@@ -1,0 +1,134 @@
+"""Reading the feed: the one way to a page of changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.lake.changelog import OP_COLUMN, Op
+from app.lake.dataset import DatasetDefinition
+from app.lake.errors import OffsetAhead
+from app.services.model import ChangelogSegment, ChangePage, Dataset
+from app.services.ports import ChangelogIndex, FileReader
+
+SYSTEM_TIME = pa.timestamp("ms", tz="UTC")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadChanges:
+    """Pages of a dataset's feed."""
+
+    index: ChangelogIndex
+    reader: FileReader
+
+    def page(self, dataset: Dataset, since: int | None, limit: int) -> ChangePage:
+        """At most `limit` changes from position `since` (None: the head) on.
+
+        A page never ends between a -C and its +C: it is one change longer if need be. Raises OffsetAhead,
+        CorruptFile.
+        """
+        bounds = self.index.bounds(dataset.tenant_id, dataset.id)
+        start = bounds.next_offset if since is None else since
+        if start > bounds.next_offset:
+            raise OffsetAhead(
+                f"since={start} is beyond the head at {bounds.next_offset}: the position is of another or a "
+                "recreated dataset; start again from 0, or follow from `now`",
+                since=start,
+                head=bounds.next_offset,
+            )
+        # One change more than asked for, in case the last one opens a pair.
+        until = min(start + limit + 1, bounds.next_offset)
+        changes = self._read(dataset, start, until)
+        if changes.num_rows > limit and changes.column("op")[limit - 1].as_py() != Op.CORRECT_FROM:
+            changes = changes.slice(0, limit)
+        next_since = start + changes.num_rows
+        return ChangePage(
+            changes=changes,
+            next_since=next_since,
+            pending=bounds.next_offset - next_since,
+            earliest=bounds.earliest,
+        )
+
+    def _read(self, dataset: Dataset, since: int, until: int) -> pa.Table:
+        tables = [changes_schema(dataset.definition).empty_table()]
+        segments = self.index.segments(dataset.tenant_id, dataset.id, since, until) if since < until else []
+        for segment in segments:
+            first = max(since, segment.first_offset)
+            last = min(until, segment.first_offset + segment.file.row_count)
+            rows = self.reader.read_slice(segment.file, None, first - segment.first_offset, last - first)
+            tables.append(_as_changes(rows, dataset.definition, segment, first))
+        return pa.concat_tables(tables)
+
+
+def changes_schema(definition: DatasetDefinition) -> pa.Schema:
+    """Columns of a change page: the system columns, then the row as one struct."""
+    row = pa.struct([field.with_nullable(True).remove_metadata() for field in definition.schema.to_arrow()])
+    return pa.schema(
+        [
+            pa.field("offset", pa.int64()),
+            pa.field("op", pa.uint8()),
+            pa.field("version", pa.int64()),
+            pa.field("system_time", SYSTEM_TIME),
+            pa.field("event_time", _event_time_type(definition)),
+            pa.field("row", row),
+        ]
+    )
+
+
+def _event_time_type(definition: DatasetDefinition) -> pa.DataType:
+    if definition.event_time_field is None:
+        return pa.timestamp("us", tz="UTC")
+    declared: pa.DataType = definition.schema.to_arrow().field(definition.event_time_field).type
+    return declared
+
+
+def _as_changes(
+    stored: pa.Table, definition: DatasetDefinition, segment: ChangelogSegment, first_offset: int
+) -> pa.Table:
+    schema = changes_schema(definition)
+    count = stored.num_rows
+    names = definition.schema.names()
+    row_type = schema.field("row").type
+    row = pa.StructArray.from_arrays(
+        [_one_array(stored.column(name)) for name in names], fields=[row_type.field(at) for at in range(len(names))]
+    )
+    event_type = schema.field("event_time").type
+    event_time = (
+        pa.nulls(count, event_type)
+        if definition.event_time_field is None
+        else pc.cast(stored.column(definition.event_time_field), event_type)
+    )
+    columns = [
+        pa.array(np.arange(first_offset, first_offset + count, dtype=np.int64)),
+        stored.column(OP_COLUMN),
+        pa.repeat(pa.scalar(segment.version, pa.int64()), count),
+        pa.repeat(pa.scalar(segment.committed_at, SYSTEM_TIME), count),
+        event_time,
+        row,
+    ]
+    return pa.table(columns, schema=schema)
+
+
+def _one_array(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def flat_changes(changes: pa.Table) -> pa.Table:
+    """The columnar form of a page: system columns, then the dataset's columns beside them.
+
+    A system column whose name the dataset uses itself is called `_hw_<name>` instead, so none is ever hidden.
+    """
+    row_type = changes.schema.field("row").type
+    taken = {row_type.field(at).name for at in range(row_type.num_fields)}
+    system = ["offset", "op", "system_time", "event_time", "version"]
+    names = [f"_hw_{name}" if name in taken else name for name in system]
+    row = _one_array(changes.column("row")) if changes.num_rows else pa.array([], row_type)
+    columns = [changes.column(name) for name in system] + row.flatten()
+    fields = [
+        changes.schema.field(name).with_name(shown) for name, shown in zip(system, names, strict=True)
+    ] + [row_type.field(at) for at in range(row_type.num_fields)]
+    return pa.table(columns, schema=pa.schema(fields))
