@@ -1,0 +1,159 @@
+"""House rules that a reader would otherwise have to ask for in a review."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 70
+
+# Each with its reason: an import inside a function hides a cycle or a cost.
+IMPORTS_INSIDE_FUNCTIONS: dict[str, str] = {}
+
+UNFINISHED = re.compile(r"\b(TOD[O]|FIXM[E]|XX[X])\b")  # bracketed, lest this line finds itself
+VAGUE_NAMES = re.compile(r"(^|_)utils?($|_)|Manager")
+
+
+def tracked(*patterns):
+    """Files of the repository, also those not committed yet; none that .gitignore leaves out."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [ROOT / line for line in listing.splitlines() if (ROOT / line).is_file()]
+
+
+PYTHON = [path for path in tracked("*.py") if "versions" not in path.parts]
+CODE = [path for path in PYTHON if path.relative_to(ROOT).parts[0] in {"app", "workers", "clients"}]
+# Generated, or text whose author is not this project.
+WRITTEN = [path for path in tracked() if path.suffix in {".py", ".md", ".toml", ".yml", ".yaml", ".in", ""}]
+
+
+def name(path):
+    return str(path.relative_to(ROOT))
+
+
+def functions(tree):
+    return [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+@pytest.fixture(scope="module")
+def trees():
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in PYTHON}
+
+
+def test_there_is_something_to_check():
+    assert ROOT / "app" / "settings.py" in CODE
+    assert Path(__file__) in PYTHON
+
+
+def test_files_are_short():
+    long = {
+        name(path): lines for path in PYTHON if (lines := len(path.read_text().splitlines())) > FILE_LINES_MAX
+    }
+    assert not long, f"more than {FILE_LINES_MAX} lines"
+
+
+def test_functions_are_short(trees):
+    long = {
+        f"{name(path)}:{function.lineno} {function.name}": lines
+        for path, tree in trees.items()
+        for function in functions(tree)
+        if (lines := (function.end_lineno or 0) - function.lineno + 1) > FUNCTION_LINES_MAX
+    }
+    assert not long, f"more than {FUNCTION_LINES_MAX} lines"
+
+
+def test_imports_are_at_the_top(trees):
+    found = {
+        f"{name(path)}:{node.lineno}"
+        for path in CODE
+        for function in functions(trees[path])
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom) and name(path) not in IMPORTS_INSIDE_FUNCTIONS
+    }
+    assert not found, "an import inside a function; list its file above with the reason, or move it up"
+
+
+def test_names_say_what_things_are(trees):
+    vague = {
+        name(path)
+        for path in PYTHON
+        if any(VAGUE_NAMES.search(part) for part in (*path.parent.parts, path.stem))
+    }
+    vague |= {
+        f"{name(path)}:{node.lineno} {node.name}"
+        for path, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        and VAGUE_NAMES.search(node.name)
+    }
+    assert not vague
+
+
+def test_nothing_is_left_for_later():
+    found = {
+        f"{name(path)}:{number}"
+        for path in WRITTEN
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if UNFINISHED.search(line)
+    }
+    assert not found
+
+
+def test_every_module_says_what_it_is_for(trees):
+    assert not {
+        name(path) for path, tree in trees.items() if path.stat().st_size and ast.get_docstring(tree) is None
+    }
+
+
+LOCKS = ["build.txt", "runtime.txt", "dev.txt", "bench.txt"]
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_locks_pin_every_package_by_hash_and_name_no_host(lock):
+    text = (ROOT / "requirements" / lock).read_text()
+    entries = re.split(r"\n(?=[a-z0-9])", text.strip())
+    assert len(entries) > 1
+    for entry in entries:
+        assert re.match(r"[a-z0-9][a-z0-9._-]*(\[[a-z0-9,-]+\])?==[^ ]+", entry), entry
+        assert "--hash=sha256:" in entry, entry
+    assert "//" not in text
+    assert "--index" not in text
+    assert "--find-links" not in text
+
+
+def pins(lock):
+    """Package to its pinned versions; there are several where Pythons differ, each with its marker."""
+    found: dict[str, set[str]] = {}
+    for line in (ROOT / "requirements" / lock).read_text().splitlines():
+        if pin := re.match(r"([a-z0-9._-]+)(?:\[.*\])?==([^\\]+)", line):
+            found.setdefault(pin[1], set()).add(pin[2].strip())
+    return found
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_the_locks_agree_with_the_development_set(lock):
+    development = pins("dev.txt")
+    assert {package: development[package] for package in pins(lock) if package in development} == {
+        package: versions for package, versions in pins(lock).items() if package in development
+    }
+
+
+def test_the_locks_hold_what_is_asked_for():
+    asked = re.findall(r"^([a-z0-9-]+)", (ROOT / "requirements" / "runtime.in").read_text(), re.MULTILINE)
+    assert "litestar" in asked
+    assert set(asked) <= set(pins("runtime.txt")) <= set(pins("dev.txt"))
+
+
+def test_nothing_refers_to_folders_outside_the_repository():
+    outside = re.compile(r"/wor[k]/|/hom[e]/[a-z]|/roo[t]/[a-z]|/tm[p]/[a-z]")  # as above
+    found = {
+        f"{name(path)}:{number}"
+        for path in WRITTEN
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if outside.search(line)
+    }
+    assert not found

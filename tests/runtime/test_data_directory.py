@@ -1,0 +1,68 @@
+"""One supervisor per data folder; what it writes there is private and whole."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.runtime.data_directory import DataDirectory, DataDirectoryError
+from app.runtime.private_file import kept_secret, write_private
+
+
+def test_a_folder_in_use_is_refused_with_the_holder_named(tmp_path):
+    with DataDirectory(tmp_path), pytest.raises(DataDirectoryError, match=rf"pid {os.getpid()}\) is running"):
+        DataDirectory(tmp_path).__enter__()
+    with DataDirectory(tmp_path):
+        pass
+
+
+def test_a_killed_holder_leaves_no_lock_and_its_note_is_cleared_away(tmp_path):
+    program = f"""
+import os, signal
+from pathlib import Path
+from app.runtime.data_directory import DataDirectory
+DataDirectory(Path({str(tmp_path)!r})).__enter__().announce("http://127.0.0.1:1", "hw_k")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    result = subprocess.run([sys.executable, "-c", program], cwd=Path(__file__).parents[2], check=False)
+    assert result.returncode == -9
+    assert (tmp_path / "headwater.json").exists()
+    with DataDirectory(tmp_path) as directory:
+        assert not directory.note_file.exists()
+
+
+def test_the_note_is_private_complete_and_removed_at_the_end(tmp_path):
+    with DataDirectory(tmp_path / "new") as directory:
+        directory.announce("http://127.0.0.1:8080", "hw_key")
+        assert json.loads(directory.note_file.read_text()) == {
+            "url": "http://127.0.0.1:8080",
+            "api_key": "hw_key",
+            "pid": os.getpid(),
+        }
+        assert stat.S_IMODE(directory.note_file.stat().st_mode) == 0o600
+    assert not directory.note_file.exists()
+
+
+def test_a_path_that_is_no_folder_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataDirectoryError, match="cannot use"):
+        DataDirectory(tmp_path / "file").__enter__()
+
+
+def test_a_secret_is_made_once_and_a_failed_write_leaves_the_old_text(tmp_path, monkeypatch):
+    secret = kept_secret(tmp_path / "s")
+    assert kept_secret(tmp_path / "s") == secret
+    assert len(secret) >= 43
+
+    def full(_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        write_private(tmp_path / "s", "new")
+    assert (tmp_path / "s").read_text() == secret
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]

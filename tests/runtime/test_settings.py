@@ -1,0 +1,62 @@
+"""Settings name the variable that is wrong, and never give a password away."""
+
+import pytest
+
+from app.settings import VARIABLES, Settings, SettingsError
+
+LEAST = {"HEADWATER_DATABASE_URL": "postgresql://u:secret@h/d", "HEADWATER_REDIS_URL": "redis://:secret@h/0"}
+
+
+def test_defaults_follow_from_what_is_set(tmp_path):
+    settings = Settings.from_environment({**LEAST, "HEADWATER_DATA_DIR": str(tmp_path)})
+    assert settings.migration_database_url == settings.database_url
+    assert settings.storage_uri == (tmp_path / "storage").as_uri()
+    assert (settings.lease_seconds, settings.heartbeat_seconds, settings.poll_seconds) == (60, 15, 5)
+    assert settings.dataset_writers_max == 1
+
+
+@pytest.mark.parametrize("spelling", ["postgres", "postgresql", "postgresql+psycopg"])
+def test_every_spelling_of_a_postgres_url_becomes_one(spelling):
+    settings = Settings.from_environment({**LEAST, "HEADWATER_DATABASE_URL": f"{spelling}://u@h/d"})
+    assert settings.database_url == "postgresql://u@h/d"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "reason"),
+    [
+        ("HEADWATER_DATABASE_URL", "mysql://u:hunter2@h/d", "must look like postgresql://"),
+        ("HEADWATER_REDIS_URL", "h:6379", "must look like redis://"),
+        ("HEADWATER_STORAGE_URI", "ftp://h/x", "must look like file://"),
+        ("HEADWATER_SPARK_MASTER", "mesos://h", "must be local"),
+        ("HEADWATER_PORT", "0", "must be from 1 to 65535, not 0"),
+        ("HEADWATER_PORT", "http", "must be a whole number, not 'http'"),
+        ("HEADWATER_WORKER_THREADS", "0", "must be from 1"),
+        ("HEADWATER_POLL_SECONDS", "-1", "above zero"),
+        ("HEADWATER_POLL_SECONDS", "nan", "above zero"),
+        ("HEADWATER_UPLOAD_BYTES_MAX", "12", "must be at least 1024"),
+        ("HEADWATER_HEARTBEAT_SECONDS", "40", "a lease must outlast"),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(variable, value, reason):
+    with pytest.raises(SettingsError) as refusal:
+        Settings.from_environment({**LEAST, variable: value})
+    assert variable in str(refusal.value)
+    assert reason in str(refusal.value)
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("variable", LEAST)
+def test_a_missing_server_is_named(variable):
+    environment = {name: value for name, value in LEAST.items() if name != variable}
+    with pytest.raises(SettingsError, match=f"{variable} is not set"):
+        Settings.from_environment(environment)
+
+
+def test_passwords_stay_out_of_the_representation():
+    assert "secret" not in repr(Settings.from_environment(LEAST))
+
+
+def test_variables_of_other_programs_are_no_error():
+    # Kubernetes adds such variables for every service of its namespace.
+    Settings.from_environment({**LEAST, "HEADWATER_SERVICE_HOST": "10.0.0.1"})
+    assert "HEADWATER_SERVICE_HOST" not in VARIABLES
