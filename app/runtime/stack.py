@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
@@ -20,11 +21,25 @@ from app.runtime.supervisor import StopRequestedError, Supervisor, to_standard_e
 READY_SECONDS_MAX = 180.0
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Programs:
+    """What the three processes of our own run: the arguments of a Python interpreter."""
+
+    init: tuple[str, ...] = ("-m", "clients.cli", "init")
+    api: tuple[str, ...] = ("-m", "app.main")
+    worker: tuple[str, ...] = ("-m", "workers.main")
+
+
 class StackError(Exception):
     """The service cannot be started as asked; the message says why."""
 
 
-def run(port: int, data: Path, environment: Mapping[str, str] = os.environ) -> None:
+def run(
+    port: int,
+    data: Path,
+    environment: Mapping[str, str] = os.environ,
+    programs: Programs = Programs(),
+) -> None:
     """Start everything, announce it in ``headwater.json``, keep it running until SIGINT or SIGTERM, stop it.
 
     Servers whose URL the environment sets are used rather than embedded. Port 0 takes any free one.
@@ -40,7 +55,7 @@ def run(port: int, data: Path, environment: Mapping[str, str] = os.environ) -> N
         supervisor = Supervisor(directory.logs)
         with _stopping_on_signals(supervisor):
             try:
-                _start(supervisor, directory, port, environment)
+                _start(supervisor, directory, port, environment, programs)
                 supervisor.watch()
             except StopRequestedError:
                 pass
@@ -52,7 +67,11 @@ def run(port: int, data: Path, environment: Mapping[str, str] = os.environ) -> N
 
 
 def _start(
-    supervisor: Supervisor, directory: DataDirectory, port: int, environment: Mapping[str, str]
+    supervisor: Supervisor,
+    directory: DataDirectory,
+    port: int,
+    environment: Mapping[str, str],
+    programs: Programs,
 ) -> None:
     variables = {
         "HEADWATER_DATA_DIR": str(directory.path),
@@ -63,12 +82,12 @@ def _start(
         "PYTHONUNBUFFERED": "1",
     }
     owner_url = _start_servers(supervisor, directory, environment, variables)
-    supervisor.run(_initialisation(directory, variables, owner_url))
+    supervisor.run(_initialisation(programs, directory, variables, owner_url))
     api_key = _operator_key(directory)
     # The owner's URL ends here: what serves requests runs as the role that row level security binds.
     serving = {**variables, "HEADWATER_MIGRATION_DATABASE_URL": variables["HEADWATER_DATABASE_URL"]}
-    supervisor.start(_module("api", "app.main", serving, port), wait=False)
-    supervisor.start(_module("worker", "workers.main", serving, port), wait=False)
+    supervisor.start(_server("api", programs.api, serving, port), wait=False)
+    supervisor.start(_server("worker", programs.worker, serving, port), wait=False)
     # The API says ready once the worker has registered, so one question covers both.
     supervisor.wait_ready("api")
     supervisor.wait_ready("worker")
@@ -101,14 +120,16 @@ def _start_servers(
     return owner_url
 
 
-def _initialisation(directory: DataDirectory, variables: Mapping[str, str], owner_url: str) -> ChildSpec:
+def _initialisation(
+    programs: Programs, directory: DataDirectory, variables: Mapping[str, str], owner_url: str
+) -> ChildSpec:
     """The command that brings the schema to head and makes the first key.
 
     A process of its own: the database toolkit it needs would otherwise stay in the supervisor's memory.
     """
     return ChildSpec(
         name="init",
-        command=(sys.executable, "-P", "-m", "clients.cli", "init", "--key-file", str(directory.key_file)),
+        command=(sys.executable, "-P", *programs.init, "--key-file", str(directory.key_file)),
         environment={**variables, "HEADWATER_MIGRATION_DATABASE_URL": owner_url},
         ready_seconds_max=READY_SECONDS_MAX,
     )
@@ -124,10 +145,10 @@ def _operator_key(directory: DataDirectory) -> str:
         ) from None
 
 
-def _module(name: str, module: str, variables: Mapping[str, str], port: int) -> ChildSpec:
+def _server(name: str, arguments: tuple[str, ...], variables: Mapping[str, str], port: int) -> ChildSpec:
     return ChildSpec(
         name=name,
-        command=(sys.executable, "-P", "-m", module),
+        command=(sys.executable, "-P", *arguments),
         environment=variables,
         ready=lambda: answers_ready(port),
         ready_seconds_max=READY_SECONDS_MAX,

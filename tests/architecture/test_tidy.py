@@ -126,11 +126,11 @@ def test_locks_pin_every_package_by_hash_and_name_no_host(lock):
 
 
 def pins(lock):
-    """Package to its pinned versions; there are several where Pythons differ, each with its marker."""
+    """Package to its pinned versions; there are several where Pythons differ."""
     found: dict[str, set[str]] = {}
     for line in (ROOT / "requirements" / lock).read_text().splitlines():
-        if pin := re.match(r"([a-z0-9._-]+)(?:\[.*\])?==([^\\]+)", line):
-            found.setdefault(pin[1], set()).add(pin[2].strip())
+        if pin := re.match(r"([a-z0-9._-]+)(?:\[.*\])?==([^ ]+)", line):
+            found.setdefault(pin[1], set()).add(pin[2])
     return found
 
 

@@ -1,0 +1,212 @@
+"""`headwater up` with real servers and small stand-ins for the processes that this folder does not test."""
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+import redis
+
+from app.runtime.loopback import free_port
+
+ROOT = Path(__file__).parents[2]
+
+INIT = """
+import os, sys
+from pathlib import Path
+from app.runtime.private_file import write_private
+import psycopg
+with psycopg.connect(os.environ["HEADWATER_MIGRATION_DATABASE_URL"]) as connection:
+    connection.execute("CREATE TABLE IF NOT EXISTS started (n int)")
+    first = connection.execute("SELECT count(*) FROM started").fetchone() == (0,)
+    connection.execute("INSERT INTO started VALUES (1)")
+if first:
+    write_private(Path(sys.argv[sys.argv.index("--key-file") + 1]), "hw_first")
+"""
+API = """
+import json, os
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        names = [name for name in os.environ if name.startswith("HEADWATER_") or name == "JAVA_HOME"]
+        given = {name: os.environ[name] for name in names}
+        self.wfile.write(json.dumps({"pid": os.getpid(), **given}).encode())
+HTTPServer((os.environ["HEADWATER_HOST"], int(os.environ["HEADWATER_PORT"])), Handler).serve_forever()
+"""
+WORKER = "import time; time.sleep(1000)"
+
+
+class Service:
+    """One `headwater up` as a process of its own."""
+
+    def __init__(self, data, init=INIT):
+        self.data, self.port = data, free_port()
+        program = f"""
+from pathlib import Path
+from app.runtime.stack import Programs, run
+programs = Programs(init=("-c", {init!r}), api=("-c", {API!r}), worker=("-c", {WORKER!r}))
+run({self.port}, Path({str(data)!r}), programs=programs)
+"""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", program], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True
+        )
+
+    def note(self):
+        """The service's own note; one that a killed predecessor left may be there for a moment."""
+
+        def own():
+            note = json.loads((self.data / "headwater.json").read_text())
+            return note if note["pid"] == self.process.pid else None
+
+        return self.eventually(own)
+
+    def ask(self):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health/ready", timeout=2) as reply:
+            return json.load(reply)
+
+    def eventually(self, check, seconds=30.0):
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            assert self.process.poll() is None, self.process.stderr.read()
+            try:
+                if found := check():
+                    return found
+            except OSError:
+                pass
+            time.sleep(0.05)
+        raise AssertionError("it did not come about in time")
+
+    def end(self, number=signal.SIGTERM):
+        """Stop; the exit code, all that was said, and the processes that it left behind."""
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        self.process.send_signal(number)
+        said = self.process.communicate(timeout=30)[1]
+        _, left = psutil.wait_procs(children, timeout=5)
+        return self.process.returncode, said, left
+
+
+@pytest.fixture
+def start(tmp_path):
+    services = []
+
+    def start(**options):
+        services.append(Service(tmp_path / "data", **options))
+        return services[-1]
+
+    yield start
+    for service in services:
+        if service.process.poll() is None:
+            service.end()
+        service.process.stderr.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_announces_itself_and_stops_cleanly(start, number):
+    service = start()
+    note = service.note()
+    assert note == {
+        "url": f"http://127.0.0.1:{service.port}",
+        "api_key": "hw_first",
+        "pid": service.process.pid,
+    }
+    assert stat.S_IMODE((service.data / "headwater.json").stat().st_mode) == 0o600
+    given = service.ask()
+    with psycopg.connect(given["HEADWATER_DATABASE_URL"]) as connection:
+        assert connection.execute("SELECT current_user").fetchone() == ("headwater_app",)
+    assert given["HEADWATER_MIGRATION_DATABASE_URL"] == given["HEADWATER_DATABASE_URL"]
+    with redis.Redis.from_url(given["HEADWATER_REDIS_URL"]) as client:
+        assert client.ping()
+    assert (Path(given["JAVA_HOME"]) / "bin" / "java").exists()
+    code, said, left = service.end(number)
+    assert (code, left) == (0, [])
+    assert said.splitlines()[-2:] == ["headwater: stopping", "headwater: stopped"]
+    assert not (service.data / "headwater.json").exists()
+
+
+def test_every_killed_child_is_named_and_comes_back(start):
+    service = start()
+    service.note()
+    before = service.ask()
+    names = {"redis-server": "redis", "postgres": "postgres"}
+    children = psutil.Process(service.process.pid).children()
+    for child in children:
+        child.kill()
+
+    def all_back():
+        back = psutil.Process(service.process.pid).children()
+        return (
+            len(back) == len(children)
+            and not set(back) & set(children)
+            and service.ask()["pid"] != before["pid"]
+        )
+
+    service.eventually(all_back)
+
+    def reachable():
+        try:
+            psycopg.connect(before["HEADWATER_DATABASE_URL"]).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    service.eventually(reachable)
+    code, said, left = service.end()
+    assert (code, left) == (0, [])
+    for name in ("api", "worker", *names.values()):
+        assert f"headwater: {name} (pid " in said
+    assert said.count("was killed by SIGKILL") >= 4
+
+
+def test_a_second_start_finds_the_key_of_the_first(start):
+    first = start()
+    first.note()
+    first.end()
+    again = start()
+    assert again.note()["api_key"] == "hw_first"
+    again.end()
+    (again.data / "operator.key").unlink()
+    lost = start()
+    said = lost.process.communicate(timeout=30)[1]
+    assert lost.process.returncode == 1
+    assert "operator.key is missing, and the database has an operator key already" in said
+
+
+def test_a_start_after_a_kill_of_everything_recovers(start):
+    killed = start()
+    killed.note()
+    killed.process.kill()
+    killed.process.wait()
+    again = start()
+    assert again.note()["pid"] == again.process.pid
+    assert again.end()[0] == 0
+
+
+def test_a_folder_in_use_is_refused(start):
+    service = start()
+    service.note()
+    second = start()
+    assert f"a Headwater (pid {service.process.pid}) is running" in second.process.communicate(timeout=30)[1]
+    assert second.process.returncode == 1
+    assert service.ask()["pid"]
+
+
+def test_a_failed_initialisation_stops_everything(start):
+    service = start(init="raise SystemExit('no such schema')")
+    children = psutil.Process(service.process.pid).children
+    said = service.process.communicate(timeout=30)[1]
+    assert service.process.returncode == 1
+    assert "init exited with code 1" in said
+    assert "no such schema" in said
+    with pytest.raises(psutil.NoSuchProcess):
+        children()
