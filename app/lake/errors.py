@@ -186,3 +186,7 @@ class Unavailable(HeadwaterError):
 
     code = "unavailable"
     title = "The service is not available right now"
+
+
+class EngineStopped(Exception):
+    """The tasks that were waited for were stopped on request; nobody is told but the one who asked."""

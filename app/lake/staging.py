@@ -17,6 +17,7 @@ import pyarrow as pa
 from app.lake.dataset import DatasetDefinition
 from app.lake.partition import partition_codes
 from app.lake.record_key import bucket_numbers
+from app.lake.rows.formats import Format
 
 ROW_COLUMN: Final = "_hw_row"
 JOB_COLUMN: Final = "_hw_job"
@@ -45,6 +46,16 @@ class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
     checksum: str
     rows: int
     batches: tuple[StagedBatch, ...]
+
+
+class RawInput(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes on storage that a worker decodes: a large body or an upload."""
+
+    path: str
+    size_bytes: int
+    checksum: str
+    format: Format
+    gzip: bool = False
 
 
 def split_by_slot(rows: pa.Table, dataset: DatasetDefinition, first_row: int) -> Iterator[tuple[Slot, pa.RecordBatch]]:

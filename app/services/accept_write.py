@@ -13,9 +13,9 @@ from app.lake.identifiers import new_id, new_instant_id
 from app.lake.operation import Operation, check_operation, input_schema
 from app.lake.rows import Format, decode_csv, decode_json_rows, decode_ndjson, gunzip_stream
 from app.lake.schema import Schema
-from app.lake.staging import StagedFile
+from app.lake.staging import RawInput, StagedFile
 from app.services.bodies import BodySpool, StoredBody
-from app.services.model import Accepted, Dataset, NewJob, RawInput, Upload, WriteRequest
+from app.services.model import Accepted, Dataset, NewJob, Upload, WriteRequest
 from app.services.ports import Catalog, Jobs, ObjectStorage, StagedFiles
 
 
@@ -167,7 +167,7 @@ class AcceptWrite:
         return () if file is None else (file,)
 
 
-_TEXT_DECODERS = {Format.NDJSON: decode_ndjson, Format.CSV: decode_csv, Format.JSON: decode_json_rows}
+_TEXT_DECODERS = {Format.NDJSON: decode_ndjson, Format.CSV: decode_csv, Format.JSON_ROWS: decode_json_rows}
 
 
 def _stored_body(incoming: IncomingWrite) -> list[str]:

@@ -14,8 +14,7 @@ from app.lake.dataset import DatasetDefinition
 from app.lake.file_group import ChangelogFile
 from app.lake.instant import Action, InstantState, RowCounts
 from app.lake.operation import Operation
-from app.lake.rows.formats import Format
-from app.lake.staging import StagedFile
+from app.lake.staging import RawInput, StagedFile
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,16 +83,6 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     detail: str
     facts: dict[str, Any] = {}
-
-
-class RawInput(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes on storage that a worker decodes: a large body or an upload."""
-
-    path: str
-    size_bytes: int
-    checksum: str
-    format: Format
-    gzip: bool = False
 
 
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):

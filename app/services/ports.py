@@ -16,7 +16,8 @@ from app.lake.commit_message import CommitMessage
 from app.lake.conflict import Conflicted
 from app.lake.dataset import DatasetDefinition
 from app.lake.file_group import DataFile, StoredFile
-from app.lake.staging import StagedFile
+from app.lake.operation import Operation
+from app.lake.staging import RawInput, StagedFile
 from app.lake.write_plan import MergeTask
 from app.services.model import (
     Accepted,
@@ -35,7 +36,6 @@ from app.services.model import (
     Principal,
     Progress,
     Published,
-    RawInput,
     RunnableDataset,
     Upload,
 )
@@ -225,12 +225,14 @@ class FileReader(Protocol):
 class WriteEngine(Protocol):
     """Runs the tasks of a write on Spark."""
 
-    def decode(self, raw: RawInput, dataset: DatasetDefinition, operation: str, prefix: str, tag: str) -> list[StagedFile]:
-        """Checks and splits a raw input. Raises SchemaMismatch, MalformedBody, Cancelled."""
+    def decode(
+        self, raw: RawInput, dataset: DatasetDefinition, operation: Operation, *, prefix: str, tag: str
+    ) -> list[StagedFile]:
+        """Checks and splits a raw input. Raises SchemaMismatch, MalformedBody, CorruptFile, EngineStopped."""
         ...
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
-        """One CommitMessage per task. Raises Cancelled, CorruptFile, StorageFull."""
+        """One commit message per task, in order. Raises CorruptFile, StorageFull, EngineStopped."""
         ...
 
     def progress(self, tag: str) -> tuple[int, int]:
@@ -238,9 +240,5 @@ class WriteEngine(Protocol):
         ...
 
     def cancel(self, tag: str) -> None:
-        """Stops what runs under the tag; its caller gets Cancelled."""
+        """Stops what runs under the tag; its caller gets EngineStopped."""
         ...
-
-
-class Cancelled(Exception):
-    """The engine was told to stop."""

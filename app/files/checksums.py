@@ -1,0 +1,89 @@
+"""Checksums of files: made while writing, compared before the first read of a process."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from functools import lru_cache
+from typing import BinaryIO
+
+import pyarrow as pa
+import xxhash
+
+from app.lake.errors import CorruptFile
+from app.lake.file_group import StoredFile
+from app.lake.staging import StagedFile
+
+_STEP_BYTES = 8 * 1024 * 1024
+_REMEMBERED_FILES = 65_536
+
+
+class HashingSink(io.RawIOBase):
+    """A write-only file object that passes everything on and keeps size and XXH3-128 of it."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self._digest = xxhash.xxh3_128()
+        self.size_bytes = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        view = memoryview(data).cast("B")  # type: ignore[arg-type]
+        self._sink.write(view)
+        self._digest.update(view)
+        self.size_bytes += view.nbytes
+        return view.nbytes
+
+    @property
+    def checksum(self) -> str:
+        """XXH3-128, hexadecimal."""
+        return self._digest.hexdigest()
+
+
+Verified = Callable[[StoredFile | StagedFile, pa.NativeFile], None]
+
+
+def verify(file: StoredFile | StagedFile, opened: pa.NativeFile) -> None:
+    """Compares size and checksum with what was recorded when the file was written.
+
+    Files never change, so each is hashed once per process; the size is compared every time. Raises CorruptFile.
+    """
+    size = opened.size()
+    if size != file.size_bytes:
+        raise CorruptFile(
+            f"{file.path} has {size} bytes, its commit recorded {file.size_bytes}", path=file.path
+        )
+    _verify_content(_Opened(file.path, file.checksum, opened))
+
+
+class _Opened:
+    """A cache key that carries the open file along: equal if path and checksum are."""
+
+    def __init__(self, path: str, checksum: str, opened: pa.NativeFile) -> None:
+        self.path, self.checksum = path, checksum
+        self.opened: pa.NativeFile | None = opened
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.checksum))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Opened) and (self.path, self.checksum) == (other.path, other.checksum)
+
+
+@lru_cache(maxsize=_REMEMBERED_FILES)
+def _verify_content(entry: _Opened) -> None:
+    # The cache keeps the key: take the file out of it, or every verified file would stay open.
+    opened, entry.opened = entry.opened, None
+    if opened is None:
+        raise AssertionError("a file is verified once")
+    digest = xxhash.xxh3_128()
+    opened.seek(0)
+    while chunk := opened.read_buffer(_STEP_BYTES):
+        if not len(chunk):
+            break
+        digest.update(memoryview(chunk))
+    opened.seek(0)
+    if digest.hexdigest() != entry.checksum:
+        raise CorruptFile(f"{entry.path} is damaged: its checksum is not the recorded one", path=entry.path)

@@ -1,0 +1,184 @@
+"""Parquet files of a dataset: base files and changelog files, written with checksum and statistics."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from app.files.checksums import HashingSink, verify
+from app.files.storage import Storage
+from app.lake.dataset import DatasetDefinition
+from app.lake.errors import CorruptFile
+from app.lake.file_group import ColumnStatistics, StoredFile
+from app.lake.schema import Schema
+
+BASE_ROW_GROUP_ROWS: Final = 128 * 1024
+CHANGELOG_ROW_GROUP_ROWS: Final = 16 * 1024
+_BOUND_CHARACTERS_MAX: Final = 64
+_FOOTERS_CACHED: Final = 256
+
+
+@dataclass(kw_only=True)
+class ParquetSink:
+    """An open Parquet file. Rows are cut into row groups of `row_group_rows`; what is buffered stays below one."""
+
+    path: str
+    writer: pq.ParquetWriter
+    hashing: HashingSink
+    row_group_rows: int
+    metadata: list[pq.FileMetaData]
+    rows: int = 0
+    finished: bool = False
+    _pending: list[pa.Table] = field(default_factory=list)
+    _pending_rows: int = 0
+
+    def write(self, table: pa.Table) -> None:
+        """Adds rows; they have the file's schema."""
+        self.rows += table.num_rows
+        self._pending.append(table)
+        self._pending_rows += table.num_rows
+        if self._pending_rows >= self.row_group_rows:
+            self._flush(everything=False)
+
+    def finish(self) -> None:
+        """Writes what is buffered, then the footer."""
+        self._flush(everything=True)
+        self.writer.close()
+        self.finished = True
+
+    def _flush(self, *, everything: bool) -> None:
+        rows = pa.concat_tables(self._pending) if self._pending else None
+        if rows is None:
+            return
+        whole = rows.num_rows if everything else rows.num_rows - rows.num_rows % self.row_group_rows
+        if whole:
+            self.writer.write_table(rows.slice(0, whole), row_group_size=self.row_group_rows)
+        rest = rows.slice(whole)
+        self._pending, self._pending_rows = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
+
+    def stored(self, schema_id: int) -> StoredFile:
+        """What the catalogue keeps of the finished file."""
+        return StoredFile(
+            path=self.path,
+            size_bytes=self.hashing.size_bytes,
+            checksum=self.hashing.checksum,
+            row_count=self.rows,
+            schema_id=schema_id,
+        )
+
+
+@contextmanager
+def create_parquet(
+    storage: Storage, path: str, schema: pa.Schema, *, row_group_rows: int, plain_columns: Sequence[str]
+) -> Iterator[ParquetSink]:
+    """A new Parquet file; left by an exception, or without `finish`, it leaves nothing behind.
+
+    `plain_columns` are not worth a dictionary (unique keys). Raises StorageFull.
+    """
+    with suppress(_Unfinished), storage.create(path) as file:
+        hashing = HashingSink(file)
+        metadata: list[pq.FileMetaData] = []
+        with pq.ParquetWriter(
+            pa.PythonFile(hashing, mode="w"),
+            schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=[name for name in schema.names if name not in plain_columns] or False,
+            write_statistics=True,
+            metadata_collector=metadata,
+        ) as writer:
+            sink = ParquetSink(
+                path=path, writer=writer, hashing=hashing, row_group_rows=row_group_rows, metadata=metadata
+            )
+            yield sink
+        if not sink.finished:
+            raise _Unfinished
+
+
+class _Unfinished(Exception):
+    """Makes the storage drop a file that turned out not to be needed."""
+
+
+def column_statistics(metadata: pq.FileMetaData, schema: Schema) -> dict[str, ColumnStatistics]:
+    """Bounds and null counts of the flat columns, by field id, from the footer."""
+    ids = {field.name: str(field.id) for field in schema.fields}
+    found: dict[str, list[Any]] = {}
+    for group in range(metadata.num_row_groups):
+        for number in range(metadata.num_columns):
+            column = metadata.row_group(group).column(number)
+            if column.path_in_schema in ids:
+                found.setdefault(ids[column.path_in_schema], []).append(column.statistics)
+    return {number: _merged(parts) for number, parts in found.items() if all(part is not None for part in parts)}
+
+
+def _merged(parts: list[Any]) -> ColumnStatistics:
+    bounded = [part for part in parts if part.has_min_max]
+    nulls = sum(part.null_count for part in parts) if all(part.has_null_count for part in parts) else None
+    return ColumnStatistics(
+        minimum=_bound(min((part.min for part in bounded), default=None)),
+        maximum=_bound(max((part.max for part in bounded), default=None)),
+        null_count=nulls,
+    )
+
+
+def _bound(value: Any) -> Any:
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case bytes():
+            value = base64.b64encode(value).decode()
+        case _:
+            value = value.isoformat() if hasattr(value, "isoformat") else str(value)
+    return value if len(value) <= _BOUND_CHARACTERS_MAX else None
+
+
+class ParquetReader:
+    """Reads the files of commits; refuses any that is not what its commit recorded."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._footer = lru_cache(maxsize=_FOOTERS_CACHED)(self._read_footer)
+
+    def _read_footer(self, path: str) -> pq.FileMetaData:
+        return pq.read_metadata(self._storage.open(path))
+
+    def open(self, file: StoredFile) -> pq.ParquetFile:
+        """The opened file. Raises CorruptFile."""
+        opened = self._storage.open(file.path)
+        verify(file, opened)
+        try:
+            parquet = pq.ParquetFile(opened, metadata=self._footer(file.path))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise CorruptFile(f"{file.path} is no readable Parquet file: {error}", path=file.path) from error
+        if parquet.metadata.num_rows != file.row_count:
+            raise CorruptFile(
+                f"{file.path} has {parquet.metadata.num_rows} rows, its commit recorded {file.row_count}",
+                path=file.path,
+            )
+        return parquet
+
+    def read_slice(self, file: StoredFile, columns: Sequence[str] | None, first_row: int, rows: int) -> pa.Table:
+        """Rows [first_row, first_row + rows), reading only the row groups that hold them. Raises CorruptFile."""
+        parquet = self.open(file)
+        groups, skipped, start = [], 0, 0
+        for number in range(parquet.metadata.num_row_groups):
+            count = parquet.metadata.row_group(number).num_rows
+            if start + count <= first_row:
+                skipped += count
+            elif start < first_row + rows:
+                groups.append(number)
+            start += count
+        table = parquet.read_row_groups(groups, columns=None if columns is None else list(columns), use_threads=False)
+        return table.slice(first_row - skipped, rows)
+
+
+def plain_columns(dataset: DatasetDefinition) -> tuple[str, ...]:
+    """Columns that never repeat enough for a dictionary: a key of one field."""
+    return dataset.record_key if len(dataset.record_key) == 1 else ()

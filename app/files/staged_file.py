@@ -1,0 +1,71 @@
+"""Staged files: Arrow IPC with LZ4, every record batch of one slot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+from app.files.checksums import HashingSink, verify
+from app.files.storage import Storage
+from app.lake.dataset import DatasetDefinition
+from app.lake.staging import ROW_COLUMN, Slot, StagedBatch, StagedFile, split_by_slot
+
+_OPTIONS = ipc.IpcWriteOptions(compression="lz4")
+
+
+class StagedFileStore:
+    """Writes and reads staged files on a storage."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def write(
+        self, dataset: DatasetDefinition, tables: Iterable[pa.Table], path: str, first_row: int
+    ) -> StagedFile | None:
+        """Splits checked rows by slot and stores them at `path`; None, and no file, if there is no row.
+
+        `tables`: in the order of arrival, the dataset's columns, nullable where the input's are. Raises StorageFull.
+        """
+        parts = _parts(dataset, tables, first_row)
+        head = next(parts, None)
+        if head is None:
+            return None
+        batches: list[StagedBatch] = []
+        with self._storage.create(path) as file:
+            sink = HashingSink(file)
+            schema = _staged_schema(dataset)
+            with ipc.new_file(pa.PythonFile(sink, mode="w"), schema, options=_OPTIONS) as writer:
+                for slot, batch in chain([head], parts):
+                    writer.write_batch(batch.cast(schema))
+                    batches.append(StagedBatch(slot=slot, index=len(batches), rows=batch.num_rows))
+        return StagedFile(
+            path=path,
+            size_bytes=sink.size_bytes,
+            checksum=sink.checksum,
+            rows=sum(batch.rows for batch in batches),
+            batches=tuple(batches),
+        )
+
+    def read(self, file: StagedFile, indices: Sequence[int]) -> pa.Table:
+        """The named record batches, with each row's position in its write. Raises CorruptFile."""
+        opened = self._storage.open(file.path)
+        verify(file, opened)
+        reader = ipc.open_file(opened)
+        return pa.Table.from_batches([reader.get_batch(index) for index in indices], schema=reader.schema)
+
+
+def _parts(
+    dataset: DatasetDefinition, tables: Iterable[pa.Table], first_row: int
+) -> Iterator[tuple[Slot, pa.RecordBatch]]:
+    for table in tables:
+        yield from split_by_slot(table, dataset, first_row)
+        first_row += table.num_rows
+
+
+def _staged_schema(dataset: DatasetDefinition) -> pa.Schema:
+    # Rows of a delete leave columns out, so every staged column may hold nulls.
+    fields = [field.with_nullable(True) for field in dataset.schema.to_arrow()]
+    return pa.schema([*fields, pa.field(ROW_COLUMN, pa.int64(), nullable=False)])

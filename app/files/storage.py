@@ -1,0 +1,165 @@
+"""Object storage: files by path below one root, on a local disk or on S3.
+
+A path is written once and never again. On a local disk a closed file and its folder entry are synced, so that
+what was acknowledged survives the machine.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import BinaryIO, cast
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from app.lake.errors import CorruptFile, StorageFull
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class LocalStorage:
+    """A folder of a file system that all processes share."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[BinaryIO]:
+        """A writer for a new file, durable on leaving; an exception leaves no file. Raises StorageFull."""
+        target = self._root / path
+        try:
+            _make_folders(target.parent)
+            with target.open("xb", buffering=1024 * 1024) as file:
+                try:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                except BaseException:
+                    target.unlink(missing_ok=True)
+                    raise
+            _sync_folder(target.parent)
+        except OSError as error:
+            if error.errno in _FULL:
+                raise StorageFull(f"no room for {path}: {error.strerror}", path=path) from error
+            raise
+
+    def open(self, path: str) -> pa.NativeFile:
+        """A memory-mapped reader. Raises CorruptFile if there is no such file."""
+        target = self._root / path
+        try:
+            return pa.memory_map(str(target)) if target.stat().st_size else pa.BufferReader(b"")
+        except FileNotFoundError as error:
+            raise CorruptFile(f"the file {path} is missing", path=path) from error
+
+    def size(self, path: str) -> int:
+        """Bytes in the file. Raises CorruptFile if there is no such file."""
+        try:
+            return (self._root / path).stat().st_size
+        except FileNotFoundError as error:
+            raise CorruptFile(f"the file {path} is missing", path=path) from error
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Removes files; one that is gone already is no error."""
+        for path in paths:
+            (self._root / path).unlink(missing_ok=True)
+
+    def list(self, prefix: str) -> Iterator[tuple[str, datetime]]:
+        """Files below a folder, with the times they were last written."""
+        for folder, _, names in os.walk(self._root / prefix):
+            for name in names:
+                file = Path(folder, name)
+                with suppress(FileNotFoundError):
+                    yield str(file.relative_to(self._root)), datetime.fromtimestamp(file.stat().st_mtime, UTC)
+
+
+class ArrowStorage:
+    """A bucket (or any other file system that Arrow opens), below a prefix."""
+
+    def __init__(self, file_system: pafs.FileSystem, root: str) -> None:
+        self._file_system = file_system
+        self._root = root.strip("/")
+
+    def _absolute(self, path: str) -> str:
+        return f"{self._root}/{path}"
+
+    @contextmanager
+    def create(self, path: str) -> Iterator[BinaryIO]:
+        """A writer for a new object, durable on leaving; an exception leaves no object."""
+        target = self._absolute(path)
+        stream = self._file_system.open_output_stream(target)
+        try:
+            yield cast(BinaryIO, stream)
+            stream.close()
+        except BaseException:
+            with suppress(OSError):
+                stream.close()
+                self._file_system.delete_file(target)
+            raise
+
+    def open(self, path: str) -> pa.NativeFile:
+        """A reader with ranged requests. Raises CorruptFile if there is no such object."""
+        try:
+            return self._file_system.open_input_file(self._absolute(path))
+        except FileNotFoundError as error:
+            raise CorruptFile(f"the file {path} is missing", path=path) from error
+
+    def size(self, path: str) -> int:
+        """Bytes in the object. Raises CorruptFile if there is no such object."""
+        info = self._file_system.get_file_info(self._absolute(path))
+        if info.type is not pafs.FileType.File:
+            raise CorruptFile(f"the file {path} is missing", path=path)
+        return int(info.size)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        """Removes objects; one that is gone already is no error."""
+        for path in paths:
+            with suppress(FileNotFoundError):
+                self._file_system.delete_file(self._absolute(path))
+
+    def list(self, prefix: str) -> Iterator[tuple[str, datetime]]:
+        """Objects below a prefix, with the times they were last written."""
+        selector = pafs.FileSelector(self._absolute(prefix), allow_not_found=True, recursive=True)
+        for info in self._file_system.get_file_info(selector):
+            if info.type is pafs.FileType.File:
+                yield info.path[len(self._root) + 1 :], info.mtime
+
+
+Storage = LocalStorage | ArrowStorage
+
+
+@cache
+def open_storage(uri: str) -> Storage:
+    """The storage at `file:///folder` or `s3://bucket/prefix` (S3 credentials come from the usual AWS variables).
+
+    Cached, since every Spark task asks for it.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme == "file":
+        return LocalStorage(Path(unquote(parts.path)))
+    file_system, root = pafs.FileSystem.from_uri(uri)
+    return ArrowStorage(file_system, root)
+
+
+def _make_folders(folder: Path) -> None:
+    """Creates missing folders and syncs the folder that holds each new one."""
+    if folder.is_dir():
+        return
+    _make_folders(folder.parent)
+    with suppress(FileExistsError):
+        folder.mkdir()
+        _sync_folder(folder.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

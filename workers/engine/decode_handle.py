@@ -1,0 +1,136 @@
+"""The decode tasks: turn bytes on storage into staged input. They run in Spark's Python processes.
+
+A first task unpacks the input and cuts it into splits; then one task per split checks its rows and stages them.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+import xxhash
+
+from app.files.checksums import HashingSink
+from app.files.staged_file import StagedFileStore
+from app.files.storage import Storage
+from app.lake.dataset import DatasetDefinition
+from app.lake.errors import CorruptFile, MalformedBody
+from app.lake.operation import Operation, input_schema
+from app.lake.rows import Format, Split, gunzip_stream, iter_tables, plan_splits
+from app.lake.staging import RawInput, StagedFile
+
+SPLIT_BYTES: Final = 64 * 1024 * 1024
+EXPANDED_BYTES_MAX: Final = 64 * 1024 * 1024 * 1024
+DECODE_MEMORY_BYTES: Final = 2 * 1024 * 1024 * 1024
+_STEP_BYTES: Final = 4 * 1024 * 1024
+# Row positions order the rows of a write; the split's number stands above any row number within it.
+_ROWS_PER_SPLIT: Final = 1 << 40
+
+
+class PrepareTask(msgspec.Struct, frozen=True, kw_only=True):
+    """Check the bytes of an input, decompress them if need be, and cut them into splits."""
+
+    raw: RawInput
+    prefix: str
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the plain bytes are, and the splits of them."""
+
+    path: str
+    splits: tuple[Split, ...]
+
+
+class DecodeTask(msgspec.Struct, frozen=True, kw_only=True):
+    """Check the rows of one split and stage them below `prefix`."""
+
+    dataset: DatasetDefinition
+    operation: Operation
+    path: str
+    format: Format
+    split: Split
+    number: int
+    prefix: str
+
+
+class Decoded(msgspec.Struct, frozen=True, kw_only=True):
+    """The staged file of a split; None if it holds no row."""
+
+    staged: StagedFile | None
+
+
+def prepare(task: PrepareTask, storage: Storage) -> Prepared:
+    """Raises CorruptFile, MalformedBody, BodyTooLarge, StorageFull."""
+    path = _unpacked(task, storage) if task.raw.gzip else task.raw.path
+    if not task.raw.gzip:
+        _check(task, storage)
+    with _memory_limit():
+        splits = plan_splits(task.raw.format, storage.open(path), storage.size(path), SPLIT_BYTES)
+    return Prepared(path=path, splits=tuple(splits))
+
+
+def _chunks(task: PrepareTask, storage: Storage) -> Iterator[bytes]:
+    """The stored bytes; raises CorruptFile after the last one if they are not those that were received."""
+    digest = xxhash.xxh3_128()
+    with storage.open(task.raw.path) as source:
+        while chunk := source.read(_STEP_BYTES):
+            digest.update(chunk)
+            yield chunk
+    if digest.hexdigest() != task.raw.checksum:
+        raise CorruptFile(f"{task.raw.path} is damaged: its checksum is not the recorded one", path=task.raw.path)
+
+
+def _check(task: PrepareTask, storage: Storage) -> None:
+    for _ in _chunks(task, storage):
+        pass
+
+
+def _unpacked(task: PrepareTask, storage: Storage) -> str:
+    path = f"{task.prefix}.plain"
+    with storage.create(path) as file:
+        sink = HashingSink(file)
+        for chunk in gunzip_stream(_chunks(task, storage), expanded_bytes_max=EXPANDED_BYTES_MAX):
+            sink.write(chunk)
+    if sink.size_bytes == 0:
+        raise MalformedBody("the body is empty once decompressed")
+    return path
+
+
+def decode(task: DecodeTask, storage: Storage) -> Decoded:
+    """Raises SchemaMismatch, MalformedBody, StorageFull."""
+    schema = input_schema(task.operation, task.dataset)
+    with _memory_limit():
+        tables = iter_tables(task.format, storage.open(task.path), schema, split=task.split)
+        staged = StagedFileStore(storage).write(
+            task.dataset, tables, f"{task.prefix}-{task.number:05d}.arrow", task.number * _ROWS_PER_SPLIT
+        )
+    return Decoded(staged=staged)
+
+
+@contextmanager
+def _memory_limit() -> Iterator[None]:
+    """Bounds what hostile input can make the decoders allocate; the machine's other tenants are not at stake."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    bound = _data_bytes() + DECODE_MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_DATA, (bound if hard == resource.RLIM_INFINITY else min(bound, hard), hard))
+    try:
+        yield
+    except (MemoryError, pa.ArrowMemoryError) as error:
+        raise MalformedBody(
+            f"decoding the input takes more than {DECODE_MEMORY_BYTES // 2**20} MiB of memory: send smaller row groups "
+            "or record batches"
+        ) from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _data_bytes() -> int:
+    with open("/proc/self/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) * 1024
+    return 0

@@ -1,0 +1,171 @@
+"""The merge task: brings one file group up to date. Runs in Spark's Python processes; never sees Postgres."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+
+from app.files.parquet_file import (
+    BASE_ROW_GROUP_ROWS,
+    CHANGELOG_ROW_GROUP_ROWS,
+    ParquetReader,
+    ParquetSink,
+    column_statistics,
+    create_parquet,
+    plain_columns,
+)
+from app.files.staged_file import StagedFileStore
+from app.files.storage import Storage
+from app.lake.changelog import OP_FIELD, Op
+from app.lake.commit_message import CommitMessage
+from app.lake.file_group import ChangelogFile, DataFile
+from app.lake.instant import RowCounts
+from app.lake.merge import merge
+from app.lake.staging import JOB_COLUMN, ROW_COLUMN
+from app.lake.write_plan import MergeTask
+
+
+@dataclass(frozen=True, slots=True)
+class MergeHandle:
+    """Merges staged rows into a file group of one dataset."""
+
+    storage: Storage
+    reader: ParquetReader
+
+    @classmethod
+    def on(cls, storage: Storage) -> MergeHandle:
+        return cls(storage, ParquetReader(storage))
+
+    def run(self, task: MergeTask) -> CommitMessage:
+        """Writes the new base file and the changelog file. Raises CorruptFile, StorageFull."""
+        incoming = self._incoming(task)
+        return self._merge(task, incoming) if task.dataset.keyed else self._append(task, incoming)
+
+    def _incoming(self, task: MergeTask) -> pa.Table:
+        store = StagedFileStore(self.storage)
+        parts = []
+        for segment in task.segments:
+            rows = store.read(segment.file, segment.batch_indices)
+            job = pa.repeat(pa.scalar(segment.job, pa.int32()), rows.num_rows)
+            parts.append(rows.append_column(pa.field(JOB_COLUMN, pa.int32(), nullable=False), job))
+        return pa.concat_tables(parts)
+
+    def _append(self, task: MergeTask, incoming: pa.Table) -> CommitMessage:
+        """Rows without a key meet nothing: they are written as they are, and each is an append in the feed."""
+        schema = task.dataset.schema.to_arrow()
+        rows = incoming.drop_columns([JOB_COLUMN, ROW_COLUMN]).cast(schema)
+        jobs, counts = np.unique(incoming.column(JOB_COLUMN).to_numpy(), return_counts=True)
+        with self._data_file(task) as sink:
+            sink.write(rows)
+            sink.finish()
+        ops = pa.array(np.full(rows.num_rows, Op.APPEND, dtype=np.uint8))
+        return CommitMessage(
+            file_group=task.file_group,
+            added=(_data_file(task, sink),),
+            changelog=self._changelog(task, rows.add_column(0, OP_FIELD, ops)),
+            counts={int(job): RowCounts(inserted=int(n)) for job, n in zip(jobs, counts, strict=True)},
+        )
+
+    def _merge(self, task: MergeTask, incoming: pa.Table) -> CommitMessage:
+        with self._data_file(task) as sink:
+            current = self._pass_through(task, incoming, sink)
+            result = merge(task.dataset, current, incoming, task.operations)
+            changed = result.changes.num_rows > 0 and not result.conflicts
+            if changed:
+                sink.write(current.filter(pa.array(result.kept)))
+                sink.write(result.rows)
+                # A bucket whose last row is gone has no file.
+                if sink.rows:
+                    sink.finish()
+        if not changed:
+            return CommitMessage(file_group=task.file_group, counts=result.counts, conflicts=result.conflicts)
+        return CommitMessage(
+            file_group=task.file_group,
+            removed=(task.base.path,) if task.base else (),
+            added=(_data_file(task, sink),) if sink.finished else (),
+            changelog=self._changelog(task, result.changes),
+            counts=result.counts,
+        )
+
+    def _pass_through(self, task: MergeTask, incoming: pa.Table, sink: ParquetSink) -> pa.Table:
+        """Copies base rows of untouched keys to the new file, one row group at a time, and returns the others."""
+        schema = task.dataset.schema.to_arrow()
+        touched = [schema.empty_table()]
+        keys = _keys(incoming, task).unique()
+        for rows in self._base_row_groups(task, schema):
+            hits = _keys(rows, task).with_row_index("at").join(keys, on=keys.columns, how="semi")["at"]
+            mask = np.zeros(rows.num_rows, dtype=bool)
+            mask[hits.to_numpy()] = True
+            if mask.any():
+                touched.append(rows.filter(pa.array(mask)))
+                rows = rows.filter(pa.array(~mask))
+            sink.write(rows)
+        return pa.concat_tables(touched).combine_chunks()
+
+    def _base_row_groups(self, task: MergeTask, schema: pa.Schema) -> Iterator[pa.Table]:
+        if task.base is None:
+            return
+        parquet = self.reader.open(task.base)
+        for group in range(parquet.metadata.num_row_groups):
+            yield parquet.read_row_group(group, use_threads=False).cast(schema)
+
+    def _data_file(self, task: MergeTask) -> AbstractContextManager[ParquetSink]:
+        return create_parquet(
+            self.storage,
+            _path(task, "data"),
+            task.dataset.schema.to_arrow(),
+            row_group_rows=BASE_ROW_GROUP_ROWS,
+            plain_columns=plain_columns(task.dataset),
+        )
+
+    def _changelog(self, task: MergeTask, changes: pa.Table) -> tuple[ChangelogFile, ...]:
+        with create_parquet(
+            self.storage,
+            _path(task, "changes"),
+            changes.schema,
+            row_group_rows=CHANGELOG_ROW_GROUP_ROWS,
+            plain_columns=plain_columns(task.dataset),
+        ) as sink:
+            sink.write(changes)
+            sink.finish()
+        stored = sink.stored(task.dataset.schema.id)
+        return (
+            ChangelogFile(
+                path=stored.path,
+                size_bytes=stored.size_bytes,
+                checksum=stored.checksum,
+                row_count=stored.row_count,
+                schema_id=stored.schema_id,
+                file_group=task.file_group,
+            ),
+        )
+
+
+def _keys(rows: pa.Table, task: MergeTask) -> pl.DataFrame:
+    return pl.DataFrame(pl.from_arrow(rows.select(list(task.dataset.record_key))))
+
+
+def _path(task: MergeTask, kind: str) -> str:
+    """A path that no other attempt, and no second run of the same task, can have."""
+    name = f"{task.slot.bucket:05d}-{task.attempt}-{os.urandom(4).hex()}.parquet"
+    return "/".join(part for part in (task.data_prefix, kind, task.slot.partition_path, name) if part)
+
+
+def _data_file(task: MergeTask, sink: ParquetSink) -> DataFile:
+    stored = sink.stored(task.dataset.schema.id)
+    return DataFile(
+        path=stored.path,
+        size_bytes=stored.size_bytes,
+        checksum=stored.checksum,
+        row_count=stored.row_count,
+        schema_id=stored.schema_id,
+        file_group=task.file_group,
+        slot=task.slot,
+        statistics=column_statistics(sink.metadata[0], task.dataset.schema),
+    )

@@ -1,0 +1,121 @@
+"""Runs tasks on Spark: many small Python tasks of one warm session, results collected as plain values."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from app.lake.commit_message import CommitMessage
+from app.lake.dataset import DatasetDefinition
+from app.lake.errors import EngineStopped
+from app.lake.operation import Operation
+from app.lake.staging import RawInput, StagedFile
+from app.lake.write_plan import MergeTask
+from workers.engine.decode_handle import Decoded, DecodeTask, Prepared, PrepareTask
+from workers.engine.tasks import Answer, Refusal, Task, raise_refusal, run_partition
+
+# Below this many input bytes, starting one more Python task costs more than it saves.
+_BYTES_PER_TASK = 32 * 1024 * 1024
+
+
+class SparkEngine:
+    """The engine of one worker process. `start` is called once, before the first tasks, by whichever thread."""
+
+    def __init__(self, start: Callable[[], SparkSession], storage_uri: str) -> None:
+        self._start = start
+        self._storage_uri = storage_uri
+        self._lock = threading.Lock()
+        self._session: SparkSession | None = None
+        self._stopped: set[str] = set()
+
+    def warm_up(self) -> None:
+        """Starts the session and its first Python processes, so that no write waits for them."""
+        context = self._spark().sparkContext
+        slices = context.defaultParallelism
+        context.parallelize([], slices).mapPartitions(partial(run_partition, self._storage_uri)).collect()
+
+    def _spark(self) -> SparkSession:
+        with self._lock:
+            if self._session is None:
+                self._session = self._start()
+            return self._session
+
+    def decode(
+        self, raw: RawInput, dataset: DatasetDefinition, operation: Operation, *, prefix: str, tag: str
+    ) -> list[StagedFile]:
+        """Checks and splits a raw input. Raises SchemaMismatch, MalformedBody, CorruptFile, EngineStopped."""
+        unpack = PrepareTask(raw=raw, prefix=prefix)
+        prepared = self._run([unpack], tag, raw.size_bytes)[0]
+        if not isinstance(prepared, Prepared):
+            raise AssertionError("a prepare task answers with splits")
+        tasks = [
+            DecodeTask(
+                dataset=dataset,
+                operation=operation,
+                path=prepared.path,
+                format=raw.format,
+                split=split,
+                number=number,
+                prefix=prefix,
+            )
+            for number, split in enumerate(prepared.splits)
+        ]
+        answers = self._run(tasks, tag, raw.size_bytes)
+        return [answer.staged for answer in answers if isinstance(answer, Decoded) and answer.staged is not None]
+
+    def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
+        """One commit message per task. Raises CorruptFile, StorageFull, EngineStopped."""
+        size = sum(task.base.size_bytes if task.base else 0 for task in tasks)
+        size += sum(file.size_bytes for file in {s.file.path: s.file for t in tasks for s in t.segments}.values())
+        answers = self._run(tasks, tag, size)
+        return [answer for answer in answers if isinstance(answer, CommitMessage)]
+
+    def _run(self, tasks: Sequence[Task], tag: str, size_bytes: int) -> list[Answer]:
+        if not tasks:
+            return []
+        context = self._spark().sparkContext
+        cores = context.defaultParallelism
+        slices = min(len(tasks), max(cores, size_bytes // _BYTES_PER_TASK))
+        context.setJobGroup(tag, tag, interruptOnCancel=True)
+        try:
+            packed = [pickle.dumps(task) for task in tasks]
+            work = context.parallelize(packed, slices).mapPartitions(partial(run_partition, self._storage_uri))
+            results = [pickle.loads(answer) for answer in work.collect()]
+        except Py4JError as error:
+            if tag in self._stopped:
+                raise EngineStopped(tag) from error
+            raise
+        finally:
+            self._stopped.discard(tag)
+        for answer in results:
+            if isinstance(answer, Refusal):
+                raise_refusal(answer)
+        return results
+
+    def progress(self, tag: str) -> tuple[int, int]:
+        """Tasks done, and tasks in all, of the Spark jobs running under the tag."""
+        tracker = self._spark().sparkContext.statusTracker()
+        done = total = 0
+        for job in tracker.getJobIdsForGroup(tag):
+            info = tracker.getJobInfo(job)
+            for stage in (tracker.getStageInfo(number) for number in (info.stageIds if info else ())):
+                if stage is not None:
+                    done, total = done + stage.numCompletedTasks, total + stage.numTasks
+        return done, total
+
+    def cancel(self, tag: str) -> None:
+        """Stops the tasks under the tag; the thread that waits for them gets EngineStopped."""
+        self._stopped.add(tag)
+        self._spark().sparkContext.cancelJobGroup(tag)
+
+    def stop(self) -> None:
+        """Ends the session and its processes."""
+        with self._lock:
+            if self._session is not None:
+                self._session.stop()
+                self._session = None
