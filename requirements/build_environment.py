@@ -5,7 +5,9 @@ configuration, which this script leaves alone.
 """
 
 import argparse
+import fcntl
 import hashlib
+import os
 import subprocess
 import sys
 import venv
@@ -14,18 +16,27 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def fingerprint(paths: list[Path]) -> str:
-    """Digest of all that decides what the environment holds: locks, metadata, Python and place."""
-    digest = hashlib.sha256(f"{sys.version_info[:3]} {ROOT}".encode())
-    for path in [*paths, ROOT / "pyproject.toml", ROOT / "requirements" / "runtime.in", Path(__file__)]:
+def fingerprint(locks: list[Path]) -> str:
+    """Digest of what decides what the environment holds: the locks, the package's metadata and its place."""
+    digest = hashlib.sha256(str(ROOT).encode())
+    for path in [*locks, ROOT / "pyproject.toml", ROOT / "requirements" / "runtime.in"]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
+def interpreter(environment: Path) -> Path:
+    """The environment's Python. It is a link, so it exists only while the Python that it points to does."""
+    return environment / "bin" / "python"
+
+
 def build(environment: Path, locks: list[Path]) -> None:
-    """Create the environment anew and fill it, each lock in the order given, then the project itself."""
-    venv.create(environment, with_pip=True, clear=True)
-    pip = [str(environment / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+    """Fill the environment, each lock in the order given, then the project itself; create it unless it is there.
+
+    One that is there is brought up to date in place: processes that run from it keep running.
+    """
+    if not interpreter(environment).exists():
+        venv.create(environment, with_pip=True, clear=True, symlinks=True)
+    pip = [str(interpreter(environment)), "-m", "pip", "--disable-pip-version-check"]
     # The locks are complete, so nothing is left to resolve; building without isolation keeps source
     # distributions to the pinned build tools of the first lock.
     install = [*pip, "install", "--quiet", "--no-deps", "--no-build-isolation"]
@@ -35,6 +46,11 @@ def build(environment: Path, locks: list[Path]) -> None:
     print("setup: installing headwater itself, editable", flush=True)
     subprocess.run([*install, "--editable", str(ROOT)], check=True)
     subprocess.run([*pip, "check"], check=True, stdout=subprocess.DEVNULL)
+
+
+def is_built(environment: Path, stamp: Path, wanted: str) -> bool:
+    """Whether the last build that came to its end was one of the same requirements."""
+    return interpreter(environment).exists() and stamp.exists() and stamp.read_text() == wanted
 
 
 def main() -> None:
@@ -49,7 +65,12 @@ def main() -> None:
         )
     stamp = arguments.venv / "requirements.sha256"
     wanted = fingerprint(arguments.locks)
-    if stamp.exists() and stamp.read_text() == wanted:
+    if is_built(arguments.venv, stamp, wanted):
+        return
+    # Two makes at once would fill one environment from both sides; the second waits, and finds it done.
+    folder = os.open(ROOT / "requirements", os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    if is_built(arguments.venv, stamp, wanted):
         return
     try:
         build(arguments.venv, arguments.locks)
