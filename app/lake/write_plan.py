@@ -42,17 +42,22 @@ def touched_slots(writes: Mapping[int, Sequence[StagedFile]]) -> list[Slot]:
     return sorted({batch.slot for files in writes.values() for file in files for batch in file.batches})
 
 
+def file_group(dataset: DatasetDefinition, slot: Slot, attempt: str) -> str:
+    """The file group that rows of a slot go to: the bucket's own, or, without a key, one new with every attempt."""
+    return bucket_file_group(slot) if dataset.keyed else append_file_group(slot, attempt)
+
+
 def plan_merge(
     dataset: DatasetDefinition,
     writes: Mapping[int, Sequence[StagedFile]],
     operations: Mapping[int, Operation],
     live: Iterable[DataFile],
     *,
-    slots: Sequence[Slot],
+    groups: Mapping[Slot, str],
     attempt: str,
     data_prefix: str,
 ) -> list[MergeTask]:
-    """One task per slot of `slots`, in order. `writes` are numbered in order of acceptance."""
+    """One task per slot of `groups`, which gives its file group. `writes` are numbered in order of acceptance."""
     segments: dict[Slot, list[StagedSegment]] = {}
     for job in sorted(writes):
         for file in writes[job]:
@@ -62,20 +67,17 @@ def plan_merge(
             for slot, indices in batches.items():
                 segment = StagedSegment(job=job, file=file, batch_indices=tuple(indices))
                 segments.setdefault(slot, []).append(segment)
-    bases = {file.file_group: file for file in live} if dataset.keyed else {}
-    tasks = []
-    for slot in slots:
-        group = bucket_file_group(slot) if dataset.keyed else append_file_group(slot, attempt)
-        tasks.append(
-            MergeTask(
-                dataset=dataset,
-                slot=slot,
-                file_group=group,
-                base=bases.get(group),
-                segments=tuple(segments[slot]),
-                operations={segment.job: operations[segment.job] for segment in segments[slot]},
-                attempt=attempt,
-                data_prefix=data_prefix,
-            )
+    bases = {file.file_group: file for file in live}
+    return [
+        MergeTask(
+            dataset=dataset,
+            slot=slot,
+            file_group=group,
+            base=bases.get(group),
+            segments=tuple(segments[slot]),
+            operations={segment.job: operations[segment.job] for segment in segments[slot]},
+            attempt=attempt,
+            data_prefix=data_prefix,
         )
-    return tasks
+        for slot, group in groups.items()
+    ]
