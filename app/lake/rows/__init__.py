@@ -1,0 +1,14 @@
+"""Row codecs: request bodies to Arrow tables of a dataset's schema, and Arrow tables to JSON.
+
+Decoding is strict and lossless: a value is taken exactly or refused with its row, field and reason.
+    json_rows  csv_rows  conform    a body, or an Arrow table, as one table
+    stream  splits                  the same formats step by step and in parts, for bodies of any size
+    gzip_stream                     Content-Encoding: gzip
+    encode                          tables and changes to JSON; import it by itself: only it needs polars
+"""
+
+from app.lake.rows.csv_rows import decode_csv
+from app.lake.rows.formats import Format
+from app.lake.rows.json_rows import decode_json_rows, decode_ndjson
+
+__all__ = ["Format", "decode_csv", "decode_json_rows", "decode_ndjson"]

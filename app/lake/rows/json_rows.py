@@ -1,0 +1,203 @@
+"""JSON and NDJSON rows to Arrow: the whole body at once, and row by row only where that fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from app.lake.errors import MalformedBody
+from app.lake.rows.compiled import FAST_PATH_FAULTS, CompiledSchema, Tally, compile_schema, quotation_marks
+from app.lake.rows.exact import Members, describe, distinct_members, parse_json, read_value
+from app.lake.rows.faults import (
+    Faults,
+    Origin,
+    below,
+    malformed_row,
+    missing_field,
+    null_field,
+    unknown_field,
+)
+from app.lake.schema import Schema
+
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_BLANKS: Final = b" \t\r"
+# After a failure the good rows around the bad ones still go through the fast path, in pieces of this many.
+_PIECE_ROWS: Final = 1_000
+
+
+def decode_json_rows(raw: bytes, schema: Schema, *, pointer: str = "/source/rows") -> pa.Table:
+    """The rows of a JSON array of row objects, in order; `raw` is the text of the array, which may be `[]`.
+
+    Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`) and MalformedBody (facts `line`, `byte`).
+    """
+    compiled = compile_schema(schema)
+    _refuse_nothing(raw)
+    if compiled.decode_rows is not None:
+        try:
+            tally = Tally()
+            table = compiled.assemble(compiled.decode_rows.decode(raw), tally)
+            if tally.accounts_for(quotation_marks(raw)):
+                return table
+        except FAST_PATH_FAULTS:
+            pass
+    return _array_exactly(raw, compiled, pointer)
+
+
+def decode_ndjson(data: bytes, schema: Schema, *, first_row: int = 0, pointer: str = "/rows") -> pa.Table:
+    """The rows of newline-delimited JSON, one object a line. Blank lines are skipped and are no rows.
+
+    `first_row`: the number of the first row, for the pointers of faults.
+    Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `row`, `line`, `byte`).
+    """
+    _refuse_nothing(data)
+    return decode_lines(data, schema, Origin(pointer=pointer, row=first_row))
+
+
+def decode_lines(data: bytes, schema: Schema, origin: Origin) -> pa.Table:
+    """The rows of whole lines that begin at `origin` of a larger input; there may be none."""
+    compiled = compile_schema(schema)
+    if origin.byte == 0:
+        _refuse_byte_order_mark(data)
+    lines = data.split(b"\n")
+    table = _lines_at_once([line for line in lines if line.strip(_BLANKS)], data, compiled)
+    return table if table is not None else _lines_exactly(lines, compiled, origin)
+
+
+def count_rows(data: bytes) -> int:
+    """How many rows NDJSON lines hold, whether or not they are good."""
+    return sum(1 for line in data.split(b"\n") if line.strip(_BLANKS))
+
+
+def _refuse_nothing(data: bytes) -> None:
+    _refuse_byte_order_mark(data)
+    if not data or data.isspace():
+        raise MalformedBody("the body is empty")
+
+
+def _refuse_byte_order_mark(data: bytes) -> None:
+    if data.startswith(_BYTE_ORDER_MARK) or data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+        raise MalformedBody("the body starts with a byte order mark; send plain UTF-8", line=1, byte=0)
+
+
+def _lines_at_once(lines: Sequence[bytes], text: bytes, compiled: CompiledSchema) -> pa.Table | None:
+    """The rows of the lines, or None if any does not fit. `text`: the lines, and no other quotation mark."""
+    if compiled.decode_row is None:
+        return None
+    try:
+        tally = Tally()
+        table = compiled.assemble(list(map(compiled.decode_row.decode, lines)), tally)
+    except FAST_PATH_FAULTS:
+        return None
+    return table if tally.accounts_for(quotation_marks(text)) else None
+
+
+def _lines_exactly(lines: Sequence[bytes], compiled: CompiledSchema, origin: Origin) -> pa.Table:
+    """The rows of lines of which some need a close look."""
+    faults = Faults()
+    tables = []
+    row, byte = origin.row, origin.byte
+    for start in range(0, len(lines), _PIECE_ROWS):
+        piece = lines[start : start + _PIECE_ROWS]
+        rows = [line for line in piece if line.strip(_BLANKS)]
+        table = _lines_at_once(rows, b"\n".join(rows), compiled)
+        if table is None:
+            at = Origin(pointer=origin.pointer, row=row, line=origin.line + start, byte=byte)
+            table = _python_table(list(_read_lines(piece, compiled, at, faults)), compiled, faults)
+        tables.append(table)
+        row += len(rows)
+        byte += sum(map(len, piece)) + len(piece)
+        if faults.full:
+            break
+    faults.raise_if_any()
+    return pa.concat_tables(tables).combine_chunks()
+
+
+def _read_lines(
+    lines: Sequence[bytes], compiled: CompiledSchema, origin: Origin, faults: Faults
+) -> Iterator[dict[str, Any]]:
+    row, byte = origin.row, origin.byte
+    for number, line in enumerate(lines):
+        if line.strip(_BLANKS):
+            at = Origin(pointer=origin.pointer, row=row, line=origin.line + number, byte=byte)
+            yield read_row(_parse_line(line, at), compiled, below(origin.pointer, row), faults)
+            row += 1
+        byte += len(line) + 1
+
+
+def _parse_line(line: bytes, origin: Origin) -> Any:
+    try:
+        return parse_json(line.decode("utf-8"))
+    except UnicodeDecodeError as fault:
+        raise malformed_row(origin, f"invalid UTF-8: {fault.reason}", origin.byte + fault.start) from None
+    except json.JSONDecodeError as fault:
+        byte = origin.byte + len(fault.doc[: fault.pos].encode("utf-8"))
+        raise malformed_row(origin, f"not JSON: {_lower(fault.msg)}", byte) from None
+    except RecursionError:
+        raise malformed_row(origin, "the JSON is nested too deeply", origin.byte) from None
+
+
+def _array_exactly(raw: bytes, compiled: CompiledSchema, pointer: str) -> pa.Table:
+    """The rows of an array of which some need a close look."""
+    try:
+        rows = parse_json(raw.decode("utf-8"))
+    except UnicodeDecodeError as fault:
+        raise _malformed_at(raw, fault.start, f"invalid UTF-8: {fault.reason}") from None
+    except json.JSONDecodeError as fault:
+        raise _malformed_at(
+            raw, len(fault.doc[: fault.pos].encode("utf-8")), f"not JSON: {_lower(fault.msg)}"
+        ) from None
+    except RecursionError:
+        raise MalformedBody("the JSON is nested too deeply") from None
+    faults = Faults()
+    if not isinstance(rows, list) or isinstance(rows, Members):
+        faults.add(pointer, f"expected an array of row objects, got {describe(rows)}")
+        faults.raise_if_any()
+    read = []
+    for number, row in enumerate(rows):
+        read.append(read_row(row, compiled, below(pointer, number), faults))
+        if faults.full:
+            break
+    table = _python_table(read, compiled, faults)
+    faults.raise_if_any()
+    return table
+
+
+def read_row(value: Any, compiled: CompiledSchema, pointer: str, faults: Faults) -> dict[str, Any]:
+    """The Python values of one row by column; what is wrong with it goes to `faults`."""
+    if not isinstance(value, Members):
+        faults.add(pointer, f"expected an object with the fields of a row, got {describe(value)}")
+        return {}
+    members = distinct_members(value, pointer, faults)
+    row: dict[str, Any] = {}
+    for name, member in members.items():
+        place = below(pointer, name)
+        if name not in compiled.types:
+            faults.add(place, unknown_field(name, compiled.types))
+        elif member is None and name in compiled.required:
+            faults.add(place, null_field(name, str(compiled.types[name])))
+        else:
+            row[name] = read_value(member, compiled.types[name], place, faults)
+    for name, data_type in compiled.types.items():
+        if name in compiled.required and name not in members:
+            faults.add(below(pointer, name), missing_field(name, str(data_type)))
+    return row
+
+
+def _python_table(rows: list[dict[str, Any]], compiled: CompiledSchema, faults: Faults) -> pa.Table:
+    """The table of exactly read rows; empty if there were faults, since it will not be used."""
+    if faults.count:
+        return compiled.arrow.empty_table()
+    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in compiled.arrow]
+    return pa.Table.from_arrays(columns, schema=compiled.arrow)
+
+
+def _malformed_at(raw: bytes, byte: int, reason: str) -> MalformedBody:
+    line = raw.count(b"\n", 0, byte) + 1
+    return MalformedBody(f"line {line}, byte {byte}: {reason}", line=line, byte=byte)
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
