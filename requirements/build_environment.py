@@ -30,7 +30,7 @@ def interpreter(environment: Path) -> Path:
 
 
 def build(environment: Path, locks: list[Path]) -> None:
-    """Fill the environment, each lock in the order given, then the project itself; create it unless it is there.
+    """Fill the environment, each lock in the order given, then the project; create it unless it is there.
 
     One that is there is brought up to date in place: processes that run from it keep running.
     """
