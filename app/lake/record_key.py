@@ -17,6 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import xxhash
 
+_COLON = pa.scalar(b":", pa.large_binary())
+_NOTHING = pa.scalar(b"", pa.large_binary())
+
 
 def encode_keys(rows: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
     """Canonical key bytes, one `large_binary` per row. `rows` holds the key fields without nulls."""
@@ -26,8 +29,8 @@ def encode_keys(rows: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
     parts = []
     for column in columns:
         length = pc.cast(pc.cast(pc.binary_length(column), pa.string()), pa.large_binary())
-        parts.append(pc.binary_join_element_wise(length, column, b":"))
-    return pc.binary_join_element_wise(*parts, b"")
+        parts.append(pc.binary_join_element_wise(length, column, _COLON))
+    return pc.binary_join_element_wise(*parts, _NOTHING)
 
 
 def _canonical(column: pa.ChunkedArray) -> pa.ChunkedArray:
