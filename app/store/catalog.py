@@ -1,0 +1,150 @@
+"""Registered datasets and uploads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as insert_unless
+
+from app.lake.dataset import DatasetDefinition
+from app.lake.errors import DatasetExists, NotFound, PreconditionFailed
+from app.lake.identifiers import is_uuid
+from app.services.model import Dataset, Page, Upload
+from app.store.ending import cancel_jobs
+from app.store.models import datasets, heads, schema_versions, uploads
+from app.store.paging import decode_token, page_of
+from app.store.session import Database
+
+
+class CatalogStore:
+    """The catalogue in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, tenant_id: str, dataset_id: str, definition: DatasetDefinition) -> Dataset:
+        """Raises DatasetExists if a live dataset has the name."""
+        new_dataset = (
+            insert_unless(datasets)
+            .values(id=dataset_id, name=definition.name, definition=definition)
+            .on_conflict_do_nothing(
+                index_elements=[datasets.c.tenant_id, datasets.c.name],
+                index_where=datasets.c.deleted_at.is_(None),
+            )
+            .returning(datasets.c.id)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            if connection.execute(new_dataset).one_or_none() is None:
+                raise DatasetExists(
+                    f"There is a dataset named {definition.name!r} already", name=definition.name
+                )
+            connection.execute(insert(heads).values(dataset_id=dataset_id))
+            connection.execute(
+                insert(schema_versions).values(
+                    dataset_id=dataset_id, schema_id=definition.schema.id, schema=definition.schema
+                )
+            )
+            return _find(connection, dataset_id)
+
+    def get(self, tenant_id: str, reference: str) -> Dataset:
+        """The dataset with this id or name. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return _find(connection, reference)
+
+    def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """Live datasets by name. Raises InvalidRequest for a token that is none."""
+        query = _live_datasets().order_by(datasets.c.name).limit(page_size + 1)
+        if page_token is not None:
+            query = query.where(datasets.c.name > decode_token(page_token))
+        with self._database.tenant(tenant_id) as connection:
+            rows = connection.execute(query).all()
+        return page_of(rows, page_size, lambda row: row.definition.name, _dataset)
+
+    def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
+        """Ends the dataset and cancels its jobs; its name is free at once.
+
+        Raises NotFound, PreconditionFailed.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            dataset_id = _find(connection, reference).id
+            # Same order of locks as a commit, so that the two never wait for each other in a ring.
+            head = connection.execute(
+                select(heads.c.version).where(heads.c.dataset_id == dataset_id).with_for_update()
+            ).scalar_one()
+            # Waits for writes being accepted, so that each of them is seen and cancelled here.
+            still = select(datasets.c.deleted_at).where(datasets.c.id == dataset_id).with_for_update()
+            if connection.execute(still).scalar_one() is not None:
+                raise _not_found(reference)
+            if version is not None and version != head:
+                raise PreconditionFailed(f"The dataset is at version {head}, not {version}", version=head)
+            connection.execute(
+                update(datasets).where(datasets.c.id == dataset_id).values(deleted_at=func.clock_timestamp())
+            )
+            cancel_jobs(connection, dataset_id)
+
+    def add_upload(self, tenant_id: str, upload: Upload) -> None:
+        """Records an upload. Raises NotFound if its dataset is gone."""
+        with self._database.tenant(tenant_id) as connection:
+            share_dataset(connection, upload.dataset_id)
+            connection.execute(
+                insert(uploads).values({name: getattr(upload, name) for name in Upload.__struct_fields__})
+            )
+
+    def get_upload(self, tenant_id: str, dataset_id: str, upload_id: str) -> Upload:
+        """Raises NotFound."""
+        columns = [uploads.c[name] for name in Upload.__struct_fields__]
+        with self._database.tenant(tenant_id) as connection:
+            row = None
+            if is_uuid(upload_id):
+                query = select(*columns).where(uploads.c.id == upload_id, uploads.c.dataset_id == dataset_id)
+                row = connection.execute(query).one_or_none()
+        if row is None:
+            raise NotFound(f"There is no upload {upload_id} of this dataset")
+        return Upload(**row._asdict())
+
+
+def share_dataset(connection: Connection, dataset_id: str) -> None:
+    """Keeps a live dataset from being deleted until the transaction ends. Raises NotFound."""
+    live = (
+        select(datasets.c.id)
+        .where(datasets.c.id == dataset_id, datasets.c.deleted_at.is_(None))
+        .with_for_update(read=True, key_share=True)
+    )
+    if connection.execute(live).one_or_none() is None:
+        raise _not_found(dataset_id)
+
+
+def _live_datasets() -> Select[Any]:
+    return (
+        select(
+            datasets.c.id,
+            datasets.c.tenant_id,
+            datasets.c.definition,
+            heads.c.version,
+            heads.c.next_offset,
+            datasets.c.created_at,
+            heads.c.committed_at,
+        )
+        .join(heads, heads.c.dataset_id == datasets.c.id)
+        .where(datasets.c.deleted_at.is_(None))
+    )
+
+
+def _find(connection: Connection, reference: str) -> Dataset:
+    if "\0" in reference:
+        raise _not_found(reference)  # Postgres would refuse to compare it with a name
+    # A name never has the form of an id.
+    wanted = datasets.c.id == reference if is_uuid(reference) else datasets.c.name == reference
+    row = connection.execute(_live_datasets().where(wanted)).one_or_none()
+    if row is None:
+        raise _not_found(reference)
+    return _dataset(row)
+
+
+def _dataset(row: Any) -> Dataset:
+    return Dataset(**row._asdict())
+
+
+def _not_found(reference: str) -> NotFound:
+    return NotFound(f"There is no dataset {reference!r}")

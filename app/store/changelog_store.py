@@ -1,0 +1,67 @@
+"""Which changelog file holds which offsets of a feed."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import and_, func, select
+
+from app.lake.errors import NotFound
+from app.lake.file_group import ChangelogFile
+from app.services.model import ChangelogSegment, FeedBounds
+from app.store.models import changelog_files, commits, heads
+from app.store.session import Database
+
+_FILE_COLUMNS: Final = tuple(changelog_files.c[name] for name in ChangelogFile.__struct_fields__)
+
+
+class ChangelogStore:
+    """The index of the changelog in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds:
+        """Raises NotFound."""
+        query = select(heads.c.earliest_offset, heads.c.next_offset).where(heads.c.dataset_id == dataset_id)
+        with self._database.tenant(tenant_id) as connection:
+            row = connection.execute(query).one_or_none()
+        if row is None:
+            raise NotFound(f"There is no dataset {dataset_id!r}")
+        return FeedBounds(earliest=row.earliest_offset, next_offset=row.next_offset)
+
+    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
+        """The files that hold offsets [since, until), in order."""
+        here = changelog_files.c.dataset_id == dataset_id
+        # Offsets are dense, so the first file is the last one that starts no later than `since`: one index
+        # probe.
+        start = (
+            select(func.max(changelog_files.c.first_offset))
+            .where(here, changelog_files.c.first_offset <= since)
+            .scalar_subquery()
+        )
+        query = (
+            select(*_FILE_COLUMNS, changelog_files.c.first_offset, commits.c.version, commits.c.committed_at)
+            .join(
+                commits,
+                and_(
+                    commits.c.dataset_id == changelog_files.c.dataset_id,
+                    commits.c.version == changelog_files.c.version,
+                ),
+            )
+            .where(here, changelog_files.c.first_offset < until)
+            .where(changelog_files.c.first_offset >= func.coalesce(start, 0))
+            .where(changelog_files.c.first_offset + changelog_files.c.row_count > since)
+            .order_by(changelog_files.c.first_offset)
+        )
+        if until <= since:
+            return []
+        with self._database.tenant(tenant_id) as connection:
+            return [_segment(row) for row in connection.execute(query)]
+
+
+def _segment(row: Any) -> ChangelogSegment:
+    file = ChangelogFile(**{name: getattr(row, name) for name in ChangelogFile.__struct_fields__})
+    return ChangelogSegment(
+        file=file, first_offset=row.first_offset, version=row.version, committed_at=row.committed_at
+    )

@@ -1,0 +1,41 @@
+"""Page tokens: where a listing goes on, opaque to its users."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from app.lake.errors import FieldError, InvalidRequest
+from app.services.model import Page
+
+
+def encode_token(position: str) -> str:
+    """The token of the page that follows `position`."""
+    return urlsafe_b64encode(msgspec.msgpack.encode(position)).decode().rstrip("=")
+
+
+def decode_token(token: str) -> str:
+    """The position in a token. Raises InvalidRequest for a text that is none."""
+    try:
+        raw = urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        position = msgspec.msgpack.decode(raw, type=str)
+    except (ValueError, msgspec.DecodeError):
+        position = "\0"
+    if "\0" in position:
+        error = FieldError(pointer="/page_token", detail="expected next_page_token of the page before")
+        raise InvalidRequest("The page token is none that this service gave out", [error]) from None
+    return position
+
+
+def page_of(
+    rows: Sequence[Any], page_size: int, position: Callable[[Any], str], item: Callable[[Any], Any]
+) -> Page:
+    """A page of `rows`, which were read with a limit of `page_size` + 1 to see whether more follow."""
+    kept = rows[:page_size]
+    more = len(rows) > page_size
+    return Page(
+        items=[item(row) for row in kept], next_token=encode_token(position(kept[-1])) if more else None
+    )

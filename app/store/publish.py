@@ -1,0 +1,253 @@
+"""The commit transaction: one short pass under the lock of the head row, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import accumulate
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    bindparam,
+    func,
+    insert,
+    literal,
+    select,
+    union_all,
+    update,
+)
+
+from app.lake.commit_message import CommitMessage
+from app.lake.conflict import CommittedChange, Conflicted, check_conflicts
+from app.lake.file_group import ChangelogFile, DataFile
+from app.lake.instant import InstantEvent, InstantState, RowCounts, next_state, states_before
+from app.services.model import Fenced, JobState, NewCommit, Published
+from app.store.claim import held_by
+from app.store.ending import NO_LEASE, lock_jobs, post
+from app.store.models import changelog_files, commits, files, heads, instants, jobs
+from app.store.one_of import one_of
+
+
+class InconsistentCommit(Exception):
+    """The commit names files that do not fit the table: a bug in its plan, never a lost race."""
+
+
+def publish_commit(connection: Connection, commit: NewCommit) -> Published | Conflicted | Fenced:
+    """Publishes the commit, or says why not; then the caller rolls the transaction back.
+
+    The order matters: the head row's lock makes commits of a dataset serial, so what is checked under it
+    stays so.
+    """
+    head = connection.execute(
+        select(heads.c.version, heads.c.next_offset)
+        .where(heads.c.dataset_id == commit.dataset_id)
+        .with_for_update()
+    ).one()
+    held = lock_jobs(
+        connection,
+        jobs.c.dataset_id == commit.dataset_id,
+        held_by([outcome.claim for outcome in commit.outcomes]),
+    )
+    if len(held) < len(commit.outcomes):
+        return Fenced(held=frozenset(held))
+    verdict = check_conflicts(
+        commit.messages, _window(connection, commit, head.version), head_version=head.version
+    )
+    if isinstance(verdict, Conflicted):
+        return verdict
+    if not any(message.added or message.removed or message.changelog for message in commit.messages):
+        unmoved = Published(version=head.version, first_offset=head.next_offset, next_offset=head.next_offset)
+        _complete(connection, commit, unmoved, instant_version=None, completed_at=None)
+        return unmoved
+    changes = sum(file.row_count for message in commit.messages for file in message.changelog)
+    published = Published(
+        version=head.version + 1, first_offset=head.next_offset, next_offset=head.next_offset + changes
+    )
+    committed_at = _move_head(connection, commit, published)
+    _insert_files(connection, commit, published)
+    _complete(connection, commit, published, instant_version=published.version, completed_at=committed_at)
+    post(connection, "changes", commit.dataset_id)
+    return published
+
+
+def _window(connection: Connection, commit: NewCommit, head_version: int) -> list[CommittedChange]:
+    """What commits after the read version did to the file groups that this one touches."""
+    if head_version < commit.read_version:
+        raise InconsistentCommit(
+            f"planned at version {commit.read_version}, but the head is at {head_version}"
+        )
+    if head_version == commit.read_version:
+        return []
+    touched = one_of(files.c.file_group, {message.file_group for message in commit.messages})
+    changes = union_all(
+        *(
+            select(version.label("version"), files.c.file_group).where(
+                files.c.dataset_id == commit.dataset_id, version > commit.read_version, touched
+            )
+            for version in (files.c.added_version, files.c.removed_version)
+        )
+    ).subquery()
+    query = select(commits.c.version, commits.c.instant_id, changes.c.file_group).join(
+        changes, commits.c.version == changes.c.version
+    )
+    rows = connection.execute(query.where(commits.c.dataset_id == commit.dataset_id))
+    return [CommittedChange(**row._asdict()) for row in rows]
+
+
+def _move_head(connection: Connection, commit: NewCommit, published: Published) -> datetime:
+    """Moves the head and makes the commit's row; returns its time, later than every earlier commit's."""
+    now = func.date_trunc("milliseconds", func.clock_timestamp())
+    committed_at: datetime = connection.execute(
+        update(heads)
+        .where(heads.c.dataset_id == commit.dataset_id)
+        .values(
+            version=published.version,
+            next_offset=published.next_offset,
+            committed_at=func.greatest(now, heads.c.committed_at + timedelta(milliseconds=1)),
+        )
+        .returning(heads.c.committed_at)
+    ).scalar_one()
+    added = [file for message in commit.messages for file in message.added]
+    connection.execute(
+        insert(commits).values(
+            dataset_id=commit.dataset_id,
+            version=published.version,
+            action=commit.action.value,
+            instant_id=commit.outcomes[0].instant_id,
+            committed_at=committed_at,
+            first_offset=published.first_offset,
+            next_offset=published.next_offset,
+            schema_id=commit.schema_id,
+            files_added=len(added),
+            files_removed=sum(len(message.removed) for message in commit.messages),
+            bytes_added=sum(file.size_bytes for file in added),
+            counts=sum((outcome.counts for outcome in commit.outcomes), RowCounts()),
+        )
+    )
+    return committed_at
+
+
+def _insert_files(connection: Connection, commit: NewCommit, published: Published) -> None:
+    for message in commit.messages:
+        written = {file.file_group for file in message.added} | {
+            file.file_group for file in message.changelog
+        }
+        if written - {message.file_group}:
+            raise InconsistentCommit(f"a file of another group was written for {message.file_group}")
+    place = {"dataset_id": commit.dataset_id}
+    _remove(connection, commit, published.version)
+    added = [
+        place | _data_row(file, published.version) for message in commit.messages for file in message.added
+    ]
+    if added:
+        connection.execute(insert(files), added)
+    changes = [place | row for row in _changelog_rows(commit.messages, published)]
+    if changes:
+        connection.execute(insert(changelog_files), changes)
+
+
+def _remove(connection: Connection, commit: NewCommit, version: int) -> None:
+    paths = [path for message in commit.messages for path in message.removed]
+    if not paths:
+        return
+    removed = connection.execute(
+        update(files)
+        .where(
+            files.c.dataset_id == commit.dataset_id,
+            one_of(files.c.path, paths),
+            # Only what the conflict check looked at may go.
+            one_of(files.c.file_group, {message.file_group for message in commit.messages}),
+            files.c.removed_version.is_(None),
+        )
+        .values(removed_version=version)
+    ).rowcount
+    if removed != len(paths):
+        raise InconsistentCommit(
+            f"{len(paths)} files were to be removed, but only {removed} of them are live"
+        )
+
+
+def _data_row(file: DataFile, version: int) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "file_group": file.file_group,
+        "partition_path": file.slot.partition_path,
+        "bucket": file.slot.bucket,
+        "added_version": version,
+        "size_bytes": file.size_bytes,
+        "row_count": file.row_count,
+        "checksum": file.checksum,
+        "schema_id": file.schema_id,
+        "statistics": file.statistics,
+    }
+
+
+def _changelog_rows(messages: Sequence[CommitMessage], published: Published) -> Iterator[dict[str, Any]]:
+    """Rows with contiguous offsets in the order of the messages and of each one's files."""
+    changelog = [file for message in messages for file in message.changelog]
+    starts = accumulate((file.row_count for file in changelog), initial=published.first_offset)
+    for file, first_offset in zip(changelog, starts, strict=False):
+        yield {name: getattr(file, name) for name in ChangelogFile.__struct_fields__} | {
+            "version": published.version,
+            "first_offset": first_offset,
+        }
+
+
+def changed_range(
+    counts: RowCounts, first_offset: int, next_offset: int
+) -> tuple[int, int] | tuple[None, None]:
+    """First and last offset of the commit for a job that changed rows; nothing for one that did not."""
+    if counts.inserted + counts.updated + counts.deleted == 0 or first_offset == next_offset:
+        return None, None
+    return first_offset, next_offset - 1
+
+
+def _complete(
+    connection: Connection,
+    commit: NewCommit,
+    published: Published,
+    *,
+    instant_version: int | None,
+    completed_at: datetime | None,
+) -> None:
+    """Ends the jobs and their instants, each with its own counts."""
+    outcomes = []
+    for outcome in commit.outcomes:
+        first, last = changed_range(outcome.counts, published.first_offset, published.next_offset)
+        outcomes.append(
+            {"job": outcome.claim.job_id, "job_counts": outcome.counts, "first": first, "last": last}
+        )
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.id == bindparam("job"))
+        .values(
+            state=JobState.SUCCEEDED.value,
+            committed_version=published.version,
+            rows=bindparam("job_counts"),
+            first_offset=bindparam("first"),
+            last_offset=bindparam("last"),
+            finished_at=func.clock_timestamp(),
+            **NO_LEASE,
+        ),
+        outcomes,
+    )
+    [*before] = states_before(InstantEvent.PUBLISH)
+    after: InstantState = next_state(before[0], InstantEvent.PUBLISH)
+    completed = connection.execute(
+        update(instants)
+        .where(instants.c.job_id == bindparam("job"), instants.c.state.in_([state.value for state in before]))
+        .values(
+            state=after.value,
+            version=instant_version,
+            counts=bindparam("job_counts"),
+            completed_at=func.coalesce(
+                literal(completed_at, instants.c.completed_at.type), func.clock_timestamp()
+            ),
+        ),
+        outcomes,
+    )
+    if completed.rowcount != len(outcomes):
+        raise InconsistentCommit(
+            f"{len(outcomes)} instants were to be completed, not {completed.rowcount}"
+        )

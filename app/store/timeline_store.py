@@ -1,0 +1,150 @@
+"""Versions, files and instants of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, and_, select, union_all
+
+from app.lake.conflict import Conflicted
+from app.lake.file_group import DataFile
+from app.lake.instant import Action, InstantState
+from app.lake.staging import Slot
+from app.services.model import Fenced, InstantRecord, JobState, NewCommit, Page, Published
+from app.services.ports import OutcomeUnknown
+from app.store.models import commits, files, heads, instants, jobs
+from app.store.one_of import one_of
+from app.store.paging import decode_token, page_of
+from app.store.publish import changed_range, publish_commit
+from app.store.session import CommitInDoubt, Database
+
+_FILE_COLUMNS: Final = tuple(
+    files.c[name]
+    for name in (
+        "path", "size_bytes", "checksum", "row_count", "schema_id", "file_group", "partition_path", "bucket",
+        "statistics",
+    )
+)  # fmt: skip
+
+
+class TimelineStore:
+    """The timeline in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def live_files(
+        self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
+    ) -> list[DataFile]:
+        """Data files visible at `version`, ordered by path; of the named file groups only, unless None."""
+        wanted = [files.c.dataset_id == dataset_id, files.c.added_version <= version]
+        if file_groups is not None:
+            wanted.append(one_of(files.c.file_group, file_groups))
+        # Two halves, each with its own index: what is live still, and what was removed after the version.
+        still = select(*_FILE_COLUMNS).where(*wanted, files.c.removed_version.is_(None))
+        since = select(*_FILE_COLUMNS).where(*wanted, files.c.removed_version > version)
+        with self._database.tenant(tenant_id) as connection:
+            rows = connection.execute(union_all(still, since)).all()
+        return sorted((_data_file(row) for row in rows), key=lambda file: file.path)
+
+    def publish(self, tenant_id: str, commit: NewCommit) -> Published | Conflicted | Fenced:
+        """The commit transaction. Raises OutcomeUnknown if the connection breaks once COMMIT was sent.
+
+        Without file changes the jobs succeed at the current version and no version is made.
+        """
+        try:
+            with self._database.tenant(tenant_id) as connection:
+                result = publish_commit(connection, commit)
+                if not isinstance(result, Published):
+                    connection.rollback()
+                return result
+        except CommitInDoubt as error:
+            raise OutcomeUnknown(str(error)) from error
+
+    def outcome_of(self, tenant_id: str, dataset_id: str, job_ids: Sequence[str]) -> Published | None:
+        """After OutcomeUnknown: waits for the head row, then tells whether the jobs were published.
+
+        None unless one commit published all of them; then publishing again with the same claims is safe,
+        since claims that are no longer held are fenced.
+        """
+        ended = (
+            select(jobs.c.committed_version, instants.c.version)
+            .join(instants, instants.c.job_id == jobs.c.id)
+            .where(
+                jobs.c.dataset_id == dataset_id,
+                jobs.c.id.in_(job_ids),
+                jobs.c.state == JobState.SUCCEEDED.value,
+            )
+        )
+        with self._database.tenant(tenant_id) as connection:
+            # A commit that is still under way holds this row: once it is ours, that commit has ended either
+            # way.
+            connection.execute(
+                select(heads.c.version).where(heads.c.dataset_id == dataset_id).with_for_update()
+            )
+            rows = connection.execute(ended).all()
+            versions = {(row.committed_version, row.version) for row in rows}
+            if len(rows) < len(set(job_ids)) or len(versions) != 1:
+                return None
+            [(committed_version, own_version)] = versions
+            at = commits.c.dataset_id == dataset_id, commits.c.version == committed_version
+            offsets = connection.execute(
+                select(commits.c.first_offset, commits.c.next_offset).where(*at)
+            ).one_or_none()
+        first, after = (0, 0) if offsets is None else (offsets.first_offset, offsets.next_offset)
+        # Jobs that changed nothing made no version: they ended at the one they found, after its changes.
+        return Published(
+            version=committed_version, first_offset=after if own_version is None else first, next_offset=after
+        )
+
+    def instants(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """InstantRecord items, latest request first."""
+        own_commit: ColumnElement[bool] = and_(
+            commits.c.dataset_id == instants.c.dataset_id, commits.c.version == instants.c.version
+        )
+        query = (
+            select(
+                *(instants.c[name] for name in ("id", "action", "operation", "state", "job_id", "version")),
+                *(instants.c[name] for name in ("requested_at", "completed_at", "counts")),
+                *(commits.c[name] for name in ("files_added", "files_removed", "bytes_added")),
+                *(commits.c[name] for name in ("first_offset", "next_offset")),
+            )
+            .join_from(instants, commits, own_commit, isouter=True)
+            .where(instants.c.dataset_id == dataset_id)
+            .order_by(instants.c.id.desc())
+            .limit(page_size + 1)
+        )
+        if page_token is not None:
+            query = query.where(instants.c.id < decode_token(page_token))
+        with self._database.tenant(tenant_id) as connection:
+            rows = connection.execute(query).all()
+        return page_of(rows, page_size, lambda row: row.id, _instant_record)
+
+    def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
+        """The latest version committed at or before `moment`; 0 if there is none."""
+        query = (
+            select(commits.c.version)
+            .where(commits.c.dataset_id == dataset_id, commits.c.committed_at <= moment)
+            .order_by(commits.c.committed_at.desc())
+            .limit(1)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(query).scalar_one_or_none() or 0
+
+
+def _data_file(row: Any) -> DataFile:
+    values = row._asdict()
+    slot = Slot(partition_path=values.pop("partition_path"), bucket=values.pop("bucket"))
+    return DataFile(slot=slot, **values)
+
+
+def _instant_record(row: Any) -> InstantRecord:
+    values = row._asdict()
+    counts, first, after = values.pop("counts"), values.pop("first_offset"), values.pop("next_offset")
+    if row.version is None:
+        values |= {"files_added": 0, "files_removed": 0, "bytes_added": 0}
+    first_offset, last_offset = (None, None) if first is None else changed_range(counts, first, after)
+    values |= {"action": Action(row.action), "state": InstantState(row.state)}
+    return InstantRecord(**values, rows=counts, first_offset=first_offset, last_offset=last_offset)
