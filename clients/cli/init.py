@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from app.store.bootstrap import initialise
 from sqlalchemy.exc import OperationalError
 
 from app.runtime.private_file import write_private
 from app.settings import Settings
+from app.store.bootstrap import BootstrapResult, initialise
+from app.store.tenants import new_api_key
 from clients.cli.failure import CommandError
 
 
@@ -22,16 +23,27 @@ def init(*, key_file: Path | None = None) -> None:
     """
     settings = Settings.from_environment()
     try:
-        result = initialise(settings.migration_database_url)
+        result = _initialise(settings, key_file)
     except OperationalError as error:
-        raise CommandError(
-            f"cannot use the database of HEADWATER_MIGRATION_DATABASE_URL: {error.orig}"
-        ) from error
+        raise CommandError(f"the database of HEADWATER_MIGRATION_DATABASE_URL: {error.orig}") from error
     if result.api_key is None:
         print(f"The schema is at head. Tenant {result.tenant_id} has its operator key already.")
     elif key_file is not None:
-        write_private(key_file, f"{result.api_key}\n")
         print(f"The schema is at head. The operator key of tenant {result.tenant_id} is in {key_file}.")
     else:
         print(f"The schema is at head. The operator key of tenant {result.tenant_id}, shown this once:")
         print(result.api_key)
+
+
+def _initialise(settings: Settings, key_file: Path | None) -> BootstrapResult:
+    """Initialise with the file's key, which is written first: a kill in between must not lose it."""
+    key = None
+    is_new = key_file is not None and not key_file.exists()
+    if key_file is not None:
+        if is_new:
+            write_private(key_file, f"{new_api_key()}\n")
+        key = key_file.read_text(encoding="utf-8").strip()
+    result = initialise(settings.migration_database_url, application_url=settings.database_url, api_key=key)
+    if result.api_key is None and is_new and key_file is not None:
+        key_file.unlink()  # the database has another key, which only its holder knows
+    return result

@@ -1,0 +1,62 @@
+"""`headwater init` as a process, on an embedded PostgreSQL."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from app.runtime.postgres import EmbeddedPostgres
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def postgres(tmp_path):
+    with EmbeddedPostgres(tmp_path / "data", durable=False) as postgres:
+        yield postgres
+
+
+def init(postgres, *arguments):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("HEADWATER_")}
+    environment |= {
+        "HEADWATER_DATABASE_URL": postgres.url,
+        "HEADWATER_MIGRATION_DATABASE_URL": postgres.owner_url,
+        "HEADWATER_REDIS_URL": "redis://127.0.0.1:1/0",
+    }
+    command = [sys.executable, "-m", "clients.cli", "init", *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_the_key_is_shown_once(postgres, tmp_path):
+    first = init(postgres)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout.splitlines()[-1].startswith("hw_")
+    again = init(postgres)
+    assert again.returncode == 0, again.stderr
+    assert "hw_" not in again.stdout
+    # A key that the database does not know must not look like one.
+    assert init(postgres, "--key-file", tmp_path / "key").returncode == 0
+    assert not (tmp_path / "key").exists()
+
+
+def test_the_key_goes_to_a_private_file_and_stays_the_same(postgres, tmp_path):
+    file = tmp_path / "operator.key"
+    first = init(postgres, "--key-file", file)
+    assert first.returncode == 0, first.stderr
+    assert "hw_" not in first.stdout
+    key = file.read_text()
+    assert key.startswith("hw_")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert init(postgres, "--key-file", file).returncode == 0
+    assert file.read_text() == key
+
+
+def test_a_database_that_is_not_there_is_an_error_without_a_traceback(postgres, tmp_path):
+    postgres.stop()
+    result = init(postgres)
+    assert result.returncode == 1
+    assert result.stderr.startswith("headwater: the database of HEADWATER_MIGRATION_DATABASE_URL: ")
+    assert "Traceback" not in result.stderr
