@@ -1,1 +1,1 @@
-"""HTTP resources."""
+"""HTTP: one module per resource, and what they share."""

@@ -1,0 +1,169 @@
+"""The feed of changes, page by page."""
+
+from __future__ import annotations
+
+from asyncio import get_running_loop
+from enum import Enum
+from typing import Annotated, Any, Final
+
+import msgspec
+from litestar import Response, get
+from litestar.params import QueryParameter
+
+from app.api.bodies import JSON
+from app.api.context import ApiRequest, Services, services_of, tenant_of
+from app.api.documented import BINARY, TEXT, Answer, documented
+from app.api.headers import negotiate
+from app.api.query import INT64_MAX, DatasetReference
+from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
+from app.lake.errors import FieldError, InvalidRequest
+from app.lake.rows.encode import encode_changes_json
+from app.services.model import ChangePage, Dataset
+from app.services.read_changes import flat_changes
+
+LIMIT_MAX: Final = 10_000
+_TIMEOUT_SECONDS_MAX: Final = 60
+_LOOK_AGAIN_SECONDS: Final = 1.0
+
+
+class Feed(str, Enum):
+    """Whether an empty page is answered at once (`normal`) or as soon as there is a change (`longpoll`)."""
+
+    NORMAL = "normal"
+    LONGPOLL = "longpoll"
+
+
+class ChangeOp(str, Enum):
+    """Append, retract, correct-from, correct-to. A `-C` is directly followed by its `+C`."""
+
+    APPEND = "+A"
+    RETRACT = "-R"
+    CORRECT_FROM = "-C"
+    CORRECT_TO = "+C"
+
+
+class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
+    """One change. `row` has the dataset's columns."""
+
+    offset: int
+    op: ChangeOp
+    version: int
+    system_time: str
+    event_time: str | None
+    row: dict[str, Any]
+
+
+class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the feed. `next_since` is the next call's `since`; `pending` changes follow the page."""
+
+    changes: list[ChangeView]
+    next_since: int
+    pending: int
+    earliest: int
+
+
+_POSITION_HEADERS: Final = {
+    "Headwater-Next-Since": "The next call's `since`.",
+    "Headwater-Pending": "Changes after this page.",
+    "Headwater-Earliest": "The first offset that can still be read.",
+}
+
+
+@get(
+    "/datasets/{dataset:str}/changes",
+    operation_id="read_changes",
+    summary="Read the feed",
+    tags=["changes"],
+    opt=documented(
+        {
+            200: Answer(
+                description="A page of changes, empty if there are none.",
+                content={JSON: ChangesPage, NDJSON: TEXT, ARROW_STREAM: BINARY},
+                headers=_POSITION_HEADERS,
+            )
+        },
+        problems=[400, 404, 406, 409],
+    ),
+)
+async def read_changes(
+    request: ApiRequest,
+    dataset: DatasetReference,
+    since: Annotated[
+        str,
+        QueryParameter(
+            pattern="^(now|[0-9]{1,19})$",
+            description="The position to read from: how many changes were seen. `now` is the head.",
+        ),
+    ] = "0",
+    limit: Annotated[
+        int,
+        QueryParameter(
+            ge=1,
+            le=LIMIT_MAX,
+            description="Changes on a page; one more where that keeps a `-C` with its `+C`.",
+        ),
+    ] = 1_000,
+    feed: Annotated[
+        Feed, QueryParameter(description="`longpoll` waits for a change where there is none.")
+    ] = (Feed.NORMAL),
+    timeout: Annotated[
+        int, QueryParameter(ge=0, le=_TIMEOUT_SECONDS_MAX, description="Seconds that a longpoll waits.")
+    ] = 25,
+) -> Response[Any]:
+    """Changes from a position on, in commit order, without gaps.
+
+    NDJSON and Arrow give the position in headers. A longpoll that times out answers with an empty page.
+    """
+    services = services_of(request)
+    media_type = negotiate(request.headers, (JSON, NDJSON, ARROW_STREAM))
+    start = _position(since)
+    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
+    page = await _page(services, found, start, limit, timeout if feed is Feed.LONGPOLL else 0)
+    content = await services.threads.run(_ENCODERS[media_type], page)
+    headers = {
+        "Headwater-Next-Since": str(page.next_since),
+        "Headwater-Pending": str(page.pending),
+        "Headwater-Earliest": str(page.earliest),
+    }
+    return Response(content, media_type=media_type, headers=headers)
+
+
+def _position(since: str) -> int | None:
+    if since == "now":
+        return None
+    if int(since) > INT64_MAX:
+        raise InvalidRequest(
+            "since is not valid", [FieldError(pointer="/since", detail=f"expected 0–{INT64_MAX} or 'now'")]
+        )
+    return int(since)
+
+
+async def _page(
+    services: Services, dataset: Dataset, since: int | None, limit: int, seconds: float
+) -> ChangePage:
+    deadline = get_running_loop().time() + seconds
+    with services.wakeups.bell(dataset.tenant_id, dataset.id) as bell:
+        while True:
+            page = await services.threads.run(services.read_changes.page, dataset, since, limit)
+            left = deadline - get_running_loop().time()
+            if page.changes.num_rows or left <= 0 or services.wakeups.closed:
+                return page
+            since = page.next_since
+            await bell.wait(min(left, _LOOK_AGAIN_SECONDS))
+
+
+def _as_json(page: ChangePage) -> bytes:
+    changes = encode_changes_json(page.changes, as_ndjson=False)
+    position = f'"next_since":{page.next_since},"pending":{page.pending},"earliest":{page.earliest}'
+    return b'{"changes":' + changes + b"," + position.encode() + b"}"
+
+
+def _as_ndjson(page: ChangePage) -> bytes:
+    return encode_changes_json(page.changes, as_ndjson=True)
+
+
+def _as_arrow(page: ChangePage) -> bytes:
+    return arrow_stream(flat_changes(page.changes))
+
+
+_ENCODERS: Final = {JSON: _as_json, NDJSON: _as_ndjson, ARROW_STREAM: _as_arrow}

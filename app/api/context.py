@@ -1,0 +1,65 @@
+"""What every handler works with; the composition root makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import msgspec
+from litestar import Request
+from litestar.connection import ASGIConnection
+from litestar.datastructures import State
+
+from app.api.credentials import Credentials
+from app.api.in_flight import InFlight
+from app.api.threads import Threads
+from app.api.wakeups import Wakeups
+from app.services.accept_write import AcceptWrite
+from app.services.datasets import Datasets
+from app.services.model import Principal
+from app.services.ports import Jobs, Timeline
+from app.services.read_changes import ReadChanges
+from app.services.read_table import ReadTable
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that the service needs. Without a `required` one it is not ready; without others it is slower."""
+
+    name: str
+    ok: bool
+    required: bool = True
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Services:
+    """The use cases behind the resources. They are synchronous: handlers call them through `threads`."""
+
+    credentials: Credentials
+    datasets: Datasets
+    accept_write: AcceptWrite
+    read_changes: ReadChanges
+    read_table: ReadTable
+    jobs: Jobs
+    timeline: Timeline
+    readiness: Callable[[], list[Check]]
+    json_body_bytes_max: int
+    upload_bytes_max: int
+    threads: Threads
+    wakeups: Wakeups = field(default_factory=Wakeups)
+    in_flight: InFlight = field(default_factory=InFlight)
+
+
+ApiRequest: TypeAlias = Request[Principal, None, State]
+
+
+def services_of(connection: ASGIConnection) -> Services:
+    """The services of the application that received the request."""
+    services: Services = connection.app.state.services
+    return services
+
+
+def tenant_of(request: ApiRequest) -> str:
+    """The tenant of the credential, the only place a tenant ever comes from."""
+    return request.user.tenant_id

@@ -1,0 +1,129 @@
+"""Datasets: register, find, list, end."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from litestar import Response, delete, get, post
+
+from app.api.bodies import JSON, read_body, refuse_encoding, require_media_type
+from app.api.context import ApiRequest, services_of, tenant_of
+from app.api.documented import Answer, documented
+from app.api.headers import etag, expected_version
+from app.api.json_body import decode_json
+from app.api.query import DatasetReference, PageSize, PageToken
+from app.api.views import (
+    DatasetPage,
+    DatasetView,
+    SchemaView,
+    dataset_path,
+    dataset_view,
+    encode,
+    schema_view,
+)
+from app.lake.dataset import NewDataset
+
+_DEFINITION_BYTES_MAX: Final = 4 * 1024 * 1024
+_TAGS: Final = ["datasets"]
+_ETAG: Final = {"ETag": "The dataset's version, quoted."}
+
+
+@post(
+    "/datasets",
+    operation_id="create_dataset",
+    summary="Register a dataset",
+    tags=_TAGS,
+    opt=documented(
+        {
+            201: Answer(
+                description="Registered.",
+                content={JSON: DatasetView},
+                headers={"Location": "Its path.", **_ETAG},
+            )
+        },
+        body={JSON: NewDataset},
+        problems=[400, 409, 413, 415, 422],
+    ),
+)
+async def create_dataset(request: ApiRequest) -> Response[Any]:
+    """Registers a dataset: its columns, its key, and how rows are laid out and merged.
+
+    Without a `record_key` it is append-only.
+    """
+    services = services_of(request)
+    require_media_type(request, [JSON])
+    refuse_encoding(request)
+    new = decode_json(await read_body(request, _DEFINITION_BYTES_MAX), NewDataset)
+    dataset = await services.threads.run(services.datasets.register, tenant_of(request), new)
+    headers = {"Location": dataset_path(dataset), "ETag": etag(dataset.version)}
+    return Response(encode(dataset_view(dataset)), status_code=201, media_type=JSON, headers=headers)
+
+
+@get(
+    "/datasets",
+    operation_id="list_datasets",
+    summary="List datasets",
+    tags=_TAGS,
+    opt=documented(
+        {200: Answer(description="A page, by name.", content={JSON: DatasetPage})}, problems=[400]
+    ),
+)
+async def list_datasets(
+    request: ApiRequest, page_size: PageSize = 100, page_token: PageToken = None
+) -> Response[Any]:
+    """Lists the tenant's datasets by name."""
+    services = services_of(request)
+    page = await services.threads.run(
+        services.datasets.list, tenant_of(request), page_size=page_size, page_token=page_token
+    )
+    views = [dataset_view(dataset) for dataset in page.items]
+    return Response(encode(DatasetPage(items=views, next_page_token=page.next_token)), media_type=JSON)
+
+
+@get(
+    "/datasets/{dataset:str}",
+    operation_id="get_dataset",
+    summary="Get a dataset",
+    tags=_TAGS,
+    opt=documented(
+        {200: Answer(description="The dataset.", content={JSON: DatasetView}, headers=_ETAG)}, problems=[404]
+    ),
+)
+async def get_dataset(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
+    """A dataset by its id or its name."""
+    services = services_of(request)
+    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
+    return Response(encode(dataset_view(found)), media_type=JSON, headers={"ETag": etag(found.version)})
+
+
+@get(
+    "/datasets/{dataset:str}/schema",
+    operation_id="get_dataset_schema",
+    summary="Get the schema of a dataset",
+    tags=_TAGS,
+    opt=documented({200: Answer(description="The schema.", content={JSON: SchemaView})}, problems=[404]),
+)
+async def get_dataset_schema(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
+    """The current schema, with the ids that fields keep when they are renamed."""
+    services = services_of(request)
+    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
+    return Response(encode(schema_view(found)), media_type=JSON)
+
+
+@delete(
+    "/datasets/{dataset:str}",
+    operation_id="delete_dataset",
+    summary="End a dataset",
+    tags=_TAGS,
+    status_code=204,
+    opt=documented(
+        {204: Answer(description="Ended; its name is free at once.")},
+        request_headers={"If-Match": "The ETag that the dataset must still have."},
+        problems=[404, 412],
+    ),
+)
+async def delete_dataset(request: ApiRequest, dataset: DatasetReference) -> None:
+    """Ends a dataset and cancels its jobs."""
+    services = services_of(request)
+    version = expected_version(request.headers)
+    await services.threads.run(services.datasets.delete, tenant_of(request), dataset, version=version)

@@ -1,0 +1,62 @@
+"""Query parameters: none is ever ignored."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any, Final, TypeAlias
+
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+from litestar.params import PathParameter, QueryParameter
+
+from app.lake.errors import FieldError, InvalidRequest
+
+INT64_MAX: Final = 2**63 - 1
+PAGE_SIZE_MAX: Final = 1_000
+
+DatasetReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a dataset.")]
+PageSize: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_SIZE_MAX, description="Items on a page.")]
+PageToken: TypeAlias = Annotated[
+    str | None, QueryParameter(description="`next_page_token` of the page before; absent for the first page.")
+]
+
+
+def refuse_unknown_parameters(
+    connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler
+) -> None:
+    """Raises InvalidRequest for a parameter that the handler does not have: a misspelt option is not an option."""
+    known = _names(handler)
+    unknown = [name for name in connection.query_params if name not in known]
+    if unknown:
+        accepted = ", ".join(sorted(known)) or "none"
+        raise InvalidRequest(
+            f"unknown query parameter {unknown[0]!r}",
+            [
+                FieldError(pointer=f"/{name}", detail=f"accepted here: {accepted}")
+                for name in dict.fromkeys(unknown)
+            ],
+        )
+
+
+@cache
+def _names(handler: BaseRouteHandler) -> frozenset[str]:
+    return frozenset(
+        field.kwarg_definition.name or name
+        for name, field in handler.parsed_fn_signature.parameters.items()
+        if isinstance(field.kwarg_definition, QueryParameter)
+    )
+
+
+def moment(text: str, name: str) -> datetime:
+    """An RFC 3339 time with its zone. Raises InvalidRequest."""
+    try:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is None:
+            raise ValueError
+    except ValueError:
+        detail = "expected an RFC 3339 time with its zone, such as 2026-11-21T10:00:00Z"
+        raise InvalidRequest(
+            f"{name} is not a time", [FieldError(pointer=f"/{name}", detail=detail)]
+        ) from None
+    return found

@@ -1,0 +1,32 @@
+"""Every resource."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from app.api.changes import read_changes
+from app.api.datasets import create_dataset, delete_dataset, get_dataset, get_dataset_schema, list_datasets
+from app.api.health import get_liveness, get_readiness
+from app.api.jobs import cancel_job, follow_job, get_job
+from app.api.rows import read_rows
+from app.api.timeline import read_timeline
+from app.api.uploads import create_upload
+from app.api.writes import create_write
+
+ROUTES: Final = (
+    create_dataset,
+    list_datasets,
+    get_dataset,
+    get_dataset_schema,
+    delete_dataset,
+    create_upload,
+    create_write,
+    get_job,
+    follow_job,
+    cancel_job,
+    read_changes,
+    read_rows,
+    read_timeline,
+    get_liveness,
+    get_readiness,
+)

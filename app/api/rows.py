@@ -1,0 +1,113 @@
+"""Small pages of the table, at any version."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any, Final
+
+import msgspec
+from litestar import Response, get
+from litestar.params import QueryParameter
+
+from app.api.bodies import JSON
+from app.api.context import ApiRequest, services_of, tenant_of
+from app.api.documented import BINARY, TEXT, Answer, documented
+from app.api.headers import negotiate
+from app.api.query import INT64_MAX, DatasetReference, PageToken, moment
+from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
+from app.lake.rows.encode import encode_rows_json, encode_rows_ndjson
+from app.services.model import Dataset, RowPage
+
+LIMIT_MAX: Final = 10_000
+
+
+class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows at `version`; every page of one walk is of the same version."""
+
+    rows: list[dict[str, Any]]
+    version: int
+    next_page_token: str | None
+
+
+@get(
+    "/datasets/{dataset:str}/rows",
+    operation_id="read_rows",
+    summary="Read rows of the table",
+    tags=["rows"],
+    opt=documented(
+        {
+            200: Answer(
+                description="A page of rows, in no particular order but always the same.",
+                content={JSON: RowsPage, NDJSON: TEXT, ARROW_STREAM: BINARY},
+                headers={
+                    "Headwater-Version": "The version of the rows.",
+                    "Headwater-Next-Page-Token": "The next page's token; absent on the last.",
+                },
+            )
+        },
+        problems=[400, 404, 406],
+    ),
+)
+async def read_rows(
+    request: ApiRequest,
+    dataset: DatasetReference,
+    version: Annotated[
+        int | None,
+        QueryParameter(ge=0, le=INT64_MAX, description="The version to read; the latest unless said."),
+    ] = None,
+    as_of: Annotated[
+        str | None, QueryParameter(description="An RFC 3339 time: reads the last version committed by then.")
+    ] = None,
+    columns: Annotated[
+        list[str] | None,
+        QueryParameter(description="The columns to read, comma-separated or repeated; all unless said."),
+    ] = None,
+    limit: Annotated[int, QueryParameter(ge=1, le=LIMIT_MAX, description="Rows on a page.")] = 1_000,
+    page_token: PageToken = None,
+) -> Response[Any]:
+    """Rows of the table now or back in time, without a job."""
+    services = services_of(request)
+    media_type = negotiate(request.headers, (JSON, NDJSON, ARROW_STREAM))
+    time: datetime | None = None if as_of is None else moment(as_of, "as_of")
+    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
+    page = await services.threads.run(
+        services.read_table.page,
+        found,
+        version=version,
+        as_of=time,
+        columns=_columns(columns, found),
+        limit=limit,
+        page_token=page_token,
+    )
+    content = await services.threads.run(partial(_ENCODERS[media_type], page))
+    headers = {"Headwater-Version": str(page.version)}
+    if page.next_page_token is not None:
+        headers["Headwater-Next-Page-Token"] = page.next_page_token
+    return Response(content, media_type=media_type, headers=headers)
+
+
+def _columns(named: list[str] | None, dataset: Dataset) -> list[str] | None:
+    """A value that is the name of a column is that column, even with a comma in it; any other is a list of names."""
+    if named is None:
+        return None
+    known = set(dataset.definition.schema.names())
+    return [name for value in named for name in ([value] if value in known else value.split(","))]
+
+
+def _as_json(page: RowPage) -> bytes:
+    position = msgspec.json.encode(page.next_page_token)
+    version = str(page.version).encode()
+    rows = encode_rows_json(page.rows)
+    return b'{"rows":' + rows + b',"version":' + version + b',"next_page_token":' + position + b"}"
+
+
+def _as_ndjson(page: RowPage) -> bytes:
+    return encode_rows_ndjson(page.rows)
+
+
+def _as_arrow(page: RowPage) -> bytes:
+    return arrow_stream(page.rows)
+
+
+_ENCODERS: Final = {JSON: _as_json, NDJSON: _as_ndjson, ARROW_STREAM: _as_arrow}

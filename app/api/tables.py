@@ -1,0 +1,19 @@
+"""Tables as response bodies."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+NDJSON: Final = "application/x-ndjson"
+ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
+
+
+def arrow_stream(table: pa.Table) -> bytes:
+    """The table as an Arrow IPC stream. The ids of its fields stay in the metadata of the schema."""
+    sink = pa.BufferOutputStream()
+    with ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())

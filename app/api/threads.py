@@ -1,0 +1,25 @@
+"""Where handlers run the synchronous use cases: a bounded set of threads, so that the event loop never waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, ParamSpec, TypeVar
+
+from anyio import CapacityLimiter, to_thread
+
+THREADS_MAX: Final = 40
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class Threads:
+    """Runs calls in at most `THREADS_MAX` threads; more calls than that wait without holding one."""
+
+    def __init__(self) -> None:
+        self._limiter = CapacityLimiter(THREADS_MAX)
+
+    async def run(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """What the call returns or raises. A cancelled request waits for its call, which may hold a transaction."""
+        return await to_thread.run_sync(partial(function, *args, **kwargs), limiter=self._limiter)

@@ -1,0 +1,243 @@
+"""The JSON forms of what the API answers with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+
+from app.api.problems import fault_document
+from app.lake.dataset import Bucket, Changelog, MergeMode, TableType
+from app.lake.instant import Action, InstantState, RowCounts
+from app.lake.operation import Operation
+from app.lake.schema import Field
+from app.services.model import Dataset, InstantRecord, Job, JobKind, JobState, Progress, Upload
+
+
+class ColumnView(msgspec.Struct, frozen=True, kw_only=True):
+    """A column of a dataset."""
+
+    name: str
+    type: str
+    nullable: bool
+    doc: str | None
+
+
+class ColumnsView(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of a dataset, in order."""
+
+    fields: list[ColumnView]
+
+
+class DatasetLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """Where a dataset's resources are."""
+
+    self_: str
+    writes: str
+    uploads: str
+    changes: str
+    rows: str
+    timeline: str
+
+
+class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset. `version` is that of its last commit, `next_offset` the number of changes in its feed so far."""
+
+    id: str
+    name: str
+    schema: ColumnsView
+    record_key: list[str]
+    ordering_field: str | None
+    event_time_field: str | None
+    partition_by: list[str]
+    table_type: TableType
+    bucket: Bucket
+    merge_mode: MergeMode
+    changelog: Changelog
+    version: int
+    next_offset: int
+    created_at: datetime
+    committed_at: datetime | None
+    links: DatasetLinks
+
+
+class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Datasets by name."""
+
+    items: list[DatasetView]
+    next_page_token: str | None
+
+
+class SchemaView(msgspec.Struct, frozen=True, kw_only=True):
+    """A schema with the ids that its fields keep for ever. `id` counts the dataset's schemas from 1."""
+
+    id: int
+    fields: list[Field]
+
+
+class UploadView(msgspec.Struct, frozen=True, kw_only=True):
+    """An upload, to be named by a write. `checksum` is XXH3-128, hexadecimal."""
+
+    id: str
+    size_bytes: int
+    checksum: str
+    created_at: datetime
+
+
+class JobLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """Where a job's resources are."""
+
+    self_: str
+    events: str
+    dataset: str
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """RFC 9457. `type` is `/problems/<code>`; further members carry the facts."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str | msgspec.UnsetType = msgspec.UNSET
+
+
+_PROBLEM = msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Problem"})
+
+
+class JobView(msgspec.Struct, frozen=True, kw_only=True):
+    """A job. Its changes have the offsets `first_offset`–`last_offset`; `error` says why it failed."""
+
+    id: str
+    kind: JobKind
+    state: JobState
+    operation: Operation
+    progress: Progress
+    attempts: int
+    committed_version: int | None
+    first_offset: int | None
+    last_offset: int | None
+    rows: RowCounts
+    error: Annotated[dict[str, Any], _PROBLEM] | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    links: JobLinks
+
+
+class InstantView(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of a timeline: an attempt to change the dataset."""
+
+    id: str
+    action: Action
+    operation: str
+    state: InstantState
+    job_id: str | None
+    version: int | None
+    requested_at: datetime
+    completed_at: datetime | None
+    rows: RowCounts
+    files_added: int
+    files_removed: int
+    bytes_added: int
+    first_offset: int | None
+    last_offset: int | None
+
+
+class InstantPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Instants, the latest request first."""
+
+    items: list[InstantView]
+    next_page_token: str | None
+
+
+def dataset_path(dataset: Dataset) -> str:
+    """The path of a dataset's resource."""
+    return f"/datasets/{dataset.id}"
+
+
+def job_path(job: Job) -> str:
+    """The path of a job's resource."""
+    return f"/jobs/{job.id}"
+
+
+def dataset_view(dataset: Dataset) -> DatasetView:
+    """The JSON form of a dataset."""
+    definition = dataset.definition
+    path = dataset_path(dataset)
+    columns = [
+        ColumnView(name=field.name, type=field.type, nullable=field.nullable, doc=field.doc)
+        for field in definition.schema.fields
+    ]
+    return DatasetView(
+        id=dataset.id,
+        name=definition.name,
+        schema=ColumnsView(fields=columns),
+        record_key=list(definition.record_key),
+        ordering_field=definition.ordering_field,
+        event_time_field=definition.event_time_field,
+        partition_by=list(definition.partition_by),
+        table_type=definition.table_type,
+        bucket=definition.bucket,
+        merge_mode=definition.merge_mode,
+        changelog=definition.changelog,
+        version=dataset.version,
+        next_offset=dataset.next_offset,
+        created_at=dataset.created_at,
+        committed_at=dataset.committed_at,
+        links=DatasetLinks(
+            self_=path,
+            writes=f"{path}/writes",
+            uploads=f"{path}/uploads",
+            changes=f"{path}/changes",
+            rows=f"{path}/rows",
+            timeline=f"{path}/timeline",
+        ),
+    )
+
+
+def schema_view(dataset: Dataset) -> SchemaView:
+    """The schema of a dataset with its ids."""
+    schema = dataset.definition.schema
+    return SchemaView(id=schema.id, fields=list(schema.fields))
+
+
+def upload_view(upload: Upload) -> UploadView:
+    """The JSON form of an upload."""
+    return UploadView(
+        id=upload.id, size_bytes=upload.size_bytes, checksum=upload.checksum, created_at=upload.created_at
+    )
+
+
+def job_view(job: Job) -> JobView:
+    """The JSON form of a job."""
+    path = job_path(job)
+    return JobView(
+        id=job.id,
+        kind=job.kind,
+        state=job.state,
+        operation=job.request.operation,
+        progress=job.progress,
+        attempts=job.attempts,
+        committed_version=job.committed_version,
+        first_offset=job.first_offset,
+        last_offset=job.last_offset,
+        rows=job.rows,
+        error=None if job.error is None else fault_document(job.error),
+        created_at=job.created_at,
+        started_at=job.started_at,
+        finished_at=job.finished_at,
+        links=JobLinks(self_=path, events=f"{path}/events", dataset=f"/datasets/{job.dataset_id}"),
+    )
+
+
+def instant_views(records: Sequence[InstantRecord]) -> list[InstantView]:
+    """The JSON forms of timeline entries."""
+    return msgspec.convert(records, type=list[InstantView], from_attributes=True)
+
+
+def encode(view: Any) -> bytes:
+    """The JSON text of a view; what JSON has no form for (in the facts of an error) as its text."""
+    return msgspec.json.encode(view, enc_hook=str)

@@ -1,0 +1,160 @@
+"""Writes: accept rows, and wait for their job if the client likes to."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from litestar import Response, post
+from litestar.params import QueryParameter
+
+from app.api.bodies import (
+    JSON,
+    is_gzip,
+    media_type_of,
+    read_body,
+    refuse_announced,
+    refuse_encoding,
+    refused_media_type,
+    spool_body,
+)
+from app.api.context import ApiRequest, Services, services_of, tenant_of
+from app.api.documented import BINARY, Answer, documented
+from app.api.headers import Preference, idempotency_key, preference
+from app.api.problems import JobCancelled, document, fault_document, respond
+from app.api.query import DatasetReference
+from app.api.tables import ARROW_STREAM
+from app.api.views import JobView, encode, job_path, job_view
+from app.api.waiting import until_final
+from app.api.write_request import NewWrite, body_facts, from_envelope, request_hash
+from app.lake.errors import FieldError, HeadwaterError, InvalidRequest
+from app.lake.operation import Operation, check_operation
+from app.lake.rows import Format
+from app.lake.rows.formats import MEDIA_TYPES
+from app.services.accept_write import Body, IncomingWrite
+from app.services.model import Accepted, Dataset, Job, JobState
+
+_ACCEPTED: Final = (JSON, *MEDIA_TYPES)
+_RAW_DOCUMENTED: Final = ("application/x-ndjson", "text/csv", ARROW_STREAM, "application/vnd.apache.parquet")
+_JOB_HEADERS: Final = {
+    "Location": "The job's path.",
+    "Idempotency-Replayed": "`true` if an earlier request with the same key made the job.",
+}
+
+
+@post(
+    "/datasets/{dataset:str}/writes",
+    operation_id="create_write",
+    summary="Write rows",
+    tags=["writes"],
+    status_code=202,
+    opt=documented(
+        {
+            200: Answer(
+                description="Committed within the wait that `Prefer` asked for.",
+                content={JSON: JobView},
+                headers={"Preference-Applied": "The wait that was applied.", **_JOB_HEADERS},
+            ),
+            202: Answer(
+                description="Accepted: the write is durable and its job is on its way.",
+                content={JSON: JobView},
+                headers={"Retry-After": "Seconds after which to look again.", **_JOB_HEADERS},
+            ),
+        },
+        body={JSON: NewWrite, **dict.fromkeys(_RAW_DOCUMENTED, BINARY)},
+        request_headers={
+            "Idempotency-Key": "Makes a retry safe: the same key with the same request gives the same job.",
+            "Prefer": "`wait=N` waits up to N seconds (60 at most) for the job to end.",
+        },
+        problems=[400, 404, 409, 413, 415, 422, 507],
+    ),
+)
+async def create_write(
+    request: ApiRequest,
+    dataset: DatasetReference,
+    operation: Annotated[
+        Operation | None,
+        QueryParameter(
+            description="For raw bodies only: what to do with the rows; `upsert` unless said, `insert` on an "
+            "append-only dataset. In a JSON body it is a member."
+        ),
+    ] = None,
+) -> Response[Any]:
+    """Accepts rows as JSON, or raw as NDJSON, CSV, an Arrow stream or Parquet (with `Content-Encoding: gzip` or not).
+
+    Rows that the service checks at once are refused at once; a large, Arrow or Parquet body is checked by its job.
+    """
+    services = services_of(request)
+    preferred = preference(request.headers)
+    key = idempotency_key(request.headers)
+    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
+    with services.in_flight.holding(found.tenant_id, found.id, key):
+        if media_type_of(request) == JSON:
+            incoming = await _from_json(request, services, operation, key)
+        else:
+            incoming = await _from_raw(request, services, found, operation, key)
+        accepted = await services.threads.run(services.accept_write.accept, found, incoming)
+    return await _answer(request, services, accepted, preferred)
+
+
+async def _from_json(
+    request: ApiRequest, services: Services, operation: Operation | None, key: str | None
+) -> IncomingWrite:
+    if operation is not None:
+        error = FieldError(pointer="/operation", detail="with a JSON body, operation is a member of the body")
+        raise InvalidRequest("operation is given twice", [error])
+    refuse_encoding(request)
+    body = await read_body(request, services.json_body_bytes_max)
+    return await services.threads.run(from_envelope, body, key)
+
+
+async def _from_raw(
+    request: ApiRequest, services: Services, dataset: Dataset, operation: Operation | None, key: str | None
+) -> IncomingWrite:
+    media_type = media_type_of(request)
+    if media_type not in MEDIA_TYPES:
+        raise refused_media_type(request, _ACCEPTED)
+    form = Format.from_content_type(request.headers["content-type"])
+    gzip = is_gzip(request)
+    chosen = operation or (Operation.UPSERT if dataset.definition.keyed else Operation.INSERT)
+    # Before gigabytes are read, not after.
+    check_operation(chosen, dataset.definition)
+    refuse_announced(request, services.upload_bytes_max)
+    content = await spool_body(request, services.accept_write.spool(dataset), services.threads)
+    facts = await services.threads.run(body_facts, content, gzip=gzip)
+    return IncomingWrite(
+        operation=chosen,
+        source=Body(content=content, format=form, gzip=gzip),
+        idempotency_key=key,
+        request_hash=request_hash(chosen, media_type, facts),
+    )
+
+
+async def _answer(
+    request: ApiRequest, services: Services, accepted: Accepted, preferred: Preference
+) -> Response[Any]:
+    job = accepted.job
+    replayed = {"Idempotency-Replayed": "true"} if accepted.replayed else {}
+    if preferred.wait_seconds is not None:
+        job = await until_final(services, job, preferred.wait_seconds)
+        if job.state in (JobState.FAILED, JobState.CANCELLED):
+            return _failed(request, job, {**preferred.applied(), **replayed, "Location": job_path(job)})
+    headers = {**replayed, "Location": job_path(job)}
+    if preferred.wait_seconds is not None and job.state is JobState.SUCCEEDED:
+        headers.update(preferred.applied())
+        return Response(encode(job_view(job)), status_code=200, media_type=JSON, headers=headers)
+    headers["Retry-After"] = "1"
+    return Response(encode(job_view(job)), status_code=202, media_type=JSON, headers=headers)
+
+
+def _failed(request: ApiRequest, job: Job, headers: dict[str, str]) -> Response[Any]:
+    """The problem that ended the job, under its own status, with the job as a member."""
+    if job.state is JobState.CANCELLED:
+        members = document(
+            JobCancelled.code, JobCancelled.title, "the job was cancelled while it was waited for", {}
+        )
+    elif job.error is not None:
+        members = fault_document(job.error)
+    else:
+        members = document(HeadwaterError.code, HeadwaterError.title, "the job failed without saying why", {})
+    return respond(request, {**members, "job": msgspec.to_builtins(job_view(job), enc_hook=str)}, headers)

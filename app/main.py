@@ -1,0 +1,224 @@
+"""The API process: wires settings, store, files and services to the application, and serves it.
+
+python -m app.main
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import sys
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+import uvicorn
+from litestar import Litestar
+from litestar.types import ASGIApp
+
+from app.api.application import application
+from app.api.context import Check, Services
+from app.api.credentials import Credentials
+from app.api.threads import Threads
+from app.api.wakeups import Wakeups
+from app.files.parquet_file import ParquetReader
+from app.files.staged_file import StagedFileStore
+from app.files.storage import open_storage
+from app.lake.errors import HeadwaterError
+from app.messaging.announcements import Announcements, listen
+from app.messaging.sender import Sender
+from app.messaging.work_queue import WorkQueue
+from app.services.accept_write import AcceptWrite
+from app.services.datasets import Datasets
+from app.services.read_changes import ReadChanges
+from app.services.read_table import ReadTable
+from app.services.relay import Relay
+from app.settings import Settings, SettingsError
+from app.store.catalog import CatalogStore
+from app.store.changelog_store import ChangelogStore
+from app.store.jobs import JobStore
+from app.store.outbox import OutboxStore
+from app.store.session import Database
+from app.store.tenants import TenantStore
+from app.store.timeline_store import TimelineStore
+from app.store.workers import WorkerStore
+
+# Between two polls of a worker its sign of life is old; three missed ones mean that it is gone.
+_POLLS_MISSED_MAX: Final = 3
+_STOP_SECONDS_MAX: Final = 10
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Api:
+    """The application with what must be told of a stop, and the services behind it."""
+
+    app: ASGIApp
+    services: Services
+
+
+def compose(settings: Settings) -> Api:
+    """Wires everything. Connects to nothing yet: that happens when it is first needed."""
+    database = Database(settings.database_url, application_name="headwater api")
+    queue = WorkQueue(settings.redis_url)
+    announcements = Announcements(settings.redis_url)
+    relay = Relay(
+        OutboxStore(database),
+        Sender(queue=queue, announcements=announcements),
+        poll_seconds=settings.poll_seconds,
+    )
+    services = _services(settings, database, relay, announcements)
+
+    @asynccontextmanager
+    async def beside(_: Litestar) -> AsyncIterator[None]:
+        async with _relaying(relay), _listening(settings.redis_url, services.wakeups):
+            yield
+        queue.close()
+        announcements.close()
+        database.close()
+
+    return Api(app=application(services, [beside]), services=services)
+
+
+def _services(settings: Settings, database: Database, relay: Relay, announcements: Announcements) -> Services:
+    catalog, jobs, timeline = CatalogStore(database), JobStore(database), TimelineStore(database)
+    storage = open_storage(settings.storage_uri)
+    reader = ParquetReader(storage)
+    threads = Threads()
+    return Services(
+        credentials=Credentials(TenantStore(database).authenticate, threads),
+        datasets=Datasets(catalog=catalog),
+        accept_write=AcceptWrite(
+            catalog=catalog,
+            jobs=jobs,
+            storage=storage,
+            staged=StagedFileStore(storage),
+            wake=relay.wake,
+            inline_bytes_max=settings.inline_bytes_max,
+            upload_bytes_max=settings.upload_bytes_max,
+        ),
+        read_changes=ReadChanges(index=ChangelogStore(database), reader=reader),
+        read_table=ReadTable(timeline=timeline, reader=reader),
+        jobs=jobs,
+        timeline=timeline,
+        readiness=_readiness(settings, WorkerStore(database), announcements),
+        json_body_bytes_max=settings.json_body_bytes_max,
+        upload_bytes_max=settings.upload_bytes_max,
+        threads=threads,
+    )
+
+
+def _readiness(
+    settings: Settings, workers: WorkerStore, announcements: Announcements
+) -> Callable[[], list[Check]]:
+    def checks() -> list[Check]:
+        redis = announcements.reachable()
+        return [
+            *_database_checks(workers, settings.poll_seconds * _POLLS_MISSED_MAX),
+            Check(
+                name="redis",
+                ok=redis,
+                required=False,
+                detail=""
+                if redis
+                else "out of reach: work and changes are found by polling, which takes longer",
+            ),
+        ]
+
+    return checks
+
+
+def _database_checks(workers: WorkerStore, seconds: float) -> list[Check]:
+    try:
+        alive = workers.alive(seconds)
+    except HeadwaterError as error:
+        return [Check(name="database", ok=False, detail=error.detail)]
+    # The database may have no tables yet, or those of another release; the answer says so without the statement.
+    except Exception as error:
+        logging.getLogger(__name__).warning("the database does not fit this release: %s", error)
+        return [Check(name="database", ok=False, detail="it does not have this release's schema")]
+    detail = "" if alive else "no worker has polled lately: writes are accepted and wait"
+    return [Check(name="database", ok=True), Check(name="worker", ok=alive > 0, detail=detail)]
+
+
+@asynccontextmanager
+async def _relaying(relay: Relay) -> AsyncIterator[None]:
+    stop = threading.Event()
+    thread = threading.Thread(target=relay.run, args=(stop,), name="relay", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        relay.wake()
+        await asyncio.to_thread(thread.join, _STOP_SECONDS_MAX)
+
+
+@asynccontextmanager
+async def _listening(redis_url: str, wakeups: Wakeups) -> AsyncIterator[None]:
+    listening = asyncio.create_task(listen(redis_url, wakeups.ring), name="announcements")
+    try:
+        yield
+    finally:
+        listening.cancel()
+        with suppress(asyncio.CancelledError):
+            await listening
+
+
+class Server(uvicorn.Server):
+    """Tells waiting requests to answer before it waits for them."""
+
+    def __init__(self, config: uvicorn.Config, wakeups: Wakeups) -> None:
+        super().__init__(config)
+        self._wakeups = wakeups
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._wakeups.close()
+        await super().shutdown(sockets)
+
+
+def server(api: Api, host: str, port: int) -> Server:
+    """The server that serves the API; `run()` blocks until a signal."""
+    config = uvicorn.Config(
+        api.app,
+        host=host,
+        port=port,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        # The application writes its own line for each request.
+        access_log=False,
+        server_header=False,
+        # Longer than most clients keep a connection, so that it is they who close it.
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=_STOP_SECONDS_MAX,
+    )
+    return Server(config, api.services.wakeups)
+
+
+def configure_logging() -> None:
+    """One line each, with its time in UTC, to standard error."""
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        force=True,
+    )
+
+
+def main() -> None:
+    """Serves until SIGINT or SIGTERM."""
+    configure_logging()
+    try:
+        settings = Settings.from_environment()
+    except SettingsError as error:
+        sys.exit(f"headwater: {error}")
+    server(compose(settings), settings.host, settings.port).run()
+
+
+if __name__ == "__main__":
+    main()

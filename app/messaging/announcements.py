@@ -1,0 +1,90 @@
+"""Announcing that a dataset has new changes or a job of it has ended: Redis publish and subscribe."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from redis import Redis, RedisError
+from redis.asyncio import Redis as AsyncRedis
+
+CHANNEL: Final = "headwater:changes"
+_TIMEOUT_SECONDS: Final = 2.0
+_PAUSE_SECONDS_MAX: Final = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+class Announcement(msgspec.Struct, frozen=True, kw_only=True):
+    """The dataset that something happened to."""
+
+    tenant_id: str
+    dataset_id: str
+
+
+class Announcements:
+    """Publishes announcements. One value serves any number of threads."""
+
+    def __init__(self, redis_url: str) -> None:
+        self._redis = Redis.from_url(
+            redis_url, socket_connect_timeout=_TIMEOUT_SECONDS, socket_timeout=_TIMEOUT_SECONDS
+        )
+
+    def publish(self, tenant_id: str, dataset_id: str) -> None:
+        """Raises RedisError if Redis is out of reach."""
+        self._redis.publish(
+            CHANNEL, msgspec.json.encode(Announcement(tenant_id=tenant_id, dataset_id=dataset_id))
+        )
+
+    def reachable(self) -> bool:
+        """Whether Redis answers."""
+        try:
+            return bool(self._redis.ping())
+        except RedisError:
+            return False
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._redis.close()
+
+
+async def listen(redis_url: str, ring: Callable[[str, str], None]) -> None:
+    """Calls `ring(tenant_id, dataset_id)` for every announcement, until cancelled; connects again when cut off."""
+    pause_seconds = 0.1
+    connected = True
+    while True:
+        try:
+            async with (
+                # No read timeout: silence is normal. Keep-alive probes find a connection that died in silence.
+                AsyncRedis.from_url(
+                    redis_url,
+                    socket_timeout=None,
+                    socket_connect_timeout=_TIMEOUT_SECONDS,
+                    socket_keepalive=True,
+                ) as client,
+                client.pubsub(ignore_subscribe_messages=True) as subscription,
+            ):
+                await subscription.subscribe(CHANNEL)
+                if not connected:
+                    _log.info("Redis is back; wake-ups come through it again")
+                connected, pause_seconds = True, 0.1
+                async for message in subscription.listen():
+                    _ring(message["data"], ring)
+        except (RedisError, OSError) as error:
+            if connected:
+                _log.warning("no wake-ups from Redis (%s); waiting requests poll instead", error)
+            connected = False
+        await asyncio.sleep(pause_seconds)
+        pause_seconds = min(pause_seconds * 2, _PAUSE_SECONDS_MAX)
+
+
+def _ring(data: bytes, ring: Callable[[str, str], None]) -> None:
+    try:
+        announcement = msgspec.json.decode(data, type=Announcement)
+    except msgspec.MsgspecError:
+        _log.warning("ignored a message on %s that is no announcement", CHANNEL)
+        return
+    ring(announcement.tenant_id, announcement.dataset_id)

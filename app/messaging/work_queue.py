@@ -1,0 +1,51 @@
+"""Telling workers that a dataset has work: Celery messages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from celery import Celery
+
+WRITE_TASK: Final = "headwater.write"
+_TIMEOUT_SECONDS: Final = 2.0
+
+
+def celery_app(redis_url: str) -> Celery:
+    """The queue as senders and workers must agree on it.
+
+    A task is a hint that a dataset has work. The database says what the work is and who may do it, so tasks are
+    acknowledged early, keep no result, and carry nothing but ids.
+    """
+    celery = Celery("headwater", broker=redis_url, set_as_current=False)
+    celery.conf.update(
+        accept_content=["json"],
+        broker_connection_retry_on_startup=True,
+        broker_transport_options={
+            "socket_connect_timeout": _TIMEOUT_SECONDS,
+            "socket_timeout": _TIMEOUT_SECONDS,
+        },
+        task_acks_late=False,
+        task_default_queue="headwater",
+        task_ignore_result=True,
+        # The relay sends again what it could not send; Celery's own retries would hold its transaction open.
+        task_publish_retry=False,
+        task_serializer="json",
+        worker_prefetch_multiplier=1,
+        worker_send_task_events=False,
+    )
+    return celery
+
+
+class WorkQueue:
+    """Sends tasks. One value serves any number of threads."""
+
+    def __init__(self, redis_url: str) -> None:
+        self._celery = celery_app(redis_url)
+
+    def send(self, tenant_id: str, dataset_id: str) -> None:
+        """Raises what kombu raises if Redis is out of reach."""
+        self._celery.send_task(WRITE_TASK, args=[tenant_id, dataset_id])
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._celery.close()
