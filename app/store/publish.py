@@ -21,7 +21,7 @@ from sqlalchemy import (
 from app.lake.commit_message import CommitMessage
 from app.lake.conflict import CommittedChange, Conflicted, check_conflicts
 from app.lake.file_group import ChangelogFile, DataFile
-from app.lake.instant import InstantEvent, InstantState, RowCounts, next_state, states_before
+from app.lake.instant import InstantEvent, RowCounts, next_state, states_before
 from app.services.model import Fenced, JobState, NewCommit, Published
 from app.store.claim import held_by
 from app.store.ending import NO_LEASE, lock_jobs, post
@@ -232,13 +232,14 @@ def _complete(
         ),
         outcomes,
     )
-    [*before] = states_before(InstantEvent.PUBLISH)
-    after: InstantState = next_state(before[0], InstantEvent.PUBLISH)
+    before = states_before(InstantEvent.PUBLISH)
     completed = connection.execute(
         update(instants)
-        .where(instants.c.job_id == bindparam("job"), instants.c.state.in_([state.value for state in before]))
+        .where(
+            instants.c.job_id == bindparam("job"), one_of(instants.c.state, [state.value for state in before])
+        )
         .values(
-            state=after.value,
+            state=next_state(before[0], InstantEvent.PUBLISH).value,
             version=instant_version,
             counts=bindparam("job_counts"),
             completed_at=func.coalesce(
@@ -248,6 +249,4 @@ def _complete(
         outcomes,
     )
     if completed.rowcount != len(outcomes):
-        raise InconsistentCommit(
-            f"{len(outcomes)} instants were to be completed, not {completed.rowcount}"
-        )
+        raise InconsistentCommit(f"{len(outcomes)} instants were to be completed, not {completed.rowcount}")

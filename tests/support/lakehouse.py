@@ -1,0 +1,102 @@
+"""Small values of the table format, for tests that care about what is done with them and not what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+from app.lake.commit_message import CommitMessage
+from app.lake.dataset import DatasetDefinition, NewDataset, NewField, NewSchema, define_dataset
+from app.lake.file_group import ChangelogFile, ColumnStatistics, DataFile, bucket_file_group
+from app.lake.identifiers import new_id, new_instant_id
+from app.lake.instant import Action, RowCounts
+from app.lake.operation import Operation
+from app.lake.staging import Slot
+from app.services.model import Claim, ClaimRules, Job, JobOutcome, NewCommit, NewJob, WriteRequest
+
+RULES = ClaimRules(lease_seconds=30, group_jobs_max=10, dataset_writers_max=1, attempts_max=3)
+_numbers = count(1)
+
+
+def definition(name: str = "orders") -> DatasetDefinition:
+    """A keyed dataset of two columns."""
+    fields = [NewField(name="id", type="int64"), NewField(name="note", type="string", doc="näïve \0 text")]
+    return define_dataset(NewDataset(name=name, schema=NewSchema(fields=fields), record_key=["id"]))
+
+
+def new_job(dataset_id: str, *, key: str | None = None, request_hash: str = "hash") -> NewJob:
+    """An upsert to accept, with new ids."""
+    return NewJob(
+        id=new_id(),
+        instant_id=new_instant_id(),
+        dataset_id=dataset_id,
+        request=WriteRequest(operation=Operation.UPSERT),
+        idempotency_key=key,
+        request_hash=request_hash,
+    )
+
+
+def claim_of(job: Job) -> Claim:
+    """The hold that a claimed job stands for."""
+    return Claim(job_id=job.id, epoch=job.epoch)
+
+
+def data_file(bucket: int = 0, *, rows: int = 1) -> DataFile:
+    """A base file of a bucket, with a path of its own."""
+    slot = Slot(partition_path="day=2024-01-01", bucket=bucket)
+    return DataFile(
+        path=f"data/{next(_numbers):09d}.parquet",
+        size_bytes=100 * rows,
+        checksum="xxh3:0123",
+        row_count=rows,
+        schema_id=1,
+        file_group=bucket_file_group(slot),
+        slot=slot,
+        statistics={
+            "1": ColumnStatistics(minimum=1, maximum=rows, null_count=0),
+            "2": ColumnStatistics(minimum="\0"),
+        },
+    )
+
+
+def message(
+    bucket: int = 0, *, removed: Sequence[DataFile] = (), rows: int = 1, changes: int = 1
+) -> CommitMessage:
+    """A task's result: one new base file, and `changes` rows of changelog in one file."""
+    added = data_file(bucket, rows=rows)
+    changelog = ChangelogFile(
+        path=f"changelog/{next(_numbers):09d}.parquet",
+        size_bytes=50,
+        checksum="xxh3:4567",
+        row_count=changes,
+        schema_id=1,
+        file_group=added.file_group,
+    )
+    return CommitMessage(
+        file_group=added.file_group,
+        removed=tuple(file.path for file in removed),
+        added=(added,),
+        changelog=(changelog,) if changes else (),
+    )
+
+
+def commit_of(
+    jobs: Sequence[Job],
+    messages: Sequence[CommitMessage],
+    *,
+    read_version: int = 0,
+    counts: Sequence[RowCounts] = (),
+) -> NewCommit:
+    """A commit for these jobs; each has inserted one row unless `counts` says otherwise."""
+    counts = counts or [RowCounts(inserted=1)] * len(jobs)
+    return NewCommit(
+        dataset_id=jobs[0].dataset_id,
+        action=Action.COMMIT,
+        read_version=read_version,
+        schema_id=1,
+        outcomes=tuple(
+            JobOutcome(claim=claim_of(job), instant_id=job.instant_id, counts=each)
+            for job, each in zip(jobs, counts, strict=True)
+        ),
+        messages=tuple(messages),
+    )
