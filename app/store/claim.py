@@ -109,7 +109,7 @@ def _give_up(connection: Connection, dataset_id: str, attempts_max: int) -> None
 
 
 def _next_group(connection: Connection, dataset_id: str, jobs_max: int) -> list[str]:
-    """The oldest waiting jobs up to the first abandoned one, which goes alone: none overtakes an older one."""
+    """The oldest waiting jobs, up to an abandoned one, which goes alone: none overtakes an older one."""
     query = (
         select(jobs.c.id, jobs.c.abandoned)
         .where(jobs.c.dataset_id == dataset_id, _QUEUED)

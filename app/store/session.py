@@ -66,10 +66,11 @@ class Database:
 
         @event.listens_for(self._engine, "connect")
         def settle(connection: Any, _record: Any) -> None:
+            # Outside of a transaction, so that no rollback takes the settings back.
+            connection.autocommit = True
             calls = ", ".join("set_config(%s, %s, false)" for _ in settings)
-            with connection.cursor() as cursor:
-                cursor.execute(f"SELECT {calls}", [word for pair in settings.items() for word in pair])
-            connection.commit()
+            connection.execute(f"SELECT {calls}", [word for pair in settings.items() for word in pair])
+            connection.autocommit = False
 
     @contextmanager
     def tenant(self, tenant_id: str) -> Iterator[Connection]:

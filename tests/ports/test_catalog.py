@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from threading import Barrier
 
 import pytest
@@ -115,11 +116,12 @@ def test_no_job_outlives_a_dataset_that_is_deleted_while_writes_arrive(
         barrier = Barrier(4)
 
         def accept(dataset: Dataset = dataset, barrier: Barrier = barrier) -> list[str]:
-            accepted = []
+            accepted: list[str] = []
             barrier.wait()
             try:
-                for _ in range(20):
-                    accepted.append(stores.jobs.accept(tenant_id, new_job(dataset.id)).job.id)
+                while len(accepted) < 20:
+                    job = stores.jobs.accept(tenant_id, new_job(dataset.id)).job
+                    accepted.append(job.id)
             except NotFound:
                 pass
             return accepted
@@ -129,7 +131,7 @@ def test_no_job_outlives_a_dataset_that_is_deleted_while_writes_arrive(
             stores.catalog.delete(tenant_id, dataset.id, version=None)
             return []
 
-        accepted = sum(together([accept, accept, accept, delete]), [])
+        accepted = chain(*together([accept, accept, accept, delete]))
         assert {stores.jobs.get(tenant_id, job).state for job in accepted} <= {JobState.CANCELLED}
 
 

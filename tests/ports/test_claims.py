@@ -29,7 +29,9 @@ def let_leases_lapse() -> None:
     time.sleep(0.08)
 
 
-def test_waiting_jobs_are_claimed_as_one_group_in_order_of_acceptance(accept: Accept, claim: ClaimJobs) -> None:
+def test_waiting_jobs_are_claimed_as_one_group_in_order_of_acceptance(
+    accept: Accept, claim: ClaimJobs
+) -> None:
     accepted = [accept().id for _ in range(4)]
     claimed = claim()
     assert [job.id for job in claimed] == accepted
@@ -64,7 +66,9 @@ def test_groups_with_live_leases_are_bounded(accept: Accept, claim: ClaimJobs) -
     assert claim(two) == []
 
 
-def test_nothing_to_claim_where_nothing_waits(stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept) -> None:
+def test_nothing_to_claim_where_nothing_waits(
+    stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept
+) -> None:
     assert stores.jobs.claim(tenant_id, dataset.id, "w", RULES) == []
     assert stores.jobs.claim(tenant_id, new_id(), "w", RULES) == []
     accept()
@@ -116,7 +120,7 @@ def test_a_lapsed_job_is_claimed_again_alone_with_a_later_epoch(
 def test_all_claims_of_a_lapsed_group_become_void_at_once(
     stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs
 ) -> None:
-    """A slow worker must not go on with the jobs that nobody has taken over yet: they are older than what comes."""
+    """A slow worker must not go on with the jobs of its group that nobody has taken over yet."""
     accept(), accept()
     slow = [claim_of(job) for job in claim(BRIEF)]
     let_leases_lapse()
@@ -195,8 +199,10 @@ STALE_ACTS: dict[str, Callable[[Stores, str, Job], object]] = {
     ),
     "fail": lambda stores, tenant_id, job: stores.jobs.fail(tenant_id, claim_of(job), FAULT),
     "release": lambda stores, tenant_id, job: stores.jobs.release(tenant_id, [claim_of(job)]),
-    "publish": lambda stores, tenant_id, job: stores.timeline.publish(tenant_id, commit_of([job],
-    [message()])), }
+    "publish": lambda stores, tenant_id, job: stores.timeline.publish(
+        tenant_id, commit_of([job], [message()])
+    ),
+}
 
 
 @pytest.mark.parametrize("act", STALE_ACTS)
@@ -211,8 +217,9 @@ def test_a_stale_epoch_changes_nothing(
     STALE_ACTS[act](stores, tenant_id, zombie)
     assert stores.jobs.get(tenant_id, holder.id) == before
     assert stores.catalog.get(tenant_id, dataset.id).version == 0
-    assert stores.jobs.heartbeat(tenant_id, [claim_of(holder)], lease_seconds=9, progress=PROGRESS) ==
-    {holder.id}
+    assert stores.jobs.heartbeat(tenant_id, [claim_of(holder)], lease_seconds=9, progress=PROGRESS) == {
+        holder.id
+    }
 
 
 def test_runnable_names_datasets_of_all_tenants_longest_waiting_first(stores: Stores) -> None:
@@ -268,7 +275,9 @@ def test_claims_heartbeats_commits_and_cancels_do_not_wait_in_rings(
             held = stores.jobs.claim(tenant_id, dataset.id, "w", rules)
             if not held:
                 continue
-            stores.jobs.heartbeat(tenant_id, [claim_of(job) for job in held], lease_seconds=0.005, progress=PROGRESS)
+            stores.jobs.heartbeat(
+                tenant_id, [claim_of(job) for job in held], lease_seconds=0.005, progress=PROGRESS
+            )
             version = stores.catalog.get(tenant_id, dataset.id).version
             commit = commit_of(held, [message(int(new_id()[-6:], 16))], read_version=version)
             result = stores.timeline.publish(tenant_id, commit)

@@ -38,12 +38,25 @@ def test_an_accepted_job_waits_with_its_instant_and_wakes_a_worker(
     accepted = stores.jobs.accept(tenant_id, new)
     job = accepted.job
     assert not accepted.replayed
-    assert (job.id, job.instant_id, job.request, job.state) == (new.id, new.instant_id, new.request, JobState.QUEUED)
-    assert (job.attempts, job.epoch, job.committed_version, job.error, job.rows) == (0, 0, None, None, RowCounts())
+    assert (job.id, job.instant_id, job.request, job.state) == (
+        new.id,
+        new.instant_id,
+        new.request,
+        JobState.QUEUED,
+    )
+    assert (job.attempts, job.epoch, job.committed_version, job.error, job.rows) == (
+        0,
+        0,
+        None,
+        None,
+        RowCounts(),
+    )
     assert stores.jobs.get(tenant_id, job.id) == job
     assert instant_state(stores, tenant_id, job) is InstantState.REQUESTED
     sent: list[str] = []
-    stores.outbox.relay(lambda message: sent.append(f"{message.topic} {message.tenant_id} {message.dataset_id}"), 10)
+    stores.outbox.relay(
+        lambda message: sent.append(f"{message.topic} {message.tenant_id} {message.dataset_id}"), 10
+    )
     assert sent == [f"work {tenant_id} {dataset.id}"]
 
 
@@ -61,7 +74,9 @@ def test_other_ids_are_no_jobs(stores: Stores, tenant_id: str, job_id: str) -> N
         stores.jobs.cancel(tenant_id, job_id)
 
 
-def test_a_known_key_replays_its_job_and_leaves_no_second(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+def test_a_known_key_replays_its_job_and_leaves_no_second(
+    stores: Stores, tenant_id: str, dataset: Dataset
+) -> None:
     first = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
     again = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
     assert (again.replayed, again.job) == (True, first.job)
@@ -76,7 +91,9 @@ def test_a_key_is_of_one_dataset(stores: Stores, tenant_id: str, dataset: Datase
     assert not stores.jobs.accept(tenant_id, new_job(other.id, key="k", request_hash="another")).replayed
 
 
-def test_a_known_key_with_another_request_is_refused(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+def test_a_known_key_with_another_request_is_refused(
+    stores: Stores, tenant_id: str, dataset: Dataset
+) -> None:
     job = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k")).job
     with pytest.raises(IdempotencyMismatch) as refusal:
         stores.jobs.accept(tenant_id, new_job(dataset.id, key="k", request_hash="another"))
@@ -88,15 +105,25 @@ def test_a_known_key_with_another_request_is_refused(stores: Stores, tenant_id: 
 SERVICE_MADE = ["internal", "storage-full", "unavailable", "attempts-exhausted", "corrupt-file"]
 
 
-@pytest.mark.parametrize(("code", "taken_over"), [(code, True) for code in SERVICE_MADE] + [("duplicate-key", False)])
+@pytest.mark.parametrize(
+    ("code", "taken_over"), [(code, True) for code in SERVICE_MADE] + [("duplicate-key", False)]
+)
 def test_a_failure_of_the_services_own_frees_the_key(
-    stores: Stores, tenant_id: str, dataset: Dataset, claim: Callable[..., list[Job]], code: str, taken_over:
-    bool ) -> None: first = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k")).job [held] = claim()
-    assert stores.jobs.fail(tenant_id, claim_of(held), msgspec.structs.replace(FAULT, code=code)) assert
-    (stores.jobs.find_by_key(tenant_id, dataset.id, "k", "hash") is None) == taken_over again =
-    stores.jobs.accept(tenant_id, new_job(dataset.id, key="k")) assert again.replayed != taken_over assert
-    (again.job.id != first.id) == taken_over assert stores.jobs.accept(tenant_id, new_job(dataset.id,
-    key="k")).job.id == again.job.id
+    stores: Stores,
+    tenant_id: str,
+    dataset: Dataset,
+    claim: Callable[..., list[Job]],
+    code: str,
+    taken_over: bool,
+) -> None:
+    first = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k")).job
+    [held] = claim()
+    assert stores.jobs.fail(tenant_id, claim_of(held), msgspec.structs.replace(FAULT, code=code))
+    assert (stores.jobs.find_by_key(tenant_id, dataset.id, "k", "hash") is None) == taken_over
+    again = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
+    assert again.replayed != taken_over
+    assert (again.job.id != first.id) == taken_over
+    assert stores.jobs.accept(tenant_id, new_job(dataset.id, key="k")).job.id == again.job.id
 
 
 @pytest.mark.parametrize("after_failure", [False, True])
@@ -121,20 +148,16 @@ def test_racing_requests_with_one_key_make_one_job(
         assert len({job_id for _, job_id in outcomes}) == 1
 
 
-class InterruptedRequest(Exception):
-    """The first request of a test that does not come to its end."""
-
-
 def test_a_second_request_waits_until_the_first_is_durable_or_gone(
     stores: Stores, tenant_id: str, dataset: Dataset
 ) -> None:
     reserved = {"dataset_id": dataset.id, "key": "k", "request_hash": "hash", "job_id": new_id()}
     with ThreadPoolExecutor(1) as pool:
-        with pytest.raises(InterruptedRequest), stores.database.tenant(tenant_id) as connection:
+        with stores.database.tenant(tenant_id) as connection:
             connection.execute(idempotency.insert().values(reserved))
             second = pool.submit(stores.jobs.accept, tenant_id, new_job(dataset.id, key="k"))
             assert wait([second], timeout=0.3).not_done
-            raise InterruptedRequest
+            connection.rollback()
         assert not second.result(timeout=10).replayed
 
 

@@ -1,4 +1,4 @@
-"""Small values of the table format, for tests that care about what is done with them and not what is in them."""
+"""Small values of the table format, for tests that care what is done with them, not what is in them."""
 
 from __future__ import annotations
 

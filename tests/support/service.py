@@ -1,0 +1,186 @@
+"""The real API on a loopback port, with a worker whose tasks run in this process rather than on Spark."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+
+from app.files.storage import Storage, open_storage
+from app.lake.commit_message import CommitMessage
+from app.lake.dataset import DatasetDefinition
+from app.lake.operation import Operation
+from app.lake.staging import RawInput, StagedFile
+from app.lake.write_plan import MergeTask
+from app.main import Api, compose, server
+from app.messaging.announcements import Announcements
+from app.messaging.sender import Sender
+from app.messaging.work_queue import WorkQueue
+from app.runtime.loopback import LOOPBACK, free_port
+from app.services.model import ClaimRules
+from app.services.relay import Relay
+from app.services.run_writes import RunWrites
+from app.settings import Settings
+from app.store.catalog import CatalogStore
+from app.store.jobs import JobStore
+from app.store.outbox import OutboxStore
+from app.store.session import Database
+from app.store.tenants import TenantStore
+from app.store.timeline_store import TimelineStore
+from workers.engine.decode_handle import DecodeTask, PrepareTask, decode, prepare
+from workers.engine.merge_handle import MergeHandle
+
+SCOPES = ("operator", "read", "write")
+
+
+class TasksInProcess:
+    """A write engine that runs the same tasks as Spark does, one after another."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def decode(
+        self, raw: RawInput, dataset: DatasetDefinition, operation: Operation, *, prefix: str, tag: str
+    ) -> list[StagedFile]:
+        prepared = prepare(PrepareTask(raw=raw, prefix=prefix), self._storage)
+        tasks = [
+            DecodeTask(
+                dataset=dataset, operation=operation, path=prepared.path, format=raw.format, split=split,
+                number=number, prefix=prefix,
+            )
+            for number, split in enumerate(prepared.splits)
+        ]  # fmt: skip
+        staged = [decode(task, self._storage).staged for task in tasks]
+        return [file for file in staged if file is not None]
+
+    def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
+        return [MergeHandle.on(self._storage).run(task) for task in tasks]
+
+    def progress(self, tag: str) -> tuple[int, int]:
+        return 0, 0
+
+    def cancel(self, tag: str) -> None:
+        pass
+
+
+@dataclass(kw_only=True)
+class Service:
+    """A running service. `work` runs what waits, once; `working` keeps doing so in the background."""
+
+    url: str
+    settings: Settings
+    api: Api
+    database: Database
+    jobs: JobStore
+    run_writes: RunWrites
+    relay: Relay
+    _stop: threading.Event = field(default_factory=threading.Event)
+
+    def new_key(self, tenant: str, scopes: Sequence[str] = SCOPES) -> str:
+        """The key of a new tenant."""
+        tenants = TenantStore(self.database)
+        return tenants.add_key(tenants.add_tenant(tenant), scopes).api_key
+
+    def client(self, api_key: str) -> httpx.Client:
+        """A client with this credential."""
+        return httpx.Client(
+            base_url=self.url, headers={"Authorization": f"Bearer {api_key}"}, timeout=30, trust_env=False
+        )
+
+    def work(self) -> None:
+        """Runs all waiting writes to their end."""
+        while waiting := self.jobs.runnable(10):
+            for dataset in waiting:
+                self.run_writes.run(dataset.tenant_id, dataset.dataset_id)
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Runs writes as they come, and says that they ended, as a worker does."""
+        stop = threading.Event()
+
+        def work() -> None:
+            while not stop.wait(0.01):
+                self.work()
+
+        threads = [
+            threading.Thread(target=work, name="worker"),
+            threading.Thread(target=self.relay.run, args=(stop,), name="worker's relay"),
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            self.relay.wake()
+            for thread in threads:
+                thread.join()
+
+
+def settings_for(database_url: str, redis_url: str, directory: Path) -> Settings:
+    """Small limits, so that tests reach them."""
+    return Settings(
+        database_url=database_url,
+        redis_url=redis_url,
+        data_dir=directory,
+        poll_seconds=0.5,
+        json_body_bytes_max=256 * 1024,
+        inline_bytes_max=64 * 1024,
+        upload_bytes_max=16 * 1024 * 1024,
+    )
+
+
+@contextmanager
+def running_service(settings: Settings) -> Iterator[Service]:
+    """Serves the API from a thread of this process until the context is left."""
+    port = free_port()
+    api = compose(settings)
+    serving = server(api, LOOPBACK, port)
+    thread = threading.Thread(target=serving.run, name="api")
+    thread.start()
+    database = Database(settings.database_url, application_name="tests worker")
+    queue, announcements = WorkQueue(settings.redis_url), Announcements(settings.redis_url)
+    try:
+        deadline = time.monotonic() + 20
+        while not serving.started:
+            assert thread.is_alive(), "the server ended while it started"
+            assert time.monotonic() < deadline, "the server did not start"
+            time.sleep(0.01)
+        sender = Sender(queue=queue, announcements=announcements)
+        relay = Relay(OutboxStore(database), sender, poll_seconds=settings.poll_seconds)
+        yield Service(
+            url=f"http://{LOOPBACK}:{port}",
+            settings=settings,
+            api=api,
+            database=database,
+            jobs=JobStore(database),
+            relay=relay,
+            run_writes=_run_writes(settings, database, relay),
+        )
+    finally:
+        serving.should_exit = True
+        thread.join(20)
+        queue.close()
+        announcements.close()
+        database.close()
+
+
+def _run_writes(settings: Settings, database: Database, relay: Relay) -> RunWrites:
+    return RunWrites(
+        catalog=CatalogStore(database),
+        jobs=JobStore(database),
+        timeline=TimelineStore(database),
+        engine=TasksInProcess(open_storage(settings.storage_uri)),
+        announce=relay.wake,
+        owner="tests",
+        rules=ClaimRules(
+            lease_seconds=30, group_jobs_max=64, dataset_writers_max=1, attempts_max=settings.attempts_max
+        ),
+        heartbeat_seconds=5,
+        replans_max=settings.replans_max,
+    )
