@@ -7,8 +7,22 @@ Decoding is strict and lossless: a value is taken exactly or refused with its ro
     encode                          tables and changes to JSON; import it by itself: only it needs polars
 """
 
+from app.lake.rows.conform import conform
 from app.lake.rows.csv_rows import decode_csv
 from app.lake.rows.formats import Format
+from app.lake.rows.gzip_stream import gunzip_stream
 from app.lake.rows.json_rows import decode_json_rows, decode_ndjson
+from app.lake.rows.splits import Split, plan_splits
+from app.lake.rows.stream import iter_tables
 
-__all__ = ["Format", "decode_csv", "decode_json_rows", "decode_ndjson"]
+__all__ = [
+    "Format",
+    "Split",
+    "conform",
+    "decode_csv",
+    "decode_json_rows",
+    "decode_ndjson",
+    "gunzip_stream",
+    "iter_tables",
+    "plan_splits",
+]

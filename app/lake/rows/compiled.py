@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import UNSET, Meta, Raw
 
+from app.lake.errors import BodyTooLarge
 from app.lake.rows.texts import Unfit, parse_texts
 from app.lake.schema import Schema
 from app.lake.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp, to_arrow
@@ -33,6 +34,10 @@ _INTEGERS: Final[dict[str, Any]] = {
     },
     **{f"uint{bits}": Annotated[int, Meta(ge=0, le=2**bits - 1)] for bits in (8, 16, 32)},
 }
+STEP_ROWS_MAX: Final = 65_536
+# Wide rows take much memory even where most of their fields are absent.
+STEP_LEAVES_MAX: Final = 4_000_000
+TABLE_VALUES_MAX: Final = 16_000_000
 # What msgspec and Arrow raise for values that do not fit; anything else is a fault of ours.
 FAST_PATH_FAULTS: Final = (
     msgspec.DecodeError,
@@ -68,13 +73,21 @@ def quotation_marks(text: bytes) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CompiledSchema:
-    """A schema ready for decoding. The decoders are None where msgspec cannot express the fields' names."""
+    """A schema ready for decoding.
+
+    `leaves`: how many values a row has at least, those of nested structs included.
+    `width_in_lists`: the same of the widest struct inside a list or map, of which a row may hold any number.
+    `step_rows`: how many rows are worth decoding at once.
+    `decode_row` is None where msgspec cannot express the names of the fields.
+    """
 
     arrow: pa.Schema
     types: dict[str, DataType]
     required: frozenset[str]
+    leaves: int
+    width_in_lists: int
+    step_rows: int
     decode_row: msgspec.json.Decoder[Any] | None
-    decode_rows: msgspec.json.Decoder[Any] | None
 
     def assemble(self, rows: Sequence[Any], tally: Tally) -> pa.Table:
         """Decoded rows as a table. Raises one of FAST_PATH_FAULTS where a value does not fit."""
@@ -95,12 +108,50 @@ def compile_schema(schema: Schema) -> CompiledSchema:
         row = _row_type(tuple(types.items()), required)
     except ValueError:
         row = None
+    leaves = sum(count_leaves(data_type) for data_type in types.values())
     return CompiledSchema(
         arrow=schema.to_arrow(),
         types=types,
         required=required,
+        leaves=leaves,
+        width_in_lists=max((width_in_lists(data_type) for data_type in types.values()), default=0),
+        step_rows=max(1, min(STEP_ROWS_MAX, STEP_LEAVES_MAX // leaves)),
         decode_row=msgspec.json.Decoder(row) if row is not None else None,
-        decode_rows=msgspec.json.Decoder(GenericAlias(list, (row,))) if row is not None else None,
+    )
+
+
+def count_leaves(data_type: DataType) -> int:
+    """How many values a value of the type takes at least, absent ones included."""
+    match data_type:
+        case Struct(members):
+            return sum(count_leaves(member) for _, member in members)
+        case _:
+            return 1
+
+
+def width_in_lists(data_type: DataType) -> int:
+    """`count_leaves` of the widest struct inside a list or map of the type; 0 without one."""
+    match data_type:
+        case Struct(members):
+            return max(width_in_lists(member) for _, member in members)
+        case List(element) | Map(_, element):
+            own = count_leaves(element) if isinstance(element, Struct) else 0
+            return max(own, width_in_lists(element))
+        case _:
+            return 0
+
+
+def refuse_many_values(text: bytes, compiled: CompiledSchema) -> None:
+    """Raises BodyTooLarge where structs that leave members out would take far more memory than their text."""
+    if compiled.width_in_lists and text.count(b"{") * compiled.width_in_lists > TABLE_VALUES_MAX:
+        raise too_many_values()
+
+
+def too_many_values() -> BodyTooLarge:
+    """The error for rows whose absent values alone are too many."""
+    return BodyTooLarge(
+        f"rows that are decoded together may have {TABLE_VALUES_MAX} values, those of absent fields included",
+        limit_values=TABLE_VALUES_MAX,
     )
 
 

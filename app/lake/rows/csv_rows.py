@@ -1,7 +1,7 @@
 """CSV rows to Arrow: RFC 4180, UTF-8, with a header line that names columns of the schema in any order.
 
 An unquoted empty cell is null, a quoted one ("") the empty string. Cells are written as `texts` says; lists,
-structs and maps are JSON inside the cell. Spaces belong to the cell. Lines end with LF or CRLF. Blank lines are
+structs and maps are JSON inside the cell. Spaces belong to it. Lines end with LF or CRLF. Blank lines are
 skipped, but where there is only one column a blank line is a row that holds null. A UTF-8 byte order mark, as
 spreadsheets write it, is skipped.
 """
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +30,7 @@ from app.lake.rows.compiled import (
     assemble_values,
     compile_schema,
     quotation_marks,
+    refuse_many_values,
     value_type,
 )
 from app.lake.rows.exact import read_cell
@@ -41,6 +44,7 @@ from app.lake.rows.faults import (
     shown,
     unknown_field,
 )
+from app.lake.rows.json_rows import collect
 from app.lake.rows.texts import parse_texts
 from app.lake.schema import Schema
 from app.lake.types import DataType, List, Map, Struct
@@ -80,7 +84,8 @@ def decode_csv(data: bytes, schema: Schema, *, first_row: int = 0, pointer: str 
         line=1 + data.count(b"\n", 0, header.size_bytes),
         byte=header.size_bytes,
     )
-    return decode_records(data[header.size_bytes :], header, schema, origin)
+    tables = iter_record_tables(data[header.size_bytes :], header, schema, origin)
+    return collect(tables, schema, Faults())
 
 
 def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
@@ -108,8 +113,28 @@ def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
     return Header(names=tuple(names), size_bytes=size_bytes)
 
 
-def decode_records(data: bytes, header: Header, schema: Schema, origin: Origin) -> pa.Table:
-    """The rows of whole records below the header that begin at `origin` of an input; there may be none."""
+def iter_record_tables(data: bytes, header: Header, schema: Schema, origin: Origin) -> Iterator[pa.Table]:
+    """The rows of whole records that begin at `origin` of an input, below the header, in steps.
+
+    Raises SchemaMismatch at the first step that is at fault; MalformedBody, BodyTooLarge.
+    """
+    step_rows = compile_schema(schema).step_rows
+    ends = _record_ends(data)
+    cuts = [0, *map(int, ends[step_rows - 1 :: step_rows])]
+    if cuts[-1] != len(data):
+        cuts.append(len(data))
+    for start, end in pairwise(cuts):
+        table = _decode_records(data[start:end], header, schema, origin)
+        yield table
+        origin = msgspec.structs.replace(
+            origin,
+            row=origin.row + table.num_rows,
+            line=origin.line + data.count(b"\n", start, end),
+            byte=origin.byte + end - start,
+        )
+
+
+def _decode_records(data: bytes, header: Header, schema: Schema, origin: Origin) -> pa.Table:
     if len(data) > PIECE_BYTES_MAX:
         raise BodyTooLarge(f"one piece of CSV may have {PIECE_BYTES_MAX} bytes", limit_bytes=PIECE_BYTES_MAX)
     compiled = compile_schema(schema)
@@ -120,9 +145,7 @@ def decode_records(data: bytes, header: Header, schema: Schema, origin: Origin) 
     found: list[tuple[int, FieldError]] = []
     for field in compiled.arrow:
         if field.name in cells:
-            column = _Column(
-                field=field, data_type=compiled.types[field.name], cells=cells[field.name], origin=origin
-            )
+            column = _Column(field=field, compiled=compiled, cells=cells[field.name], origin=origin)
             columns.append(column.values(found))
         else:
             columns.append(pa.nulls(rows, field.type))
@@ -136,10 +159,15 @@ def decode_records(data: bytes, header: Header, schema: Schema, origin: Origin) 
 
 def record_end(data: bytes, *, last: bool = False) -> int | None:
     """The position after the first (or last) line end that is outside quotes; None if there is none."""
+    ends = _record_ends(data)
+    return int(ends[-1 if last else 0]) if len(ends) else None
+
+
+def _record_ends(data: bytes) -> npt.NDArray[np.intp]:
+    """The positions after the line ends that are outside quotes."""
     octets = np.frombuffer(data, dtype=np.uint8)
     ends = np.flatnonzero(octets == _LINE_FEED)
-    outside = ends[_outside_quotes(octets, ends)]
-    return int(outside[-1 if last else 0]) + 1 if len(outside) else None
+    return ends[_outside_quotes(octets, ends)] + 1
 
 
 def _outside_quotes(octets: _Octets, positions: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
@@ -261,9 +289,13 @@ class _Column:
     """The cells of one column as they were written, and what they must hold."""
 
     field: pa.Field
-    data_type: DataType
+    compiled: CompiledSchema
     cells: pa.BinaryArray
     origin: Origin
+
+    @property
+    def data_type(self) -> DataType:
+        return self.compiled.types[self.field.name]
 
     def values(self, found: list[tuple[int, FieldError]]) -> pa.Array:
         """The values; where some cell does not fit, nulls, and the faults with their rows go to `found`."""
@@ -280,6 +312,7 @@ class _Column:
         if not isinstance(self.data_type, List | Map | Struct):
             return parse_texts(pc.cast(self.cells, pa.string()), self.data_type)
         cells = self.cells.to_pylist()
+        refuse_many_values(b"".join(cell for cell in cells if cell is not None), self.compiled)
         decode = msgspec.json.Decoder(value_type(self.data_type)).decode
         tally = Tally()
         array = assemble_values(

@@ -10,6 +10,7 @@ import datetime as dt
 import decimal
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ _INTEGER_BOUNDS: Final = {
     **{f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": (0, 2**bits - 1) for bits in (8, 16, 32)},
 }
+_BLANKS: Final = re.compile(r"[ \t\r\n]*")
 _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _DATE: Final = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
@@ -63,7 +65,36 @@ def parse_json(text: str) -> Any:
     return _JSON.decode(text)
 
 
-class Refused(Exception):  # noqa: N818 - the value was refused; nothing went wrong
+def parse_json_array(text: str) -> Iterator[Any]:
+    """The elements of a JSON array, each parsed as by `parse_json`, and only when it is asked for.
+
+    Raises json.JSONDecodeError, RecursionError; TypeError where the text is another JSON value.
+    """
+    position = _blanks_end(text, 0)
+    if text[position : position + 1] != "[":
+        parse_json(text)
+        raise TypeError("no array")
+    position = _blanks_end(text, position + 1)
+    if text[position : position + 1] != "]":
+        while True:
+            element, position = _JSON.raw_decode(text, position)
+            yield element
+            position = _blanks_end(text, position)
+            if text[position : position + 1] != ",":
+                break
+            position = _blanks_end(text, position + 1)
+    if text[position : position + 1] != "]":
+        raise json.JSONDecodeError("Expecting ',' or ']'", text, position)
+    end = _blanks_end(text, position + 1)
+    if end != len(text):
+        raise json.JSONDecodeError("Extra data", text, end)
+
+
+def _blanks_end(text: str, position: int) -> int:
+    return _BLANKS.match(text, position).end()  # type: ignore[union-attr] # it matches nothing, too
+
+
+class Refused(Exception):
     """A sentence: what was expected, and why the value at hand is not it."""
 
 

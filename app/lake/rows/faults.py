@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
@@ -119,5 +120,17 @@ def malformed(reason: str, fault: BaseException | None = None) -> MalformedBody:
     return MalformedBody(f"{reason}: {words[:200]}" if words else reason)
 
 
-# What the libraries below raise for bytes they cannot read; a bug of ours (TypeError …) is none of them.
-READER_FAULTS: Final = (pa.ArrowException, OSError, EOFError, UnicodeDecodeError, OverflowError, MemoryError)
+@contextmanager
+def reader_faults(reason: str) -> Iterator[None]:
+    """Turns what Arrow raises for bytes it cannot read into MalformedBody; the storage's own errors pass."""
+    try:
+        yield
+    except MemoryError as fault:
+        raise malformed(f"{reason}: it asks for more memory than there is", fault) from None
+    except OSError as fault:
+        # Arrow raises OSError for bad bytes too, but only the system's own errors have a number.
+        if fault.errno is not None:
+            raise
+        raise malformed(reason, fault) from None
+    except (pa.ArrowException, EOFError, UnicodeDecodeError, OverflowError) as fault:
+        raise malformed(reason, fault) from None

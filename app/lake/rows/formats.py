@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from email.message import Message
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 from app.lake.errors import UnsupportedMediaType
+
+
+class Source(Protocol):
+    """A seekable binary file: an open one of Python's or of Arrow's."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+
+    def seek(self, offset: int, whence: int = 0, /) -> int: ...
+
+    def tell(self) -> int: ...
 
 
 class Format(str, Enum):

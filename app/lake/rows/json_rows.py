@@ -1,21 +1,39 @@
-"""JSON and NDJSON rows to Arrow: the whole body at once, and row by row only where that fails."""
+"""JSON and NDJSON rows to Arrow: many rows at once, and one by one only where that fails."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
 
 from app.lake.errors import MalformedBody
-from app.lake.rows.compiled import FAST_PATH_FAULTS, CompiledSchema, Tally, compile_schema, quotation_marks
-from app.lake.rows.exact import Members, describe, distinct_members, parse_json, read_value
+from app.lake.rows.compiled import (
+    FAST_PATH_FAULTS,
+    TABLE_VALUES_MAX,
+    CompiledSchema,
+    Tally,
+    compile_schema,
+    quotation_marks,
+    refuse_many_values,
+    too_many_values,
+)
+from app.lake.rows.exact import (
+    Members,
+    describe,
+    distinct_members,
+    parse_json,
+    parse_json_array,
+    read_value,
+)
 from app.lake.rows.faults import (
     Faults,
     Origin,
     below,
     malformed_row,
+    mismatch,
     missing_field,
     null_field,
     unknown_field,
@@ -26,44 +44,86 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _BLANKS: Final = b" \t\r"
 # After a failure the good rows around the bad ones still go through the fast path, in pieces of this many.
 _PIECE_ROWS: Final = 1_000
+_ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def decode_json_rows(raw: bytes, schema: Schema, *, pointer: str = "/source/rows") -> pa.Table:
     """The rows of a JSON array of row objects, in order; `raw` is the text of the array, which may be `[]`.
 
-    Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`) and MalformedBody (facts `line`, `byte`).
+    Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `line`, `byte`),
+    BodyTooLarge (over 16 million values, absent ones included).
     """
-    compiled = compile_schema(schema)
-    _refuse_nothing(raw)
-    if compiled.decode_rows is not None:
-        try:
-            tally = Tally()
-            table = compiled.assemble(compiled.decode_rows.decode(raw), tally)
-            if tally.accounts_for(quotation_marks(raw)):
-                return table
-        except FAST_PATH_FAULTS:
-            pass
-    return _array_exactly(raw, compiled, pointer)
+    refuse_nothing(raw)
+    faults = Faults()
+    return collect(iter_array_tables(raw, schema, pointer, faults), schema, faults)
 
 
 def decode_ndjson(data: bytes, schema: Schema, *, first_row: int = 0, pointer: str = "/rows") -> pa.Table:
     """The rows of newline-delimited JSON, one object a line. Blank lines are skipped and are no rows.
 
     `first_row`: the number of the first row, for the pointers of faults.
-    Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `row`, `line`, `byte`).
+    Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `row`, `line`, `byte`),
+    BodyTooLarge (over 16 million values, absent ones included).
     """
-    _refuse_nothing(data)
-    return decode_lines(data, schema, Origin(pointer=pointer, row=first_row))
+    refuse_nothing(data)
+    faults = Faults()
+    return collect(
+        iter_line_tables(data, schema, Origin(pointer=pointer, row=first_row), faults), schema, faults
+    )
 
 
-def decode_lines(data: bytes, schema: Schema, origin: Origin) -> pa.Table:
-    """The rows of whole lines that begin at `origin` of a larger input; there may be none."""
+def iter_array_tables(raw: bytes, schema: Schema, pointer: str, faults: Faults) -> Iterator[pa.Table]:
+    """The rows of an array in steps. Where any is wrong, `faults` says so and the tables are of no use."""
     compiled = compile_schema(schema)
+    try:
+        rows = _ARRAY.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        yield _array_exactly(raw, compiled, pointer, faults)
+        return
+    for start in range(0, len(rows), compiled.step_rows):
+        lines = [bytes(row) for row in rows[start : start + compiled.step_rows]]
+        table = _at_once(lines, compiled)
+        if table is None:
+            _require_utf8(raw)
+            table = _piecewise(lines, compiled, Origin(pointer=pointer, row=start), faults)
+        yield table
+        if faults.full:
+            return
+
+
+def iter_line_tables(data: bytes, schema: Schema, origin: Origin, faults: Faults) -> Iterator[pa.Table]:
+    """The rows of whole lines that begin at `origin`, in steps; faults as in `iter_array_tables`."""
     if origin.byte == 0:
         _refuse_byte_order_mark(data)
+    compiled = compile_schema(schema)
     lines = data.split(b"\n")
-    table = _lines_at_once([line for line in lines if line.strip(_BLANKS)], data, compiled)
-    return table if table is not None else _lines_exactly(lines, compiled, origin)
+    row, byte = origin.row, origin.byte
+    for start in range(0, len(lines), compiled.step_rows):
+        step = lines[start : start + compiled.step_rows]
+        rows = [line for line in step if line.strip(_BLANKS)]
+        table = _at_once(rows, compiled)
+        if table is None:
+            at = Origin(pointer=origin.pointer, row=row, line=origin.line + start, byte=byte)
+            table = _piecewise(step, compiled, at, faults)
+        yield table
+        if faults.full:
+            return
+        row += len(rows)
+        byte += sum(map(len, step)) + len(step)
+
+
+def collect(tables: Iterable[pa.Table], schema: Schema, faults: Faults) -> pa.Table:
+    """All steps as one table. Raises SchemaMismatch for the faults found, and BodyTooLarge."""
+    compiled = compile_schema(schema)
+    kept = []
+    values = 0
+    for table in tables:
+        values += table.num_rows * compiled.leaves
+        if values > TABLE_VALUES_MAX:
+            raise too_many_values()
+        kept.append(table)
+    faults.raise_if_any()
+    return kept[0] if len(kept) == 1 else pa.concat_tables([compiled.arrow.empty_table(), *kept])
 
 
 def count_rows(data: bytes) -> int:
@@ -71,7 +131,8 @@ def count_rows(data: bytes) -> int:
     return sum(1 for line in data.split(b"\n") if line.strip(_BLANKS))
 
 
-def _refuse_nothing(data: bytes) -> None:
+def refuse_nothing(data: bytes) -> None:
+    """Raises MalformedBody for text that holds nothing, or starts with a byte order mark."""
     _refuse_byte_order_mark(data)
     if not data or data.isspace():
         raise MalformedBody("the body is empty")
@@ -82,27 +143,28 @@ def _refuse_byte_order_mark(data: bytes) -> None:
         raise MalformedBody("the body starts with a byte order mark; send plain UTF-8", line=1, byte=0)
 
 
-def _lines_at_once(lines: Sequence[bytes], text: bytes, compiled: CompiledSchema) -> pa.Table | None:
-    """The rows of the lines, or None if any does not fit. `text`: the lines, and no other quotation mark."""
+def _at_once(rows: Sequence[bytes], compiled: CompiledSchema) -> pa.Table | None:
+    """The rows of JSON texts, or None if any of them does not fit."""
+    text = b"\n".join(rows)
+    refuse_many_values(text, compiled)
     if compiled.decode_row is None:
         return None
     try:
         tally = Tally()
-        table = compiled.assemble(list(map(compiled.decode_row.decode, lines)), tally)
+        table = compiled.assemble(list(map(compiled.decode_row.decode, rows)), tally)
     except FAST_PATH_FAULTS:
         return None
     return table if tally.accounts_for(quotation_marks(text)) else None
 
 
-def _lines_exactly(lines: Sequence[bytes], compiled: CompiledSchema, origin: Origin) -> pa.Table:
+def _piecewise(lines: Sequence[bytes], compiled: CompiledSchema, origin: Origin, faults: Faults) -> pa.Table:
     """The rows of lines of which some need a close look."""
-    faults = Faults()
     tables = []
     row, byte = origin.row, origin.byte
     for start in range(0, len(lines), _PIECE_ROWS):
         piece = lines[start : start + _PIECE_ROWS]
         rows = [line for line in piece if line.strip(_BLANKS)]
-        table = _lines_at_once(rows, b"\n".join(rows), compiled)
+        table = _at_once(rows, compiled)
         if table is None:
             at = Origin(pointer=origin.pointer, row=row, line=origin.line + start, byte=byte)
             table = _python_table(list(_read_lines(piece, compiled, at, faults)), compiled, faults)
@@ -111,7 +173,6 @@ def _lines_exactly(lines: Sequence[bytes], compiled: CompiledSchema, origin: Ori
         byte += sum(map(len, piece)) + len(piece)
         if faults.full:
             break
-    faults.raise_if_any()
     return pa.concat_tables(tables).combine_chunks()
 
 
@@ -122,7 +183,7 @@ def _read_lines(
     for number, line in enumerate(lines):
         if line.strip(_BLANKS):
             at = Origin(pointer=origin.pointer, row=row, line=origin.line + number, byte=byte)
-            yield read_row(_parse_line(line, at), compiled, below(origin.pointer, row), faults)
+            yield _read_row(_parse_line(line, at), compiled, below(origin.pointer, row), faults)
             row += 1
         byte += len(line) + 1
 
@@ -139,33 +200,27 @@ def _parse_line(line: bytes, origin: Origin) -> Any:
         raise malformed_row(origin, "the JSON is nested too deeply", origin.byte) from None
 
 
-def _array_exactly(raw: bytes, compiled: CompiledSchema, pointer: str) -> pa.Table:
-    """The rows of an array of which some need a close look."""
+def _array_exactly(raw: bytes, compiled: CompiledSchema, pointer: str, faults: Faults) -> pa.Table:
+    """The rows of a text that msgspec does not take for a JSON array: the search for the reason."""
+    refuse_many_values(raw, compiled)
+    text = _require_utf8(raw)
+    read = []
     try:
-        rows = parse_json(raw.decode("utf-8"))
-    except UnicodeDecodeError as fault:
-        raise _malformed_at(raw, fault.start, f"invalid UTF-8: {fault.reason}") from None
+        for number, row in enumerate(parse_json_array(text)):
+            read.append(_read_row(row, compiled, below(pointer, number), faults))
+            if faults.full:
+                break
     except json.JSONDecodeError as fault:
-        raise _malformed_at(
-            raw, len(fault.doc[: fault.pos].encode("utf-8")), f"not JSON: {_lower(fault.msg)}"
-        ) from None
+        byte = len(text[: fault.pos].encode("utf-8"))
+        raise _malformed_at(raw, byte, f"not JSON: {_lower(fault.msg)}") from None
     except RecursionError:
         raise MalformedBody("the JSON is nested too deeply") from None
-    faults = Faults()
-    if not isinstance(rows, list) or isinstance(rows, Members):
-        faults.add(pointer, f"expected an array of row objects, got {describe(rows)}")
-        faults.raise_if_any()
-    read = []
-    for number, row in enumerate(rows):
-        read.append(read_row(row, compiled, below(pointer, number), faults))
-        if faults.full:
-            break
-    table = _python_table(read, compiled, faults)
-    faults.raise_if_any()
-    return table
+    except TypeError:
+        mismatch(pointer, f"expected an array of row objects, got {describe(parse_json(text))}")
+    return _python_table(read, compiled, faults)
 
 
-def read_row(value: Any, compiled: CompiledSchema, pointer: str, faults: Faults) -> dict[str, Any]:
+def _read_row(value: Any, compiled: CompiledSchema, pointer: str, faults: Faults) -> dict[str, Any]:
     """The Python values of one row by column; what is wrong with it goes to `faults`."""
     if not isinstance(value, Members):
         faults.add(pointer, f"expected an object with the fields of a row, got {describe(value)}")
@@ -192,6 +247,13 @@ def _python_table(rows: list[dict[str, Any]], compiled: CompiledSchema, faults: 
         return compiled.arrow.empty_table()
     columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in compiled.arrow]
     return pa.Table.from_arrays(columns, schema=compiled.arrow)
+
+
+def _require_utf8(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as fault:
+        raise _malformed_at(raw, fault.start, f"invalid UTF-8: {fault.reason}") from None
 
 
 def _malformed_at(raw: bytes, byte: int, reason: str) -> MalformedBody:

@@ -29,7 +29,7 @@ _LOCAL: Final = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?$"
 _SURPLUS_ZEROS: Final = {unit: rf"(\.\d{{{digits}}})0+([Z+-]|$)" for unit, digits in (("ms", 3), ("us", 6))}
 
 
-class Unfit(ValueError):  # noqa: N818 - a finding, and it never leaves the codecs
+class Unfit(ValueError):
     """Some value of a column does not fit its type."""
 
 
