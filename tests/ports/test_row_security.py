@@ -1,0 +1,267 @@
+"""One tenant's rows are out of every other's reach, whatever statement is sent, and out of the relay's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from sqlalchemy import Connection, Table, text
+from sqlalchemy.exc import DBAPIError
+
+from app.lake.identifiers import new_id
+from app.services.model import Upload
+from app.store.models import api_keys, jobs, metadata, tenants
+from app.store.session import APPLICATION_ROLE, RELAY_ROLE, Database
+from app.store.tenants import key_digest, new_api_key
+from tests.ports.conftest import Stores
+from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
+from tests.support.postgres import TestServer
+
+TENANT_TABLES = [table for table in metadata.sorted_tables if "tenant_id" in table.c]
+SHARED_TABLES = [table for table in metadata.sorted_tables if "tenant_id" not in table.c]
+READABLE = [table for table in TENANT_TABLES if table.name != "outbox"]
+
+
+@pytest.fixture
+def populated(stores: Stores) -> Callable[[], str]:
+    """Makes a tenant with rows in every table."""
+    return lambda: populate(stores)
+
+
+@pytest.fixture
+def victim(populated: Callable[[], str]) -> str:
+    return populated()
+
+
+def populate(stores: Stores) -> str:
+    tenant_id = stores.tenants.add_tenant(f"victim-{new_id()}")
+    stores.tenants.add_key(tenant_id, {"read"})
+    dataset = stores.catalog.create(tenant_id, new_id(), definition())
+    stores.catalog.add_upload(
+        tenant_id,
+        Upload(
+            id=new_id(),
+            dataset_id=dataset.id,
+            path="uploads/1",
+            size_bytes=1,
+            checksum="c",
+            created_at=dataset.created_at,
+        ),
+    )
+    stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
+    stores.timeline.publish(
+        tenant_id, commit_of(stores.jobs.claim(tenant_id, dataset.id, "w", RULES), [message()])
+    )
+    stores.jobs.accept(tenant_id, new_job(dataset.id))
+    return tenant_id
+
+
+@pytest.fixture
+def owner(postgres: TestServer, database_url: str) -> Iterator[Database]:
+    """The door, entered with a superuser's login: it must be no wider."""
+    database = Database(postgres.owner_url(database_url.rsplit("/", 1)[1]), application_name="owner")
+    yield database
+    database.close()
+
+
+def refused(connection: Connection, statement: str) -> str:
+    """The SQLSTATE with which Postgres refuses the statement."""
+    with pytest.raises(DBAPIError) as refusal, connection.begin_nested():
+        connection.execute(text(statement))
+    return str(getattr(refusal.value.orig, "sqlstate", None))
+
+
+def count(connection: Connection, table: Table) -> int:
+    return connection.execute(text(f"SELECT count(*) FROM {table.name}")).scalar_one()
+
+
+INSUFFICIENT_PRIVILEGE = "42501"
+
+
+@pytest.mark.parametrize("table", READABLE, ids=str)
+def test_a_foreign_tenant_sees_and_changes_nothing(
+    stores: Stores, owner: Database, victim: str, tenant_id: str, table: Table
+) -> None:
+    with stores.database.tenant(victim) as connection:
+        own = count(connection, table)
+        assert own > 0
+    for database in (stores.database, owner):
+        with database.tenant(tenant_id) as connection:
+            assert count(connection, table) == (1 if table is tenants else 0)
+            everything = f"SELECT count(*) FROM {table.name} WHERE tenant_id = '{victim}' OR true"
+            assert connection.execute(text(everything)).scalar_one() == count(connection, table)
+    with stores.database.tenant(victim) as connection:
+        assert count(connection, table) == own
+
+
+@pytest.mark.parametrize("table", READABLE, ids=str)
+def test_no_tenant_no_rows(stores: Stores, victim: str, table: Table) -> None:
+    with stores.database.credential(bytes(32)) as connection:
+        assert count(connection, table) == 0
+
+
+def test_a_tenant_does_not_outlive_its_transaction(stores: Stores, victim: str) -> None:
+    """The connections go back to the pool; the next transaction on them starts as no one."""
+    with stores.database.tenant(victim) as connection:
+        assert count(connection, jobs) == 2
+    with stores.database.credential(bytes(32)) as connection:
+        assert connection.execute(
+            text("SELECT current_setting('headwater.tenant_id', true)")
+        ).scalar_one() in ("", None)
+        assert count(connection, jobs) == 0
+
+
+@pytest.mark.parametrize("table", TENANT_TABLES, ids=str)
+def test_rows_cannot_be_made_for_or_given_to_another_tenant(
+    stores: Stores, populated: Callable[[], str], victim: str, table: Table
+) -> None:
+    with stores.database.tenant(populated()) as connection:
+        if table.name == "outbox":
+            forged = (
+                f"INSERT INTO outbox (tenant_id, topic, dataset_id) VALUES ('{victim}', 'work', '{new_id()}')"
+            )
+        else:
+            copied = ", ".join(
+                column.name for column in table.c if column.name != "tenant_id" and not column.identity
+            )
+            comma = ", " if copied else ""
+            forged = (
+                f"INSERT INTO {table.name} (tenant_id{comma}{copied}) "
+                f"SELECT '{victim}'{comma}{copied} FROM {table.name} LIMIT 1"
+            )
+        assert refused(connection, forged) == INSUFFICIENT_PRIVILEGE
+        assert (
+            refused(connection, f"UPDATE {table.name} SET tenant_id = '{victim}'") == INSUFFICIENT_PRIVILEGE
+        )
+
+
+ESCAPES = {
+    "SET row_security = off; SELECT * FROM jobs": INSUFFICIENT_PRIVILEGE,
+    "ALTER TABLE jobs DISABLE ROW LEVEL SECURITY": INSUFFICIENT_PRIVILEGE,
+    "ALTER TABLE jobs NO FORCE ROW LEVEL SECURITY": INSUFFICIENT_PRIVILEGE,
+    "DROP POLICY tenant ON jobs": INSUFFICIENT_PRIVILEGE,
+    "CREATE POLICY mine ON jobs USING (true)": INSUFFICIENT_PRIVILEGE,
+    "CREATE TABLE mine (id int)": INSUFFICIENT_PRIVILEGE,
+    "CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'": INSUFFICIENT_PRIVILEGE,
+    "DROP TABLE jobs": INSUFFICIENT_PRIVILEGE,
+    "TRUNCATE jobs": INSUFFICIENT_PRIVILEGE,
+    "DELETE FROM commits": INSUFFICIENT_PRIVILEGE,
+    "UPDATE commits SET version = 2": INSUFFICIENT_PRIVILEGE,
+    "UPDATE files SET path = 'mine'": INSUFFICIENT_PRIVILEGE,
+    "SELECT * FROM outbox": INSUFFICIENT_PRIVILEGE,
+    "SELECT * FROM alembic_version": INSUFFICIENT_PRIVILEGE,
+    "ALTER ROLE headwater_app BYPASSRLS": INSUFFICIENT_PRIVILEGE,
+    "SET ROLE headwater_owner": INSUFFICIENT_PRIVILEGE,
+    "COPY jobs TO PROGRAM 'cat'": INSUFFICIENT_PRIVILEGE,
+    "SELECT pg_read_file('/etc/passwd')": INSUFFICIENT_PRIVILEGE,
+}
+
+
+@pytest.mark.parametrize("statement", ESCAPES)
+def test_the_application_cannot_widen_its_rights(stores: Stores, tenant_id: str, statement: str) -> None:
+    with stores.database.tenant(tenant_id) as connection, connection.begin_nested() as harmless:
+        *before, last = statement.split("; ")
+        for each in before:
+            connection.execute(text(each))
+        assert refused(connection, last) == ESCAPES[statement]
+        harmless.rollback()
+
+
+def test_a_credential_opens_its_own_row_only(stores: Stores, victim: str) -> None:
+    key, other = new_api_key(), new_api_key()
+    stores.tenants.add_key(victim, {"read"}, api_key=key)
+    stores.tenants.add_key(victim, {"read"}, api_key=other)
+    with stores.database.credential(key_digest(key)) as connection:
+        assert connection.execute(api_keys.select()).one().digest == key_digest(key)
+        assert connection.execute(text("UPDATE api_keys SET revoked_at = now()")).rowcount == 0
+
+
+RELAY_COLUMNS = {"tenant_id", "dataset_id", "state", "kind", "lease_until", "created_at", "seq"}
+
+
+@pytest.mark.parametrize("column", jobs.c.keys())
+def test_the_relay_reads_of_a_job_only_who_has_work(stores: Stores, victim: str, column: str) -> None:
+    with stores.database.relay() as connection:
+        if column in RELAY_COLUMNS:
+            connection.execute(text(f"SELECT {column} FROM jobs")).all()
+        else:
+            assert refused(connection, f"SELECT {column} FROM jobs") == INSUFFICIENT_PRIVILEGE
+
+
+def test_the_relay_sees_unfinished_jobs_and_ids_of_tenants(stores: Stores, victim: str) -> None:
+    with stores.database.relay() as connection:
+        found = connection.execute(
+            text("SELECT state FROM jobs WHERE tenant_id = :tenant"), {"tenant": victim}
+        )
+        assert found.scalars().all() == ["queued"]
+        assert victim in connection.execute(text("SELECT tenant_id::text FROM tenants")).scalars().all()
+
+
+BEYOND_RELAY = [
+    "SELECT name FROM tenants",
+    "INSERT INTO outbox (tenant_id, topic, dataset_id) SELECT tenant_id, topic, dataset_id FROM outbox",
+    "UPDATE outbox SET topic = 'x'",
+    "UPDATE outbox SET id = DEFAULT",
+    "UPDATE jobs SET state = 'cancelled'",
+    "DELETE FROM jobs",
+    *(f"SELECT * FROM {table.name}" for table in READABLE if table.name not in ("tenants", "jobs")),
+]
+
+
+@pytest.mark.parametrize("statement", BEYOND_RELAY)
+def test_the_relay_does_no_more(stores: Stores, victim: str, statement: str) -> None:
+    with stores.database.relay() as connection:
+        assert refused(connection, statement) == INSUFFICIENT_PRIVILEGE
+
+
+@pytest.mark.parametrize("table", SHARED_TABLES, ids=str)
+def test_tables_without_a_tenant_are_closed_to_the_application(
+    stores: Stores, tenant_id: str, table: Table
+) -> None:
+    with stores.database.tenant(tenant_id) as connection:
+        assert refused(connection, f"SELECT * FROM {table.name}") == INSUFFICIENT_PRIVILEGE
+
+
+def test_every_table_forces_row_security_and_leads_its_keys_with_the_tenant(
+    postgres: TestServer, database_url: str
+) -> None:
+    with postgres.administration(database_url.rsplit("/", 1)[1]) as connection:
+        tables = connection.execute(
+            "SELECT relname, relrowsecurity AND relforcerowsecurity FROM pg_class "
+            "WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'm', 'v')"
+        ).fetchall()
+        keys = connection.execute(
+            "SELECT i.indrelid::regclass::text, i.indexrelid::regclass::text, a.attname FROM pg_index i "
+            "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] "
+            "WHERE i.indrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace) "
+            "AND i.indisunique"
+        ).fetchall()
+        foreign = connection.execute(
+            "SELECT c.conname, a.attname FROM pg_constraint c "
+            "JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1] WHERE c.contype = 'f'"
+        ).fetchall()
+    unprotected = {name for name, protected in tables if not protected}
+    assert unprotected == {"alembic_version"}
+    assert {name for name, _ in tables} == {*metadata.tables, "alembic_version"}
+    # Why these reach across tenants is said where the tables are defined.
+    across = {"tenants_name_key", "api_keys_digest_key"}
+    shared = {"alembic_version", *map(str, SHARED_TABLES)}
+    astray = {key for table, key, first in keys if first != "tenant_id" and table not in shared} - across
+    assert not astray
+    assert {first for _, first in foreign} == {"tenant_id"}
+
+
+def test_the_roles_have_no_attributes_and_no_login_inherits_them(postgres: TestServer) -> None:
+    with postgres.administration() as connection:
+        for role in (APPLICATION_ROLE, RELAY_ROLE):
+            attributes = connection.execute(
+                "SELECT rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication FROM pg_roles "
+                "WHERE rolname = %s",
+                (role,),
+            ).fetchone()
+            assert attributes == (False,) * 5
+        inherited = connection.execute(
+            "SELECT member::regrole::text FROM pg_auth_members "
+            "WHERE roleid::regrole::text LIKE 'headwater_%' AND inherit_option"
+        ).fetchall()
+        assert inherited == []
