@@ -11,7 +11,11 @@ import pyarrow as pa
 from app.lake.errors import BodyTooLarge, FieldError, InvalidRequest, MalformedBody
 from app.lake.identifiers import new_id, new_instant_id
 from app.lake.operation import Operation, check_operation, input_schema
-from app.lake.rows import Format, decode_csv, decode_json_rows, decode_ndjson, gunzip_stream
+from app.lake.paths import body_path, dataset_prefix, staged_path, upload_path
+from app.lake.rows.csv_rows import decode_csv
+from app.lake.rows.formats import Format
+from app.lake.rows.gzip_stream import gunzip_stream
+from app.lake.rows.json_rows import decode_json_rows, decode_ndjson
 from app.lake.schema import Schema
 from app.lake.staging import RawInput, StagedFile
 from app.services.bodies import BodySpool, StoredBody
@@ -64,14 +68,14 @@ class AcceptWrite:
 
     def spool(self, dataset: Dataset) -> BodySpool:
         """Where the chunks of a raw write body go."""
-        path = f"{dataset.tenant_id}/{dataset.id}/staged/{new_id()}.body"
+        path = body_path(dataset_prefix(dataset.tenant_id, dataset.id), new_id())
         return BodySpool(
             self.storage, path, memory_bytes_max=self.inline_bytes_max, bytes_max=self.upload_bytes_max
         )
 
     def spool_upload(self, dataset: Dataset, upload_id: str) -> BodySpool:
         """Where the chunks of an upload go."""
-        path = f"{dataset.tenant_id}/{dataset.id}/uploads/{upload_id}"
+        path = upload_path(dataset_prefix(dataset.tenant_id, dataset.id), upload_id)
         return BodySpool(self.storage, path, memory_bytes_max=0, bytes_max=self.upload_bytes_max)
 
     def keep_upload(self, dataset: Dataset, upload: Upload) -> None:
@@ -152,7 +156,7 @@ class AcceptWrite:
         return _TEXT_DECODERS[form](content, schema)
 
     def _store(self, dataset: Dataset, content: bytes, form: Format, gzip: bool, job_id: str) -> RawInput:
-        path = f"{dataset.tenant_id}/{dataset.id}/staged/{job_id}.body"
+        path = body_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)
         spool = BodySpool(self.storage, path, memory_bytes_max=0, bytes_max=self.upload_bytes_max)
         with spool:
             spool.feed(content)
@@ -162,7 +166,7 @@ class AcceptWrite:
         return RawInput(path=path, size_bytes=stored.size_bytes, checksum=stored.checksum, format=form, gzip=gzip)
 
     def _stage(self, dataset: Dataset, rows: pa.Table, job_id: str) -> tuple[StagedFile, ...]:
-        path = f"{dataset.tenant_id}/{dataset.id}/staged/{job_id}.arrow"
+        path = staged_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)
         file = self.staged.write(dataset.definition, [rows], path, 0)
         return () if file is None else (file,)
 

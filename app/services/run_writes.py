@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from app.lake.commit_message import CommitMessage, KeyConflict, failed_writes
@@ -18,6 +18,7 @@ from app.lake.errors import (
     Unavailable,
 )
 from app.lake.instant import Action, RowCounts
+from app.lake.paths import attempt_name, dataset_prefix, decoded_prefix
 from app.lake.staging import StagedFile
 from app.lake.write_plan import file_group, plan_merge, touched_slots
 from app.services.commit import Publish
@@ -41,12 +42,13 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunWrites:
-    """The worker's use case. `owner` names this worker process."""
+    """The worker's use case. `owner` names this worker process; `announce` is called when jobs have ended."""
 
     catalog: Catalog
     jobs: Jobs
     timeline: Timeline
     engine: WriteEngine
+    announce: Callable[[], None]
     owner: str
     rules: ClaimRules
     heartbeat_seconds: float
@@ -82,6 +84,8 @@ class RunWrites:
             _log.exception("group %s died; its jobs go back into the queue", group.tag)
             self.jobs.release(tenant_id, group.claims())
             raise
+        finally:
+            self.announce()
         return True
 
     def _progress(self, group: _Group) -> Progress:
@@ -109,7 +113,7 @@ class RunWrites:
             if job.request.raw is None:
                 continue
             group.stage = "decode"
-            prefix = f"{tenant_id}/{dataset_id}/staged/{job.id}-{job.epoch}"
+            prefix = decoded_prefix(dataset_prefix(tenant_id, dataset_id), job.id, job.epoch)
             try:
                 group.staged[job.id] = tuple(
                     self.engine.decode(
@@ -169,7 +173,7 @@ class RunWrites:
             live,
             groups=missing,
             attempt=group.attempt,
-            data_prefix=f"{dataset.tenant_id}/{dataset.id}",
+            data_prefix=dataset_prefix(dataset.tenant_id, dataset.id),
         )
         for message in self.engine.merge(tasks, group.tag):
             messages[message.file_group] = message
@@ -212,7 +216,7 @@ class _Group:
     def attempt(self) -> str:
         """Goes into file names: another instant, epoch or round never writes the same path."""
         leader = self.jobs[0]
-        return f"{leader.instant_id}-{leader.epoch}-{self.rounds}"
+        return attempt_name(leader.instant_id, leader.epoch, self.rounds)
 
 
 def _commit(dataset: Dataset, version: int, group: _Group, messages: Mapping[str, CommitMessage]) -> NewCommit:

@@ -353,3 +353,13 @@ outbox: Final = Table(
     # The application may leave messages but not read them, not even the number of its own.
     implicit_returning=False,
 )
+
+# Workers serve every tenant, so this table has none; only the relay's role sees it.
+workers: Final = Table(
+    "workers",
+    metadata,
+    _word("id"),
+    _moment("started_at", default=True),
+    _moment("polled_at", default=True),
+    PrimaryKeyConstraint("id"),
+)

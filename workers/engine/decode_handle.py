@@ -20,7 +20,10 @@ from app.files.storage import Storage
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import CorruptFile, MalformedBody
 from app.lake.operation import Operation, input_schema
-from app.lake.rows import Format, Split, gunzip_stream, iter_tables, plan_splits
+from app.lake.rows.formats import Format
+from app.lake.rows.gzip_stream import gunzip_stream
+from app.lake.rows.splits import Split, plan_splits
+from app.lake.rows.stream import iter_tables
 from app.lake.staging import RawInput, StagedFile
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from app.lake.commit_message import CommitMessage
 from app.lake.file_group import ChangelogFile, DataFile
 from app.lake.instant import RowCounts
 from app.lake.merge import merge
+from app.lake.paths import Folder, written_path
 from app.lake.staging import JOB_COLUMN, ROW_COLUMN
 from app.lake.write_plan import MergeTask
 
@@ -118,7 +118,7 @@ class MergeHandle:
     def _data_file(self, task: MergeTask) -> AbstractContextManager[ParquetSink]:
         return create_parquet(
             self.storage,
-            _path(task, "data"),
+            written_path(task.data_prefix, Folder.DATA, task.slot, task.attempt),
             task.dataset.schema.to_arrow(),
             row_group_rows=BASE_ROW_GROUP_ROWS,
             plain_columns=plain_columns(task.dataset),
@@ -127,7 +127,7 @@ class MergeHandle:
     def _changelog(self, task: MergeTask, changes: pa.Table) -> tuple[ChangelogFile, ...]:
         with create_parquet(
             self.storage,
-            _path(task, "changes"),
+            written_path(task.data_prefix, Folder.CHANGES, task.slot, task.attempt),
             changes.schema,
             row_group_rows=CHANGELOG_ROW_GROUP_ROWS,
             plain_columns=plain_columns(task.dataset),
@@ -149,12 +149,6 @@ class MergeHandle:
 
 def _keys(rows: pa.Table, task: MergeTask) -> pl.DataFrame:
     return pl.DataFrame(pl.from_arrow(rows.select(list(task.dataset.record_key))))
-
-
-def _path(task: MergeTask, kind: str) -> str:
-    """A path that no other attempt, and no second run of the same task, can have."""
-    name = f"{task.slot.bucket:05d}-{task.attempt}-{os.urandom(4).hex()}.parquet"
-    return "/".join(part for part in (task.data_prefix, kind, task.slot.partition_path, name) if part)
 
 
 def _data_file(task: MergeTask, sink: ParquetSink) -> DataFile:

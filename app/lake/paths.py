@@ -1,0 +1,76 @@
+"""Names of files below the storage root, and what a name tells of who wrote the file.
+
+    {tenant}/{dataset}/data/{partition}/{bucket}-{attempt}-{random}.parquet       base files
+    {tenant}/{dataset}/changes/{partition}/{bucket}-{attempt}-{random}.parquet    changelog files
+    {tenant}/{dataset}/staged/{job or body}…                                      input of writes
+    {tenant}/{dataset}/uploads/{upload}                                           uploads
+
+An attempt is `{instant}-{epoch}-{round}`: with the random part, no two runs of a task ever write the same path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import Enum
+from typing import Final
+
+from app.lake.staging import Slot
+
+_ATTEMPT: Final = re.compile(r"/\d{5}-(\d{20}-[0-9a-f]{6})-\d+-\d+-[0-9a-f]{8}\.parquet$")
+_STAGED: Final = re.compile(r"/staged/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[^/]*$")
+
+
+class Folder(str, Enum):
+    """The folders of a dataset that commits refer to."""
+
+    DATA = "data"
+    CHANGES = "changes"
+
+
+def dataset_prefix(tenant_id: str, dataset_id: str) -> str:
+    """The folder of a dataset."""
+    return f"{tenant_id}/{dataset_id}"
+
+
+def attempt_name(instant_id: str, epoch: int, number: int) -> str:
+    """The name of the `number`-th pass of a claim over a write's data."""
+    return f"{instant_id}-{epoch}-{number}"
+
+
+def written_path(prefix: str, folder: Folder, slot: Slot, attempt: str) -> str:
+    """A new path for a base or changelog file; never the same twice."""
+    name = f"{slot.bucket:05d}-{attempt}-{os.urandom(4).hex()}.parquet"
+    return "/".join(part for part in (prefix, folder.value, slot.partition_path, name) if part)
+
+
+def staged_path(prefix: str, job_id: str) -> str:
+    """Where the API stages the rows of a small write."""
+    return f"{prefix}/staged/{job_id}.arrow"
+
+
+def decoded_prefix(prefix: str, job_id: str, epoch: int) -> str:
+    """What the names of the files start with that a worker decodes a large write into."""
+    return f"{prefix}/staged/{job_id}-{epoch}"
+
+
+def body_path(prefix: str, body_id: str) -> str:
+    """Where a large request body is kept as it came."""
+    return f"{prefix}/staged/{body_id}.body"
+
+
+def upload_path(prefix: str, upload_id: str) -> str:
+    """Where an upload is kept."""
+    return f"{prefix}/uploads/{upload_id}"
+
+
+def instant_of(path: str) -> str | None:
+    """The instant whose attempt wrote a base or changelog file; None for any other file."""
+    found = _ATTEMPT.search(path)
+    return found.group(1) if found else None
+
+
+def job_of(path: str) -> str | None:
+    """The job that a staged file belongs to (for a body: its own id, which is no job's); None for other files."""
+    found = _STAGED.search(path)
+    return found.group(1) if found else None

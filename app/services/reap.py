@@ -1,0 +1,64 @@
+"""Reaping orphans: files that no commit refers to and that no job can still publish."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from app.lake.paths import dataset_prefix, instant_of, job_of
+from app.services.ports import FileReferences, ObjectStorage
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reap:
+    """Deletes a file only if it is unreferenced, its instant or job has ended, and it is older than the grace.
+
+    The grace (seconds) covers what no row shows yet: a body that is still arriving. It is never what keeps a
+    referenced file, so a wrong clock cannot lose one.
+    """
+
+    references: FileReferences
+    storage: ObjectStorage
+    grace_seconds: float
+    upload_seconds_max: float
+
+    def run(self) -> int:
+        """One round over all datasets; returns how many files were deleted."""
+        deleted = 0
+        for tenant_id in self.references.tenants():
+            for dataset_id, gone in self.references.datasets(tenant_id):
+                deleted += self._reap(tenant_id, dataset_id, gone)
+        return deleted
+
+    def run_every(self, seconds: float, stop: threading.Event) -> None:
+        """Rounds until told to stop; a failed one is logged and tried again with the next."""
+        while not stop.wait(seconds):
+            try:
+                deleted = self.run()
+                if deleted:
+                    _log.info("deleted %d orphan files", deleted)
+            except Exception:
+                _log.exception("a round of the reaper failed")
+
+    def _reap(self, tenant_id: str, dataset_id: str, gone: bool) -> int:
+        before = datetime.now(UTC) - timedelta(seconds=self.grace_seconds)
+        prefix = dataset_prefix(tenant_id, dataset_id)
+        old = [path for path, written in self.storage.list(prefix) if written < before]
+        if not old:
+            return 0
+        self.references.forget_uploads(tenant_id, dataset_id, older_than_seconds=self.upload_seconds_max)
+        # The order matters. What is unfinished here is kept; what had ended by now has either published its files,
+        # and the question below sees them, or never will. The other way round, a commit in between would lose them.
+        busy_instants, busy_jobs = self.references.unfinished(tenant_id, dataset_id)
+        kept = set() if gone else self.references.referenced(tenant_id, dataset_id, old)
+        orphans = [
+            path
+            for path in old
+            if path not in kept and instant_of(path) not in busy_instants and job_of(path) not in busy_jobs
+        ]
+        self.storage.delete(orphans)
+        return len(orphans)

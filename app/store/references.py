@@ -1,0 +1,79 @@
+"""What still refers to a file: the reaper's questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import String, delete, func, or_, select
+from sqlalchemy.dialects.postgresql import JSON
+from sqlalchemy.sql.expression import cast
+
+from app.lake.instant import InstantState
+from app.services.model import JobState
+from app.store.models import changelog_files, datasets, files, instants, jobs, tenants, uploads
+from app.store.one_of import one_of
+from app.store.session import Database
+
+_UNFINISHED_JOB = jobs.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
+_RAW_PATH = cast(jobs.c.request, JSON)["raw"]["path"].astext
+
+
+class ReferenceStore:
+    """References to files, of every tenant in turn."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def tenants(self) -> list[str]:
+        """Ids of all tenants."""
+        with self._database.relay() as connection:
+            return list(connection.execute(select(tenants.c.tenant_id)).scalars())
+
+    def datasets(self, tenant_id: str) -> list[tuple[str, bool]]:
+        """Ids of all datasets; true for a deleted one."""
+        query = select(datasets.c.id, datasets.c.deleted_at.is_not(None))
+        with self._database.tenant(tenant_id) as connection:
+            return [(row[0], row[1]) for row in connection.execute(query)]
+
+    def forget_uploads(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
+        """Removes uploads that no unfinished job reads."""
+        before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, older_than_seconds)
+        reading = select(1).where(
+            jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB, _RAW_PATH == uploads.c.path
+        )
+        with self._database.tenant(tenant_id) as connection:
+            connection.execute(
+                delete(uploads).where(
+                    uploads.c.dataset_id == dataset_id, uploads.c.created_at < before, ~reading.exists()
+                )
+            )
+
+    def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str]]:
+        """Ids of the instants, and of the jobs, that may still publish or read files."""
+        open_instants = select(instants.c.id).where(
+            instants.c.dataset_id == dataset_id,
+            or_(
+                instants.c.state == InstantState.REQUESTED.value,
+                instants.c.state == InstantState.INFLIGHT.value,
+            ),
+        )
+        open_jobs = select(jobs.c.id).where(jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB)
+        with self._database.tenant(tenant_id) as connection:
+            return (
+                set(connection.execute(open_instants).scalars()),
+                {str(job_id) for job_id in connection.execute(open_jobs).scalars()},
+            )
+
+    def referenced(self, tenant_id: str, dataset_id: str, paths: Sequence[str]) -> set[str]:
+        """Those of the paths that a commit, an unfinished job or an upload refers to."""
+        reading = select(cast(_RAW_PATH, String)).where(
+            jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB, _RAW_PATH.is_not(None)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            found = set(connection.execute(reading).scalars())
+            for table in (files, changelog_files, uploads):
+                query = select(table.c.path).where(
+                    table.c.dataset_id == dataset_id, one_of(table.c.path, paths)
+                )
+                found |= set(connection.execute(query).scalars())
+        return found & set(paths)

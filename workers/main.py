@@ -1,0 +1,111 @@
+"""The worker process: Celery, the poller and the relay around one warm Spark session."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import socket
+import threading
+from functools import partial
+
+from app.files.storage import open_storage
+from app.lake.errors import Unavailable
+from app.messaging.announcements import Announcements
+from app.messaging.sender import Sender
+from app.messaging.work_queue import WorkQueue, celery_app
+from app.services.model import ClaimRules
+from app.services.relay import Relay
+from app.services.run_writes import RunWrites
+from app.settings import Settings
+from app.store.catalog import CatalogStore
+from app.store.jobs import JobStore
+from app.store.outbox import OutboxStore
+from app.store.session import Database
+from app.store.timeline_store import TimelineStore
+from app.store.workers import WorkerStore
+from workers.engine.session import start_session
+from workers.engine.spark_engine import SparkEngine
+from workers.jobs.celery_worker import register_tasks, serve
+from workers.jobs.poller import Poller
+from workers.jobs.runner import Runner
+
+_log = logging.getLogger(__name__)
+_SHUTDOWN_SECONDS = 20.0
+
+
+def main() -> None:
+    """Runs a worker until it is told to stop."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    settings = Settings.from_environment()
+    worker_id = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
+    scratch = settings.data_dir / "spark" / worker_id
+    database = Database(settings.database_url, application_name="headwater worker")
+    open_storage(settings.storage_uri)
+    engine = SparkEngine(
+        partial(start_session, settings.spark_master, scratch, driver_memory="1g"), settings.storage_uri
+    )
+    jobs, workers = JobStore(database), WorkerStore(database)
+    announcements, queue = Announcements(settings.redis_url), WorkQueue(settings.redis_url)
+    relay = Relay(
+        OutboxStore(database),
+        Sender(queue=queue, announcements=announcements),
+        poll_seconds=settings.poll_seconds,
+    )
+    run_writes = RunWrites(
+        catalog=CatalogStore(database),
+        jobs=jobs,
+        timeline=TimelineStore(database),
+        engine=engine,
+        announce=relay.wake,
+        owner=worker_id,
+        rules=ClaimRules(
+            lease_seconds=settings.lease_seconds,
+            group_jobs_max=settings.group_commit_jobs_max,
+            dataset_writers_max=settings.dataset_writers_max,
+            attempts_max=settings.attempts_max,
+        ),
+        heartbeat_seconds=settings.heartbeat_seconds,
+        replans_max=settings.replans_max,
+    )
+    runner = Runner(run_writes, dataset_writers_max=settings.dataset_writers_max)
+    poller = Poller(
+        jobs,
+        runner,
+        poll_seconds=settings.poll_seconds,
+        threads=settings.worker_threads,
+        alive=partial(workers.polled, worker_id),
+    )
+    celery = celery_app(settings.redis_url)
+    register_tasks(celery, runner.run)
+    stop = threading.Event()
+    try:
+        # Polling starts once Spark is warm: a worker that says it lives can run a write at once.
+        engine.warm_up()
+        threads = [
+            threading.Thread(target=poller.run, args=(stop,), name="poller"),
+            threading.Thread(target=relay.run, args=(stop,), name="relay"),
+        ]
+        for thread in threads:
+            thread.start()
+        serve(celery, threads=settings.worker_threads, name=f"headwater@{worker_id}")
+    finally:
+        stop.set()
+        relay.wake()
+        if not runner.stop(_SHUTDOWN_SECONDS):
+            _log.warning("some writes did not end in time; another worker takes them once their leases run out")
+        engine.stop()
+        _forget(workers, worker_id)
+        database.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _forget(workers: WorkerStore, worker_id: str) -> None:
+    try:
+        workers.ended(worker_id)
+    except Unavailable:
+        _log.warning("could not sign off: the database is out of reach")
+
+
+if __name__ == "__main__":
+    main()
