@@ -71,7 +71,7 @@ def cast_lossless(array: pa.Array, target: DataType) -> pa.Array:
         case List(element):
             values = cast_lossless(array.flatten(), element)
             return pa.ListArray.from_arrays(
-                _packed_offsets(array), values, type=arrow_type, mask=array.is_null()
+                packed_offsets(array), values, type=arrow_type, mask=array.is_null()
             )
         case Struct(members):
             children = dict(zip((field.name for field in array.type), array.flatten(), strict=True))
@@ -86,7 +86,7 @@ def cast_lossless(array: pa.Array, target: DataType) -> pa.Array:
             entries = map_entries(array)
             keys, items = entries.flatten().flatten()
             return pa.MapArray.from_arrays(
-                _packed_offsets(entries),
+                packed_offsets(entries),
                 cast_lossless(keys, key),
                 cast_lossless(items, value),
                 type=arrow_type,
@@ -116,7 +116,7 @@ def _struct_is_lossless(source: pa.StructType, members: dict[str, DataType]) -> 
     return all(is_lossless(field.type, members[field.name]) for field in source)
 
 
-def _packed_offsets(array: pa.Array) -> pa.Int32Array:
+def packed_offsets(array: pa.Array) -> pa.Int32Array:
     """Offsets into the flattened list, which has neither gaps nor what lies behind null lists."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     offsets = np.zeros(len(array) + 1, dtype=np.int64)

@@ -1,8 +1,8 @@
 """Arrow data of strangers (Arrow streams, Parquet files) to tables of a schema, by lossless casts only.
 
-Taken: the same type; its dictionary, large and view variants; narrower integers for wider ones; float for
-double; coarser timestamps for finer ones, in any zone where the schema has one; date64 for date; decimals with
-no more digits on either side of the point; columns of the null type. All else is refused, naming both types.
+Taken are: the same type; its dictionary, large and view variants; narrower integers for wider ones; float
+for double; coarser timestamps for finer ones, in any zone if the schema has one; date64 for date; decimals
+of no more digits on either side of the point; the null type. Else both types are named and refused.
 """
 
 from __future__ import annotations

@@ -72,12 +72,7 @@ def _inflated(member: zlib._Decompress, compressed: bytes, number: int) -> Itera
         try:
             piece = member.decompress(compressed, _STEP_BYTES)
         except zlib.error as fault:
-            where = (
-                "the body is not gzip"
-                if number == 1
-                else f"gzip member {number} is corrupt, or other bytes follow"
-            )
-            raise malformed(where, fault) from None
+            raise malformed(_reason(str(fault), number), fault) from None
         if piece:
             yield piece
         compressed = member.unconsumed_tail

@@ -1,0 +1,182 @@
+"""Arrow tables to JSON, column by column.
+
+A row is an object with every column in order, nulls included.
+    integers     numbers, 64-bit ones too
+    floats       the shortest decimals that read back as the same value
+    decimals     strings with all digits of their scale
+    dates        2026-11-21
+    timestamps   2026-11-21T10:00:00Z, without the Z where the type has no zone; a fraction that is not zero has
+                 as many digits as the unit: 3 of ms, 6 of us
+    binary       base64 with padding
+    maps         objects whose members are named by the text forms of the keys
+What the decoders of this package read gives the same values again.
+
+This module imports polars, which takes memory: import it only where rows are served.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.lake.changelog import SYMBOLS
+from app.lake.rows.arrow_casts import map_entries, packed_offsets
+
+_SYMBOLS: Final = pa.array(SYMBOLS, pa.string())
+_CHANGE_MEMBERS: Final = ("offset", "op", "version", "system_time", "event_time", "row")
+
+
+def encode_rows_json(table: pa.Table) -> bytes:
+    """The rows as one JSON array of objects."""
+    return _encode(table, as_ndjson=False)
+
+
+def encode_rows_ndjson(table: pa.Table) -> bytes:
+    """The rows as one JSON object a line, each line ended; the same objects as `encode_rows_json` gives."""
+    return _encode(table, as_ndjson=True)
+
+
+def encode_changes_json(changes: pa.Table, *, as_ndjson: bool) -> bytes:
+    """Changes as objects `{"offset", "op": "+A", "version", "system_time", "event_time", "row": {…}}`.
+
+    The columns of `changes`, in any order: offset int64, op uint8 (0–3), version int64, system_time timestamp
+    (ms, UTC), event_time timestamp or null type, row struct of the columns of the dataset.
+    """
+    columns = {name: changes.column(name) for name in _CHANGE_MEMBERS}
+    columns["op"] = pc.take(_SYMBOLS, columns["op"])
+    return _encode(pa.table(columns), as_ndjson=as_ndjson)
+
+
+def _encode(table: pa.Table, *, as_ndjson: bool) -> bytes:
+    if not table.num_columns or any(_holds_map(field.type) for field in table.schema):
+        return _encode_objects(table, as_ndjson=as_ndjson)
+    plain = pa.table({name: _plain_column(table.column(name)) for name in table.column_names})
+    frame = pl.DataFrame(plain)
+    out = io.BytesIO()
+    if as_ndjson:
+        frame.write_ndjson(out)
+    else:
+        frame.write_json(out)
+    return out.getvalue()
+
+
+def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not _needs_text(column.type):
+        return column
+    return pa.chunked_array([_plain(chunk) for chunk in column.chunks] or [_plain(pa.array([], column.type))])
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """The array with text in place of whatever polars would write otherwise, at any depth."""
+    kind = array.type
+    if not _needs_text(kind):
+        return array
+    if pa.types.is_timestamp(kind):
+        return _timestamp_texts(array)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        values = _plain(array.flatten())
+        return pa.ListArray.from_arrays(packed_offsets(array), values, mask=array.is_null())
+    if pa.types.is_struct(kind):
+        columns = [_plain(child) for child in array.flatten()]
+        return pa.StructArray.from_arrays(columns, [field.name for field in kind], mask=array.is_null())
+    return _base64_texts(array)
+
+
+def _needs_text(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _needs_text(kind.value_type)
+    if pa.types.is_struct(kind):
+        return any(_needs_text(field.type) for field in kind)
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _holds_map(kind: pa.DataType) -> bool:
+    if pa.types.is_map(kind):
+        return True
+    return any(_holds_map(kind.field(number).type) for number in range(kind.num_fields))
+
+
+def _timestamp_texts(array: pa.TimestampArray) -> pa.StringArray:
+    kind = array.type
+    # Arrow looks a zone up for every value; in UTC the wall clock is the same.
+    local = array.view(pa.int64()).view(pa.timestamp(kind.unit))
+    seconds = pc.cast(local, pa.timestamp("s"), safe=False)
+    whole = pc.equal(pc.cast(seconds, local.type), local)
+    if pc.all(whole, min_count=0).as_py():
+        texts = pc.cast(seconds, pa.string())
+    elif not pc.any(whole, min_count=0).as_py():
+        texts = pc.cast(local, pa.string())
+    else:
+        texts = pc.if_else(whole, pc.cast(seconds, pa.string()), pc.cast(local, pa.string()))
+    texts = pc.binary_replace_slice(texts, 10, 11, "T")
+    return texts if kind.tz is None else pc.binary_join_element_wise(texts, "Z", "")
+
+
+def _base64_texts(array: pa.Array) -> pa.Array:
+    encoded = pl.Series(values=array).bin.encode("base64")
+    return encoded.to_arrow(compat_level=pl.CompatLevel.oldest())
+
+
+def _encode_objects(table: pa.Table, *, as_ndjson: bool) -> bytes:
+    """The slower way, by Python objects, that maps need: polars has none."""
+    columns = [_column_objects(table.column(name)) for name in table.column_names]
+    names = table.column_names
+    rows = (
+        [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        if names
+        else [{}] * len(table)
+    )
+    encoder = msgspec.json.Encoder()
+    return encoder.encode_lines(rows) if as_ndjson else encoder.encode(rows)
+
+
+def _column_objects(column: pa.ChunkedArray) -> Iterable[Any]:
+    return [value for chunk in column.chunks for value in _objects(chunk)]
+
+
+def _objects(array: pa.Array) -> list[Any]:
+    """The values as JSON-ready Python objects."""
+    kind = array.type
+    if pa.types.is_map(kind):
+        entries = map_entries(array)
+        keys, items = entries.flatten().flatten()
+        return _cut(entries, list(zip(map(_key_text, _objects(keys)), _objects(items), strict=True)), dict)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _cut(array, _objects(array.flatten()), list)
+    if pa.types.is_struct(kind):
+        names = [field.name for field in kind]
+        members = zip(*(_objects(child) for child in array.flatten()), strict=True)
+        nulls = array.is_null().to_pylist()
+        return [
+            None if null else dict(zip(names, row, strict=True))
+            for null, row in zip(nulls, members, strict=True)
+        ]
+    if pa.types.is_decimal(kind):
+        return [None if value is None else f"{value:f}" for value in array.to_pylist()]
+    if pa.types.is_date(kind):
+        return [None if value is None else value.isoformat() for value in array.to_pylist()]
+    if pa.types.is_float32(kind):
+        # The shortest decimal of the 32 bits, as polars writes it, not that of the 64 bits they widen to.
+        return [None if value is None else float(str(np.float32(value))) for value in array.to_pylist()]
+    values: list[Any] = _plain(array).to_pylist()
+    return values
+
+
+def _cut(array: pa.Array, elements: list[Any], kind: type[list[Any]] | type[dict[Any, Any]]) -> list[Any]:
+    """The flat elements of a list or map array, put together again."""
+    ends = packed_offsets(array).to_pylist()
+    nulls = array.is_null().to_pylist()
+    return [None if null else kind(elements[ends[row] : ends[row + 1]]) for row, null in enumerate(nulls)]
+
+
+def _key_text(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return str(key)
