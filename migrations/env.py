@@ -6,16 +6,25 @@ Migrations go forward only: a mistake is put right by the next one.
 import os
 
 from alembic import context
-from sqlalchemy import Connection, create_engine, make_url
+from sqlalchemy import Connection, create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 from app.store.models import metadata
 
+# A migration that waits for a lock makes everyone behind it wait: better to give up and be run again.
+LIMITS = {"lock_timeout": "5s", "statement_timeout": "10min"}
+
 
 def _run(connection: Connection) -> None:
+    for name, limit in LIMITS.items():
+        connection.execute(text(f"SET {name} = '{limit}'"))
+    connection.commit()
     context.configure(connection=connection, target_metadata=metadata, transaction_per_migration=True)
     with context.begin_transaction():
         context.run_migrations()
+    for name in LIMITS:
+        connection.execute(text(f"RESET {name}"))
+    connection.commit()
 
 
 def _from_environment() -> None:

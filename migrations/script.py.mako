@@ -2,6 +2,9 @@
 
 Revision ID: ${up_revision}
 Revises: ${down_revision | comma,n}
+
+Every migration runs in a transaction of its own, with the time limits of env.py. The old version of the service
+still runs while it does, and after it: expand in one release, contract in a later one.
 """
 
 import sqlalchemy as sa
@@ -14,7 +17,4 @@ depends_on = ${repr(depends_on)}
 
 
 def upgrade() -> None:
-    # A migration that waits for a lock makes everyone behind it wait: better to give up and be run again.
-    op.execute("SET LOCAL lock_timeout = '5s'")
-    op.execute("SET LOCAL statement_timeout = '10min'")
     ${upgrades if upgrades else "pass"}

@@ -298,8 +298,6 @@ CREATE POLICY credential ON api_keys FOR SELECT TO headwater_app
 
 
 def upgrade() -> None:
-    op.execute("SET LOCAL lock_timeout = '5s'")
-    op.execute("SET LOCAL statement_timeout = '10min'")
     for role in ROLES:
         op.execute(ROLE.format(role=role))
         op.execute(f"GRANT USAGE ON SCHEMA public TO {role}")

@@ -1,0 +1,99 @@
+"""Making a database ready: from nothing, again, and by two at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from threading import Barrier
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import make_url
+
+from app.store.bootstrap import DEFAULT_TENANT_ID, OPERATOR_SCOPES, BootstrapResult, initialise
+from app.store.session import Database
+from app.store.tenants import TenantStore, new_api_key
+from tests.support.postgres import TestServer
+from tests.support.threads import together
+
+
+@pytest.fixture
+def empty(postgres: TestServer) -> Iterator[str]:
+    """The name of a database with nothing in it."""
+    with postgres.fresh_database(template="template0") as name:
+        yield name
+
+
+def scopes_of(url: str, api_key: str) -> frozenset[str]:
+    database = Database(url)
+    principal = TenantStore(database).authenticate(api_key)
+    database.close()
+    assert principal is not None
+    assert principal.tenant_id == DEFAULT_TENANT_ID
+    return principal.scopes
+
+
+def test_the_first_call_returns_the_operator_key_and_no_later_one_does(
+    postgres: TestServer, empty: str
+) -> None:
+    owner, application = postgres.owner_url(empty), postgres.application_url(empty)
+    first = initialise(owner, application_url=application)
+    assert first.tenant_id == DEFAULT_TENANT_ID
+    assert first.api_key is not None
+    assert scopes_of(application, first.api_key) == set(OPERATOR_SCOPES)
+    again = initialise(owner, application_url=application)
+    assert again == BootstrapResult(tenant_id=DEFAULT_TENANT_ID, api_key=None)
+    assert first.api_key not in repr(first)
+
+
+def test_a_given_key_is_used_once(postgres: TestServer, empty: str) -> None:
+    given = new_api_key()
+    assert initialise(postgres.owner_url(empty), api_key=given).api_key == given
+    assert initialise(postgres.owner_url(empty), api_key=given).api_key is None
+    assert initialise(postgres.owner_url(empty), api_key=new_api_key()).api_key is None
+    assert scopes_of(postgres.owner_url(empty), given) == set(OPERATOR_SCOPES)
+
+
+def test_a_malformed_key_is_refused_and_the_next_call_makes_one(postgres: TestServer, empty: str) -> None:
+    with pytest.raises(ValueError, match="hw_"):
+        initialise(postgres.owner_url(empty), api_key="secret")
+    assert initialise(postgres.owner_url(empty)).api_key is not None
+
+
+def test_of_racing_callers_one_makes_the_key(postgres: TestServer, empty: str) -> None:
+    barrier = Barrier(3)
+
+    def race() -> str | None:
+        barrier.wait()
+        return initialise(postgres.owner_url(empty)).api_key
+
+    keys = together([race] * 3)
+    assert keys.count(None) == 2
+
+
+def test_an_owner_that_is_no_superuser_and_a_plain_login_are_enough(postgres: TestServer) -> None:
+    """As on a managed server, where nobody is a superuser."""
+    with postgres.fresh_database(template="template0") as name, postgres.administration() as administration:
+        for login, rights in (("plain_owner", "CREATEROLE"), ("plain_service", "NOCREATEROLE")):
+            administration.execute(
+                sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'p' {}").format(sql.Identifier(login), sql.SQL(rights))
+            )
+        administration.execute("GRANT headwater_app, headwater_relay TO plain_owner WITH ADMIN TRUE")
+        administration.execute(sql.SQL("ALTER DATABASE {} OWNER TO plain_owner").format(sql.Identifier(name)))
+        address = make_url(postgres.owner_url(name))
+        owner, service = (
+            address.set(username=login, password="p").render_as_string(hide_password=False)
+            for login in ("plain_owner", "plain_service")
+        )
+        result = initialise(owner, application_url=service)
+        assert result.api_key is not None
+        assert scopes_of(service, result.api_key) == set(OPERATOR_SCOPES)
+        assert initialise(owner, application_url=service).api_key is None
+        with psycopg.connect(service) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT * FROM jobs")
+        with postgres.administration(name) as inside:
+            inside.execute("DROP OWNED BY plain_service, plain_owner CASCADE")
+        administration.execute(
+            sql.SQL("ALTER DATABASE {} OWNER TO CURRENT_USER").format(sql.Identifier(name))
+        )
+        administration.execute("DROP ROLE plain_service, plain_owner")

@@ -1,0 +1,182 @@
+"""The migrated schema is the one the code expects, from every earlier one, with data in place."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_engine, make_url
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.pool import NullPool
+
+import migrations
+from app.services.model import JobState, Published
+from app.store.bootstrap import initialise, migrate
+from app.store.models import metadata
+from app.store.session import Database
+from app.store.timeline_store import TimelineStore
+from tests.ports.conftest import Stores
+from tests.support.lakehouse import RULES, commit_of, message, new_job
+from tests.support.postgres import TestServer
+
+FOLDER = Path(migrations.__file__).parent
+SCRIPTS = ScriptDirectory(str(FOLDER))
+REVISIONS = [script.revision for script in reversed(list(SCRIPTS.walk_revisions()))]
+DATA = Path(__file__).parent / "data"
+"""NNNN.sql: rows as revision NNNN knew them. A revision without a file of its own takes the one before."""
+
+
+@contextmanager
+def owner_connection(server: TestServer, name: str) -> Iterator[Connection]:
+    url = make_url(server.owner_url(name)).set(drivername="postgresql+psycopg")
+    engine = create_engine(url, poolclass=NullPool)
+    with engine.connect() as connection:
+        yield connection
+
+
+def test_there_is_one_line_of_revisions_with_speaking_names() -> None:
+    assert len(SCRIPTS.get_heads()) == 1
+    assert [f"{number:04d}" for number in range(1, len(REVISIONS) + 1)] == REVISIONS
+    for script in SCRIPTS.walk_revisions():
+        assert Path(script.path).name.startswith(
+            (f"{script.revision}_expand_", f"{script.revision}_contract_")
+        )
+
+
+def test_migrations_go_forward_only() -> None:
+    for script in SCRIPTS.walk_revisions():
+        specification = importlib.util.spec_from_file_location(f"revision_{script.revision}", script.path)
+        assert specification is not None
+        assert specification.loader is not None
+        module = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(module)
+        assert not hasattr(module, "downgrade")
+        assert inspect.isfunction(module.upgrade)
+
+
+def test_the_metadata_is_the_migrated_schema(postgres: TestServer) -> None:
+    with postgres.fresh_database() as name, owner_connection(postgres, name) as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+
+
+DEFINITIONS = {
+    "columns": """
+        SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity,
+               pg_get_expr(d.adbin, d.adrelid), a.attcollation::regcollation::text
+        FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+        LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+        WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND a.attnum > 0
+              AND NOT a.attisdropped AND c.relname <> 'alembic_version'
+    """,
+    "constraints": """
+        SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid) FROM pg_constraint
+        WHERE connamespace = 'public'::regnamespace AND conrelid <> 0
+              AND conrelid::regclass::text <> 'alembic_version'
+    """,
+    "indexes": """
+        SELECT indexname, indexdef FROM pg_indexes
+        WHERE schemaname = 'public' AND tablename <> 'alembic_version'
+    """,
+}
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_what_a_comparison_of_metadata_does_not_see_is_equal_too(postgres: TestServer, kind: str) -> None:
+    """Check constraints, orders of keys, collations, defaults: a database made from the metadata is equal."""
+    found = []
+    for template in ("template0", None):
+        made = postgres.fresh_database(template=template) if template else postgres.fresh_database()
+        with made as name:
+            if template:
+                with owner_connection(postgres, name) as connection:
+                    metadata.create_all(connection)
+                    connection.commit()
+            with postgres.administration(name) as administration:
+                found.append(set(administration.execute(DEFINITIONS[kind]).fetchall()))
+    assert found[0] == found[1]
+
+
+def data_of(revision: str) -> str:
+    return max(path for path in DATA.glob("*.sql") if path.stem <= revision).read_text(encoding="utf-8")
+
+
+TENANT, DATASET = "11111111-1111-7111-8111-111111111111", "22222222-2222-7222-8222-222222222222"
+
+
+@pytest.mark.parametrize("start", [None, *REVISIONS])
+def test_every_earlier_schema_upgrades_with_its_data(postgres: TestServer, start: str | None) -> None:
+    with postgres.fresh_database(template="template0") as name:
+        if start is not None:
+            with owner_connection(postgres, name) as connection:
+                migrate(connection, start)
+            with postgres.administration(name) as administration:
+                administration.execute(data_of(start))
+        result = initialise(postgres.owner_url(name), application_url=postgres.application_url(name))
+        assert result.api_key is not None
+        database = Database(postgres.application_url(name))
+        if start is not None:
+            check_old_data(Stores.on(database))
+        assert Stores.on(database).tenants.authenticate(result.api_key) is not None
+        database.close()
+
+
+def check_old_data(stores: Stores) -> None:
+    """Old rows are read as they were, and the work that was under way goes on."""
+    dataset = stores.catalog.get(TENANT, "orders")
+    assert (dataset.id, dataset.version, dataset.next_offset) == (DATASET, 1, 2)
+    [base] = stores.timeline.live_files(TENANT, DATASET, 1, None)
+    assert base.statistics["2"].minimum == "a\0b"
+    [segment] = stores.changelog.segments(TENANT, DATASET, 0, 2)
+    assert (segment.first_offset, segment.file.row_count) == (0, 2)
+    assert len(stores.timeline.instants(TENANT, DATASET, page_size=9, page_token=None).items) == 2
+    assert stores.outbox.relay(lambda message: None, 10) == 1
+    [waiting] = stores.jobs.claim(TENANT, DATASET, "worker", RULES)
+    assert stores.jobs.accept(TENANT, new_job(DATASET, key="old-key")).job.id == waiting.id
+    commit = commit_of([waiting], [message(3, changes=2)], read_version=1)
+    assert TimelineStore(stores.database).publish(TENANT, commit) == Published(
+        version=2, first_offset=2, next_offset=4
+    )
+    assert stores.jobs.get(TENANT, waiting.id).state is JobState.SUCCEEDED
+
+
+def test_a_migration_gives_up_rather_than_block_the_service(postgres: TestServer) -> None:
+    """Someone holds what a migration wants; whoever comes after the waiting migration would wait too."""
+    with (
+        postgres.fresh_database(template="template0") as name,
+        owner_connection(postgres, name) as connection,
+    ):
+        with psycopg.connect(postgres.owner_url(name)) as holder:
+            holder.execute("CREATE TABLE tenants (id int)")
+            with pytest.raises(OperationalError, match="lock timeout"):
+                migrate(connection)
+            holder.rollback()
+        connection.rollback()
+        migrate(connection)
+        # Outside of a migration, the limits are the connection's own again.
+        assert connection.exec_driver_sql("SHOW lock_timeout").scalar_one() == "0"
+        assert connection.exec_driver_sql("SHOW statement_timeout").scalar_one() == "0"
+
+
+def test_the_command_line_runs_the_same_migrations(
+    postgres: TestServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with postgres.fresh_database(template="template0") as name:
+        monkeypatch.setenv("HEADWATER_MIGRATION_DATABASE_URL", postgres.owner_url(name))
+        config = Config()
+        config.set_main_option("script_location", str(FOLDER))
+        command.upgrade(config, "head")
+        with postgres.administration(name) as administration:
+            assert administration.execute("SELECT version_num FROM alembic_version").fetchall() == [
+                (REVISIONS[-1],)
+            ]
