@@ -135,13 +135,24 @@ class Settings:
     poll_seconds: float = field(default=5.0, metadata=_env("HEADWATER_POLL_SECONDS", _seconds))
     """How often the database is asked for jobs whose wake-up was lost."""
 
+    reap_seconds: float = field(default=900.0, metadata=_env("HEADWATER_REAP_SECONDS", _seconds))
+    """How often a worker looks for files that no commit refers to."""
+    orphan_grace_seconds: float = field(
+        default=3600.0, metadata=_env("HEADWATER_ORPHAN_GRACE_SECONDS", _seconds)
+    )
+    """How old an unreferenced file must be before it is deleted."""
+    upload_keep_seconds: float = field(
+        default=86400.0, metadata=_env("HEADWATER_UPLOAD_KEEP_SECONDS", _seconds)
+    )
+    """How long an upload waits for a write that names it."""
+
     json_body_bytes_max: int = field(
         default=16 * MEBIBYTE, metadata=_env("HEADWATER_JSON_BODY_BYTES_MAX", _whole_number(1024))
     )
     inline_bytes_max: int = field(
         default=8 * MEBIBYTE, metadata=_env("HEADWATER_INLINE_BYTES_MAX", _whole_number(1024))
     )
-    """Largest payload that travels inline rather than as a staged file."""
+    """Largest body of rows that the API decodes itself; a larger one is stored as it came and decoded on Spark."""
     upload_bytes_max: int = field(
         default=5 * GIBIBYTE, metadata=_env("HEADWATER_UPLOAD_BYTES_MAX", _whole_number(1024))
     )

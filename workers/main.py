@@ -15,12 +15,14 @@ from app.messaging.announcements import Announcements
 from app.messaging.sender import Sender
 from app.messaging.work_queue import WorkQueue, celery_app
 from app.services.model import ClaimRules
+from app.services.reap import Reap
 from app.services.relay import Relay
 from app.services.run_writes import RunWrites
 from app.settings import Settings
 from app.store.catalog import CatalogStore
 from app.store.jobs import JobStore
 from app.store.outbox import OutboxStore
+from app.store.references import ReferenceStore
 from app.store.session import Database
 from app.store.timeline_store import TimelineStore
 from app.store.workers import WorkerStore
@@ -41,7 +43,7 @@ def main() -> None:
     worker_id = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
     scratch = settings.data_dir / "spark" / worker_id
     database = Database(settings.database_url, application_name="headwater worker")
-    open_storage(settings.storage_uri)
+    storage = open_storage(settings.storage_uri)
     engine = SparkEngine(
         partial(start_session, settings.spark_master, scratch, driver_memory="1g"), settings.storage_uri
     )
@@ -76,6 +78,12 @@ def main() -> None:
         threads=settings.worker_threads,
         alive=partial(workers.polled, worker_id),
     )
+    reap = Reap(
+        references=ReferenceStore(database),
+        storage=storage,
+        grace_seconds=settings.orphan_grace_seconds,
+        upload_seconds_max=settings.upload_keep_seconds,
+    )
     celery = celery_app(settings.redis_url)
     register_tasks(celery, runner.run)
     stop = threading.Event()
@@ -85,6 +93,7 @@ def main() -> None:
         threads = [
             threading.Thread(target=poller.run, args=(stop,), name="poller"),
             threading.Thread(target=relay.run, args=(stop,), name="relay"),
+            threading.Thread(target=reap.run_every, args=(settings.reap_seconds, stop), name="reaper"),
         ]
         for thread in threads:
             thread.start()

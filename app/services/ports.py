@@ -120,7 +120,7 @@ class Jobs(Protocol):
         ...
 
     def release(self, tenant_id: str, claims: Sequence[Claim]) -> None:
-        """Puts held jobs back into the queue (orderly shutdown, passing faults); their attempts stay counted."""
+        """Puts held jobs back into the queue after a fault of their run, each to be tried alone; attempts stay counted."""
         ...
 
     def runnable(self, limit: int) -> list[RunnableDataset]:

@@ -127,7 +127,7 @@ class JobStore:
             held = lock_jobs(connection, held_by(claims))
             # No message to the relay: the poll finds them, and the pause does a passing fault good.
             connection.execute(
-                update(jobs).where(jobs.c.id.in_(held)).values(state=JobState.QUEUED.value, **NO_LEASE)
+                update(jobs).where(jobs.c.id.in_(held)).values(state=JobState.QUEUED.value, abandoned=True, **NO_LEASE)
             )
 
     def runnable(self, limit: int) -> list[RunnableDataset]:

@@ -22,7 +22,7 @@ from app.lake.commit_message import CommitMessage
 from app.lake.conflict import CommittedChange, Conflicted, check_conflicts
 from app.lake.file_group import ChangelogFile, DataFile
 from app.lake.instant import InstantEvent, RowCounts, next_state, states_before
-from app.services.model import Fenced, JobState, NewCommit, Published
+from app.services.model import Fenced, JobState, NewCommit, Progress, Published
 from app.store.claim import held_by
 from app.store.ending import NO_LEASE, lock_jobs, post
 from app.store.models import changelog_files, commits, files, heads, instants, jobs
@@ -223,6 +223,7 @@ def _complete(
         .where(jobs.c.id == bindparam("job"))
         .values(
             state=JobState.SUCCEEDED.value,
+            progress=Progress(stage="done"),
             committed_version=published.version,
             rows=bindparam("job_counts"),
             first_offset=bindparam("first"),
