@@ -19,6 +19,7 @@ import uvicorn
 from litestar import Litestar
 from litestar.types import ASGIApp
 
+import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.api.application import application
 from app.api.context import Check, Services
 from app.api.credentials import Credentials
@@ -121,9 +122,7 @@ def _readiness(
                 name="redis",
                 ok=redis,
                 required=False,
-                detail=""
-                if redis
-                else "out of reach: work and changes are found by polling, which takes longer",
+                detail="" if redis else "out of reach: work and changes are found by polling",
             ),
         ]
 
@@ -135,7 +134,7 @@ def _database_checks(workers: WorkerStore, seconds: float) -> list[Check]:
         alive = workers.alive(seconds)
     except HeadwaterError as error:
         return [Check(name="database", ok=False, detail=error.detail)]
-    # The database may have no tables yet, or those of another release; the answer says so without the statement.
+    # No tables yet, say, or those of another release. The log has the statement, the answer does not.
     except Exception as error:
         logging.getLogger(__name__).warning("the database does not fit this release: %s", error)
         return [Check(name="database", ok=False, detail="it does not have this release's schema")]
@@ -201,7 +200,7 @@ def server(api: Api, host: str, port: int) -> Server:
 
 
 def configure_logging() -> None:
-    """One line each, with its time in UTC, to standard error."""
+    """One line each, with its time, to standard error."""
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.INFO,

@@ -37,6 +37,6 @@ def require_scope(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseR
     """Raises Forbidden if the credential lacks the handler's scope."""
     if handler.opt.get(PUBLIC):
         return
-    needed = handler.opt.get(SCOPE) or ("read" if connection.scope["method"] == "GET" else "write")
+    needed = handler.opt.get(SCOPE) or ("read" if connection.scope.get("method") == "GET" else "write")
     if needed not in connection.user.scopes:
         raise Forbidden(f"this needs a key with the scope {needed!r}", required_scope=needed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from email.message import Message
-from typing import Final
+from typing import Any, Final
 
 from app.api.context import ApiRequest
 from app.api.threads import Threads
@@ -112,7 +112,7 @@ async def _closing(spool: BodySpool, threads: Threads) -> AsyncIterator[None]:
 
 async def _chunks(request: ApiRequest) -> AsyncIterator[bytes]:
     while True:
-        event = await request.receive()
+        event: Any = await request.receive()
         if event["type"] == "http.disconnect":
             raise MalformedBody("the body broke off before its end")
         if chunk := event.get("body", b""):

@@ -106,7 +106,7 @@ async def read_changes(
     feed: Annotated[
         Feed, QueryParameter(description="`longpoll` waits for a change where there is none.")
     ] = (Feed.NORMAL),
-    timeout: Annotated[
+    timeout: Annotated[  # noqa: ASYNC109  (the name of the parameter; nothing here is cancelled by it)
         int, QueryParameter(ge=0, le=_TIMEOUT_SECONDS_MAX, description="Seconds that a longpoll waits.")
     ] = 25,
 ) -> Response[Any]:

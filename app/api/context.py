@@ -24,7 +24,7 @@ from app.services.read_table import ReadTable
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that the service needs. Without a `required` one it is not ready; without others it is slower."""
+    """One thing that the service needs. Without a `required` one it is not ready, without others slower."""
 
     name: str
     ok: bool

@@ -16,7 +16,7 @@ _REMEMBERED_MAX: Final = 10_000
 
 
 class Credentials:
-    """Asks `authenticate` and remembers live keys, by digest, for a moment: one query per key, not per request."""
+    """Asks `authenticate`, and remembers live keys by digest for a moment, to spare a query per request."""
 
     def __init__(self, authenticate: Callable[[str], Principal | None], threads: Threads) -> None:
         self._authenticate = authenticate

@@ -22,7 +22,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Documentation(msgspec.Struct, frozen=True, kw_only=True):
-    """The request body by media type, the responses by status, and the statuses of the problems it may answer with."""
+    """The request body by media type, the responses by status, and the statuses of its problems."""
 
     answers: Mapping[int, Answer]
     body: Mapping[str, Any] = {}

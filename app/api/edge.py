@@ -7,7 +7,7 @@ import re
 import time
 from typing import Any, Final
 
-from litestar.types import ASGIApp, Message, Receive, Scope, Send
+from litestar.types import ASGIApp, Message, Receive, Send
 
 from app.api.problems import REQUEST_ID
 from app.lake.identifiers import new_id
@@ -21,7 +21,7 @@ _log = logging.getLogger("headwater.access")
 def edge(app: ASGIApp) -> ASGIApp:
     """Wraps the application. Requests of other kinds than HTTP (start and stop) pass unchanged."""
 
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+    async def serve(scope: Any, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await app(scope, receive, send)
             return
@@ -52,7 +52,7 @@ class _Exchange:
         self._ended = False
         # HEAD is GET without the body, for every resource alike.
         method = "GET" if self._head_only else scope["method"]
-        self.scope = {
+        self.scope: Any = {
             **scope,
             "method": method,
             "state": {**scope.get("state", {}), REQUEST_ID: self._id.decode()},

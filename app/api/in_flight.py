@@ -11,7 +11,7 @@ from app.lake.errors import IdempotencyInFlight
 class InFlight:
     """Refuses a second request with a key while this process still reads or records the first.
 
-    The database decides in the end; this spares a producer that retries too early from sending its body twice.
+    The database decides in the end; this spares a producer that retries too early a second upload.
     """
 
     def __init__(self) -> None:

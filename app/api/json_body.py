@@ -19,7 +19,7 @@ _MISSING: Final = re.compile(r"Object missing required field `(?P<name>.*)`")
 
 
 def decode_json(body: bytes, type_: type[_T]) -> _T:
-    """The value of the body. Raises MalformedBody if it is not JSON, InvalidRequest if it is not a `type_`."""
+    """The value of the body. Raises MalformedBody if it is no JSON, InvalidRequest if it is no `type_`."""
     try:
         return msgspec.json.decode(body, type=type_)
     except msgspec.ValidationError as error:

@@ -15,6 +15,7 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from app.api.auth import PUBLIC
 from app.api.bodies import JSON
 from app.api.changes import ChangeOp, Feed
+from app.api.context import ApiRequest, services_of
 from app.api.documented import BINARY, DOCUMENTATION, TEXT, Answer, Documentation
 from app.api.problems import PROBLEM_JSON
 from app.api.routes import ROUTES
@@ -24,11 +25,11 @@ from app.lake.operation import Operation
 
 API_VERSION: Final = "1.0.0"
 _DESCRIPTION: Final = """\
-A multi-tenant lakehouse: register a dataset, write rows, and read either the table (now or back in time) or the feed
-of its changes, in order, without gaps, resumable.
+A multi-tenant lakehouse: register a dataset, write rows, and read either the table (now or back in time) or
+the feed of its changes, in order, without gaps, resumable.
 
-Errors are RFC 9457 problem documents. Their `type` is the URI reference `/problems/<code>`: stable, the same in every
-deployment, what programs should compare. Further members carry the facts.
+Errors are RFC 9457 problem documents. Their `type` is the URI reference `/problems/<code>`: stable, the same
+in every deployment, what programs should compare. Further members carry the facts.
 
 A parameter or member that an operation does not have is refused, never ignored."""
 _TAGS: Final = {
@@ -63,10 +64,10 @@ def schema_json() -> bytes:
     return orjson.dumps(_document(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-@get(["/schema", "/schema/openapi.json"], opt={PUBLIC: True}, sync_to_thread=True)
-def get_schema() -> Response[Any]:
+@get(["/schema", "/schema/openapi.json"], opt={PUBLIC: True})
+async def get_schema(request: ApiRequest) -> Response[Any]:
     """The OpenAPI document."""
-    return Response(schema_json(), media_type=JSON)
+    return Response(await services_of(request).threads.run(schema_json), media_type=JSON)
 
 
 def _document() -> dict[str, Any]:

@@ -118,7 +118,9 @@ def on_headwater_error(request: Request[Any, Any, Any], error: HeadwaterError) -
     """Any error that carries its own facts."""
     members = document(error.code, error.title, error.detail, error.facts)
     if members["status"] >= 500:
-        _log.error("request %s: %s: %s", _request_id(request), error.code, error.detail, exc_info=error)
+        # What is out of reach says so many times over; its traceback would only hide the rest of the log.
+        cause = error if members["status"] == 500 else None
+        _log.error("request %s: %s: %s", _request_id(request), error.code, error.detail, exc_info=cause)
     return respond(request, members, _challenge(request) if isinstance(error, Unauthorized) else None)
 
 
@@ -132,7 +134,7 @@ def on_http_exception(request: Request[Any, Any, Any], exception: HTTPException)
 
 
 def on_unexpected(request: Request[Any, Any, Any], exception: Exception) -> Response[bytes]:
-    """A bug, or a part of the system that failed in a way nobody foresaw: the log has it, the client its id."""
+    """A bug, or a part of the system that failed as nobody foresaw: the log has it, the client its id."""
     request_id = _request_id(request)
     _log.error("request %s failed", request_id, exc_info=exception)
     detail = "the service failed; the request id finds the cause in its log"
@@ -153,7 +155,8 @@ def _translated(request: Request[Any, Any, Any], exception: HTTPException) -> He
             for fault in exception.extra
             if isinstance(fault, dict)
         ]
-        return InvalidRequest("a parameter is not valid", errors)
+        said = "; ".join(f"{error.pointer.removeprefix('/')}: {error.detail}" for error in errors)
+        return InvalidRequest(said or exception.detail, errors)
     return InvalidRequest(exception.detail)
 
 

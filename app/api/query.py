@@ -25,7 +25,7 @@ PageToken: TypeAlias = Annotated[
 def refuse_unknown_parameters(
     connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler
 ) -> None:
-    """Raises InvalidRequest for a parameter that the handler does not have: a misspelt option is not an option."""
+    """Raises InvalidRequest for a parameter that the handler does not have, such as a misspelt one."""
     known = _names(handler)
     unknown = [name for name in connection.query_params if name not in known]
     if unknown:

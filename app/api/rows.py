@@ -88,7 +88,7 @@ async def read_rows(
 
 
 def _columns(named: list[str] | None, dataset: Dataset) -> list[str] | None:
-    """A value that is the name of a column is that column, even with a comma in it; any other is a list of names."""
+    """A value that is the name of a column is that column, commas included; any other is a list of names."""
     if named is None:
         return None
     known = set(dataset.definition.schema.names())

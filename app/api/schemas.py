@@ -1,4 +1,4 @@
-"""Components of the OpenAPI document: the schemas of the types, in the form that client generators read well."""
+"""Components of the OpenAPI document: schemas of the types, in the form that client generators read well."""
 
 from __future__ import annotations
 

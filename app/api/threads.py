@@ -1,4 +1,4 @@
-"""Where handlers run the synchronous use cases: a bounded set of threads, so that the event loop never waits."""
+"""Where handlers run the synchronous use cases: bounded threads, so that the event loop never waits."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ class Threads:
         self._limiter = CapacityLimiter(THREADS_MAX)
 
     async def run(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-        """What the call returns or raises. A cancelled request waits for its call, which may hold a transaction."""
+        """What the call returns or raises. A cancelled request waits for it: it may hold a transaction."""
         return await to_thread.run_sync(partial(function, *args, **kwargs), limiter=self._limiter)

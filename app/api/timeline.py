@@ -25,7 +25,7 @@ from app.api.views import InstantPage, encode, instant_views
 async def read_timeline(
     request: ApiRequest, dataset: DatasetReference, page_size: PageSize = 100, page_token: PageToken = None
 ) -> Response[Any]:
-    """Every attempt to change the dataset, the latest request first: waiting, running, completed, rolled back."""
+    """Every attempt to change the dataset, latest request first: waiting, running, completed, rolled back."""
     services = services_of(request)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     page = await services.threads.run(

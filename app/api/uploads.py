@@ -36,7 +36,7 @@ from app.services.model import Upload
     ),
 )
 async def create_upload(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
-    """Stores the bytes of the body, whatever they are. A write with `source.kind: upload` says how to read them."""
+    """Stores the bytes of the body as they are. A write with `source.kind: upload` says how to read them."""
     services = services_of(request)
     require_media_type(request, [OCTET_STREAM])
     refuse_encoding(request)

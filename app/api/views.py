@@ -43,7 +43,7 @@ class DatasetLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "
 
 
 class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset. `version` is that of its last commit, `next_offset` the number of changes in its feed so far."""
+    """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far."""
 
     id: str
     name: str

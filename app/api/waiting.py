@@ -30,7 +30,7 @@ async def until_final(services: Services, job: Job, seconds: float) -> Job:
 
 
 async def states(services: Services, job: Job) -> AsyncIterator[Job | None]:
-    """The job each time it is found changed, from now until it has ended; None where nothing changed for a while."""
+    """The job whenever it is found changed, until it has ended; None where nothing changed for a while."""
     silent_looks = 0
     yield job
     with services.wakeups.bell(job.tenant_id, job.dataset_id) as bell:

@@ -27,7 +27,7 @@ class Bell:
 class Wakeups:
     """Who waits for which dataset. Belongs to the event loop: every method is called on its thread.
 
-    A ring is a hint. Whoever waits also looks again by itself every so often, so that a lost one costs time only.
+    A ring is a hint. Whoever waits also looks again every so often, so that a lost one costs time only.
     """
 
     def __init__(self) -> None:

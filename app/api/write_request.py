@@ -1,4 +1,4 @@
-"""A write as it stands in a request: the JSON envelope, or a raw body with its options as query parameters."""
+"""A write as it stands in a request: the JSON envelope, or a raw body with its options in the query."""
 
 from __future__ import annotations
 

@@ -80,9 +80,9 @@ async def create_write(
         ),
     ] = None,
 ) -> Response[Any]:
-    """Accepts rows as JSON, or raw as NDJSON, CSV, an Arrow stream or Parquet (with `Content-Encoding: gzip` or not).
+    """Accepts rows as JSON, or raw as NDJSON, CSV, an Arrow stream or Parquet, each also with gzip encoding.
 
-    Rows that the service checks at once are refused at once; a large, Arrow or Parquet body is checked by its job.
+    Small JSON, NDJSON and CSV bodies are checked at once, larger, Arrow and Parquet ones by their job.
     """
     services = services_of(request)
     preferred = preference(request.headers)

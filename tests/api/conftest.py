@@ -1,0 +1,53 @@
+"""One service for the folder, and a tenant for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import httpx
+import pytest
+
+from tests.support.fixtures import redis, service
+from tests.support.http import EVENTS, ORDERS
+from tests.support.service import SCOPES, Service
+
+__all__ = ["redis", "service"]
+
+_numbers = count(1)
+
+
+@pytest.fixture
+def new_client(service: Service) -> Iterator[Callable[..., httpx.Client]]:
+    """Makes clients of new tenants."""
+    clients: list[httpx.Client] = []
+
+    def make(scopes: tuple[str, ...] = SCOPES) -> httpx.Client:
+        clients.append(service.client(service.new_key(f"tenant-{next(_numbers)}", scopes)))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        client.close()
+
+
+@pytest.fixture
+def client(new_client: Callable[..., httpx.Client]) -> httpx.Client:
+    """A client of a tenant of its own."""
+    return new_client()
+
+
+@pytest.fixture
+def orders(client: httpx.Client) -> str:
+    """The path of a dataset with a key."""
+    answer = client.post("/datasets", json=ORDERS)
+    assert answer.status_code == 201, answer.text
+    return answer.headers["location"]
+
+
+@pytest.fixture
+def events(client: httpx.Client) -> str:
+    """The path of an append-only dataset."""
+    answer = client.post("/datasets", json=EVENTS)
+    assert answer.status_code == 201, answer.text
+    return answer.headers["location"]

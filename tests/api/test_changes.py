@@ -1,0 +1,159 @@
+"""Reading the feed."""
+
+import io
+import json
+import threading
+import time
+
+import pyarrow as pa
+import pyarrow.ipc as ipc
+import pytest
+
+from app.runtime.loopback import LOOPBACK
+from tests.support.http import problem, upsert
+from tests.support.service import running_service, settings_for
+
+NDJSON = "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+@pytest.fixture
+def feed(client, orders, service):
+    """The path of a feed of four changes: two appends, then a correction."""
+    client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}, {"id": 2, "note": "b"}))
+    service.work()
+    client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "c"}))
+    service.work()
+    return f"{orders}/changes"
+
+
+def ops(changes):
+    return [(change["offset"], change["op"], change["version"], change["row"]["id"]) for change in changes]
+
+
+def test_the_feed_is_the_changes_in_order_with_where_to_go_on(client, feed):
+    page = client.get(feed).json()
+    first, second = sorted(change["row"]["id"] for change in page["changes"][:2])
+    assert (first, second) == (1, 2)
+    assert [change["offset"] for change in page["changes"]] == [0, 1, 2, 3]
+    assert [change["op"] for change in page["changes"]] == ["+A", "+A", "-C", "+C"]
+    assert [change["version"] for change in page["changes"]] == [1, 1, 2, 2]
+    assert [change["row"] for change in page["changes"][2:]] == [
+        {"id": 1, "note": "a"},
+        {"id": 1, "note": "c"},
+    ]
+    assert page["changes"][0]["event_time"] is None
+    assert page["changes"][0]["system_time"].endswith("Z")
+    assert (page["next_since"], page["pending"], page["earliest"]) == (4, 0, 0)
+
+
+def test_pages_join_to_the_whole_feed(client, feed):
+    whole = client.get(feed).json()["changes"]
+    since, seen = 0, []
+    while page := client.get(feed, params={"since": since, "limit": 1}).json():
+        if not page["changes"]:
+            break
+        seen += page["changes"]
+        since = page["next_since"]
+        assert page["pending"] == 4 - since
+    assert seen == whole
+
+
+def test_a_correction_is_never_split(client, feed):
+    page = client.get(feed, params={"since": 2, "limit": 1}).json()
+    assert [change["op"] for change in page["changes"]] == ["-C", "+C"]
+    assert page["next_since"] == 4
+
+
+def test_every_form_says_the_same(client, feed):
+    as_json = client.get(feed).json()["changes"]
+    as_ndjson = client.get(feed, headers={"Accept": NDJSON})
+    assert [json.loads(line) for line in as_ndjson.text.splitlines()] == as_json
+    as_arrow = client.get(feed, headers={"Accept": f"{ARROW}, application/json;q=0.5"})
+    table = ipc.open_stream(io.BytesIO(as_arrow.content)).read_all()
+    assert table.column_names == ["offset", "op", "system_time", "event_time", "version", "id", "note"]
+    assert table.schema.field("op").type == pa.uint8()
+    assert table.column("op").to_pylist() == [0, 0, 2, 3]
+    assert table.column("note").to_pylist() == [change["row"]["note"] for change in as_json]
+    for answer in (as_ndjson, as_arrow):
+        assert answer.headers["headwater-next-since"] == "4"
+        assert answer.headers["headwater-pending"] == "0"
+        assert answer.headers["headwater-earliest"] == "0"
+    assert as_arrow.headers["content-type"] == ARROW
+
+
+def test_now_is_the_head(client, feed):
+    page = client.get(feed, params={"since": "now"}).json()
+    assert (page["changes"], page["next_since"]) == ([], 4)
+
+
+def test_a_position_beyond_the_head_is_of_another_feed(client, feed):
+    members = problem(client.get(feed, params={"since": 5}), 409, "offset-ahead")
+    assert (members["since"], members["head"]) == (5, 4)
+    problem(client.get(feed, params={"since": 2**63 - 1}), 409, "offset-ahead")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("since", "-1"), ("since", "x"), ("since", str(2**63)), ("since", "1e3"), ("since", "9" * 30),
+        ("limit", "0"), ("limit", "10001"), ("limit", "ten"), ("feed", "push"), ("timeout", "61"),
+    ],
+)  # fmt: skip
+def test_a_parameter_that_is_not_valid_is_named(client, feed, name, value):
+    members = problem(client.get(feed, params={name: value}), 400, "invalid-request")
+    assert members["errors"][0]["pointer"] == f"/{name}"
+
+
+def test_no_other_form_is_served(client, feed):
+    members = problem(client.get(feed, headers={"Accept": "application/xml"}), 406, "not-acceptable")
+    assert members["available"] == ["application/json", NDJSON, ARROW]
+
+
+class TestLongpoll:
+    def test_changes_that_are_there_are_answered_at_once(self, client, feed):
+        began = time.monotonic()
+        assert len(client.get(feed, params={"feed": "longpoll", "timeout": 20}).json()["changes"]) == 4
+        assert time.monotonic() - began < 5
+
+    def test_a_timeout_is_an_empty_page(self, client, feed):
+        began = time.monotonic()
+        answer = client.get(feed, params={"feed": "longpoll", "since": 4, "timeout": 1})
+        assert answer.status_code == 200
+        assert answer.json() == {"changes": [], "next_since": 4, "pending": 0, "earliest": 0}
+        assert 0.9 < time.monotonic() - began < 5
+
+    @pytest.mark.parametrize("since", ["4", "now"])
+    def test_a_commit_ends_the_wait(self, client, feed, orders, service, since):
+        answers = []
+        with service.client(client.headers["authorization"].split()[1]) as second, service.working():
+            parameters = {"feed": "longpoll", "since": since, "timeout": 20}
+            waiting = threading.Thread(target=lambda: answers.append(second.get(feed, params=parameters)))
+            waiting.start()
+            time.sleep(0.3)
+            began = time.monotonic()
+            client.post(f"{orders}/writes", json=upsert({"id": 3, "note": "d"}))
+            waiting.join(20)
+            assert time.monotonic() - began < 5
+        assert ops(answers[0].json()["changes"]) == [(4, "+A", 3, 3)]
+
+
+def test_without_redis_a_longpoll_and_a_wait_take_longer_and_work(postgres, tmp_path):
+    with postgres.fresh_database() as name:
+        nowhere = f"redis://{LOOPBACK}:1/0"
+        settings = settings_for(postgres.application_url(name), nowhere, tmp_path)
+        with running_service(settings) as service, service.client(service.new_key("alone")) as client:
+            fields = [{"name": "id", "type": "int64"}]
+            orders = client.post(
+                "/datasets", json={"name": "orders", "schema": {"fields": fields}, "record_key": ["id"]}
+            ).headers["location"]
+            with service.working():
+                written = client.post(
+                    f"{orders}/writes", json=upsert({"id": 1}), headers={"Prefer": "wait=20"}
+                )
+                assert written.status_code == 200, written.text
+                page = client.get(f"{orders}/changes", params={"feed": "longpoll", "timeout": 20}).json()
+            assert len(page["changes"]) == 1
+            checks = {check["name"]: check for check in client.get("/health/ready").json()["checks"]}
+            assert not checks["redis"]["ok"]
+            assert not checks["redis"]["required"]

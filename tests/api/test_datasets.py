@@ -1,0 +1,104 @@
+"""Registering, finding, listing and ending datasets."""
+
+import pytest
+
+from tests.support.http import EVENTS, ORDERS, problem
+
+
+def test_a_registration_is_answered_with_the_dataset_its_path_and_its_version(client):
+    answer = client.post("/datasets", json=ORDERS)
+    assert answer.status_code == 201
+    dataset = answer.json()
+    assert answer.headers["location"] == f"/datasets/{dataset['id']}"
+    assert answer.headers["etag"] == '"0"'
+    assert dataset["name"] == "orders"
+    assert dataset["schema"]["fields"] == [
+        {"name": "id", "type": "int64", "nullable": False, "doc": None},
+        {"name": "note", "type": "string", "nullable": True, "doc": None},
+    ]
+    assert dataset["bucket"] == {"mode": "fixed", "count": 4}
+    assert (dataset["version"], dataset["next_offset"], dataset["committed_at"]) == (0, 0, None)
+    for reference in ("orders", dataset["id"]):
+        found = client.get(f"/datasets/{reference}")
+        assert found.json() == dataset
+        assert found.headers["etag"] == '"0"'
+
+
+def test_a_name_is_taken_once_and_free_again_after_a_delete(client):
+    assert client.post("/datasets", json=ORDERS).status_code == 201
+    problem(client.post("/datasets", json=ORDERS), 409, "dataset-exists")
+    assert client.delete("/datasets/orders").status_code == 204
+    problem(client.get("/datasets/orders"), 404, "not-found")
+    assert client.post("/datasets", json=ORDERS).status_code == 201
+
+
+def test_a_delete_minds_if_match(client, orders):
+    refused = problem(client.delete(orders, headers={"If-Match": '"7"'}), 412, "precondition-failed")
+    assert refused["version"] == 0
+    problem(client.delete(orders, headers={"If-Match": "W/nonsense"}), 412, "precondition-failed")
+    assert client.delete(orders, headers={"If-Match": '"0"'}).status_code == 204
+
+
+def test_the_list_comes_in_pages_by_name(client):
+    for name in ("b", "c", "a"):
+        client.post("/datasets", json={**ORDERS, "name": name})
+    first = client.get("/datasets", params={"page_size": 2}).json()
+    assert [item["name"] for item in first["items"]] == ["a", "b"]
+    second = client.get("/datasets", params={"page_size": 2, "page_token": first["next_page_token"]}).json()
+    assert [item["name"] for item in second["items"]] == ["c"]
+    assert second["next_page_token"] is None
+    problem(client.get("/datasets", params={"page_token": "nonsense"}), 400, "invalid-request")
+
+
+def test_the_schema_has_the_ids_of_its_fields(client, orders):
+    schema = client.get(f"{orders}/schema").json()
+    assert schema["id"] == 1
+    assert [(field["id"], field["name"]) for field in schema["fields"]] == [(1, "id"), (2, "note")]
+
+
+def test_every_broken_rule_is_named(client):
+    broken = {**ORDERS, "name": "0", "record_key": ["nothing"], "partition_by": ["note"]}
+    members = problem(client.post("/datasets", json=broken), 422, "invalid-dataset")
+    pointers = {error["pointer"] for error in members["errors"]}
+    assert {"/name", "/record_key/0"} <= pointers
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({**ORDERS, "compaction": True}, "/compaction"),
+        (
+            {**ORDERS, "schema": {"fields": [{"name": "id", "type": "int64", "unit": "m"}]}},
+            "/schema/fields/0/unit",
+        ),
+        ({**ORDERS, "schema": {"fields": [{"name": "id", "type": 64}]}}, "/schema/fields/0/type"),
+        ({**ORDERS, "schema": {"fields": [{"name": "id"}]}}, "/schema/fields/0/type"),
+        ({"schema": ORDERS["schema"]}, "/name"),
+        ({**ORDERS, "merge_mode": "newest"}, "/merge_mode"),
+        ({**ORDERS, "a/b~c": 1}, "/a~1b~0c"),
+    ],
+)
+def test_a_member_that_does_not_fit_is_pointed_at(client, body, pointer):
+    members = problem(client.post("/datasets", json=body), 400, "invalid-request")
+    assert [error["pointer"] for error in members["errors"]] == [pointer]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b'{"name":', b"\xff\xfe", b'{"name": NaN}'],
+    ids=["empty", "truncated", "not UTF-8", "NaN"],
+)
+def test_a_body_that_is_no_json_is_malformed(client, body):
+    answer = client.post("/datasets", content=body, headers={"Content-Type": "application/json"})
+    problem(answer, 400, "malformed-body")
+
+
+def test_a_registration_is_json(client):
+    answer = client.post("/datasets", content=b"name: x", headers={"Content-Type": "application/yaml"})
+    assert problem(answer, 415, "unsupported-media-type")["accepted"] == ["application/json"]
+
+
+def test_a_dataset_without_a_key_is_append_only(client):
+    dataset = client.post("/datasets", json=EVENTS).json()
+    assert dataset["bucket"] == {"mode": "unaware", "count": 1}
+    assert dataset["record_key"] == []

@@ -1,0 +1,111 @@
+"""Looking at jobs, waiting for them, following and cancelling them."""
+
+import json
+import threading
+import time
+
+import pytest
+
+from tests.support.http import problem, upsert
+
+
+@pytest.fixture
+def job(client, orders):
+    """The path of a job that waits for a worker."""
+    return client.post(f"{orders}/writes", json=upsert({"id": 1})).headers["location"]
+
+
+def test_a_job_is_answered_as_it_stands(client, job, service):
+    waiting = client.get(job)
+    assert waiting.json()["state"] == "queued"
+    assert int(waiting.headers["retry-after"]) >= 1
+    service.work()
+    done = client.get(job)
+    assert (done.json()["state"], done.json()["committed_version"], done.json()["attempts"]) == (
+        "succeeded",
+        1,
+        1,
+    )
+    assert done.json()["started_at"]
+    assert done.json()["finished_at"]
+    assert "retry-after" not in done.headers
+
+
+def test_a_wait_ends_with_the_job(client, job, service):
+    with service.working():
+        began = time.monotonic()
+        answer = client.get(job, params={"wait": 20})
+    assert answer.json()["state"] == "succeeded"
+    assert time.monotonic() - began < 10
+
+
+def test_a_wait_ends_after_its_time(client, job):
+    began = time.monotonic()
+    assert client.get(job, params={"wait": 1}).json()["state"] == "queued"
+    assert 0.9 < time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("wait", ["-1", "61", "soon", "1.5"])
+def test_a_wait_is_a_number_of_seconds(client, job, wait):
+    members = problem(client.get(job, params={"wait": wait}), 400, "invalid-request")
+    assert members["errors"][0]["pointer"] == "/wait"
+
+
+def test_many_waits_hold_no_thread(client, job, service):
+    # More waiting requests than the service has threads: a new request is still answered at once.
+    token = client.headers["authorization"].split()[1]
+
+    def wait():
+        with service.client(token) as waiting:
+            assert waiting.get(job, params={"wait": 20}).json()["state"] == "cancelled"
+
+    threads = [threading.Thread(target=wait) for _ in range(60)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    began = time.monotonic()
+    assert client.get("/datasets").status_code == 200
+    assert time.monotonic() - began < 2
+    client.post(f"{job}/cancel")
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_a_cancelled_job_stays_cancelled(client, job, orders, service):
+    answer = client.post(f"{job}/cancel")
+    assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
+    service.work()
+    assert client.get(job).json()["state"] == "cancelled"
+    assert client.get(orders).json()["version"] == 0
+    problem(client.post(f"{job}/cancel"), 409, "job-ended")
+
+
+def test_a_job_that_ended_cannot_be_cancelled(client, job, service):
+    service.work()
+    problem(client.post(f"{job}/cancel"), 409, "job-ended")
+
+
+@pytest.mark.parametrize("job_id", ["nothing", "01a1fc4e-fa09-7f57-bc96-fdc731ce19a5"])
+def test_an_unknown_job_is_not_there(client, job_id):
+    problem(client.get(f"/jobs/{job_id}"), 404, "not-found")
+
+
+def events_of(stream):
+    for block in "".join(stream.iter_text()).split("\n\n"):
+        if block.startswith("event: state\n"):
+            yield json.loads(block.split("data: ", 1)[1])
+
+
+def test_events_tell_the_states_and_end_with_the_job(client, job, service):
+    with service.working(), client.stream("GET", f"{job}/events") as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        states = [state["state"] for state in events_of(stream)]
+    assert states[-1] == "succeeded"
+    assert states == sorted(set(states), key=["queued", "running", "succeeded"].index)
+
+
+def test_events_of_an_ended_job_are_its_end(client, job, service):
+    service.work()
+    with client.stream("GET", f"{job}/events") as stream:
+        assert [state["state"] for state in events_of(stream)] == ["succeeded"]

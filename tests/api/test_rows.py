@@ -1,0 +1,116 @@
+"""Small pages of the table."""
+
+import io
+import json
+from datetime import UTC, datetime
+
+import pyarrow.ipc as ipc
+import pytest
+
+from tests.support.http import problem, upsert
+
+NDJSON = "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+@pytest.fixture
+def rows(client, orders, service):
+    """The path of a table of three versions; the second corrected row 1."""
+    for number, row in enumerate([{"id": 1, "note": "a"}, {"id": 1, "note": "b"}, {"id": 2, "note": "c"}], 1):
+        client.post(f"{orders}/writes", json=upsert(row))
+        service.work()
+        assert client.get(orders).json()["version"] == number
+    return f"{orders}/rows"
+
+
+def by_id(page):
+    return sorted(page["rows"], key=lambda row: row["id"])
+
+
+def test_the_latest_version_unless_said_otherwise(client, rows):
+    page = client.get(rows).json()
+    assert by_id(page) == [{"id": 1, "note": "b"}, {"id": 2, "note": "c"}]
+    assert (page["version"], page["next_page_token"]) == (3, None)
+
+
+@pytest.mark.parametrize(("version", "notes"), [(0, []), (1, ["a"]), (2, ["b"]), (3, ["b", "c"])])
+def test_every_version_stays_readable(client, rows, version, notes):
+    page = client.get(rows, params={"version": version}).json()
+    assert [row["note"] for row in by_id(page)] == notes
+    assert page["version"] == version
+
+
+def test_as_of_is_the_version_that_was_committed_by_then(client, rows, orders):
+    instants = client.get(f"{orders}/timeline").json()["items"]
+    second = next(instant for instant in instants if instant["version"] == 2)
+    page = client.get(rows, params={"as_of": second["completed_at"]}).json()
+    assert page["version"] == 2
+    assert client.get(rows, params={"as_of": "2020-01-01T00:00:00Z"}).json()["version"] == 0
+    assert client.get(rows, params={"as_of": datetime.now(UTC).isoformat()}).json()["version"] == 3
+
+
+def test_a_walk_stays_at_its_version(client, rows, orders, service):
+    first = client.get(rows, params={"limit": 1}).json()
+    client.post(f"{orders}/writes", json=upsert({"id": 3, "note": "later"}))
+    service.work()
+    second = client.get(rows, params={"limit": 1, "page_token": first["next_page_token"]}).json()
+    assert second["version"] == first["version"] == 3
+    assert second["next_page_token"] is None
+    assert sorted(row["id"] for row in first["rows"] + second["rows"]) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "query", [{"columns": "note"}, {"columns": ["note", "id"]}, {"columns": "note,id"}], ids=str
+)
+def test_columns_are_those_asked_for(client, rows, query):
+    named = [name for value in [query["columns"]] for part in ([value] if isinstance(value, str) else value)
+             for name in part.split(",")]  # fmt: skip
+    for row in client.get(rows, params=query).json()["rows"]:
+        assert list(row) == named
+
+
+def test_every_form_says_the_same(client, rows):
+    as_json = client.get(rows).json()["rows"]
+    as_ndjson = client.get(rows, headers={"Accept": NDJSON})
+    assert [json.loads(line) for line in as_ndjson.text.splitlines()] == as_json
+    as_arrow = client.get(rows, headers={"Accept": ARROW}, params={"limit": 1})
+    assert ipc.open_stream(io.BytesIO(as_arrow.content)).read_all().to_pylist() == as_json[:1]
+    assert as_arrow.headers["headwater-version"] == "3"
+    token = as_arrow.headers["headwater-next-page-token"]
+    assert client.get(rows, params={"page_token": token}).json()["rows"] == as_json[1:]
+
+
+@pytest.mark.parametrize(
+    ("query", "pointer"),
+    [
+        ({"version": 4}, "/version"),
+        ({"version": -1}, "/version"),
+        ({"as_of": "yesterday"}, "/as_of"),
+        ({"as_of": "2026-01-01T00:00:00"}, "/as_of"),
+        ({"version": 1, "as_of": "2026-01-01T00:00:00Z"}, "/as_of"),
+        ({"columns": "nope"}, "/columns"),
+        ({"columns": ""}, "/columns"),
+        ({"columns": "id,id"}, "/columns"),
+        ({"limit": 0}, "/limit"),
+        ({"page_token": "nonsense"}, "/page_token"),
+        ({"where": "id = 1"}, "/where"),
+    ],
+    ids=str,
+)
+def test_a_parameter_that_is_not_valid_is_named(client, rows, query, pointer):
+    members = problem(client.get(rows, params=query), 400, "invalid-request")
+    assert members["errors"][0]["pointer"] == pointer
+
+
+def test_the_timeline_is_every_attempt_latest_first(client, rows, orders):
+    client.post(f"{orders}/writes", json=upsert({"id": 9}))
+    first = client.get(f"{orders}/timeline", params={"page_size": 3}).json()
+    assert [item["state"] for item in first["items"]] == ["requested", "completed", "completed"]
+    assert [item["version"] for item in first["items"]] == [None, 3, 2]
+    second = client.get(
+        f"{orders}/timeline", params={"page_size": 3, "page_token": first["next_page_token"]}
+    ).json()
+    assert [item["version"] for item in second["items"]] == [1]
+    assert second["next_page_token"] is None
+    assert second["items"][0]["rows"]["inserted"] == 1
+    assert second["items"][0]["operation"] == "upsert"
