@@ -76,11 +76,11 @@ class ParquetSink:
 
 @contextmanager
 def create_parquet(
-    storage: Storage, path: str, schema: pa.Schema, *, row_group_rows: int, plain_columns: Sequence[str]
+    storage: Storage, path: str, schema: pa.Schema, *, row_group_rows: int, unique_columns: Sequence[str]
 ) -> Iterator[ParquetSink]:
     """A new Parquet file; left by an exception, or without `finish`, it leaves nothing behind.
 
-    `plain_columns` are not worth a dictionary (unique keys). Raises StorageFull.
+    `unique_columns` never repeat a value. Raises StorageFull.
     """
     with suppress(_Unfinished), storage.create(path) as file:
         hashing = HashingSink(file)
@@ -90,7 +90,7 @@ def create_parquet(
             schema,
             compression="zstd",
             compression_level=1,
-            use_dictionary=[name for name in schema.names if name not in plain_columns] or False,
+            use_dictionary=_dictionary_columns(schema, unique_columns) or False,
             write_statistics=True,
             metadata_collector=metadata,
         ) as writer:
@@ -179,6 +179,19 @@ class ParquetReader:
         return table.slice(first_row - skipped, rows)
 
 
-def plain_columns(dataset: DatasetDefinition) -> tuple[str, ...]:
-    """Columns that never repeat enough for a dictionary: a key of one field."""
+def unique_columns(dataset: DatasetDefinition) -> tuple[str, ...]:
+    """Columns that never repeat a value: a key of one field."""
     return dataset.record_key if len(dataset.record_key) == 1 else ()
+
+
+def _dictionary_columns(schema: pa.Schema, unique: Sequence[str]) -> list[str]:
+    """Columns whose values are likely to repeat.
+
+    Measurements and wide numbers seldom do: trying a dictionary for them nearly doubles the time to write a file,
+    and makes it larger (`make bench-upsert` writes such a table).
+    """
+    return [field.name for field in schema if field.name not in unique and not _seldom_repeats(field.type)]
+
+
+def _seldom_repeats(kind: pa.DataType) -> bool:
+    return pa.types.is_floating(kind) or pa.types.is_timestamp(kind) or pa.types.is_int64(kind)

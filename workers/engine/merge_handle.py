@@ -17,7 +17,7 @@ from app.files.parquet_file import (
     ParquetSink,
     column_statistics,
     create_parquet,
-    plain_columns,
+    unique_columns,
 )
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage
@@ -121,7 +121,7 @@ class MergeHandle:
             written_path(task.data_prefix, Folder.DATA, task.slot, task.attempt),
             task.dataset.schema.to_arrow(),
             row_group_rows=BASE_ROW_GROUP_ROWS,
-            plain_columns=plain_columns(task.dataset),
+            unique_columns=unique_columns(task.dataset),
         )
 
     def _changelog(self, task: MergeTask, changes: pa.Table) -> tuple[ChangelogFile, ...]:
@@ -130,7 +130,7 @@ class MergeHandle:
             written_path(task.data_prefix, Folder.CHANGES, task.slot, task.attempt),
             changes.schema,
             row_group_rows=CHANGELOG_ROW_GROUP_ROWS,
-            plain_columns=plain_columns(task.dataset),
+            unique_columns=unique_columns(task.dataset),
         ) as sink:
             sink.write(changes)
             sink.finish()
