@@ -198,7 +198,7 @@ class _State:
         schema = self.dataset.schema.to_arrow()
         return MergeResult(
             kept=kept,
-            rows=self.pool.take(pa.array(np.sort(live))).cast(schema),
+            rows=_gather(self.pool, np.sort(live)).cast(schema),
             changes=self._changes(schema),
             counts=self._counts(),
             conflicts=self._conflicts(),
@@ -210,7 +210,7 @@ class _State:
         ops = np.concatenate([part[1] for part in self.events] or [np.zeros(0, dtype=np.uint8)])
         rows = np.concatenate([part[2] for part in self.events] or [np.zeros(0, dtype=np.int64)])
         order = np.lexsort((ops, causes))
-        table = self.pool.take(pa.array(rows[order])).cast(schema)
+        table = _gather(self.pool, rows[order]).cast(schema)
         return table.add_column(0, OP_FIELD, pa.array(ops[order]))
 
     def _counts(self) -> dict[int, RowCounts]:
@@ -250,6 +250,13 @@ def _order_ranks(frame: pl.DataFrame, dataset: DatasetDefinition) -> np.ndarray:
         return np.zeros(frame.height, dtype=np.int64)
     ranks = frame[dataset.ordering_field].rank("dense").cast(pl.Int64).fill_null(-1)
     return ranks.to_numpy().astype(np.int64)
+
+
+def _gather(table: pa.Table, rows: np.ndarray) -> pa.Table:
+    """The rows in that order; without a copy where they stand in it already, as in a load of new keys."""
+    if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+        return table.slice(int(rows[0]), len(rows))
+    return table.take(pa.array(rows))
 
 
 def _plain(value: object) -> object:
