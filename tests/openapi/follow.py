@@ -1,0 +1,94 @@
+"""Registers a dataset, writes to it, waits for the job and follows the feed, with the generated client.
+
+Takes HEADWATER_URL and HEADWATER_API_KEY from the environment; prints what it saw as one line of JSON.
+"""
+
+import json
+import os
+from pathlib import Path
+
+from headwater_client import AuthenticatedClient
+from headwater_client.api.changes import read_changes
+from headwater_client.api.datasets import create_dataset
+from headwater_client.api.jobs import get_job
+from headwater_client.api.writes import create_upload, create_write
+from headwater_client.models import (
+    Dataset,
+    Feed,
+    Format,
+    Job,
+    JobState,
+    NewDataset,
+    NewField,
+    NewSchema,
+    NewWrite,
+    Operation,
+    Problem,
+    RowsSource,
+    RowsSourceKind,
+    RowsSourceRowsItem,
+    UploadSource,
+    UploadSourceKind,
+)
+from headwater_client.types import File
+
+client = AuthenticatedClient(
+    base_url=os.environ["HEADWATER_URL"],
+    token=os.environ["HEADWATER_API_KEY"],
+    raise_on_unexpected_status=True,
+    timeout=60,
+)
+
+
+def write(dataset: Dataset, source: RowsSource | UploadSource) -> Job:
+    """The ended job of an upsert."""
+    job = create_write.sync(
+        dataset.id, client=client, body=NewWrite(operation=Operation.UPSERT, source=source)
+    )
+    assert isinstance(job, Job), job
+    while job.state in (JobState.QUEUED, JobState.RUNNING):
+        found = get_job.sync(job.id, client=client, wait=20)
+        assert isinstance(found, Job), found
+        job = found
+    assert job.state == JobState.SUCCEEDED, job.error
+    return job
+
+
+def rows(*members: dict[str, object]) -> RowsSource:
+    """Rows in the request itself."""
+    return RowsSource(kind=RowsSourceKind.ROWS, rows=[RowsSourceRowsItem.from_dict(each) for each in members])
+
+
+fields = [NewField(name="sensor", type_="string"), NewField(name="value", type_="double")]
+dataset = create_dataset.sync(
+    client=client, body=NewDataset(name="readings", schema=NewSchema(fields=fields), record_key=["sensor"])
+)
+assert isinstance(dataset, Dataset), dataset
+first = write(dataset, rows({"sensor": "a", "value": 1.5}))
+
+with Path(os.environ["UPLOAD"]).open("rb") as content:
+    upload = create_upload.sync(dataset.id, client=client, body=File(payload=content))
+assert not isinstance(upload, Problem), upload
+second = write(dataset, UploadSource(kind=UploadSourceKind.UPLOAD, upload_id=upload.id, format_=Format.CSV))
+
+changes, since = [], 0
+while len(changes) < 3:
+    page = read_changes.sync(dataset.id, client=client, since=str(since), feed=Feed.LONGPOLL)
+    assert not isinstance(page, Problem), page
+    changes += page.changes
+    since = page.next_since
+
+refused = create_write.sync(
+    dataset.id, client=client, body=NewWrite(operation=Operation.UPSERT, source=rows({"sensor": None}))
+)
+assert isinstance(refused, Problem), refused
+print(
+    json.dumps(
+        {
+            "versions": [first.committed_version, second.committed_version],
+            "changes": [[change.offset, change.op.value, change.row.to_dict()] for change in changes],
+            "since": since,
+            "problem": refused.type_,
+        }
+    )
+)

@@ -1,0 +1,108 @@
+"""Clients generated from the committed document, run against the live service."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+DOCUMENT = HERE.parents[1] / "openapi" / "openapi.json"
+OUT_OF_REACH = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH")
+
+SEEN = {
+    "versions": [1, 2],
+    "changes": [
+        [0, "+A", {"sensor": "a", "value": 1.5}],
+        [1, "-C", {"sensor": "a", "value": 1.5}],
+        [2, "+C", {"sensor": "a", "value": 2.5}],
+    ],
+    "since": 3,
+    "problem": "/problems/schema-mismatch",
+}
+
+
+def run(command, folder, **environment):
+    """What the command printed to standard output; it must succeed."""
+    result = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert result.returncode == 0, f"{command} failed:\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def test_a_python_client(service, tmp_path):
+    configuration = tmp_path / "configuration.json"
+    configuration.write_text('{"post_hooks": []}')
+    generator = [sys.executable, "-m", "openapi_python_client", "generate", "--meta", "none"]
+    told = run(
+        [*generator, "--path", DOCUMENT, "--output-path", "headwater_client", "--config", configuration],
+        tmp_path,
+    )
+    # The raw forms of a write are for curl and for clients made by hand; all else must come out whole.
+    missing = [line for line in told.splitlines() if line.startswith(("WARNING", "ERROR", "Unsupported"))]
+    assert {line for line in missing if not line.startswith("Unsupported content type")} <= {
+        "WARNING parsing POST /datasets/{dataset}/writes within writes."
+    }
+    upload = tmp_path / "upload.csv"
+    upload.write_bytes(b"sensor,value\na,2.5\n")
+    with service.working():
+        printed = run(
+            [sys.executable, HERE / "follow.py"],
+            tmp_path,
+            HEADWATER_URL=service.url,
+            HEADWATER_API_KEY=service.new_key("python client"),
+            UPLOAD=str(upload),
+            PYTHONPATH=str(tmp_path),
+        )
+    assert json.loads(printed) == SEEN
+
+
+@pytest.mark.skipif(
+    shutil.which("npm") is None, reason="npm, which generates the TypeScript client, is not here"
+)
+def test_a_typescript_client(service, tmp_path):
+    folder = tmp_path / "tests" / "openapi" / "typescript"
+    ignored = shutil.ignore_patterns("node_modules", "generated", "build")
+    shutil.copytree(HERE / "typescript", folder, ignore=ignored)
+    (tmp_path / "openapi").mkdir()
+    shutil.copy(DOCUMENT, tmp_path / "openapi")
+    installed = subprocess.run(
+        ["npm", "ci", "--no-audit", "--no-fund"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    if installed.returncode != 0 and any(code in installed.stderr for code in OUT_OF_REACH):
+        pytest.skip("the npm registry is out of reach")
+    assert installed.returncode == 0, installed.stderr
+    run(["npx", "--no-install", "openapi-ts"], folder)
+    run(["npx", "--no-install", "tsc", "--project", "."], folder)
+    with service.working():
+        printed = run(
+            ["node", "build/follow.js"],
+            folder,
+            HEADWATER_URL=service.url,
+            HEADWATER_API_KEY=service.new_key("typescript client"),
+        )
+    assert json.loads(printed) == SEEN
+
+
+def test_the_lock_of_the_typescript_client_pins_by_hash_and_names_no_host():
+    lock = json.loads((HERE / "typescript" / "package-lock.json").read_text())
+    packages = {name: package for name, package in lock["packages"].items() if name}
+    assert packages
+    for name, package in packages.items():
+        assert "resolved" not in package, name
+        assert package["integrity"].startswith("sha512-"), name
