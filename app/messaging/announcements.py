@@ -52,13 +52,13 @@ class Announcements:
 
 
 async def listen(redis_url: str, ring: Callable[[str, str], None]) -> None:
-    """Calls `ring(tenant_id, dataset_id)` for every announcement, until cancelled; connects again when cut off."""
+    """Calls `ring(tenant_id, dataset_id)` for every announcement until cancelled; reconnects when cut off."""
     pause_seconds = 0.1
     connected = True
     while True:
         try:
             async with (
-                # No read timeout: silence is normal. Keep-alive probes find a connection that died in silence.
+                # No read timeout: silence is normal. Keep-alive probes find a connection that died.
                 AsyncRedis.from_url(
                     redis_url,
                     socket_timeout=None,

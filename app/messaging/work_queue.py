@@ -13,8 +13,8 @@ _TIMEOUT_SECONDS: Final = 2.0
 def celery_app(redis_url: str) -> Celery:
     """The queue as senders and workers must agree on it.
 
-    A task is a hint that a dataset has work. The database says what the work is and who may do it, so tasks are
-    acknowledged early, keep no result, and carry nothing but ids.
+    A task is a hint that a dataset has work. The database says what the work is and who may do it, so tasks
+    are acknowledged early, keep no result, and carry nothing but ids.
     """
     celery = Celery("headwater", broker=redis_url, set_as_current=False)
     celery.conf.update(
