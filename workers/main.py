@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import signal
 import socket
 import threading
 from functools import partial
@@ -38,14 +39,16 @@ _SHUTDOWN_SECONDS = 20.0
 
 def main() -> None:
     """Runs a worker until it is told to stop."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    _configure_logging()
     settings = Settings.from_environment()
     worker_id = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
     scratch = settings.data_dir / "spark" / worker_id
     database = Database(settings.database_url, application_name="headwater worker")
     storage = open_storage(settings.storage_uri)
     engine = SparkEngine(
-        partial(start_session, settings.spark_master, scratch, driver_memory="1g"), settings.storage_uri
+        partial(start_session, settings.spark_master, scratch, driver_memory="1g"),
+        settings.storage_uri,
+        died=_end_this_process,
     )
     jobs, workers = JobStore(database), WorkerStore(database)
     announcements, queue = Announcements(settings.redis_url), WorkQueue(settings.redis_url)
@@ -107,6 +110,19 @@ def main() -> None:
         _forget(workers, worker_id)
         database.close()
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _configure_logging() -> None:
+    """One line per event worth knowing: a line per wake-up would only say that there was one."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    for name in ("celery", "kombu", "py4j"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def _end_this_process() -> None:
+    """Stops as on SIGTERM, for the supervisor to start a new worker: a JVM cannot be replaced in place."""
+    _log.critical("Spark's JVM is gone; this worker ends")
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _forget(workers: WorkerStore, worker_id: str) -> None:

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from app.lake.commit_message import CommitMessage
@@ -26,8 +25,10 @@ _BYTES_PER_TASK = 32 * 1024 * 1024
 class SparkEngine:
     """The engine of one worker process. `start` is called once, before the first tasks, by whichever thread."""
 
-    def __init__(self, start: Callable[[], SparkSession], storage_uri: str) -> None:
+    def __init__(self, start: Callable[[], SparkSession], storage_uri: str, *, died: Callable[[], None]) -> None:
+        """`died` is called when Spark's JVM is found gone: this process cannot start another one."""
         self._start = start
+        self._died = died
         self._storage_uri = storage_uri
         self._lock = threading.Lock()
         self._session: SparkSession | None = None
@@ -78,17 +79,13 @@ class SparkEngine:
     def _run(self, tasks: Sequence[Task], tag: str, size_bytes: int) -> list[Answer]:
         if not tasks:
             return []
-        context = self._spark().sparkContext
-        cores = context.defaultParallelism
-        slices = min(len(tasks), max(cores, size_bytes // _BYTES_PER_TASK))
-        context.setJobGroup(tag, tag, interruptOnCancel=True)
         try:
-            packed = [pickle.dumps(task) for task in tasks]
-            work = context.parallelize(packed, slices).mapPartitions(partial(run_partition, self._storage_uri))
-            results = [pickle.loads(answer) for answer in work.collect()]
-        except Py4JError as error:
+            results = self._collect(tasks, tag, size_bytes)
+        except Exception as error:
             if tag in self._stopped:
                 raise EngineStopped(tag) from error
+            if not self._alive():
+                self._died()
             raise
         finally:
             self._stopped.discard(tag)
@@ -96,6 +93,19 @@ class SparkEngine:
             if isinstance(answer, Refusal):
                 raise_refusal(answer)
         return results
+
+    def _collect(self, tasks: Sequence[Task], tag: str, size_bytes: int) -> list[Answer]:
+        context = self._spark().sparkContext
+        slices = min(len(tasks), max(context.defaultParallelism, size_bytes // _BYTES_PER_TASK))
+        context.setJobGroup(tag, tag, interruptOnCancel=True)
+        packed = [pickle.dumps(task) for task in tasks]
+        work = context.parallelize(packed, slices).mapPartitions(partial(run_partition, self._storage_uri))
+        return [pickle.loads(answer) for answer in work.collect()]
+
+    def _alive(self) -> bool:
+        gateway = self._spark().sparkContext._gateway
+        process = getattr(gateway, "proc", None)
+        return process is None or process.poll() is None
 
     def progress(self, tag: str) -> tuple[int, int]:
         """Tasks done, and tasks in all, of the Spark jobs running under the tag."""

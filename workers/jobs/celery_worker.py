@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from celery import Celery
 from celery.apps.worker import Worker
 
 from app.messaging.work_queue import WRITE_TASK
-
-_log = logging.getLogger(__name__)
 
 
 def register_tasks(celery: Celery, run: Callable[[str, str], None]) -> None:
@@ -26,12 +23,14 @@ def serve(celery: Celery, *, threads: int, name: str) -> None:
 
     Threads, not processes: they share the one warm Spark session.
     """
+    # The process has its logging; Celery's would replace it.
+    celery.conf.worker_hijack_root_logger = False
     # Worker starts itself in start(); argv parsing is Celery's own command line, which has no place here.
     worker: Worker = celery.Worker(
         pool_cls="threads",
         concurrency=threads,
         hostname=name,
-        loglevel="INFO",
+        loglevel="WARNING",
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,
