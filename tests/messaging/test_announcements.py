@@ -1,0 +1,89 @@
+"""Announcements through a real Redis, which comes and goes."""
+
+import asyncio
+import contextlib
+import time
+
+import pytest
+from redis import RedisError
+
+from app.messaging.announcements import CHANNEL, Announcements, listen
+from app.runtime.redis import EmbeddedRedis
+
+
+def hear(redis_url, act, count, *, seconds_max=20):
+    """What the first `count` announcements said; `act` runs in a thread meanwhile."""
+
+    async def run():
+        heard = []
+        enough = asyncio.Event()
+
+        def ring(tenant_id, dataset_id):
+            heard.append((tenant_id, dataset_id))
+            if len(heard) >= count:
+                enough.set()
+
+        listening = asyncio.create_task(listen(redis_url, ring))
+        acting = asyncio.create_task(asyncio.to_thread(act))
+        try:
+            async with asyncio.timeout(seconds_max):
+                await enough.wait()
+        finally:
+            await acting
+            listening.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await listening
+        return heard
+
+    return asyncio.run(run())
+
+
+def publish_when_heard(announcements, *messages):
+    """Publishes once somebody listens."""
+    while announcements._redis.pubsub_numsub(CHANNEL)[0][1] == 0:
+        time.sleep(0.02)
+    for message in messages:
+        announcements.publish(*message)
+
+
+def test_an_announcement_reaches_the_listener(tmp_path):
+    with EmbeddedRedis(tmp_path) as server:
+        announcements = Announcements(server.url)
+        messages = [("t", "a"), ("t", "b")]
+        assert hear(server.url, lambda: publish_when_heard(announcements, *messages), 2) == messages
+        assert announcements.reachable()
+        announcements.close()
+
+
+def test_a_message_that_is_no_announcement_is_passed_over(tmp_path):
+    with EmbeddedRedis(tmp_path) as server:
+        announcements = Announcements(server.url)
+
+        def act():
+            publish_when_heard(announcements)
+            announcements._redis.publish(CHANNEL, b"nonsense")
+            announcements.publish("t", "a")
+
+        assert hear(server.url, act, 1) == [("t", "a")]
+        announcements.close()
+
+
+def test_the_listener_comes_back_with_redis(tmp_path):
+    server = EmbeddedRedis(tmp_path)
+    server.start()
+    announcements = Announcements(server.url)
+
+    def act():
+        publish_when_heard(announcements, ("t", "before"))
+        server.stop()
+        with pytest.raises(RedisError):
+            announcements.publish("t", "lost")
+        assert not announcements.reachable()
+        server.start()
+        publish_when_heard(announcements, ("t", "after"))
+
+    try:
+        assert hear(server.url, act, 2) == [("t", "before"), ("t", "after")]
+    finally:
+        announcements.close()
+        server.stop()
