@@ -105,7 +105,9 @@ def main() -> None:
         stop.set()
         relay.wake()
         if not runner.stop(_SHUTDOWN_SECONDS):
-            _log.warning("some writes did not end in time; another worker takes them once their leases run out")
+            _log.warning(
+                "some writes did not end in time; another worker takes them once their leases run out"
+            )
         engine.stop()
         _forget(workers, worker_id)
         database.close()

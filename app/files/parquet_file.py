@@ -115,7 +115,9 @@ def column_statistics(metadata: pq.FileMetaData, schema: Schema) -> dict[str, Co
             column = metadata.row_group(group).column(number)
             if column.path_in_schema in ids:
                 found.setdefault(ids[column.path_in_schema], []).append(column.statistics)
-    return {number: _merged(parts) for number, parts in found.items() if all(part is not None for part in parts)}
+    return {
+        number: _merged(parts) for number, parts in found.items() if all(part is not None for part in parts)
+    }
 
 
 def _merged(parts: list[Any]) -> ColumnStatistics:
@@ -164,7 +166,9 @@ class ParquetReader:
             )
         return parquet
 
-    def read_slice(self, file: StoredFile, columns: Sequence[str] | None, first_row: int, rows: int) -> pa.Table:
+    def read_slice(
+        self, file: StoredFile, columns: Sequence[str] | None, first_row: int, rows: int
+    ) -> pa.Table:
         """Rows [first_row, first_row + rows), reading only the row groups that hold them. Raises CorruptFile."""
         parquet = self.open(file)
         groups, skipped, start = [], 0, 0
@@ -175,7 +179,9 @@ class ParquetReader:
             elif start < first_row + rows:
                 groups.append(number)
             start += count
-        table = parquet.read_row_groups(groups, columns=None if columns is None else list(columns), use_threads=False)
+        table = parquet.read_row_groups(
+            groups, columns=None if columns is None else list(columns), use_threads=False
+        )
         return table.slice(first_row - skipped, rows)
 
 

@@ -48,7 +48,9 @@ def fold(changes: Iterable[tuple[int, dict[str, Any]]], key: Sequence[str]) -> l
     open_correction: Any = None
     for number, (op, row) in enumerate(changes):
         identity = tuple(row[name] for name in key) if key else repr(sorted(row.items()))
-        if (open_correction is not None) != (op == Op.CORRECT_TO) or (op == Op.CORRECT_TO and open_correction != identity):
+        if (open_correction is not None) != (op == Op.CORRECT_TO) or (
+            op == Op.CORRECT_TO and open_correction != identity
+        ):
             raise FeedError(f"change {number}: a -C must be directly followed by the +C of its key")
         rows = live.setdefault(identity, [])
         open_correction = identity if op == Op.CORRECT_FROM else None

@@ -23,7 +23,7 @@ class KeyConflict(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
-class CommitMessage(msgspec.Struct, frozen=True, kw_only=True):
+class CommitMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The result of one file group's task. `counts` is keyed by the write's number in the group."""
 
     file_group: str

@@ -129,7 +129,13 @@ def define_dataset(new: NewDataset) -> DatasetDefinition:
         errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
         raise InvalidDataset(f"{len(errors)} rule(s) of the dataset definition are broken", errors)
     fields = tuple(
-        Field(id=number, name=field.name, type=str(parse_type(field.type)), nullable=field.nullable, doc=field.doc)
+        Field(
+            id=number,
+            name=field.name,
+            type=str(parse_type(field.type)),
+            nullable=field.nullable,
+            doc=field.doc,
+        )
         for number, field in enumerate(new.schema.fields, start=1)
     )
     bucket = new.bucket or NewBucket()
@@ -199,8 +205,13 @@ def _references_rule(new: NewDataset) -> Iterator[Fault]:
         if pointer.startswith(("/record_key", "/partition_by")) and not may_be_key(data_type):
             yield pointer, f"{name!r} is {data_type}, which has no exact equality; use another type"
         if pointer == "/ordering_field" and not may_be_ordered(data_type):
-            yield pointer, f"{name!r} is {data_type}, which has no order; use a number, string, date or timestamp"
-        if pointer == "/event_time_field" and not (str(data_type) == "date" or str(data_type).startswith("timestamp")):
+            yield (
+                pointer,
+                f"{name!r} is {data_type}, which has no order; use a number, string, date or timestamp",
+            )
+        if pointer == "/event_time_field" and not (
+            str(data_type) == "date" or str(data_type).startswith("timestamp")
+        ):
             yield pointer, f"{name!r} is {data_type}; event time is a date or a timestamp"
 
 
@@ -215,10 +226,16 @@ def _key_rule(new: NewDataset) -> Iterator[Fault]:
     if new.record_key:
         outside = [name for name in new.partition_by if name not in new.record_key]
         if outside:
-            yield "/partition_by", f"with fixed buckets, partition fields belong to the record key: add {outside}"
+            yield (
+                "/partition_by",
+                f"with fixed buckets, partition fields belong to the record key: add {outside}",
+            )
         return
     if new.ordering_field is not None:
-        yield "/ordering_field", "an append-only dataset (no record_key) merges nothing, so it has no ordering field"
+        yield (
+            "/ordering_field",
+            "an append-only dataset (no record_key) merges nothing, so it has no ordering field",
+        )
     if new.merge_mode is not None:
         yield "/merge_mode", "an append-only dataset (no record_key) merges nothing"
 

@@ -190,3 +190,17 @@ class Unavailable(HeadwaterError):
 
 class EngineStopped(Exception):
     """The tasks that were waited for were stopped on request; nobody is told but the one who asked."""
+
+
+def error_of(code: str, detail: str, facts: dict[str, Any]) -> HeadwaterError:
+    """The error that was told as a value (by a task, or in a job's row); of the base class if the code is unknown."""
+    pending: list[type[HeadwaterError]] = [HeadwaterError]
+    found = HeadwaterError
+    while pending:
+        kind = pending.pop()
+        pending += kind.__subclasses__()
+        found = kind if kind.code == code else found
+    error = found.__new__(found)
+    # Past the constructor of the class: the facts are complete already.
+    HeadwaterError.__init__(error, detail, **facts)
+    return error

@@ -37,11 +37,11 @@ class IllegalTransition(Exception):
 def next_state(state: InstantState, event: InstantEvent) -> InstantState:
     """The state after `event`. A restarted attempt starts an inflight instant again."""
     match state, event:
-        case (InstantState.REQUESTED | InstantState.INFLIGHT), InstantEvent.START:
+        case ((InstantState.REQUESTED | InstantState.INFLIGHT), InstantEvent.START):
             return InstantState.INFLIGHT
         case InstantState.INFLIGHT, InstantEvent.PUBLISH:
             return InstantState.COMPLETED
-        case (InstantState.REQUESTED | InstantState.INFLIGHT), InstantEvent.ABANDON:
+        case ((InstantState.REQUESTED | InstantState.INFLIGHT), InstantEvent.ABANDON):
             return InstantState.ROLLED_BACK
     raise IllegalTransition(f"{event.value} in state {state.value}")
 
@@ -69,4 +69,6 @@ class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: int = 0
 
     def __add__(self, other: RowCounts) -> RowCounts:
-        return RowCounts(**{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__})
+        return RowCounts(
+            **{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}
+        )

@@ -77,11 +77,17 @@ class _State:
 
     @classmethod
     def of(
-        cls, dataset: DatasetDefinition, current: pa.Table, incoming: pa.Table, operations: Mapping[int, Operation]
+        cls,
+        dataset: DatasetDefinition,
+        current: pa.Table,
+        incoming: pa.Table,
+        operations: Mapping[int, Operation],
     ) -> _State:
         columns = dataset.schema.names()
         relaxed = pa.schema([entry.with_nullable(True) for entry in dataset.schema.to_arrow()])
-        pool = pa.concat_tables([current.select(columns).cast(relaxed), incoming.select(columns).cast(relaxed)])
+        pool = pa.concat_tables(
+            [current.select(columns).cast(relaxed), incoming.select(columns).cast(relaxed)]
+        )
         frame = pl.DataFrame(pl.from_arrow(pool.combine_chunks()))
         pool_key, keys = _key_numbers(frame, dataset.record_key)
         rows = current.num_rows
@@ -127,9 +133,15 @@ class _State:
         deletes = [job for job, operation in self.operations.items() if operation is Operation.DELETE]
         # A delete without an ordering value always wins, so it stands above every value of its own write.
         order[np.isin(self.pool_job[positions], deletes) & (order < 0)] = np.iinfo(np.int64).max
-        ranked = np.lexsort((self.pool_row[positions], order, self.pool_job[positions], self.pool_key[positions]))
+        ranked = np.lexsort(
+            (self.pool_row[positions], order, self.pool_job[positions], self.pool_key[positions])
+        )
         jobs, keys = self.pool_job[positions][ranked], self.pool_key[positions][ranked]
-        last = np.append((np.diff(jobs) != 0) | (np.diff(keys) != 0), True) if len(ranked) else np.zeros(0, dtype=bool)
+        last = (
+            np.append((np.diff(jobs) != 0) | (np.diff(keys) != 0), True)
+            if len(ranked)
+            else np.zeros(0, dtype=bool)
+        )
         self._note("unchanged", positions[ranked[~last]])
         return np.sort(positions[ranked[last]])
 
@@ -228,7 +240,9 @@ class _State:
         conflicts = []
         for job in np.unique(self.pool_job[positions]):
             mine = self.pool_job[positions] == job
-            named = self.pool.select(list(self.dataset.record_key)).take(pa.array(positions[mine][:KEYS_NAMED_MAX]))
+            named = self.pool.select(list(self.dataset.record_key)).take(
+                pa.array(positions[mine][:KEYS_NAMED_MAX])
+            )
             blamed = tuple(int(other) for other in np.unique(self.pool_job[live[mine]]))
             keys = tuple({name: _plain(value) for name, value in row.items()} for row in named.to_pylist())
             conflicts.append(KeyConflict(job=int(job), blamed=blamed, keys=keys, count=int(mine.sum())))

@@ -28,7 +28,11 @@ def check_operation(operation: Operation, dataset: DatasetDefinition) -> None:
     if not dataset.keyed and operation in (Operation.UPSERT, Operation.DELETE):
         raise InvalidRequest(
             f"{operation.value} needs a record key, and {dataset.name!r} is append-only: use insert or bulk_insert",
-            [FieldError(pointer="/operation", detail="an append-only dataset accepts insert and bulk_insert")],
+            [
+                FieldError(
+                    pointer="/operation", detail="an append-only dataset accepts insert and bulk_insert"
+                )
+            ],
         )
 
 

@@ -56,6 +56,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
     def with_required(self, names: Sequence[str]) -> Schema:
         """The same schema, the named fields not nullable: record keys never hold nulls."""
         fields = tuple(
-            msgspec.structs.replace(field, nullable=False) if field.name in names else field for field in self.fields
+            msgspec.structs.replace(field, nullable=False) if field.name in names else field
+            for field in self.fields
         )
         return msgspec.structs.replace(self, fields=fields)

@@ -58,7 +58,9 @@ class RawInput(msgspec.Struct, frozen=True, kw_only=True):
     gzip: bool = False
 
 
-def split_by_slot(rows: pa.Table, dataset: DatasetDefinition, first_row: int) -> Iterator[tuple[Slot, pa.RecordBatch]]:
+def split_by_slot(
+    rows: pa.Table, dataset: DatasetDefinition, first_row: int
+) -> Iterator[tuple[Slot, pa.RecordBatch]]:
     """Splits checked rows by slot, keeping their order, with each row's position in its write (int64) beside it.
 
     `rows`: the dataset's columns. `first_row`: the position in the write of the first of them.

@@ -33,9 +33,13 @@ _PRIMITIVES: Final[dict[str, pa.DataType]] = {
     "binary": pa.binary(),
     "date": pa.date32(),
 }
-_ALIASES: Final = {"bool": "boolean", "byte": "int8", "short": "int16", "int": "int32", "integer": "int32"} | {
-    "long": "int64", "bigint": "int64", "float32": "float", "float64": "double", "text": "string"
-}
+_ALIASES: Final = {
+    "bool": "boolean",
+    "byte": "int8",
+    "short": "int16",
+    "int": "int32",
+    "integer": "int32",
+} | {"long": "int64", "bigint": "int64", "float32": "float", "float64": "double", "text": "string"}
 _NEVER_KEYS: Final = frozenset({"float", "double"})
 DEPTH_MAX: Final = 16
 DECIMAL_PRECISION_MAX: Final = 38
@@ -60,9 +64,13 @@ class Decimal:
 
     def __post_init__(self) -> None:
         if not 1 <= self.precision <= DECIMAL_PRECISION_MAX:
-            raise TypeSyntaxError(f"decimal precision must be 1–{DECIMAL_PRECISION_MAX}, not {self.precision}")
+            raise TypeSyntaxError(
+                f"decimal precision must be 1–{DECIMAL_PRECISION_MAX}, not {self.precision}"
+            )
         if not 0 <= self.scale <= self.precision:
-            raise TypeSyntaxError(f"decimal scale must be 0–{self.precision} (the precision), not {self.scale}")
+            raise TypeSyntaxError(
+                f"decimal scale must be 0–{self.precision} (the precision), not {self.scale}"
+            )
 
     def __str__(self) -> str:
         return f"decimal({self.precision}, {self.scale})"
@@ -93,7 +101,9 @@ class Map:
 
     def __post_init__(self) -> None:
         if not may_be_key(self.key):
-            raise TypeSyntaxError(f"a map key must be a string, integer, boolean, date or timestamp, not {self.key}")
+            raise TypeSyntaxError(
+                f"a map key must be a string, integer, boolean, date or timestamp, not {self.key}"
+            )
 
     def __str__(self) -> str:
         return f"map<{self.key}, {self.value}>"
@@ -162,9 +172,7 @@ def may_be_ordered(data_type: DataType) -> bool:
 
 def parse_type(text: str) -> DataType:
     """The data type that `text` names. Raises TypeSyntaxError, whose message a user can act on."""
-    tokens = _tokens(text)
-    parsed = _Parser(text, tokens).parse()
-    return parsed
+    return _Parser(text, _tokens(text)).parse()
 
 
 _TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([^\s<>(),:`]+)|([<>(),:]))")
@@ -203,7 +211,9 @@ class _Parser:
     def _expect(self, token: str) -> None:
         found = self._next()
         if found != token:
-            raise TypeSyntaxError(f"expected {token!r}, found {found or 'the end'!r} in the type {self.text!r}")
+            raise TypeSyntaxError(
+                f"expected {token!r}, found {found or 'the end'!r} in the type {self.text!r}"
+            )
 
     def _type(self) -> DataType:
         self.depth += 1
@@ -243,7 +253,9 @@ class _Parser:
     def _number(self) -> int:
         token = self._next()
         if not token.isdecimal():
-            raise TypeSyntaxError(f"expected a number, found {token or 'the end'!r} in the type {self.text!r}")
+            raise TypeSyntaxError(
+                f"expected a number, found {token or 'the end'!r} in the type {self.text!r}"
+            )
         return int(token)
 
     def _unit(self) -> str:

@@ -20,7 +20,7 @@ class StagedSegment(msgspec.Struct, frozen=True, kw_only=True):
     batch_indices: tuple[int, ...]
 
 
-class MergeTask(msgspec.Struct, frozen=True, kw_only=True):
+class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Everything a task needs to bring one file group up to date; plain values, sent to Spark.
 
     `base` is the live base file, `operations` are those of the grouped writes by number, `attempt` goes into the

@@ -120,16 +120,24 @@ class AcceptWrite:
             case UploadReference(upload_id=upload_id, format=form, gzip=gzip):
                 upload = self.catalog.get_upload(dataset.tenant_id, dataset.id, upload_id)
                 raw = RawInput(
-                    path=upload.path, size_bytes=upload.size_bytes, checksum=upload.checksum, format=form, gzip=gzip
+                    path=upload.path,
+                    size_bytes=upload.size_bytes,
+                    checksum=upload.checksum,
+                    format=form,
+                    gzip=gzip,
                 )
                 return WriteRequest(operation=incoming.operation, raw=raw)
-            case Body(content=StoredBody(path=path, size_bytes=size, checksum=checksum), format=form, gzip=gzip):
+            case Body(
+                content=StoredBody(path=path, size_bytes=size, checksum=checksum), format=form, gzip=gzip
+            ):
                 raw = RawInput(path=path, size_bytes=size, checksum=checksum, format=form, gzip=gzip)
                 return WriteRequest(operation=incoming.operation, raw=raw)
             case JsonRows(text=text):
                 rows = decode_json_rows(text, input_schema(incoming.operation, dataset.definition))
             case Body(content=bytes() as content, format=form, gzip=gzip):
-                decoded = self._decode_small(content, form, gzip, input_schema(incoming.operation, dataset.definition))
+                decoded = self._decode_small(
+                    content, form, gzip, input_schema(incoming.operation, dataset.definition)
+                )
                 if decoded is None:
                     return WriteRequest(
                         operation=incoming.operation, raw=self._store(dataset, content, form, gzip, job_id)
@@ -163,7 +171,9 @@ class AcceptWrite:
             stored = spool.finish()
         if not isinstance(stored, StoredBody):
             raise AssertionError("a spool without memory stores every body")
-        return RawInput(path=path, size_bytes=stored.size_bytes, checksum=stored.checksum, format=form, gzip=gzip)
+        return RawInput(
+            path=path, size_bytes=stored.size_bytes, checksum=stored.checksum, format=form, gzip=gzip
+        )
 
     def _stage(self, dataset: Dataset, rows: pa.Table, job_id: str) -> tuple[StagedFile, ...]:
         path = staged_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)
@@ -171,7 +181,11 @@ class AcceptWrite:
         return () if file is None else (file,)
 
 
-_TEXT_DECODERS = {Format.NDJSON: decode_ndjson, Format.CSV: decode_csv, Format.JSON_ROWS: decode_json_rows}
+_TEXT_DECODERS: dict[Format, Callable[[bytes, Schema], pa.Table]] = {
+    Format.NDJSON: decode_ndjson,
+    Format.CSV: decode_csv,
+    Format.JSON_ROWS: decode_json_rows,
+}
 
 
 def _stored_body(incoming: IncomingWrite) -> list[str]:
@@ -188,5 +202,6 @@ def require_operation(text: str) -> Operation:
     except ValueError:
         known = ", ".join(operation.value for operation in Operation)
         raise InvalidRequest(
-            f"there is no operation {text!r}", [FieldError(pointer="/operation", detail=f"expected one of {known}")]
+            f"there is no operation {text!r}",
+            [FieldError(pointer="/operation", detail=f"expected one of {known}")],
         ) from None

@@ -57,7 +57,10 @@ class Lease(AbstractContextManager["Lease"]):
         while not self._ended.wait(self._heartbeat_seconds):
             try:
                 held = self._jobs.heartbeat(
-                    self._tenant_id, self._claims, lease_seconds=self._lease_seconds, progress=self._progress()
+                    self._tenant_id,
+                    self._claims,
+                    lease_seconds=self._lease_seconds,
+                    progress=self._progress(),
                 )
             except Unavailable:
                 _log.warning("the heartbeat did not reach the database; trying again")

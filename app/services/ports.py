@@ -28,7 +28,6 @@ from app.services.model import (
     Fault,
     FeedBounds,
     Fenced,
-    InstantRecord,
     Job,
     NewCommit,
     NewJob,
@@ -94,7 +93,9 @@ class Jobs(Protocol):
         """Raises NotFound."""
         ...
 
-    def find_by_key(self, tenant_id: str, dataset_id: str, idempotency_key: str, request_hash: str) -> Job | None:
+    def find_by_key(
+        self, tenant_id: str, dataset_id: str, idempotency_key: str, request_hash: str
+    ) -> Job | None:
         """The job that `accept` would replay. Raises IdempotencyMismatch."""
         ...
 
@@ -111,7 +112,9 @@ class Jobs(Protocol):
         """
         ...
 
-    def heartbeat(self, tenant_id: str, claims: Sequence[Claim], *, lease_seconds: float, progress: Progress) -> set[str]:
+    def heartbeat(
+        self, tenant_id: str, claims: Sequence[Claim], *, lease_seconds: float, progress: Progress
+    ) -> set[str]:
         """Extends the leases of the claims that still hold and returns their job ids."""
         ...
 
@@ -120,7 +123,7 @@ class Jobs(Protocol):
         ...
 
     def release(self, tenant_id: str, claims: Sequence[Claim]) -> None:
-        """Puts held jobs back into the queue after a fault of their run, each to be tried alone; attempts stay counted."""
+        """Puts held jobs back into the queue after a fault of their run; attempts stay counted, and each goes alone."""
         ...
 
     def runnable(self, limit: int) -> list[RunnableDataset]:
@@ -131,7 +134,9 @@ class Jobs(Protocol):
 class Timeline(Protocol):
     """Versions, files and instants of a dataset."""
 
-    def live_files(self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None) -> list[DataFile]:
+    def live_files(
+        self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
+    ) -> list[DataFile]:
         """Data files visible at `version`, ordered by path; of the named file groups only, unless None."""
         ...
 
@@ -231,7 +236,9 @@ class ObjectStorage(Protocol):
 class StagedFiles(Protocol):
     """Writes checked rows as staged input."""
 
-    def write(self, dataset: DatasetDefinition, tables: Iterable[pa.Table], path: str, first_row: int) -> StagedFile | None:
+    def write(
+        self, dataset: DatasetDefinition, tables: Iterable[pa.Table], path: str, first_row: int
+    ) -> StagedFile | None:
         """Splits the rows by slot and stores them; None if there is no row."""
         ...
 
@@ -239,7 +246,9 @@ class StagedFiles(Protocol):
 class FileReader(Protocol):
     """Reads data and changelog files, checking that they are the ones that were written."""
 
-    def read_slice(self, file: StoredFile, columns: Sequence[str] | None, first_row: int, rows: int) -> pa.Table:
+    def read_slice(
+        self, file: StoredFile, columns: Sequence[str] | None, first_row: int, rows: int
+    ) -> pa.Table:
         """Rows [first_row, first_row + rows) of a file. Raises CorruptFile."""
         ...
 

@@ -93,7 +93,8 @@ def _as_changes(
     names = definition.schema.names()
     row_type = schema.field("row").type
     row = pa.StructArray.from_arrays(
-        [_one_array(stored.column(name)) for name in names], fields=[row_type.field(at) for at in range(len(names))]
+        [_one_array(stored.column(name)) for name in names],
+        fields=[row_type.field(at) for at in range(len(names))],
     )
     event_type = schema.field("event_time").type
     event_time = (

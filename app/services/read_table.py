@@ -63,13 +63,17 @@ class ReadTable:
                 raise _bad_token()
             return position
         if version is not None and as_of is not None:
-            raise InvalidRequest("give version or as_of, not both", [FieldError(pointer="/as_of", detail="drop it")])
+            raise InvalidRequest(
+                "give version or as_of, not both", [FieldError(pointer="/as_of", detail="drop it")]
+            )
         if as_of is not None:
             version = self.timeline.version_at(dataset.tenant_id, dataset.id, as_of)
         if version is not None and not 0 <= version <= dataset.version:
             detail = f"expected 0–{dataset.version}, the dataset's version"
             raise InvalidRequest(
-                f"there is no version {version}", [FieldError(pointer="/version", detail=detail)], head=dataset.version
+                f"there is no version {version}",
+                [FieldError(pointer="/version", detail=detail)],
+                head=dataset.version,
             )
         return _Position(version=dataset.version if version is None else version, row=0)
 

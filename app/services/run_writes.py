@@ -99,7 +99,9 @@ class RunWrites:
     def _fail_all(self, tenant_id: str, group: _Group, error: HeadwaterError) -> None:
         """Fails the writes that the error concerns: one whose staged file is damaged alone, otherwise all."""
         damaged = error.facts.get("path") if isinstance(error, CorruptFile) else None
-        guilty = [job for job in group.jobs if damaged in [file.path for file in group.staged.get(job.id, ())]]
+        guilty = [
+            job for job in group.jobs if damaged in [file.path for file in group.staged.get(job.id, ())]
+        ]
         for job in guilty or group.jobs:
             self._fail(tenant_id, job, error)
         innocent = [job for job in group.jobs if guilty and job not in guilty]
@@ -138,7 +140,9 @@ class RunWrites:
                 read_version, messages = None, {}
                 continue
             group.stage = "commit"
-            outcome = Publish(timeline=self.timeline).run(tenant_id, _commit(dataset, version, group, messages))
+            outcome = Publish(timeline=self.timeline).run(
+                tenant_id, _commit(dataset, version, group, messages)
+            )
             match outcome:
                 case Published(version=published):
                     _log.info("dataset %s: %d write(s) at version %d", dataset_id, len(group.jobs), published)
@@ -158,7 +162,9 @@ class RunWrites:
                     read_version = head
                     messages = {name: kept for name, kept in messages.items() if name not in file_groups}
 
-    def _merge(self, dataset: Dataset, version: int, group: _Group, messages: dict[str, CommitMessage]) -> None:
+    def _merge(
+        self, dataset: Dataset, version: int, group: _Group, messages: dict[str, CommitMessage]
+    ) -> None:
         """Adds the commit messages of the file groups that have none yet."""
         group.stage = "merge"
         group.rounds += 1
@@ -178,7 +184,9 @@ class RunWrites:
         for message in self.engine.merge(tasks, group.tag):
             messages[message.file_group] = message
 
-    def _fail_duplicates(self, tenant_id: str, group: _Group, failed: Mapping[int, Sequence[KeyConflict]]) -> None:
+    def _fail_duplicates(
+        self, tenant_id: str, group: _Group, failed: Mapping[int, Sequence[KeyConflict]]
+    ) -> None:
         for number in sorted(failed, reverse=True):
             conflicts = failed[number]
             count = sum(conflict.count for conflict in conflicts)
@@ -188,8 +196,8 @@ class RunWrites:
                 tenant_id,
                 job,
                 DuplicateKey(
-                    f"{count} key(s) of the {job.request.operation.value} are in the table already; nothing was written. "
-                    "Use upsert to update them",
+                    f"{count} key(s) of the {job.request.operation.value} are in the table already; nothing was "
+                    "written. Use upsert to update them",
                     keys=keys,
                     duplicates=count,
                 ),
@@ -219,7 +227,9 @@ class _Group:
         return attempt_name(leader.instant_id, leader.epoch, self.rounds)
 
 
-def _commit(dataset: Dataset, version: int, group: _Group, messages: Mapping[str, CommitMessage]) -> NewCommit:
+def _commit(
+    dataset: Dataset, version: int, group: _Group, messages: Mapping[str, CommitMessage]
+) -> NewCommit:
     outcomes = []
     for number, job in enumerate(group.jobs):
         counts = sum((message.counts.get(number, RowCounts()) for message in messages.values()), RowCounts())
@@ -241,4 +251,6 @@ def _check_sum(job: Job, counts: RowCounts, staged: Sequence[StagedFile]) -> Non
     expected = sum(file.rows for file in staged)
     counted = counts.inserted + counts.updated + counts.deleted + counts.unchanged
     if counted != expected:
-        raise HeadwaterError(f"job {job.id}: {expected} rows went in, {counted} came out; nothing was published")
+        raise HeadwaterError(
+            f"job {job.id}: {expected} rows went in, {counted} came out; nothing was published"
+        )

@@ -122,12 +122,14 @@ class JobStore:
         return bool(held)
 
     def release(self, tenant_id: str, claims: Sequence[Claim]) -> None:
-        """Puts held jobs back into the queue (shutdown, passing faults); their attempts stay counted."""
+        """Puts held jobs back after a fault of their run, each to be tried alone; attempts stay counted."""
         with self._database.tenant(tenant_id) as connection:
             held = lock_jobs(connection, held_by(claims))
             # No message to the relay: the poll finds them, and the pause does a passing fault good.
             connection.execute(
-                update(jobs).where(jobs.c.id.in_(held)).values(state=JobState.QUEUED.value, abandoned=True, **NO_LEASE)
+                update(jobs)
+                .where(jobs.c.id.in_(held))
+                .values(state=JobState.QUEUED.value, abandoned=True, **NO_LEASE)
             )
 
     def runnable(self, limit: int) -> list[RunnableDataset]:

@@ -189,7 +189,7 @@ jobs: Final = Table(
     _document("request", WriteRequest),
     _number("epoch", default=0),
     _number("attempts", default=0),
-    # Set while a job waits whose last run died (worker gone, or a fault of its own): the next one is made alone.
+    # Set while a job waits whose last run died (worker gone, or a fault of its own): the next is made alone.
     Column("abandoned", Boolean, nullable=False, server_default=text("false")),
     Column("owner", Text),
     # The job that leads the group commit this job was claimed for.

@@ -39,7 +39,7 @@ class ReferenceStore:
         """Removes uploads that no unfinished job reads."""
         before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, older_than_seconds)
         reading = select(1).where(
-            jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB, _RAW_PATH == uploads.c.path
+            jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB, uploads.c.path == _RAW_PATH
         )
         with self._database.tenant(tenant_id) as connection:
             connection.execute(

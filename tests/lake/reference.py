@@ -30,7 +30,7 @@ class Table:
 
     def apply(self, operation: Operation, rows: Sequence[Row]) -> dict[str, int]:
         """Applies one write and returns its counts."""
-        counts = dict(inserted=0, updated=0, deleted=0, unchanged=0)
+        counts = dict.fromkeys(("inserted", "updated", "deleted", "unchanged"), 0)
         chosen: dict[tuple[Any, ...], Row] = {}
         for row in rows:
             earlier = chosen.get(self.key(row))

@@ -25,7 +25,9 @@ def test_interleaving(line: str) -> None:
     touches, *window, answer = line.split()
     messages = [CommitMessage(file_group=name) for name in touches.split(",")]
     changes = [
-        CommittedChange(version=int(entry.split(":")[0]), instant_id=f"i{entry[0]}", file_group=entry.split(":")[1])
+        CommittedChange(
+            version=int(entry.split(":")[0]), instant_id=f"i{entry[0]}", file_group=entry.split(":")[1]
+        )
         for entry in window
         if entry != "-"
     ]
@@ -35,4 +37,6 @@ def test_interleaving(line: str) -> None:
         assert outcome == Clean()
     else:
         winner = max(change.version for change in changes if change.file_group in answer.split(","))
-        assert outcome == Conflicted(file_groups=tuple(answer.split(",")), winner=f"i{winner}", head_version=head)
+        assert outcome == Conflicted(
+            file_groups=tuple(answer.split(",")), winner=f"i{winner}", head_version=head
+        )

@@ -21,7 +21,9 @@ FIELDS = [
 
 
 def registration(**changes: Any) -> NewDataset:
-    return msgspec.convert({"name": "trips", "schema": {"fields": FIELDS}, "record_key": ["id"], **changes}, NewDataset)
+    return msgspec.convert(
+        {"name": "trips", "schema": {"fields": FIELDS}, "record_key": ["id"], **changes}, NewDataset
+    )
 
 
 def field(name: str, type_name: str) -> dict[str, Any]:
@@ -65,7 +67,11 @@ def test_a_broken_rule_is_named(changes: dict[str, Any], pointer: str) -> None:
 def test_all_broken_rules_are_named_at_once() -> None:
     with pytest.raises(InvalidDataset) as caught:
         define_dataset(registration(name="?", record_key=["x"], bucket={"count": -1}))
-    assert {error["pointer"] for error in caught.value.facts["errors"]} == {"/name", "/record_key/0", "/bucket/count"}
+    assert {error["pointer"] for error in caught.value.facts["errors"]} == {
+        "/name",
+        "/record_key/0",
+        "/bucket/count",
+    }
 
 
 def test_defaults_of_a_keyed_dataset() -> None:
@@ -78,7 +84,11 @@ def test_defaults_of_a_keyed_dataset() -> None:
 
 def test_a_dataset_without_key_is_append_only() -> None:
     definition = define_dataset(registration(record_key=[]))
-    assert (definition.bucket.mode, definition.bucket.count, definition.keyed) == (BucketMode.UNAWARE, 1, False)
+    assert (definition.bucket.mode, definition.bucket.count, definition.keyed) == (
+        BucketMode.UNAWARE,
+        1,
+        False,
+    )
 
 
 def test_key_and_partition_fields_become_required() -> None:

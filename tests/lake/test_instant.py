@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from app.lake.instant import IllegalTransition, InstantEvent, InstantState, RowCounts, next_state, states_before
+from app.lake.instant import (
+    IllegalTransition,
+    InstantEvent,
+    InstantState,
+    RowCounts,
+    next_state,
+    states_before,
+)
 
 # state × event → state; a dash is illegal
 CASES = """
@@ -15,7 +22,9 @@ completed    -         -          -
 rolled_back  -         -          -
 """
 HEADER, *LINES = [line.split() for line in CASES.strip().splitlines()]
-TRANSITIONS = [(line[0], event, after) for line in LINES for event, after in zip(HEADER[1:], line[1:], strict=True)]
+TRANSITIONS = [
+    (line[0], event, after) for line in LINES for event, after in zip(HEADER[1:], line[1:], strict=True)
+]
 
 
 @pytest.mark.parametrize(("state", "event", "after"), TRANSITIONS)

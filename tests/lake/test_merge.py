@@ -51,7 +51,9 @@ def run(table: Table, writes: list[tuple[Operation, list[Row]]]) -> MergeResult:
     incoming = pa.Table.from_pylist(rows, schema=relaxed)
     incoming = incoming.append_column(JOB_COLUMN, pa.array(jobs, pa.int32()))
     incoming = incoming.append_column(ROW_COLUMN, pa.array(positions, pa.int64()))
-    return merge(table.dataset, current, incoming, {at: operation for at, (operation, _) in enumerate(writes)})
+    return merge(
+        table.dataset, current, incoming, {at: operation for at, (operation, _) in enumerate(writes)}
+    )
 
 
 def row(k: str, ts: int | None = 1, n: int = 0, **values: Any) -> Row:
@@ -165,7 +167,9 @@ def test_equal_ordering_values_let_the_later_arrival_win() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ts", "deleted"), [(4, False), (5, True), (6, True), (None, True)], ids=["late", "equal", "newer", "without"]
+    ("ts", "deleted"),
+    [(4, False), (5, True), (6, True), (None, True)],
+    ids=["late", "equal", "newer", "without"],
 )
 def test_a_late_delete_loses_and_one_without_an_ordering_value_wins(ts: int | None, deleted: bool) -> None:
     table = Table(dataset=dataset(ordered=True))
@@ -186,14 +190,18 @@ def test_retractions_carry_the_values_that_were_there() -> None:
     table = Table(dataset=dataset(ordered=False))
     stored = row("a", ts=7, n=3, tags=[("x", [1, None])])
     table.apply(Operation.UPSERT, [stored])
-    result = run(table, [(Operation.DELETE, [{"k": "a", "n": None, "ts": None, "price": None, "tags": None}])])
+    result = run(
+        table, [(Operation.DELETE, [{"k": "a", "n": None, "ts": None, "price": None, "tags": None}])]
+    )
     assert feed(result) == [(Op.RETRACT, stored)]
 
 
 def test_an_insert_of_a_live_key_names_key_and_cause() -> None:
     table = Table(dataset=dataset(ordered=False))
     table.apply(Operation.UPSERT, [row("a")])
-    result = run(table, [(Operation.INSERT, [row("b")]), (Operation.BULK_INSERT, [row("a"), row("b"), row("c")])])
+    result = run(
+        table, [(Operation.INSERT, [row("b")]), (Operation.BULK_INSERT, [row("a"), row("b"), row("c")])]
+    )
     (conflict,) = result.conflicts
     assert (conflict.job, conflict.count, conflict.blamed) == (1, 2, (-1, 0))
     assert conflict.keys == ({"k": "a"}, {"k": "b"})

@@ -17,9 +17,17 @@ ROWS = pa.table(
     {
         "s": ["", "a", "ü", "c0ffee-key", "x" * 40],
         "i": pa.array([0, -1, 2**62, 7, 8], pa.int64()),
-        "d": [dt.date(1970, 1, 1), dt.date(2013, 1, 1), dt.date(1, 1, 1), dt.date(9999, 12, 31), dt.date(2000, 2, 29)],
+        "d": [
+            dt.date(1970, 1, 1),
+            dt.date(2013, 1, 1),
+            dt.date(1, 1, 1),
+            dt.date(9999, 12, 31),
+            dt.date(2000, 2, 29),
+        ],
         "b": [True, False, True, False, True],
-        "m": pa.array([Decimal(t) for t in ("0.00", "-1.50", "12345.67", "1.00", "99.99")], pa.decimal128(10, 2)),
+        "m": pa.array(
+            [Decimal(t) for t in ("0.00", "-1.50", "12345.67", "1.00", "99.99")], pa.decimal128(10, 2)
+        ),
         "ts": pa.array([0, 1, -1, 1357016400000000, 5], pa.timestamp("us", tz="UTC")),
     }
 )

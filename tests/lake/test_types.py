@@ -12,8 +12,12 @@ from app.lake.types import TypeSyntaxError, parse_type, to_arrow
 
 names = st.text(min_size=1, max_size=8).filter(lambda text: text.isprintable() and text.strip() == text)
 leaves = st.one_of(
-    st.sampled_from(["boolean", "int8", "uint32", "float", "double", "string", "binary", "date"]).map(types.Primitive),
-    st.tuples(st.integers(1, 38), st.integers(0, 38)).filter(lambda p: p[1] <= p[0]).map(lambda p: types.Decimal(*p)),
+    st.sampled_from(["boolean", "int8", "uint32", "float", "double", "string", "binary", "date"]).map(
+        types.Primitive
+    ),
+    st.tuples(st.integers(1, 38), st.integers(0, 38))
+    .filter(lambda p: p[1] <= p[0])
+    .map(lambda p: types.Decimal(*p)),
     st.builds(types.Timestamp, unit=st.sampled_from(["ms", "us"]), zoned=st.booleans()),
 )
 keys = st.sampled_from(["string", "int64", "date"]).map(types.Primitive)
@@ -50,9 +54,23 @@ def test_spellings(text: str, canonical: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "varchar", "decimal", "decimal(5)", "decimal(3, 4)", "decimal(0, 0)", "list<", "list<int32>>", "map<string>"]
-    + ["struct<>", "struct<a: int32, a: int32>", "timestamp(ns)", "int32 int32", "map<list<int32>, int32>"]
-    + ["list<" * 20 + "int32" + ">" * 20],
+    [
+        "",
+        "varchar",
+        "decimal",
+        "decimal(5)",
+        "decimal(3, 4)",
+        "decimal(0, 0)",
+        "list<",
+        "list<int32>>",
+        "map<string>",
+        "struct<>",
+        "struct<a: int32, a: int32>",
+        "timestamp(ns)",
+        "int32 int32",
+        "map<list<int32>, int32>",
+        "list<" * 20 + "int32" + ">" * 20,
+    ],
 )
 def test_what_is_no_type_is_refused_with_a_reason(text: str) -> None:
     with pytest.raises(TypeSyntaxError, match=r"\w+"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -34,21 +35,21 @@ _STEP_BYTES: Final = 4 * 1024 * 1024
 _ROWS_PER_SPLIT: Final = 1 << 40
 
 
-class PrepareTask(msgspec.Struct, frozen=True, kw_only=True):
+class PrepareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Check the bytes of an input, decompress them if need be, and cut them into splits."""
 
     raw: RawInput
     prefix: str
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Where the plain bytes are, and the splits of them."""
 
     path: str
     splits: tuple[Split, ...]
 
 
-class DecodeTask(msgspec.Struct, frozen=True, kw_only=True):
+class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Check the rows of one split and stage them below `prefix`."""
 
     dataset: DatasetDefinition
@@ -60,7 +61,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True):
     prefix: str
 
 
-class Decoded(msgspec.Struct, frozen=True, kw_only=True):
+class Decoded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The staged file of a split; None if it holds no row."""
 
     staged: StagedFile | None
@@ -84,7 +85,9 @@ def _chunks(task: PrepareTask, storage: Storage) -> Iterator[bytes]:
             digest.update(chunk)
             yield chunk
     if digest.hexdigest() != task.raw.checksum:
-        raise CorruptFile(f"{task.raw.path} is damaged: its checksum is not the recorded one", path=task.raw.path)
+        raise CorruptFile(
+            f"{task.raw.path} is damaged: its checksum is not the recorded one", path=task.raw.path
+        )
 
 
 def _check(task: PrepareTask, storage: Storage) -> None:
@@ -119,7 +122,9 @@ def _memory_limit() -> Iterator[None]:
     """Bounds what hostile input can make the decoders allocate; the machine's other tenants are not at stake."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     bound = _data_bytes() + DECODE_MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_DATA, (bound if hard == resource.RLIM_INFINITY else min(bound, hard), hard))
+    resource.setrlimit(
+        resource.RLIMIT_DATA, (bound if hard == resource.RLIM_INFINITY else min(bound, hard), hard)
+    )
     try:
         yield
     except (MemoryError, pa.ArrowMemoryError) as error:
@@ -132,7 +137,7 @@ def _memory_limit() -> Iterator[None]:
 
 
 def _data_bytes() -> int:
-    with open("/proc/self/status", encoding="ascii") as status:
+    with Path("/proc/self/status").open(encoding="ascii") as status:
         for line in status:
             if line.startswith("VmData:"):
                 return int(line.split()[1]) * 1024

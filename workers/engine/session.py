@@ -37,12 +37,11 @@ def start_session(master: str, scratch: Path, *, driver_memory: str, name: str =
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.local.dir": str(scratch),
         "spark.driver.memory": driver_memory,
-        "spark.driver.bindAddress": "127.0.0.1" if master.startswith("local") else "0.0.0.0",
         "spark.sql.session.timeZone": "UTC",
         "spark.log.level": "WARN",
     }
     if master.startswith("local"):
-        settings["spark.driver.host"] = "127.0.0.1"
+        settings["spark.driver.host"] = settings["spark.driver.bindAddress"] = "127.0.0.1"
         settings["spark.driver.extraJavaOptions"] = _SMALL_COMMIT_JVM
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,7 +15,7 @@ from app.lake.operation import Operation
 from app.lake.staging import RawInput, StagedFile
 from app.lake.write_plan import MergeTask
 from workers.engine.decode_handle import Decoded, DecodeTask, Prepared, PrepareTask
-from workers.engine.tasks import Answer, Refusal, Task, raise_refusal, run_partition
+from workers.engine.tasks import Answer, Task, pack, run_partition, unpack_answer
 
 # Below this many input bytes, starting one more Python task costs more than it saves.
 _BYTES_PER_TASK = 32 * 1024 * 1024
@@ -25,7 +24,9 @@ _BYTES_PER_TASK = 32 * 1024 * 1024
 class SparkEngine:
     """The engine of one worker process. `start` is called once, before the first tasks, by whichever thread."""
 
-    def __init__(self, start: Callable[[], SparkSession], storage_uri: str, *, died: Callable[[], None]) -> None:
+    def __init__(
+        self, start: Callable[[], SparkSession], storage_uri: str, *, died: Callable[[], None]
+    ) -> None:
         """`died` is called when Spark's JVM is found gone: this process cannot start another one."""
         self._start = start
         self._died = died
@@ -67,12 +68,16 @@ class SparkEngine:
             for number, split in enumerate(prepared.splits)
         ]
         answers = self._run(tasks, tag, raw.size_bytes)
-        return [answer.staged for answer in answers if isinstance(answer, Decoded) and answer.staged is not None]
+        return [
+            answer.staged for answer in answers if isinstance(answer, Decoded) and answer.staged is not None
+        ]
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task. Raises CorruptFile, StorageFull, EngineStopped."""
         size = sum(task.base.size_bytes if task.base else 0 for task in tasks)
-        size += sum(file.size_bytes for file in {s.file.path: s.file for t in tasks for s in t.segments}.values())
+        size += sum(
+            file.size_bytes for file in {s.file.path: s.file for t in tasks for s in t.segments}.values()
+        )
         answers = self._run(tasks, tag, size)
         return [answer for answer in answers if isinstance(answer, CommitMessage)]
 
@@ -89,18 +94,15 @@ class SparkEngine:
             raise
         finally:
             self._stopped.discard(tag)
-        for answer in results:
-            if isinstance(answer, Refusal):
-                raise_refusal(answer)
-        return results
+        return [unpack_answer(answer) for answer in results]
 
-    def _collect(self, tasks: Sequence[Task], tag: str, size_bytes: int) -> list[Answer]:
+    def _collect(self, tasks: Sequence[Task], tag: str, size_bytes: int) -> list[bytes]:
         context = self._spark().sparkContext
         slices = min(len(tasks), max(context.defaultParallelism, size_bytes // _BYTES_PER_TASK))
         context.setJobGroup(tag, tag, interruptOnCancel=True)
-        packed = [pickle.dumps(task) for task in tasks]
+        packed = [pack(task) for task in tasks]
         work = context.parallelize(packed, slices).mapPartitions(partial(run_partition, self._storage_uri))
-        return [pickle.loads(answer) for answer in work.collect()]
+        return list(work.collect())
 
     def _alive(self) -> bool:
         gateway = self._spark().sparkContext._gateway

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 from app.files.storage import open_storage
 from app.lake.commit_message import CommitMessage
-from app.lake.errors import HeadwaterError
+from app.lake.errors import HeadwaterError, error_of
 from app.lake.write_plan import MergeTask
 from workers.engine.decode_handle import Decoded, DecodeTask, Prepared, PrepareTask, decode, prepare
 from workers.engine.merge_handle import MergeHandle
@@ -19,10 +19,29 @@ Task = PrepareTask | DecodeTask | MergeTask
 Answer = Prepared | Decoded | CommitMessage
 
 
-class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """An error that the task found, as a value: Spark would bury an exception and run the task again."""
 
-    error: bytes
+    code: str
+    detail: str
+    facts: dict[str, Any]
+
+
+_TASK = msgspec.msgpack.Decoder(Task)
+_ANSWER = msgspec.msgpack.Decoder(Answer | Refusal)
+
+
+def pack(task: Task) -> bytes:
+    """A task as it travels."""
+    return msgspec.msgpack.encode(task)
+
+
+def unpack_answer(packed: bytes) -> Answer:
+    """What a task answered. Raises the error that it found."""
+    answer = _ANSWER.decode(packed)
+    if isinstance(answer, Refusal):
+        raise error_of(answer.code, answer.detail, answer.facts)
+    return answer
 
 
 def run_partition(storage_uri: str, packed: Iterable[bytes]) -> Iterator[bytes]:
@@ -30,8 +49,7 @@ def run_partition(storage_uri: str, packed: Iterable[bytes]) -> Iterator[bytes]:
     # Tasks are the parallelism: one thread each.
     pa.set_cpu_count(1)
     for item in packed:
-        task: Task = pickle.loads(item)
-        yield pickle.dumps(_run(storage_uri, task))
+        yield msgspec.msgpack.encode(_run(storage_uri, _TASK.decode(item)))
 
 
 def _run(storage_uri: str, task: Task) -> Answer | Refusal:
@@ -45,12 +63,4 @@ def _run(storage_uri: str, task: Task) -> Answer | Refusal:
             case PrepareTask():
                 return prepare(task, storage)
     except HeadwaterError as error:
-        return Refusal(error=pickle.dumps((type(error), error.detail, error.facts)))
-
-
-def raise_refusal(refusal: Refusal) -> None:
-    """Raises the error that a task found."""
-    kind, detail, facts = pickle.loads(refusal.error)
-    error = HeadwaterError.__new__(kind)
-    HeadwaterError.__init__(error, detail, **facts)
-    raise error
+        return Refusal(code=error.code, detail=error.detail, facts=error.facts)
