@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from app.lake.errors import Unavailable
-from app.services.model import Dataset, Job, JobState, Published
+from app.services.model import Dataset, Fenced, Job, JobState, Published
 from app.services.ports import OutcomeUnknown
 from app.store.publish import publish_commit
 from app.store.session import CommitInDoubt, Database
@@ -68,6 +68,15 @@ def test_a_lost_commit_is_looked_up_and_published_again_with_the_same_claim(
     assert far.timeline.outcome_of(tenant_id, dataset.id, [job.id]) is None
     assert stores.catalog.get(tenant_id, dataset.id).version == 0
     assert far.timeline.publish(tenant_id, commit) == Published(version=1, first_offset=0, next_offset=3)
+
+
+def test_a_refused_commit_is_known_to_be_refused_whatever_breaks_then(
+    stores: Stores, far: Stores, proxy: BreakingProxy, tenant_id: str, running: Callable[[], Job]
+) -> None:
+    job = running()
+    stores.jobs.cancel(tenant_id, job.id)
+    proxy.break_next(Fault.REQUEST_LOST)
+    assert far.timeline.publish(tenant_id, commit_of([job], [message()])) == Fenced(held=frozenset())
 
 
 def test_looking_up_waits_for_a_commit_that_is_still_under_way(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
 from threading import Barrier
 
 import msgspec
@@ -15,7 +16,8 @@ from app.lake.errors import InvalidRequest
 from app.lake.file_group import DataFile
 from app.lake.identifiers import new_id
 from app.lake.instant import Action, InstantState, RowCounts
-from app.services.model import Claim, Dataset, Fenced, Job, JobOutcome, JobState, Published
+from app.services.model import Claim, Dataset, Fenced, Job, JobOutcome, JobState, NewCommit, Published
+from app.store.models import heads
 from app.store.publish import InconsistentCommit
 from tests.ports.conftest import Stores
 from tests.support.lakehouse import RULES, claim_of, commit_of, data_file, message, new_job
@@ -237,11 +239,11 @@ def test_of_two_racing_publications_of_one_group_one_happens(
         commits.append(msgspec.structs.replace(commits[0], messages=(message(round_number),)))
         barrier = Barrier(2)
 
-        def publish(number: int, barrier: Barrier = barrier, commits: list = commits) -> str:  # type: ignore[type-arg]
+        def publish(commit: NewCommit, barrier: Barrier = barrier) -> str:
             barrier.wait()
-            return type(stores.timeline.publish(tenant_id, commits[number])).__name__
+            return type(stores.timeline.publish(tenant_id, commit)).__name__
 
-        assert sorted(together([lambda: publish(0), lambda: publish(1)])) == ["Fenced", "Published"]
+        assert sorted(together([partial(publish, commit) for commit in commits])) == ["Fenced", "Published"]
 
 
 INCONSISTENT: dict[str, Callable[[DataFile], CommitMessage]] = {
@@ -269,6 +271,31 @@ def test_a_plan_that_does_not_fit_the_table_changes_nothing(
         )
     assert stores.catalog.get(tenant_id, dataset.id).version == 1
     assert live(stores, dataset, 2) == [base.added[0]]
+
+
+def test_a_file_is_removed_once(
+    stores: Stores, tenant_id: str, publish: Callable[..., Published], running: Callable[[], Job]
+) -> None:
+    """A plan that names its predecessor's base file would bring rows back; no conflict can excuse it."""
+    base = message(0)
+    publish(base, read_version=0)
+    publish(message(0, removed=base.added), read_version=1)
+    with pytest.raises(InconsistentCommit):
+        stores.timeline.publish(
+            tenant_id, commit_of([running()], [message(0, removed=base.added)], read_version=2)
+        )
+
+
+def test_commit_times_increase_though_the_clock_goes_backwards(
+    stores: Stores, tenant_id: str, dataset: Dataset, publish: Callable[..., Published]
+) -> None:
+    ahead = dataset.created_at.replace(microsecond=5000) + timedelta(hours=1)
+    with stores.database.tenant(tenant_id) as connection:
+        connection.execute(heads.update().where(heads.c.dataset_id == dataset.id).values(committed_at=ahead))
+    for version in range(3):
+        publish(message(version), read_version=version)
+        committed_at = stores.catalog.get(tenant_id, dataset.id).committed_at
+        assert committed_at == ahead + timedelta(milliseconds=version + 1)
 
 
 def test_a_plan_from_the_future_is_refused(
