@@ -241,8 +241,9 @@ def test_runnable_leaves_out_what_is_held_and_puts_busy_datasets_last(
 ) -> None:
     this = RunnableDataset(tenant_id=tenant_id, dataset_id=dataset.id)
     accept()
-    claim(BRIEF)
+    [brief] = claim()
     assert this not in stores.jobs.runnable(10_000)
+    stores.jobs.heartbeat(tenant_id, [claim_of(brief)], lease_seconds=0.01, progress=PROGRESS)
     let_leases_lapse()
     assert this in stores.jobs.runnable(10_000)
     assert len(claim()) == 1
