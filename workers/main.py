@@ -7,9 +7,11 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import threading
 from functools import partial
 
+import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.files.storage import open_storage
 from app.lake.errors import Unavailable
 from app.messaging.announcements import Announcements
@@ -19,7 +21,7 @@ from app.services.model import ClaimRules
 from app.services.reap import Reap
 from app.services.relay import Relay
 from app.services.run_writes import RunWrites
-from app.settings import Settings
+from app.settings import Settings, SettingsError
 from app.store.catalog import CatalogStore
 from app.store.jobs import JobStore
 from app.store.outbox import OutboxStore
@@ -40,24 +42,86 @@ _SHUTDOWN_SECONDS = 20.0
 def main() -> None:
     """Runs a worker until it is told to stop."""
     _configure_logging()
-    settings = Settings.from_environment()
+    try:
+        settings = Settings.from_environment()
+    except SettingsError as error:
+        sys.exit(f"headwater: {error}")
     worker_id = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
     scratch = settings.data_dir / "spark" / worker_id
     database = Database(settings.database_url, application_name="headwater worker")
-    storage = open_storage(settings.storage_uri)
     engine = SparkEngine(
         partial(start_session, settings.spark_master, scratch, driver_memory="1g"),
         settings.storage_uri,
         died=_end_this_process,
     )
+    try:
+        # Polling starts once Spark is warm: a worker that says it lives can run a write at once.
+        engine.warm_up()
+        _serve(settings, database, engine, worker_id)
+    finally:
+        engine.stop()
+        database.close()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _serve(settings: Settings, database: Database, engine: SparkEngine, worker_id: str) -> None:
+    """Wires the use cases to Celery, the poller, the relay and the reaper, and serves until SIGTERM."""
     jobs, workers = JobStore(database), WorkerStore(database)
-    announcements, queue = Announcements(settings.redis_url), WorkQueue(settings.redis_url)
     relay = Relay(
         OutboxStore(database),
-        Sender(queue=queue, announcements=announcements),
+        Sender(queue=WorkQueue(settings.redis_url), announcements=Announcements(settings.redis_url)),
         poll_seconds=settings.poll_seconds,
     )
-    run_writes = RunWrites(
+    runner = Runner(
+        _run_writes(settings, database, jobs, engine, relay, worker_id),
+        dataset_writers_max=settings.dataset_writers_max,
+    )
+    poller = Poller(
+        jobs,
+        runner,
+        poll_seconds=settings.poll_seconds,
+        threads=settings.worker_threads,
+        alive=partial(workers.polled, worker_id),
+    )
+    reap = Reap(
+        references=ReferenceStore(database),
+        storage=open_storage(settings.storage_uri),
+        grace_seconds=settings.orphan_grace_seconds,
+        upload_seconds_max=settings.upload_keep_seconds,
+    )
+    celery = celery_app(settings.redis_url)
+    register_tasks(celery, runner.run)
+    stop = threading.Event()
+    threads = [
+        threading.Thread(target=poller.run, args=(stop,), name="poller"),
+        threading.Thread(target=relay.run, args=(stop,), name="relay"),
+        threading.Thread(
+            target=reap.run_every, args=(settings.reap_seconds, stop), name="reaper", daemon=True
+        ),
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        serve(celery, threads=settings.worker_threads, name=f"headwater@{worker_id}")
+    finally:
+        stop.set()
+        if not runner.stop(_SHUTDOWN_SECONDS):
+            _log.warning(
+                "some writes did not end in time; another worker takes them when their leases run out"
+            )
+        relay.wake()
+        _forget(workers, worker_id)
+
+
+def _run_writes(
+    settings: Settings,
+    database: Database,
+    jobs: JobStore,
+    engine: SparkEngine,
+    relay: Relay,
+    worker_id: str,
+) -> RunWrites:
+    return RunWrites(
         catalog=CatalogStore(database),
         jobs=jobs,
         timeline=TimelineStore(database),
@@ -73,45 +137,6 @@ def main() -> None:
         heartbeat_seconds=settings.heartbeat_seconds,
         replans_max=settings.replans_max,
     )
-    runner = Runner(run_writes, dataset_writers_max=settings.dataset_writers_max)
-    poller = Poller(
-        jobs,
-        runner,
-        poll_seconds=settings.poll_seconds,
-        threads=settings.worker_threads,
-        alive=partial(workers.polled, worker_id),
-    )
-    reap = Reap(
-        references=ReferenceStore(database),
-        storage=storage,
-        grace_seconds=settings.orphan_grace_seconds,
-        upload_seconds_max=settings.upload_keep_seconds,
-    )
-    celery = celery_app(settings.redis_url)
-    register_tasks(celery, runner.run)
-    stop = threading.Event()
-    try:
-        # Polling starts once Spark is warm: a worker that says it lives can run a write at once.
-        engine.warm_up()
-        threads = [
-            threading.Thread(target=poller.run, args=(stop,), name="poller"),
-            threading.Thread(target=relay.run, args=(stop,), name="relay"),
-            threading.Thread(target=reap.run_every, args=(settings.reap_seconds, stop), name="reaper"),
-        ]
-        for thread in threads:
-            thread.start()
-        serve(celery, threads=settings.worker_threads, name=f"headwater@{worker_id}")
-    finally:
-        stop.set()
-        relay.wake()
-        if not runner.stop(_SHUTDOWN_SECONDS):
-            _log.warning(
-                "some writes did not end in time; another worker takes them once their leases run out"
-            )
-        engine.stop()
-        _forget(workers, worker_id)
-        database.close()
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _configure_logging() -> None:

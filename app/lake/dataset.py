@@ -61,6 +61,12 @@ class Changelog(msgspec.Struct, frozen=True, kw_only=True):
     producer: ChangelogProducer = ChangelogProducer.FULL
 
 
+class NewChangelog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Settings of the change feed as a user registers them."""
+
+    producer: ChangelogProducer = ChangelogProducer.FULL
+
+
 class NewField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A column as a user registers it."""
 
@@ -95,7 +101,7 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     table_type: TableType = TableType.COPY_ON_WRITE
     bucket: NewBucket | None = None
     merge_mode: MergeMode | None = None
-    changelog: Changelog = Changelog()
+    changelog: NewChangelog = NewChangelog()
 
 
 class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,7 +158,7 @@ def define_dataset(new: NewDataset) -> DatasetDefinition:
         table_type=new.table_type,
         bucket=Bucket(mode=mode, count=count),
         merge_mode=new.merge_mode or default_merge,
-        changelog=new.changelog,
+        changelog=Changelog(producer=new.changelog.producer),
     )
 
 

@@ -15,14 +15,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from app.lake.changelog import OP_FIELD, Op
 from app.lake.commit_message import KeyConflict
 from app.lake.dataset import DatasetDefinition, MergeMode
 from app.lake.instant import RowCounts
 from app.lake.operation import Operation
+from app.lake.record_key import encode_keys
 from app.lake.staging import JOB_COLUMN, ROW_COLUMN
 
 KEYS_NAMED_MAX = 10
@@ -64,7 +65,6 @@ class _State:
     dataset: DatasetDefinition
     operations: Mapping[int, Operation]
     pool: pa.Table
-    frame: pl.DataFrame
     current_rows: int
     pool_key: np.ndarray
     pool_order: np.ndarray
@@ -88,8 +88,7 @@ class _State:
         pool = pa.concat_tables(
             [current.select(columns).cast(relaxed), incoming.select(columns).cast(relaxed)]
         )
-        frame = pl.DataFrame(pl.from_arrow(pool.combine_chunks()))
-        pool_key, keys = _key_numbers(frame, dataset.record_key)
+        pool_key, keys = _key_numbers(pool, dataset.record_key)
         rows = current.num_rows
         key_live = np.full(keys, _ABSENT, dtype=np.int64)
         key_live[pool_key[:rows]] = np.arange(rows)
@@ -98,10 +97,9 @@ class _State:
             dataset=dataset,
             operations=operations,
             pool=pool,
-            frame=frame,
             current_rows=rows,
             pool_key=pool_key,
-            pool_order=_order_ranks(frame, dataset),
+            pool_order=_order_ranks(pool, dataset),
             pool_job=np.concatenate([absent, incoming.column(JOB_COLUMN).to_numpy().astype(np.int64)]),
             pool_row=np.concatenate([absent, incoming.column(ROW_COLUMN).to_numpy().astype(np.int64)]),
             key_live=key_live,
@@ -192,10 +190,11 @@ class _State:
     def _equal(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         """Whether two rows of the pool hold the same values, column by column, null equal to null."""
         equal = np.ones(len(before), dtype=bool)
-        for column in self.frame.iter_columns():
+        one, other = _gather(self.pool, before), _gather(self.pool, after)
+        for name in self.pool.column_names:
             if not equal.any():
                 break
-            equal &= column.gather(before).eq_missing(column.gather(after)).to_numpy()
+            equal &= _equal_values(one.column(name), other.column(name))
         return equal
 
     def _note(self, outcome: str, positions: np.ndarray) -> None:
@@ -249,21 +248,32 @@ class _State:
         return tuple(conflicts)
 
 
-def _key_numbers(frame: pl.DataFrame, key: Sequence[str]) -> tuple[np.ndarray, int]:
+def _key_numbers(pool: pa.Table, key: Sequence[str]) -> tuple[np.ndarray, int]:
     """A dense number per distinct key, for every row, and how many keys there are."""
-    names = [f"k{number}" for number in range(len(key))]
-    keys = frame.select(pl.col(name).alias(alias) for name, alias in zip(key, names, strict=True))
-    distinct = keys.unique(maintain_order=True).with_row_index("number")
-    numbers = keys.join(distinct, on=names, how="left", maintain_order="left")["number"]
-    return numbers.to_numpy().astype(np.int64), distinct.height
+    encoded = encode_keys(pool, key).combine_chunks().dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
 
 
-def _order_ranks(frame: pl.DataFrame, dataset: DatasetDefinition) -> np.ndarray:
+def _order_ranks(pool: pa.Table, dataset: DatasetDefinition) -> np.ndarray:
     """The dense rank of every row's ordering value: int64, -1 for null. Without an ordering field, all 0."""
     if dataset.ordering_field is None or dataset.merge_mode is not MergeMode.EVENT_TIME:
-        return np.zeros(frame.height, dtype=np.int64)
-    ranks = frame[dataset.ordering_field].rank("dense").cast(pl.Int64).fill_null(-1)
-    return ranks.to_numpy().astype(np.int64)
+        return np.zeros(pool.num_rows, dtype=np.int64)
+    values = pool.column(dataset.ordering_field)
+    ranks: np.ndarray = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.int64)
+    ranks[values.is_null().to_numpy()] = -1
+    return ranks
+
+
+def _equal_values(one: pa.ChunkedArray, other: pa.ChunkedArray) -> np.ndarray:
+    if pa.types.is_nested(one.type):
+        # Arrow has no kernel that compares nested values.
+        pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+        return np.fromiter((left == right for left, right in pairs), dtype=bool, count=len(one))
+    same = pc.fill_null(pc.equal(one, other), False)
+    if one.null_count and other.null_count:
+        same = pc.or_(same, pc.and_(one.is_null(), other.is_null()))
+    flags: np.ndarray = same.to_numpy()
+    return flags
 
 
 def _gather(table: pa.Table, rows: np.ndarray) -> pa.Table:

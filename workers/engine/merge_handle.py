@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from app.files.parquet_file import (
     BASE_ROW_GROUP_ROWS,
@@ -27,6 +27,7 @@ from app.lake.file_group import ChangelogFile, DataFile
 from app.lake.instant import RowCounts
 from app.lake.merge import merge
 from app.lake.paths import Folder, written_path
+from app.lake.record_key import encode_keys
 from app.lake.staging import JOB_COLUMN, ROW_COLUMN
 from app.lake.write_plan import MergeTask
 
@@ -97,14 +98,13 @@ class MergeHandle:
         """Copies base rows of untouched keys to the new file, one row group at a time, and returns the others."""
         schema = task.dataset.schema.to_arrow()
         touched = [schema.empty_table()]
-        keys = _keys(incoming, task).unique()
+        key = task.dataset.record_key
+        keys = encode_keys(incoming, key).unique()
         for rows in self._base_row_groups(task, schema):
-            hits = _keys(rows, task).with_row_index("at").join(keys, on=keys.columns, how="semi")["at"]
-            mask = np.zeros(rows.num_rows, dtype=bool)
-            mask[hits.to_numpy()] = True
-            if mask.any():
-                touched.append(rows.filter(pa.array(mask)))
-                rows = rows.filter(pa.array(~mask))
+            hits = pc.is_in(encode_keys(rows, key), value_set=keys)
+            if pc.any(hits).as_py():
+                touched.append(rows.filter(hits))
+                rows = rows.filter(pc.invert(hits))
             sink.write(rows)
         return pa.concat_tables(touched).combine_chunks()
 
@@ -145,10 +145,6 @@ class MergeHandle:
                 file_group=task.file_group,
             ),
         )
-
-
-def _keys(rows: pa.Table, task: MergeTask) -> pl.DataFrame:
-    return pl.DataFrame(pl.from_arrow(rows.select(list(task.dataset.record_key))))
 
 
 def _data_file(task: MergeTask, sink: ParquetSink) -> DataFile:

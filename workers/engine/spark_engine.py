@@ -33,6 +33,7 @@ class SparkEngine:
         self._storage_uri = storage_uri
         self._lock = threading.Lock()
         self._session: SparkSession | None = None
+        self._running: set[str] = set()
         self._stopped: set[str] = set()
 
     def warm_up(self) -> None:
@@ -84,6 +85,7 @@ class SparkEngine:
     def _run(self, tasks: Sequence[Task], tag: str, size_bytes: int) -> list[Answer]:
         if not tasks:
             return []
+        self._running.add(tag)
         try:
             results = self._collect(tasks, tag, size_bytes)
         except Exception as error:
@@ -93,6 +95,7 @@ class SparkEngine:
                 self._died()
             raise
         finally:
+            self._running.discard(tag)
             self._stopped.discard(tag)
         return [unpack_answer(answer) for answer in results]
 
@@ -122,6 +125,8 @@ class SparkEngine:
 
     def cancel(self, tag: str) -> None:
         """Stops the tasks under the tag; the thread that waits for them gets EngineStopped."""
+        if tag not in self._running:
+            return
         self._stopped.add(tag)
         self._spark().sparkContext.cancelJobGroup(tag)
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.files.storage import open_storage
 from app.lake.commit_message import CommitMessage
 from app.lake.errors import HeadwaterError, error_of

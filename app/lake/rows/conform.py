@@ -67,20 +67,29 @@ def check_columns(columns: pa.Schema, schema: Schema, pointer: str) -> None:
     compiled = compile_schema(schema)
     faults = Faults()
     seen: set[str] = set()
-    for column in columns:
-        if column.name not in compiled.types:
-            faults.add(pointer, f"column {shown(column.name)}: {unknown_field(column.name, compiled.types)}")
-        elif column.name in seen:
-            faults.add(pointer, f"column {shown(column.name)} appears more than once")
-        elif not is_lossless(column.type, compiled.types[column.name]):
-            expected = compiled.types[column.name]
-            reason = f"expected {expected}, got Arrow type {column.type}, which does not fit without loss"
-            faults.add(pointer, f"column {shown(column.name)}: {reason}")
-        seen.add(column.name)
+    with reader_faults("the names and types of the columns cannot be read"):
+        for column in columns:
+            if fault := _column_fault(column, compiled, seen):
+                faults.add(pointer, fault)
+            seen.add(column.name)
     for name, data_type in compiled.types.items():
         if name in compiled.required and name not in seen:
             faults.add(pointer, f"a column is missing: {missing_field(name, str(data_type))}")
     faults.raise_if_any()
+
+
+def _column_fault(column: pa.Field, compiled: CompiledSchema, seen: set[str]) -> str | None:
+    if column.name not in compiled.types:
+        return f"column {shown(column.name)}: {unknown_field(column.name, compiled.types)}"
+    if column.name in seen:
+        return f"column {shown(column.name)} appears more than once"
+    expected = compiled.types[column.name]
+    if is_lossless(column.type, expected):
+        return None
+    return (
+        f"column {shown(column.name)}: expected {expected}, "
+        f"got Arrow type {column.type}, which does not fit without loss"
+    )
 
 
 def steps(batch: pa.RecordBatch, row: int, pointer: str) -> Iterator[pa.RecordBatch]:

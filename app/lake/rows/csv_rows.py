@@ -31,7 +31,7 @@ from app.lake.rows.compiled import (
     compile_schema,
     quotation_marks,
     refuse_many_values,
-    value_type,
+    value_decoder,
 )
 from app.lake.rows.exact import read_cell
 from app.lake.rows.faults import (
@@ -313,11 +313,12 @@ class _Column:
             return parse_texts(pc.cast(self.cells, pa.string()), self.data_type)
         cells = self.cells.to_pylist()
         refuse_many_values(b"".join(cell for cell in cells if cell is not None), self.compiled)
-        decode = msgspec.json.Decoder(value_type(self.data_type)).decode
+        decoder = value_decoder(self.data_type)
+        if decoder is None:
+            return None
         tally = Tally()
-        array = assemble_values(
-            [None if cell is None else decode(cell) for cell in cells], self.data_type, tally
-        )
+        values = [None if cell is None else decoder.decode(cell) for cell in cells]
+        array = assemble_values(values, self.data_type, tally)
         marks = sum(quotation_marks(cell) for cell in cells if cell is not None)
         return array if tally.accounts_for(marks) else None
 

@@ -5,8 +5,8 @@ A row is an object with every column in order, nulls included.
     floats       the shortest decimals that read back as the same value
     decimals     strings with all digits of their scale
     dates        2026-11-21
-    timestamps   2026-11-21T10:00:00Z, without the Z where the type has no zone; a fraction that is not zero has
-                 as many digits as the unit: 3 of ms, 6 of us
+    timestamps   2026-11-21T10:00:00Z, without the Z where the type has no zone; a fraction that is not zero
+                 has as many digits as the unit: 3 of ms, 6 of us
     binary       base64 with padding
     maps         objects whose members are named by the text forms of the keys
 What the decoders of this package read gives the same values again.

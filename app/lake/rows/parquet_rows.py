@@ -17,19 +17,17 @@ from app.lake.rows.formats import Source
 _EXPANDED_BYTES_MAX: Final = 64 << 20
 # Steps this small cost nothing: the reader is as fast as with large ones.
 _READ_ROWS_MAX: Final = 1_024
-# Dictionaries below this cannot expand to anything that matters, and need no look.
-_SMALL_DICTIONARY_BYTES: Final = 4 << 10
+_REPEATED_BYTES_MAX: Final = 1_024
 _JOINED_ROWS: Final = 32_768
 _JOINED_BYTES: Final = 8 << 20
-_DICTIONARY_PAGE: Final = 2
-_PAGE_HEADER_BYTES: Final = 32
+_PROBE_BUFFER_BYTES: Final = 64 << 10
 
 
 def open_parquet(source: Source) -> pq.ParquetFile:
     """The file with its footer read. `source` must be seekable. Raises MalformedBody."""
     with reader_faults("the Parquet file cannot be read"):
         _check_magic(source)
-        return pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True)
+        return pq.ParquetFile(source, pre_buffer=False)
 
 
 def rows_before(metadata: pq.FileMetaData, row_group: int) -> int:
@@ -44,8 +42,10 @@ def iter_row_groups(
     for number in row_groups:
         with reader_faults("the Parquet file cannot be read"):
             row = rows_before(file.metadata, number)
-            step = _rows_per_read(source, file.metadata, number)
-        for batch in _batches(file, number, step):
+            values = _largest_values(source, file, number)
+            reader = _reader(source, file, values)
+            step = max(1, min(_READ_ROWS_MAX, _EXPANDED_BYTES_MAX // max(1, sum(values.values()))))
+        for batch in _batches(reader, number, step):
             yield row, batch
             row += batch.num_rows
 
@@ -100,44 +100,49 @@ def _check_magic(source: Source) -> None:
         raise MalformedBody("the body is not a Parquet file: it does not start with PAR1")
 
 
-def _rows_per_read(source: Source, metadata: pq.FileMetaData, row_group: int) -> int:
-    """How many rows can be read at once if each of them holds the largest value there could be."""
-    group = metadata.row_group(row_group)
-    largest = 1
-    for number in range(group.num_columns):
-        column = group.column(number)
-        if column.physical_type == "BYTE_ARRAY":
-            largest += _value_bytes_max(source, metadata, row_group, column)
-    return max(1, min(_READ_ROWS_MAX, _EXPANDED_BYTES_MAX // largest))
-
-
-def _value_bytes_max(
-    source: Source, metadata: pq.FileMetaData, row_group: int, column: pq.ColumnChunkMetaData
-) -> int:
-    """How large one value can be that takes next to no bytes of its own."""
-    if "DELTA_BYTE_ARRAY" in column.encodings:
-        # A value may share all of the one before it.
-        return max(int(column.total_uncompressed_size), 0)
-    # Some writers give the dictionary page no offset of its own and let the data pages start with it.
-    first_page = min(column.dictionary_page_offset or column.data_page_offset, column.data_page_offset)
-    if not 0 < first_page < source.seek(0, 2):
-        raise MalformedBody("the Parquet file cannot be read: a column starts outside the file")
-    source.seek(first_page)
-    size = _dictionary_page_bytes(source.read(_PAGE_HEADER_BYTES))
-    if size <= _SMALL_DICTIONARY_BYTES:
-        return size
-    return min(size, _largest_dictionary_value(source, metadata, row_group, column.path_in_schema))
-
-
-def _largest_dictionary_value(source: Source, metadata: pq.FileMetaData, row_group: int, path: str) -> int:
-    """The bytes of the largest value in the dictionary, which the first row brings along whole."""
-    file = pq.ParquetFile(source, metadata=metadata, read_dictionary=[path], pre_buffer=False)
-    first = next(
-        file.iter_batches(batch_size=1, row_groups=[row_group], columns=[path], use_threads=False), None
+def _reader(source: Source, file: pq.ParquetFile, values: dict[str, int]) -> pq.ParquetFile:
+    """The file, set to leave large texts in lists in their dictionaries: a row may repeat them at will."""
+    lists = [column.path for column in _columns(file) if column.max_repetition_level > 0]
+    nested = {field.name for field in file.schema_arrow if pa.types.is_nested(field.type)}
+    keep = any(size > _REPEATED_BYTES_MAX and name in nested for name, size in values.items())
+    return pq.ParquetFile(
+        source,
+        metadata=file.metadata,
+        read_dictionary=lists if keep else [],
+        pre_buffer=False,
+        page_checksum_verification=True,
     )
-    return (
-        0 if first is None else max((_dictionary_value_bytes(column) for column in first.columns), default=0)
+
+
+def _largest_values(source: Source, file: pq.ParquetFile, row_group: int) -> dict[str, int]:
+    """How large a value of each column can be that takes next to no bytes of its own."""
+    columns = _columns(file)
+    probe = pq.ParquetFile(
+        source,
+        metadata=file.metadata,
+        read_dictionary=[column.path for column in columns if column.physical_type == "BYTE_ARRAY"],
+        pre_buffer=False,
+        buffer_size=_PROBE_BUFFER_BYTES,
     )
+    # The first row brings along the dictionaries, whole.
+    first = next(probe.iter_batches(batch_size=1, row_groups=[row_group], use_threads=False), None)
+    if first is None:
+        return {}
+    largest = {
+        name: _dictionary_value_bytes(array)
+        for name, array in zip(first.schema.names, first.columns, strict=True)
+    }
+    # Asking the metadata of a damaged file for a column ends the process, unless a read of it has succeeded.
+    group = file.metadata.row_group(row_group)
+    for number, column in enumerate(columns):
+        if column.physical_type == "BYTE_ARRAY" and "DELTA_BYTE_ARRAY" in group.column(number).encodings:
+            # A value may share all of the one before it.
+            largest[f"prefixes of {column.path}"] = max(int(group.column(number).total_uncompressed_size), 0)
+    return largest
+
+
+def _columns(file: pq.ParquetFile) -> list[pq.ColumnSchema]:
+    return [file.schema.column(number) for number in range(file.metadata.num_columns)]
 
 
 def _dictionary_value_bytes(array: pa.Array) -> int:
@@ -148,26 +153,3 @@ def _dictionary_value_bytes(array: pa.Array) -> int:
     if pa.types.is_map(array.type):
         return max(_dictionary_value_bytes(array.keys), _dictionary_value_bytes(array.items))
     return _dictionary_value_bytes(array.values) if pa.types.is_nested(array.type) else 0
-
-
-def _dictionary_page_bytes(header: bytes) -> int:
-    """The uncompressed size of the page if it is a dictionary page, else 0.
-
-    The header is a Thrift struct in compact form; its first members are the type and the uncompressed size.
-    """
-    kind, position = _i32_member(header, 0)
-    size, _ = _i32_member(header, position)
-    return size if kind == _DICTIONARY_PAGE else 0
-
-
-def _i32_member(header: bytes, position: int) -> tuple[int, int]:
-    if header[position : position + 1] != b"\x15":
-        raise MalformedBody("the Parquet file cannot be read: a page has no valid header")
-    value = shift = 0
-    for octet in header[position + 1 : position + 6]:
-        position += 1
-        value |= (octet & 0x7F) << shift
-        shift += 7
-        if octet < 0x80:
-            break
-    return (value >> 1) ^ -(value & 1), position + 1

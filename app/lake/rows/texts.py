@@ -19,7 +19,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.lake.types import DataType, Decimal, Primitive, Timestamp, to_arrow
+from app.lake.types import DECIMAL_PRECISION_MAX, DataType, Decimal, Primitive, Timestamp, to_arrow
 
 DATE_DAYS_MIN: Final = -719_162
 DATE_DAYS_MAX: Final = 2_932_896
@@ -61,7 +61,8 @@ def parse_texts(texts: pa.StringArray, data_type: DataType) -> pa.Array:
             # Arrow also reads 007 and 0x1F; what prints back the same was canonical.
             _require(pc.equal(pc.cast(values, pa.string()), texts))
             return values
-        case Decimal():
+        case Decimal(precision, scale):
+            _require(pc.match_substring_regex(texts, _fitting_decimal(precision, scale)))
             return pc.cast(texts, to_arrow(data_type))
         case Timestamp(unit, zoned):
             _require(pc.match_substring_regex(texts, _ZONED if zoned else _LOCAL))
@@ -88,6 +89,16 @@ def _instants(texts: pa.StringArray, data_type: Timestamp) -> pa.Array:
             texts, pattern=_SURPLUS_ZEROS[data_type.unit], replacement=r"\1\2"
         )
         return pc.cast(trimmed, to_arrow(data_type))
+
+
+def _fitting_decimal(precision: int, scale: int) -> str:
+    """What a decimal looks like that certainly fits, with no more than 38 digits in all.
+
+    Arrow's cast wraps around where digits before the point are too many, and takes 1E-400 for 0, so it is given no
+    other text than this; the exact reader sees the rest.
+    """
+    surplus_zeros = DECIMAL_PRECISION_MAX - precision
+    return rf"^[+-]?0?\d{{0,{precision - scale}}}(\.\d{{0,{scale}}}0{{0,{surplus_zeros}}})?$"
 
 
 def _from_base64(texts: pa.StringArray) -> pa.Array:
