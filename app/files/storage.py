@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
@@ -21,6 +21,7 @@ import pyarrow.fs as pafs
 
 from app.lake.errors import CorruptFile, StorageFull
 
+_S3_TIMEOUT_SECONDS = 30.0
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -143,8 +144,22 @@ def open_storage(uri: str) -> Storage:
     parts = urlsplit(uri)
     if parts.scheme == "file":
         return LocalStorage(Path(unquote(parts.path)))
-    file_system, root = pafs.FileSystem.from_uri(uri)
-    return ArrowStorage(file_system, root)
+    if parts.scheme == "s3":
+        return ArrowStorage(_s3(os.environ), f"{parts.netloc}{unquote(parts.path)}")
+    raise ValueError(f"storage is file:///folder or s3://bucket/prefix, not {uri!r}")
+
+
+def _s3(environment: Mapping[str, str]) -> pafs.FileSystem:
+    """S3 or a service that speaks its protocol, which AWS_ENDPOINT_URL then names."""
+    endpoint = urlsplit(environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL", ""))
+    region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+    return pafs.S3FileSystem(
+        region=region,
+        endpoint_override=endpoint.netloc or None,
+        scheme=endpoint.scheme or "https",
+        connect_timeout=_S3_TIMEOUT_SECONDS,
+        request_timeout=_S3_TIMEOUT_SECONDS,
+    )
 
 
 def _make_folders(folder: Path) -> None:

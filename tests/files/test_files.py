@@ -1,0 +1,173 @@
+"""Staged, base and changelog files: what comes back, what is refused, and what the catalogue keeps of them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from app.files.parquet_file import ParquetReader, column_statistics, create_parquet, unique_columns
+from app.files.staged_file import StagedFileStore
+from app.files.storage import LocalStorage
+from app.lake.changelog import OP_COLUMN, OP_FIELD
+from app.lake.dataset import NewBucket, NewDataset, NewField, NewSchema, define_dataset
+from app.lake.errors import CorruptFile
+from app.lake.file_group import ColumnStatistics, StoredFile
+from app.lake.staging import ROW_COLUMN
+
+DATASET = define_dataset(
+    NewDataset(
+        name="t",
+        schema=NewSchema(
+            fields=[
+                NewField(name="id", type="string"),
+                NewField(name="day", type="date"),
+                NewField(name="fare", type="double"),
+                NewField(name="price", type="decimal(10, 2)"),
+                NewField(name="tags", type="map<string, list<int32>>"),
+                NewField(name="note", type="string"),
+            ]
+        ),
+        record_key=["id", "day"],
+        partition_by=["day"],
+        bucket=NewBucket(count=3),
+    )
+)
+SCHEMA = DATASET.schema.to_arrow()
+
+
+def rows(count: int) -> pa.Table:
+    values = [
+        {
+            "id": f"key-{at}",
+            "day": dt.date(2013, 1, 1 + at % 2),
+            "fare": at / 4,
+            "price": Decimal(at).scaleb(-2),
+            "tags": [("x", [at, None])] if at % 3 else None,
+            "note": None if at else "n" * 80,
+        }
+        for at in range(count)
+    ]
+    return pa.Table.from_pylist(values, schema=SCHEMA)
+
+
+def write(storage: LocalStorage, path: str, table: pa.Table, row_group_rows: int) -> tuple[StoredFile, Any]:
+    with create_parquet(
+        storage, path, table.schema, row_group_rows=row_group_rows, unique_columns=unique_columns(DATASET)
+    ) as sink:
+        for start in range(0, table.num_rows, 7):
+            sink.write(table.slice(start, 7))
+        sink.finish()
+    return sink.stored(1), sink.metadata[0]
+
+
+def test_staged_rows_come_back_by_slot_in_order(tmp_path: Path) -> None:
+    store = StagedFileStore(LocalStorage(tmp_path))
+    table = rows(100)
+    file = store.write(DATASET, [table.slice(0, 60), table.slice(60)], "s/a.arrow", 1_000)
+    assert file is not None
+    assert file.rows == 100
+    seen: list[dict[str, Any]] = []
+    for batch in file.batches:
+        part = store.read(file, [batch.index]).to_pylist()
+        assert len(part) == batch.rows
+        assert [row[ROW_COLUMN] for row in part] == sorted(row[ROW_COLUMN] for row in part)
+        assert {f"day={row['day']}" for row in part} == {batch.slot.partition_path}
+        seen += part
+    seen.sort(key=lambda row: row[ROW_COLUMN])
+    assert [row.pop(ROW_COLUMN) for row in seen] == list(range(1_000, 1_100))
+    assert seen == table.to_pylist()
+
+
+def test_no_rows_make_no_staged_file(tmp_path: Path) -> None:
+    assert StagedFileStore(LocalStorage(tmp_path)).write(DATASET, [rows(0)], "s/a.arrow", 0) is None
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 1), (0, 50), (9, 2), (10, 10), (45, 5), (50, 0)])
+def test_a_slice_reads_just_those_rows(tmp_path: Path, first: int, count: int) -> None:
+    storage = LocalStorage(tmp_path)
+    table = rows(50)
+    file, metadata = write(storage, "d/a.parquet", table, 10)
+    assert [metadata.row_group(at).num_rows for at in range(5)] == [10] * 5
+    found = ParquetReader(storage).read_slice(file, ["fare", "id"], first, count)
+    assert found.to_pylist() == table.slice(first, count).select(["fare", "id"]).to_pylist()
+
+
+def test_statistics_are_bounds_by_field_id(tmp_path: Path) -> None:
+    table = rows(50)
+    _, metadata = write(LocalStorage(tmp_path), "d/a.parquet", table, 10)
+    found = column_statistics(metadata, DATASET.schema)
+    assert found["2"] == ColumnStatistics(minimum="2013-01-01", maximum="2013-01-02", null_count=0)
+    assert found["3"] == ColumnStatistics(minimum=0.0, maximum=12.25, null_count=0)
+    assert found["4"] == ColumnStatistics(minimum="0.00", maximum="0.49", null_count=0)
+    assert found["6"] == ColumnStatistics(minimum=None, maximum=None, null_count=49)
+    assert "5" not in found
+
+
+def test_op_is_stored_as_the_format_promises(tmp_path: Path) -> None:
+    changes = rows(30).add_column(0, OP_FIELD, pa.array([0, 2, 3] * 10, pa.uint8()))
+    write(LocalStorage(tmp_path), "c/a.parquet", changes, 10)
+    parquet = pq.ParquetFile(tmp_path / "c" / "a.parquet")
+    column = parquet.metadata.row_group(0).column(0)
+    assert (column.path_in_schema, column.physical_type) == (OP_COLUMN, "INT32")
+    assert "RLE_DICTIONARY" in column.encodings
+    assert parquet.schema_arrow.field(OP_COLUMN).type == pa.uint8()
+
+
+def test_files_carry_field_ids(tmp_path: Path) -> None:
+    write(LocalStorage(tmp_path), "d/a.parquet", rows(3), 10)
+    read = pq.read_schema(tmp_path / "d" / "a.parquet")
+    assert [field.metadata[b"PARQUET:field_id"] for field in read] == [b"1", b"2", b"3", b"4", b"5", b"6"]
+
+
+def test_an_unfinished_file_leaves_nothing(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    with create_parquet(storage, "d/a.parquet", SCHEMA, row_group_rows=10, unique_columns=()) as sink:
+        sink.write(rows(25))
+    assert list(storage.list("")) == []
+
+
+@pytest.mark.parametrize("damage", ["flipped", "shorter", "longer", "gone"])
+@pytest.mark.parametrize("kind", ["parquet", "staged"])
+def test_a_damaged_file_is_refused_and_named(tmp_path: Path, damage: str, kind: str) -> None:
+    storage = LocalStorage(tmp_path)
+    if kind == "staged":
+        staged = StagedFileStore(storage).write(DATASET, [rows(50)], "f", 0)
+        assert staged is not None
+        read = partial(StagedFileStore(storage).read, staged, [0])
+    else:
+        stored, _ = write(storage, "f", rows(50), 10)
+        read = partial(ParquetReader(storage).read_slice, stored, None, 0, 1)
+    path = tmp_path / "f"
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    match damage:
+        case "flipped":
+            content[middle] ^= 1
+        case "shorter":
+            del content[middle:]
+        case "longer":
+            content += b"x"
+    path.unlink()
+    if damage != "gone":
+        path.write_bytes(content)
+    with pytest.raises(CorruptFile) as caught:
+        read()
+    assert caught.value.facts["path"] == "f"
+
+
+def test_a_file_with_other_rows_than_recorded_is_refused(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    file, _ = write(storage, "f", rows(50), 10)
+    wrong = StoredFile(
+        path=file.path, size_bytes=file.size_bytes, checksum=file.checksum, row_count=49, schema_id=1
+    )
+    with pytest.raises(CorruptFile, match="50 rows, its commit recorded 49"):
+        ParquetReader(storage).read_slice(wrong, None, 0, 1)

@@ -1,0 +1,134 @@
+"""The storage port, on a local folder and on a file system of Arrow's (which is how S3 is reached)."""
+
+from __future__ import annotations
+
+import errno
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow.fs as pafs
+import pytest
+
+from app.files.storage import ArrowStorage, LocalStorage, Storage, open_storage
+from app.lake.errors import CorruptFile, StorageFull
+
+
+@pytest.fixture(params=["local", "arrow"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "local":
+        return LocalStorage(tmp_path)
+    # What S3 does by itself, and a local file system does not: folders come into being with their files.
+    return ArrowStorage(_MakesFolders(tmp_path), "")
+
+
+class _MakesFolders:
+    """Arrow's local file system below a folder, with S3's habit of needing no folders."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._below = pafs.SubTreeFileSystem(str(root), pafs.LocalFileSystem())
+
+    def open_output_stream(self, path: str) -> object:
+        (self._root / path.lstrip("/")).parent.mkdir(parents=True, exist_ok=True)
+        return self._below.open_output_stream(path.lstrip("/"))
+
+    def open_input_file(self, path: str) -> object:
+        return self._below.open_input_file(path.lstrip("/"))
+
+    def delete_file(self, path: str) -> None:
+        self._below.delete_file(path.lstrip("/"))
+
+    def get_file_info(self, what: str | pafs.FileSelector) -> object:
+        if isinstance(what, str):
+            return self._below.get_file_info(what.lstrip("/"))
+        return [
+            _Absolute(info)
+            for info in self._below.get_file_info(
+                pafs.FileSelector(what.base_dir.lstrip("/"), allow_not_found=True, recursive=True)
+            )
+        ]
+
+
+class _Absolute:
+    def __init__(self, info: pafs.FileInfo) -> None:
+        self.type, self.mtime, self.path = info.type, info.mtime, f"/{info.path}"
+
+
+def put(storage: Storage, path: str, content: bytes) -> None:
+    with storage.create(path) as file:
+        file.write(content)
+
+
+def test_what_was_written_is_read(storage: Storage) -> None:
+    put(storage, "t/d/data/day=1/a b.parquet", b"12345")
+    assert storage.size("t/d/data/day=1/a b.parquet") == 5
+    assert storage.open("t/d/data/day=1/a b.parquet").read() == b"12345"
+
+
+def test_an_empty_file_is_a_file(storage: Storage) -> None:
+    put(storage, "t/empty", b"")
+    assert (storage.size("t/empty"), storage.open("t/empty").read()) == (0, b"")
+
+
+def test_a_writer_left_by_an_error_leaves_no_file(storage: Storage) -> None:
+    def half() -> None:
+        with storage.create("t/half") as file:
+            file.write(b"half")
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        half()
+    assert list(storage.list("t")) == []
+    with pytest.raises(CorruptFile):
+        storage.size("t/half")
+
+
+def test_a_missing_file_is_named(storage: Storage) -> None:
+    for ask in (storage.open, storage.size):
+        with pytest.raises(CorruptFile) as caught:
+            ask("t/gone")
+        assert caught.value.facts == {"path": "t/gone"}
+
+
+def test_deleting_again_is_no_error(storage: Storage) -> None:
+    put(storage, "t/a", b"1")
+    storage.delete(["t/a", "t/never"])
+    storage.delete(["t/a"])
+    assert list(storage.list("t")) == []
+
+
+def test_listing_names_files_below_a_prefix_with_their_times(storage: Storage) -> None:
+    for path in ("t/d/data/x", "t/d/staged/y", "t/other/z"):
+        put(storage, path, b"1")
+    found = dict(storage.list("t/d"))
+    assert sorted(found) == ["t/d/data/x", "t/d/staged/y"]
+    assert all(datetime.now(UTC) - written < timedelta(minutes=1) for written in found.values())
+    assert list(storage.list("t/none")) == []
+
+
+def test_a_path_is_written_once(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path)
+    put(storage, "a", b"1")
+    with pytest.raises(FileExistsError):
+        put(storage, "a", b"2")
+    assert storage.open("a").read() == b"1"
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+    def full(_: int) -> None:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageFull):
+        put(LocalStorage(tmp_path), "a", b"1")
+    assert list(LocalStorage(tmp_path).list("")) == []
+
+
+def test_a_storage_is_named_by_its_uri(tmp_path: Path) -> None:
+    put(open_storage((tmp_path / "a b").as_uri()), "x", b"1")
+    assert (tmp_path / "a b" / "x").read_bytes() == b"1"
+    assert isinstance(open_storage("s3://bucket/prefix"), ArrowStorage)
+    with pytest.raises(ValueError, match="file:///folder or s3://bucket"):
+        open_storage("ftp://host/x")
