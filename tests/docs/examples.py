@@ -68,7 +68,7 @@ def blocks(document: Path) -> list[Block]:
 def examples(document: Path) -> list[Example]:
     """The commands that are run, in order."""
     every = blocks(document)
-    after: list[Block | None] = [*every[1:], None]
+    after: list[Block | None] = [*every, None][1:]
     return [
         Example(
             command=block.text,
