@@ -1,0 +1,111 @@
+"""Tables and names in the documents are those of the code."""
+
+import json
+import re
+import subprocess
+from dataclasses import MISSING, fields
+from pathlib import Path
+
+import pytest
+
+from app.api.problems import STATUS
+from app.lake.dataset import BucketMode, MergeMode
+from app.lake.operation import Operation
+from app.lake.rows.formats import MEDIA_TYPES
+from app.lake.types import parse_type
+from app.settings import VARIABLES, Settings
+from app.store.jobs import SERVICE_MADE
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+DOCUMENTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+OPERATIONS = [
+    (method.upper(), path)
+    for path, methods in json.loads((ROOT / "openapi" / "openapi.json").read_text())["paths"].items()
+    for method in methods
+]
+
+
+def name(document):
+    return str(document.relative_to(ROOT))
+
+
+def rows(document, first):
+    """Rows of tables whose first cell matches, as lists of cells."""
+    lines = re.findall(r"^\| (.*) \|$", document.read_text(encoding="utf-8"), re.MULTILINE)
+    # A bar inside code is written with a backslash.
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\) \| ", line)] for line in lines]
+    return [each for each in cells if re.fullmatch(first, each[0])]
+
+
+def test_every_problem_is_there_with_its_status():
+    table = {
+        row[0].strip("`").removeprefix("/problems/"): int(row[1])
+        for row in rows(DOCS / "errors.md", r"`/problems/[a-z-]+`")
+    }
+    assert table == STATUS
+    said = (DOCS / "errors.md").read_text().partition("## Which failures")[2]
+    assert set(re.findall(r"`([a-z-]+)`", said)) == set(SERVICE_MADE)
+
+
+def test_every_setting_is_there_with_its_default():
+    table = {row[0].strip("`"): row[1] for row in rows(DOCS / "operations.md", r"`HEADWATER_[A-Z_]+`")}
+    assert set(table) == set(VARIABLES)
+    for setting in fields(Settings):
+        shown = table[setting.metadata["variable"]]
+        if setting.default in (MISSING, ""):
+            continue
+        default = f"{setting.default:g}" if isinstance(setting.default, float) else str(setting.default)
+        assert shown.strip("`").replace(",", "") == default, setting.name
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_every_operation_has_its_section(method, path):
+    headings = re.findall(r"^#+ `(.*)`$", (DOCS / "api.md").read_text(), re.MULTILINE)
+    assert f"{method} {path}" in headings
+
+
+def test_no_section_is_about_an_operation_that_is_not_there():
+    headings = re.findall(r"^#+ `([A-Z]+) (.*)`$", (DOCS / "api.md").read_text(), re.MULTILINE)
+    assert set(headings) == {*OPERATIONS, ("GET", "/schema")}
+
+
+def test_media_types_operations_and_modes_are_named():
+    told = (DOCS / "api.md").read_text()
+    for word in [*MEDIA_TYPES, *Operation, *MergeMode, *BucketMode]:
+        assert f"`{getattr(word, 'value', word)}`" in told
+
+
+def test_every_type_of_the_table_is_one():
+    table = rows(DOCS / "types.md", r"`[a-z].*`")
+    named = {cell.strip("`") for row in table for cell in row[0].split("`, `")}
+    known = {"list<T>", "map<K, V>", "struct<name: T, …>", "decimal(p, s)"}
+    for text in named - known:
+        assert str(parse_type(text)) == text
+    assert named >= known
+    assert len(named) > 18
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name)
+def test_what_is_named_exists(document):
+    text = document.read_text(encoding="utf-8")
+    listing = subprocess.run(
+        ["git", "grep", "--untracked", "-hoE", r"def (test_\w+)", "--", "tests"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    tests = {line.removeprefix("def ") for line in listing.stdout.splitlines()}
+    missing = {
+        found
+        for found in re.findall(r"`(test_\w+)`", text)
+        if found not in tests
+    }
+    missing |= {
+        path
+        for path in re.findall(r"`((?:app|workers|clients|migrations|openapi|tests|requirements)/[\w./-]*)`", text)
+        if not (ROOT / path).exists()
+    }
+    missing |= {word for word in re.findall(r"\bHEADWATER_[A-Z_]+[A-Z]\b", text) if word not in VARIABLES}
+    assert not missing
