@@ -1,0 +1,66 @@
+"""Walking over pages: of the feed, of a table, of a list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, Protocol, TypeVar
+
+import httpx
+
+Since = int | Literal["now"]
+
+
+class FeedPage(Protocol):
+    """A page that says where the next one starts."""
+
+    @property
+    def next_since(self) -> int: ...
+
+    @property
+    def pending(self) -> int: ...
+
+
+class ListPage(Protocol):
+    """A page that has the token of the next one."""
+
+    @property
+    def next_page_token(self) -> str | None: ...
+
+
+Positioned = TypeVar("Positioned", bound=FeedPage)
+Listed = TypeVar("Listed", bound=ListPage)
+
+
+def walk_feed(
+    fetch: Callable[[dict[str, Any]], httpx.Response],
+    decode: Callable[[httpx.Response], Positioned],
+    *,
+    since: Since,
+    limit: int,
+    follow: bool,
+    poll_seconds: int,
+) -> Iterator[Positioned]:
+    """Pages from `since` to the head; with `follow` for ever, an empty one for each poll that saw nothing."""
+    params: dict[str, Any] = {"since": since, "limit": limit}
+    if follow:
+        params |= {"feed": "longpoll", "timeout": poll_seconds}
+    while True:
+        page = decode(fetch(params))
+        params["since"] = page.next_since
+        yield page
+        if not follow and page.pending == 0:
+            return
+
+
+def walk_list(
+    fetch: Callable[[dict[str, Any]], httpx.Response],
+    decode: Callable[[httpx.Response], Listed],
+    params: dict[str, Any],
+) -> Iterator[Listed]:
+    """Every page of a list or of one version of a table."""
+    while True:
+        page = decode(fetch(params))
+        yield page
+        if page.next_page_token is None:
+            return
+        params = {**params, "page_token": page.next_page_token}

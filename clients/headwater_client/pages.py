@@ -1,0 +1,87 @@
+"""Pages of the feed and of tables, as JSON values and as Arrow tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import msgspec
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+from clients.headwater_client.values import Change
+
+JSON = "application/json"
+ARROW_STREAM = "application/vnd.apache.arrow.stream"
+
+
+class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes in order. `next_since` is where to go on; `pending` changes follow the page."""
+
+    changes: tuple[Change, ...]
+    next_since: int
+    pending: int
+    earliest: int
+
+
+class ChangeTable(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes in order, as a flat table.
+
+    Columns: `offset` int64, `op` uint8 (0 +A, 1 -R, 2 -C, 3 +C), `system_time`, `event_time`, `version` int64,
+    then those of the dataset. A system column whose name the dataset uses is called `_hw_<name>`.
+    """
+
+    table: pa.Table
+    next_since: int
+    pending: int
+    earliest: int
+
+
+class RowPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of the table at `version`."""
+
+    rows: list[dict[str, Any]]
+    version: int
+    next_page_token: str | None
+
+
+class RowTable(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of the table at `version`, with the columns of the dataset."""
+
+    table: pa.Table
+    version: int
+    next_page_token: str | None
+
+
+def change_page(response: httpx.Response) -> ChangePage:
+    """The page in a JSON response."""
+    return msgspec.json.decode(response.content, type=ChangePage)
+
+
+def change_table(response: httpx.Response) -> ChangeTable:
+    """The page in an Arrow response."""
+    return ChangeTable(
+        table=_table(response),
+        next_since=int(response.headers["headwater-next-since"]),
+        pending=int(response.headers["headwater-pending"]),
+        earliest=int(response.headers["headwater-earliest"]),
+    )
+
+
+def row_page(response: httpx.Response) -> RowPage:
+    """The page in a JSON response."""
+    return msgspec.json.decode(response.content, type=RowPage)
+
+
+def row_table(response: httpx.Response) -> RowTable:
+    """The page in an Arrow response."""
+    return RowTable(
+        table=_table(response),
+        version=int(response.headers["headwater-version"]),
+        next_page_token=response.headers.get("headwater-next-page-token"),
+    )
+
+
+def _table(response: httpx.Response) -> pa.Table:
+    with ipc.open_stream(response.content) as reader:
+        return reader.read_all()

@@ -1,0 +1,107 @@
+"""How the service says no."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import msgspec
+
+from clients.headwater_client.values import Job
+
+_TEXT_MAX = 500
+
+
+class FieldError(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong with one part of a request; `pointer` is a JSON pointer to it."""
+
+    pointer: str
+    detail: str
+
+
+class Problem(Exception):
+    """The service refused a request, or a job did not succeed.
+
+    Attributes
+    ----------
+    document
+        The whole problem document (RFC 9457) with all its facts, such as `limit_bytes`, `earliest` or `job`.
+    """
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.document = dict(document)
+        super().__init__(self._text())
+
+    @property
+    def type(self) -> str:
+        """What scripts compare: `/problems/<code>`."""
+        return str(self.document.get("type", "about:blank"))
+
+    @property
+    def code(self) -> str:
+        """The last part of the type, such as `schema-mismatch`."""
+        return self.type.rsplit("/", 1)[-1]
+
+    @property
+    def status(self) -> int:
+        """The HTTP status."""
+        return int(self.document.get("status", 0))
+
+    @property
+    def title(self) -> str:
+        """What happened, in general."""
+        return str(self.document.get("title", ""))
+
+    @property
+    def detail(self) -> str:
+        """What happened, this time."""
+        return str(self.document.get("detail", ""))
+
+    @property
+    def errors(self) -> tuple[FieldError, ...]:
+        """The parts of the request that are at fault."""
+        return msgspec.convert(self.document.get("errors", ()), tuple[FieldError, ...])
+
+    def _text(self) -> str:
+        said = f"{self.status} {self.code}: {self.detail or self.title}"
+        return "; ".join([said, *(f"{error.pointer}: {error.detail}" for error in self.errors)])
+
+
+class JobUnfinished(TimeoutError):
+    """The job had not ended after the time that the caller gave it; it goes on. `job` is how it stood."""
+
+    def __init__(self, job: Job, seconds: float) -> None:
+        self.job = job
+        super().__init__(f"job {job.id} is {job.state} after {seconds:g} s ({job.progress.stage})")
+
+
+def problem_of(response: httpx.Response) -> Problem:
+    """The problem that a response of status 400 or above stands for, also one that a proxy made."""
+    if response.headers.get("content-type", "").startswith("application/problem+json"):
+        return Problem(msgspec.json.decode(response.content, type=dict[str, Any]))
+    return Problem(
+        {
+            "type": "about:blank",
+            "title": response.reason_phrase,
+            "status": response.status_code,
+            "detail": response.text[:_TEXT_MAX],
+        }
+    )
+
+
+def problem_of_job(job: Job) -> Problem | None:
+    """The problem that ended a job; None if it succeeded or goes on."""
+    match job.state:
+        case "failed":
+            return Problem({**(job.error or {"title": "the job failed"}), "job": msgspec.to_builtins(job)})
+        case "cancelled":
+            document = {
+                "type": "/problems/job-cancelled",
+                "title": "The job was cancelled",
+                "status": 409,
+                "detail": f"job {job.id} was cancelled",
+                "job": msgspec.to_builtins(job),
+            }
+            return Problem(document)
+    return None

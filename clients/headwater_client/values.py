@@ -1,0 +1,182 @@
+"""What is sent to the service and what it answers with.
+
+Replies are read leniently: members that a later release adds are passed over, and names of states and kinds
+are plain strings, so that a new one breaks no client.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+Operation = Literal["insert", "upsert", "bulk_insert", "delete"]
+Format = Literal["json_rows", "ndjson", "csv", "arrow", "parquet"]
+Op = Literal["+A", "-R", "-C", "+C"]
+
+FINAL_STATES = frozenset({"succeeded", "failed", "cancelled"})
+
+
+class NewField(msgspec.Struct, frozen=True, kw_only=True):
+    """A column to register, such as `NewField(name="price", type="decimal(10, 2)")`."""
+
+    name: str
+    type: str
+    nullable: bool = True
+    doc: str | None = None
+
+
+class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset to register. Without a record key it is append-only; `buckets` is for keyed ones."""
+
+    name: str
+    fields: tuple[NewField, ...]
+    record_key: tuple[str, ...] = ()
+    ordering_field: str | None = None
+    event_time_field: str | None = None
+    partition_by: tuple[str, ...] = ()
+    buckets: int | None = None
+    merge_mode: Literal["event_time", "commit_time"] | None = None
+
+    def document(self) -> dict[str, Any]:
+        """The JSON form of the registration; what was not chosen is left to the service."""
+        chosen = {
+            "ordering_field": self.ordering_field,
+            "event_time_field": self.event_time_field,
+            "merge_mode": self.merge_mode,
+            "bucket": None if self.buckets is None else {"count": self.buckets},
+        }
+        return {
+            "name": self.name,
+            "schema": {"fields": [msgspec.to_builtins(field) for field in self.fields]},
+            "record_key": list(self.record_key),
+            "partition_by": list(self.partition_by),
+            **{name: value for name, value in chosen.items() if value is not None},
+        }
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """A column of a dataset."""
+
+    name: str
+    type: str
+    nullable: bool
+    doc: str | None = None
+
+
+class Columns(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of a dataset, in order."""
+
+    fields: tuple[Column, ...]
+
+
+class Dataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far."""
+
+    id: str
+    name: str
+    schema: Columns
+    record_key: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    ordering_field: str | None
+    event_time_field: str | None
+    version: int
+    next_offset: int
+    created_at: datetime
+    committed_at: datetime | None
+
+
+class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Datasets by name."""
+
+    items: tuple[Dataset, ...]
+    next_page_token: str | None
+
+
+class Upload(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes on the service's storage, to be named by a write. `checksum` is XXH3-128, hexadecimal."""
+
+    id: str
+    size_bytes: int
+    checksum: str
+    created_at: datetime
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a running job is: `done` of `total` tasks of the stage."""
+
+    stage: str
+    done: int
+    total: int
+
+
+class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a write's rows; the five numbers add up to the rows that were sent."""
+
+    inserted: int
+    updated: int
+    deleted: int
+    unchanged: int
+    quarantined: int
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A job. The changes of its commit have the offsets `first_offset`–`last_offset`."""
+
+    id: str
+    kind: str
+    state: str
+    operation: str
+    progress: Progress
+    attempts: int
+    committed_version: int | None
+    first_offset: int | None
+    last_offset: int | None
+    rows: RowCounts
+    error: dict[str, Any] | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has succeeded, failed, or was cancelled."""
+        return self.state in FINAL_STATES
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of the feed. A `-C` is directly followed by the `+C` that takes its place."""
+
+    offset: int
+    op: Op
+    version: int
+    system_time: datetime
+    event_time: str | None
+    row: dict[str, Any]
+
+
+class Instant(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of a timeline: an attempt to change the dataset."""
+
+    id: str
+    action: str
+    operation: str
+    state: str
+    job_id: str | None
+    version: int | None
+    requested_at: datetime
+    completed_at: datetime | None
+    rows: RowCounts
+    files_added: int
+    files_removed: int
+    bytes_added: int
+    first_offset: int | None
+    last_offset: int | None
+
+
+class InstantPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Instants, the latest request first."""
+
+    items: tuple[Instant, ...]
+    next_page_token: str | None
