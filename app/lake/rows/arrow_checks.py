@@ -44,15 +44,38 @@ def expanded_bytes(array: pa.Array) -> int:
     return int(array.nbytes)
 
 
+def viewed_bytes(array: pa.Array) -> int:
+    """How many bytes the views in an array show together, at any depth; its buffers must have been validated.
+
+    Many views may show the same bytes, so that looking at what they show can take for ever.
+    """
+    kind = array.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return int(_view_lengths(array).sum(dtype=np.int64))
+    if pa.types.is_dictionary(kind):
+        return viewed_bytes(array.dictionary)
+    if pa.types.is_struct(kind):
+        return sum(viewed_bytes(array.field(number)) for number in range(kind.num_fields))
+    if pa.types.is_map(kind):
+        return viewed_bytes(array.keys) + viewed_bytes(array.items)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return viewed_bytes(array.values)
+    return 0
+
+
+def _view_lengths(array: pa.Array) -> npt.NDArray[np.int32]:
+    """The lengths of the values, which are the first four of the 16 bytes of each view; anything for nulls."""
+    views = array.buffers()[1]
+    if views is None:
+        return np.zeros(0, dtype=np.int32)
+    return np.frombuffer(views, dtype=np.int32)[::4][array.offset : array.offset + len(array)]
+
+
 def _value_bytes(array: pa.Array) -> npt.NDArray[np.int64]:
     """How many bytes each value of a flat array takes; some number for nulls."""
     kind = array.type
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        # A view has 16 bytes, of which the first four are the length of the value.
-        lengths = np.frombuffer(array.buffers()[1], dtype=np.int32)[::4][
-            array.offset : array.offset + len(array)
-        ]
-        return np.where(_valid(array), lengths, 0).astype(np.int64)
+        return np.where(_valid(array), _view_lengths(array), 0).astype(np.int64)
     if any(test(kind) for test in _VARIABLE):
         sizes = pc.fill_null(pc.binary_length(array), 0).to_numpy(zero_copy_only=False)
         return np.asarray(sizes, dtype=np.int64)

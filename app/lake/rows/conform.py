@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from app.lake.errors import BodyTooLarge
 from app.lake.rows.arrow_casts import cast_lossless, is_lossless
-from app.lake.rows.arrow_checks import expanded_bytes, invalid_text_rows, unfit_rows
+from app.lake.rows.arrow_checks import expanded_bytes, invalid_text_rows, unfit_rows, viewed_bytes
 from app.lake.rows.compiled import CompiledSchema, compile_schema
 from app.lake.rows.faults import (
     ERRORS_COUNTED_MAX,
@@ -51,9 +51,7 @@ def conform(table: pa.Table, schema: Schema, *, first_row: int = 0, pointer: str
         for step in steps(batch, row, pointer):
             size += sum(expanded_bytes(column) for column in step.columns)
             if size > TABLE_BYTES_MAX:
-                raise BodyTooLarge(
-                    f"the rows expand to more than {TABLE_BYTES_MAX} bytes", limit_bytes=TABLE_BYTES_MAX
-                )
+                raise _too_large()
             tables.append(conform_step(step, schema, row, pointer, faults))
             row += step.num_rows
             if faults.full:
@@ -141,6 +139,9 @@ def _column_faults(
 
 def _validate(batch: pa.RecordBatch, row: int, pointer: str) -> None:
     try:
+        batch.validate()
+        if sum(viewed_bytes(column) for column in batch.columns) > TABLE_BYTES_MAX:
+            raise _too_large()
         batch.validate(full=True)
     except (pa.ArrowException, OSError, OverflowError) as fault:
         faults = Faults()
@@ -152,6 +153,10 @@ def _validate(batch: pa.RecordBatch, row: int, pointer: str) -> None:
                     )
         faults.raise_if_any()
         raise malformed("the Arrow data contradict themselves", fault) from None
+
+
+def _too_large() -> BodyTooLarge:
+    return BodyTooLarge(f"the rows expand to more than {TABLE_BYTES_MAX} bytes", limit_bytes=TABLE_BYTES_MAX)
 
 
 def _of_bounded_size(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

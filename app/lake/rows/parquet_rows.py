@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -21,6 +22,15 @@ _REPEATED_BYTES_MAX: Final = 1_024
 _JOINED_ROWS: Final = 32_768
 _JOINED_BYTES: Final = 8 << 20
 _PROBE_BUFFER_BYTES: Final = 64 << 10
+
+
+class _Text(msgspec.Struct, frozen=True, kw_only=True):
+    """A text or binary column of a row group, and how large a value can be that takes next to no bytes of its own."""
+
+    path: str
+    repeats: bool
+    in_dictionary: int
+    shared: int
 
 
 def open_parquet(source: Source) -> pq.ParquetFile:
@@ -42,9 +52,10 @@ def iter_row_groups(
     for number in row_groups:
         with reader_faults("the Parquet file cannot be read"):
             row = rows_before(file.metadata, number)
-            values = _largest_values(source, file, number)
-            reader = _reader(source, file, values)
-            step = max(1, min(_READ_ROWS_MAX, _EXPANDED_BYTES_MAX // max(1, sum(values.values()))))
+            texts = _texts(source, file, number)
+            reader = _reader(source, file, texts)
+            largest_row = 1 + sum(text.in_dictionary + text.shared for text in texts)
+            step = max(1, min(_READ_ROWS_MAX, _EXPANDED_BYTES_MAX // largest_row))
         for batch in _batches(reader, number, step):
             yield row, batch
             row += batch.num_rows
@@ -100,45 +111,51 @@ def _check_magic(source: Source) -> None:
         raise MalformedBody("the body is not a Parquet file: it does not start with PAR1")
 
 
-def _reader(source: Source, file: pq.ParquetFile, values: dict[str, int]) -> pq.ParquetFile:
+def _reader(source: Source, file: pq.ParquetFile, texts: Sequence[_Text]) -> pq.ParquetFile:
     """The file, set to leave large texts in lists in their dictionaries: a row may repeat them at will."""
-    lists = [column.path for column in _columns(file) if column.max_repetition_level > 0]
-    nested = {field.name for field in file.schema_arrow if pa.types.is_nested(field.type)}
-    keep = any(size > _REPEATED_BYTES_MAX and name in nested for name, size in values.items())
     return pq.ParquetFile(
         source,
         metadata=file.metadata,
-        read_dictionary=lists if keep else [],
+        read_dictionary=[
+            text.path for text in texts if text.repeats and text.in_dictionary > _REPEATED_BYTES_MAX
+        ],
         pre_buffer=False,
         page_checksum_verification=True,
     )
 
 
-def _largest_values(source: Source, file: pq.ParquetFile, row_group: int) -> dict[str, int]:
-    """How large a value of each column can be that takes next to no bytes of its own."""
-    columns = _columns(file)
+def _texts(source: Source, file: pq.ParquetFile, row_group: int) -> list[_Text]:
+    """The text and binary columns, and what their values can come to."""
     probe = pq.ParquetFile(
         source,
         metadata=file.metadata,
-        read_dictionary=[column.path for column in columns if column.physical_type == "BYTE_ARRAY"],
+        read_dictionary=[column.path for column in _columns(file)],
         pre_buffer=False,
         buffer_size=_PROBE_BUFFER_BYTES,
     )
-    # The first row brings along the dictionaries, whole.
-    first = next(probe.iter_batches(batch_size=1, row_groups=[row_group], use_threads=False), None)
-    if first is None:
-        return {}
-    largest = {
-        name: _dictionary_value_bytes(array)
-        for name, array in zip(first.schema.names, first.columns, strict=True)
-    }
-    # Asking the metadata of a damaged file for a column ends the process, unless a read of it has succeeded.
-    group = file.metadata.row_group(row_group)
-    for number, column in enumerate(columns):
-        if column.physical_type == "BYTE_ARRAY" and "DELTA_BYTE_ARRAY" in group.column(number).encodings:
-            # A value may share all of the one before it.
-            largest[f"prefixes of {column.path}"] = max(int(group.column(number).total_uncompressed_size), 0)
-    return largest
+    return [
+        _text(probe, row_group, number, column)
+        for number, column in enumerate(_columns(file))
+        if column.physical_type == "BYTE_ARRAY"
+    ]
+
+
+def _text(probe: pq.ParquetFile, row_group: int, number: int, column: pq.ColumnSchema) -> _Text:
+    repeats = column.max_repetition_level > 0
+    rows = probe.iter_batches(batch_size=1, row_groups=[row_group], columns=[column.path], use_threads=False)
+    try:
+        # The first row brings along the dictionary, whole.
+        first = next(rows, None)
+    except OSError as fault:
+        if "Not yet implemented" not in str(fault):
+            raise
+        # No dictionary, then. Only now may the metadata be asked: for a damaged column that ends the process.
+        chunk = probe.metadata.row_group(row_group).column(number)
+        # A value may share all of the one before it.
+        shared = max(int(chunk.total_uncompressed_size), 0) if "DELTA_BYTE_ARRAY" in chunk.encodings else 0
+        return _Text(path=column.path, repeats=repeats, in_dictionary=0, shared=shared)
+    largest = max((_dictionary_value_bytes(array) for array in first.columns), default=0) if first else 0
+    return _Text(path=column.path, repeats=repeats, in_dictionary=largest, shared=0)
 
 
 def _columns(file: pq.ParquetFile) -> list[pq.ColumnSchema]:
