@@ -30,6 +30,7 @@ class BreakingProxy:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._armed: Fault | None = None
         self._sockets: set[socket.socket] = set()
+        self._pairs: dict[int, tuple[socket.socket, socket.socket]] = {}
         self._threads: list[threading.Thread] = []
         self.broken = 0
         self.url = target.set(host="127.0.0.1", port=self._listener.getsockname()[1]).render_as_string(
@@ -51,6 +52,14 @@ class BreakingProxy:
         """Breaks the connection that sends the next COMMIT."""
         self._armed = fault
 
+    def carries(self, client_port: int) -> bool:
+        """Whether the connection that the server sees coming from this port goes through here."""
+        return client_port in self._pairs
+
+    def cut(self, client_port: int) -> None:
+        """Cuts one connection, named by the port that the server sees it coming from."""
+        _cut(*self._pairs[client_port])
+
     def close(self) -> None:
         """Cuts every connection and takes no more."""
         with suppress(OSError):
@@ -71,8 +80,14 @@ class BreakingProxy:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(self._target)
+            try:
+                server = socket.create_connection(self._target)
+            except OSError:
+                # The server is away: its clients are to find that out as if they had asked it themselves.
+                _cut(client)
+                continue
             self._sockets |= {client, server}
+            self._pairs[server.getsockname()[1]] = client, server
             answer_lost = threading.Event()
             self._start(self._forward_requests, client, server, answer_lost)
             self._start(self._forward_answers, client, server, answer_lost)

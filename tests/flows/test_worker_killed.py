@@ -1,0 +1,188 @@
+"""`kill -9` of a worker at every point of a write: nothing is lost, nothing doubles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+from tests.support.deployment import Deployment
+from tests.support.gates import Gate
+from tests.support.table import Table
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.stack
+
+BUCKETS = 256
+BEFORE = [{"id": number, "note": "before"} for number in range(1000)]
+WRITTEN = [{"id": number, "note": "after"} for number in range(500, 1500)]
+EXPECTED = {number: "before" if number < 500 else "after" for number in range(1500)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """A write whose worker stands still at some point."""
+
+    job_id: str
+    worker: str
+
+
+@contextmanager
+def before_the_claim_is_committed(table: Table) -> Iterator[Held]:
+    with table.deployment.gates.before_claim(table.id) as gate:
+        job_id = table.submit("upsert", WRITTEN)
+        worker = table.deployment.worker_at(gate.arrival().port)
+        assert table.job(job_id)["state"] == "queued"
+        yield Held(job_id=job_id, worker=worker)
+
+
+@contextmanager
+def before_any_file(table: Table) -> Iterator[Held]:
+    known = table.stored()
+    with table.deployment.gates.before_plan() as gate:
+        job_id = table.submit("upsert", WRITTEN)
+        worker = table.deployment.worker_at(gate.arrival().port)
+        assert table.owner(job_id) == worker
+        assert table.stored() == known
+        yield Held(job_id=job_id, worker=worker)
+
+
+@contextmanager
+def among_its_files(table: Table) -> Iterator[Held]:
+    known = table.stored()
+    # Only in case that all files are written before the worker stands still.
+    with table.deployment.gates.at_head(table.id):
+        job_id = table.submit("upsert", WRITTEN)
+        worker = until(lambda: table.owner(job_id), "a claim")
+        until(lambda: table.stored() - known, "the first file")
+        table.deployment.processes[worker].freeze()
+        assert len(table.stored() - known) < 2 * BUCKETS, "all files were there before it could be stopped"
+        yield Held(job_id=job_id, worker=worker)
+
+
+@contextmanager
+def before_its_commit_begins(table: Table) -> Iterator[Held]:
+    with table.deployment.gates.at_head(table.id) as gate:
+        job_id = table.submit("upsert", WRITTEN)
+        yield Held(job_id=job_id, worker=table.deployment.worker_at(gate.arrival().port))
+
+
+@contextmanager
+def beyond_the_head(table: Table, closing: Callable[[], AbstractContextManager[Gate]]) -> Iterator[Held]:
+    """At a gate that accepting would run into as well, so it is closed while the worker waits at another."""
+    with ExitStack() as stack:
+        with table.deployment.gates.at_head(table.id) as head:
+            job_id = table.submit("upsert", WRITTEN)
+            session = head.arrival()
+            gate = stack.enter_context(closing())
+        until(lambda: session in gate.waiting(), "the commit to reach its gate")
+        yield Held(job_id=job_id, worker=table.deployment.worker_at(session.port))
+
+
+def before_commit(table: Table) -> AbstractContextManager[Held]:
+    return beyond_the_head(table, table.deployment.gates.at_last_statement)
+
+
+def within_commit(table: Table) -> AbstractContextManager[Held]:
+    return beyond_the_head(table, partial(table.deployment.gates.in_commit, table.id))
+
+
+Point = Callable[[Table], AbstractContextManager[Held]]
+LOSING: list[tuple[Point, bool]] = [
+    (before_the_claim_is_committed, False),
+    (before_any_file, False),
+    (among_its_files, True),
+    (before_its_commit_begins, True),
+    (before_commit, True),
+]
+
+
+@pytest.fixture
+def table(new_table: Callable[..., Table]) -> Table:
+    """A table of many files and some rows."""
+    table = new_table(bucket={"count": BUCKETS})
+    table.write("upsert", BEFORE)
+    return table
+
+
+def notes(table: Table) -> dict[int, str]:
+    return {row["id"]: row["note"] for row in table.sound()}
+
+
+def kill(deployment: Deployment, worker: str) -> None:
+    """Kills a worker; its successor starts in the background."""
+    deployment.processes[worker].kill()
+    deployment.processes[worker].start(wait=False)
+
+
+@pytest.mark.parametrize(("point", "leaves_files"), LOSING, ids=[point.__name__ for point, _ in LOSING])
+def test_a_write_whose_worker_is_killed_happens_once(
+    deployment: Deployment, table: Table, point: Point, leaves_files: bool
+) -> None:
+    with point(table) as held:
+        kill(deployment, held.worker)
+        assert table.version == 1
+    job = table.succeeded(held.job_id)
+    assert (job["committed_version"], job["rows"]["updated"], job["rows"]["inserted"]) == (2, 500, 500)
+    assert job["attempts"] == (1 if point is before_the_claim_is_committed else 2)
+    assert notes(table) == EXPECTED
+    assert bool(table.orphans()) is leaves_files
+    deployment.reap()
+    assert not table.orphans()
+    assert notes(table) == EXPECTED
+
+
+def test_a_write_whose_worker_is_killed_within_commit_has_happened(
+    deployment: Deployment, table: Table
+) -> None:
+    with within_commit(table) as held:
+        kill(deployment, held.worker)
+        assert table.version == 1
+    job = table.succeeded(held.job_id)
+    assert (job["committed_version"], job["attempts"]) == (2, 1)
+    assert notes(table) == EXPECTED
+    assert not table.orphans()
+    deployment.reap()
+    assert notes(table) == EXPECTED
+
+
+def test_a_worker_that_wakes_after_its_lease_finds_its_write_done(
+    deployment: Deployment, table: Table
+) -> None:
+    with before_any_file(table) as held:
+        deployment.processes[held.worker].freeze()
+    assert table.succeeded(held.job_id)["attempts"] == 2
+    done, changes = table.job(held.job_id), table.changes()
+    deployment.processes[held.worker].thaw()
+    next_job = table.write("upsert", [{"id": 0, "note": "next"}])
+    until(lambda: "lost every job" in deployment.processes[held.worker].log(), "the late worker to notice")
+    assert next_job["committed_version"] == 3
+    assert table.job(held.job_id) == done
+    assert table.changes()[: len(changes)] == changes
+    assert notes(table) == EXPECTED | {0: "next"}
+
+
+def test_a_late_commit_is_fenced(deployment: Deployment, table: Table) -> None:
+    with deployment.gates.at_head(table.id) as gate:
+        job_id = table.submit("upsert", WRITTEN)
+        session = gate.arrival()
+        late = deployment.worker_at(session.port)
+        deployment.processes[late].freeze()
+        # Its session would otherwise come to hold the head, and wait there for a process that stands still.
+        deployment.gates.cut_off(session)
+    done = table.succeeded(job_id)
+    assert (done["committed_version"], done["attempts"]) == (2, 2)
+    late_files = table.orphans()
+    assert late_files
+    deployment.processes[late].thaw()
+    until(lambda: "the commit waits" in deployment.processes[late].log(), "the late worker to try again")
+    assert table.write("upsert", [{"id": 0, "note": "next"}])["committed_version"] == 3
+    assert table.job(job_id) == done
+    assert notes(table) == EXPECTED | {0: "next"}
+    assert late_files <= table.orphans()
+    deployment.reap()
+    assert not table.orphans()
+    assert notes(table) == EXPECTED | {0: "next"}

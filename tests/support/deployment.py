@@ -1,0 +1,186 @@
+"""The whole service as real processes: Postgres, Redis, the API and two workers with Spark."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import httpx
+import psycopg
+
+from app.files.storage import open_storage
+from app.runtime.child import ChildSpec
+from app.runtime.java import java_home
+from app.runtime.loopback import LOOPBACK, free_port
+from app.runtime.postgres import EmbeddedPostgres
+from app.runtime.redis import EmbeddedRedis
+from app.runtime.stack import answers_ready
+from app.services.reap import Reap
+from app.store.bootstrap import initialise
+from app.store.references import ReferenceStore
+from app.store.session import Database
+from tests.support.gates import Gates
+from tests.support.process import Process
+from tests.support.proxy import BreakingProxy
+
+ROOT = Path(__file__).parents[2]
+WORKERS = ("first", "second")
+ATTEMPTS_MAX = 3
+INLINE_BYTES_MAX = 64 * 1024
+LEASE_SECONDS = 3.0
+_SETTINGS = {
+    "HEADWATER_LEASE_SECONDS": str(LEASE_SECONDS),
+    "HEADWATER_HEARTBEAT_SECONDS": "1",
+    "HEADWATER_POLL_SECONDS": "0.5",
+    "HEADWATER_ATTEMPTS_MAX": str(ATTEMPTS_MAX),
+    "HEADWATER_INLINE_BYTES_MAX": str(INLINE_BYTES_MAX),
+    "HEADWATER_SPARK_MASTER": "local[2]",
+}
+
+
+@dataclass(kw_only=True)
+class Deployment:
+    """Running processes by name: postgres, redis, api, first, second (the workers).
+
+    The workers differ: the second also takes a group of a dataset that the first is at (two writers at most).
+    """
+
+    url: str
+    api_key: str
+    owner_url: str
+    storage: Path
+    processes: dict[str, Process]
+    proxies: dict[str, BreakingProxy]
+    gates: Gates
+    database: Database
+
+    @classmethod
+    @contextmanager
+    def running(cls, directory: Path) -> Iterator[Self]:
+        """Starts everything below `directory`, and stops it in the end."""
+        with ExitStack() as stack:
+            postgres, redis = EmbeddedPostgres(directory), EmbeddedRedis(directory)
+            processes: dict[str, Process] = {}
+
+            def start(spec: ChildSpec, *, wait: bool = True) -> None:
+                processes[spec.name] = Process(spec, directory / "logs")
+                processes[spec.name].start(wait=wait)
+                stack.callback(processes[spec.name].stop)
+
+            start(postgres.child())
+            start(redis.child())
+            postgres.provision()
+            key = initialise(postgres.owner_url, application_url=postgres.url).api_key
+            assert key is not None
+            port = free_port()
+            common = _environment(directory, redis.url, port)
+            proxies = {name: stack.enter_context(BreakingProxy.before(postgres.url)) for name in WORKERS}
+            start(_api(common | {"HEADWATER_DATABASE_URL": postgres.url}, port), wait=False)
+            for writers, name in enumerate(WORKERS, start=1):
+                own = {
+                    "HEADWATER_DATABASE_URL": proxies[name].url,
+                    "HEADWATER_DATASET_WRITERS_MAX": str(writers),
+                }
+                start(_worker(name, common | own, processes, postgres.owner_url), wait=False)
+            for name in ("api", *WORKERS):
+                processes[name].wait_ready()
+            database = Database(postgres.url, application_name="tests")
+            stack.callback(database.close)
+            yield cls(
+                url=f"http://{LOOPBACK}:{port}",
+                api_key=key,
+                owner_url=postgres.owner_url,
+                storage=directory / "storage",
+                processes=processes,
+                proxies=proxies,
+                gates=stack.enter_context(Gates.at(postgres.owner_url)),
+                database=database,
+            )
+
+    def client(self) -> httpx.Client:
+        return httpx.Client(
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {self.api_key}"},
+            timeout=90,
+            trust_env=False,
+        )
+
+    def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Rows of a query, asked as the owner, who sees every tenant."""
+        with psycopg.connect(self.owner_url, autocommit=True) as connection:
+            return connection.execute(statement.encode(), values).fetchall()
+
+    def worker_at(self, client_port: int) -> str:
+        """The worker whose connection Postgres sees coming from this port."""
+        [name] = [name for name, proxy in self.proxies.items() if proxy.carries(client_port)]
+        return name
+
+    def other(self, worker: str) -> str:
+        return WORKERS[1 - WORKERS.index(worker)]
+
+    @contextmanager
+    def frozen(self, *names: str) -> Iterator[None]:
+        """These processes do nothing meanwhile."""
+        for name in names:
+            self.processes[name].freeze()
+        try:
+            yield
+        finally:
+            for name in names:
+                self.processes[name].thaw()
+
+    def reap(self) -> int:
+        """Deletes every orphan, however young; returns how many."""
+        reaper = Reap(
+            references=ReferenceStore(self.database),
+            storage=open_storage(self.storage.as_uri()),
+            grace_seconds=0,
+            upload_seconds_max=86_400,
+        )
+        return reaper.run()
+
+
+def _environment(directory: Path, redis_url: str, port: int) -> dict[str, str]:
+    return {
+        "HEADWATER_DATA_DIR": str(directory),
+        "HEADWATER_HOST": LOOPBACK,
+        "HEADWATER_PORT": str(port),
+        "HEADWATER_REDIS_URL": redis_url,
+        "JAVA_HOME": str(java_home(directory, os.environ)),
+        "PYTHONPATH": str(ROOT),
+        "PYTHONUNBUFFERED": "1",
+        **_SETTINGS,
+    }
+
+
+def _api(environment: dict[str, str], port: int) -> ChildSpec:
+    return ChildSpec(
+        name="api",
+        command=(sys.executable, "-P", "-m", "app.main"),
+        environment=environment,
+        ready=lambda: answers_ready(port),
+        stop_seconds_max=15,
+    )
+
+
+def _worker(
+    name: str, environment: dict[str, str], processes: dict[str, Process], owner_url: str
+) -> ChildSpec:
+    def polls() -> bool:
+        with psycopg.connect(owner_url) as connection:
+            query = "SELECT FROM workers WHERE id LIKE %s"
+            return connection.execute(query, [f"%-{processes[name].pid}-%"]).fetchone() is not None
+
+    return ChildSpec(
+        name=name,
+        command=(sys.executable, "-P", "-m", "workers.main"),
+        environment=environment,
+        ready=polls,
+        ready_seconds_max=120,
+        stop_seconds_max=15,
+    )
