@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import get_running_loop
 from enum import Enum
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 from litestar import Response, get
@@ -14,16 +14,33 @@ from app.api.bodies import JSON
 from app.api.context import ApiRequest, Services, services_of, tenant_of
 from app.api.documented import BINARY, TEXT, Answer, documented
 from app.api.headers import negotiate
-from app.api.query import INT64_MAX, DatasetReference
+from app.api.query import INT64_MAX, Columns, DatasetReference, named_columns, natural
 from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
-from app.lake.errors import FieldError, InvalidRequest
 from app.lake.rows.encode import encode_changes_json
 from app.services.model import ChangePage, Dataset
-from app.services.read_changes import flat_changes
+from app.services.read_changes import FeedQuery, flat_changes
 
 LIMIT_MAX: Final = 10_000
 _TIMEOUT_SECONDS_MAX: Final = 60
 _LOOK_AGAIN_SECONDS: Final = 1.0
+
+
+Since: TypeAlias = Annotated[
+    str,
+    QueryParameter(
+        pattern="^(now|[0-9]{1,19})$",
+        description="The position to read from: how many changes were seen. `now` is the head.",
+    ),
+]
+Until: TypeAlias = Annotated[
+    int | None,
+    QueryParameter(
+        ge=0,
+        le=INT64_MAX,
+        description="The position to stop at: no change with this offset or a later one is read. One between a "
+        "`-C` and its `+C` stops before both.",
+    ),
+]
 
 
 class Feed(str, Enum):
@@ -88,13 +105,7 @@ _POSITION_HEADERS: Final = {
 async def read_changes(
     request: ApiRequest,
     dataset: DatasetReference,
-    since: Annotated[
-        str,
-        QueryParameter(
-            pattern="^(now|[0-9]{1,19})$",
-            description="The position to read from: how many changes were seen. `now` is the head.",
-        ),
-    ] = "0",
+    since: Since = "0",
     limit: Annotated[
         int,
         QueryParameter(
@@ -103,6 +114,8 @@ async def read_changes(
             description="Changes on a page; one more where that keeps a `-C` with its `+C`.",
         ),
     ] = 1_000,
+    until: Until = None,
+    columns: Columns = None,
     feed: Annotated[
         Feed, QueryParameter(description="`longpoll` waits for a change where there is none.")
     ] = (Feed.NORMAL),
@@ -112,13 +125,15 @@ async def read_changes(
 ) -> Response[Any]:
     """Changes from a position on, in commit order, without gaps.
 
-    NDJSON and Arrow give the position in headers. A longpoll that times out answers with an empty page.
+    NDJSON and Arrow give the position in headers. A longpoll that times out answers with an empty page, and so does
+    one that has reached `until`, at once. `columns` are those of `row`; they need not hold the record key.
     """
     services = services_of(request)
     media_type = negotiate(request.headers, (JSON, NDJSON, ARROW_STREAM))
     start = _position(since)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    page = await _page(services, found, start, limit, timeout if feed is Feed.LONGPOLL else 0)
+    query = FeedQuery(limit=limit, until=until, columns=named_columns(columns, found))
+    page = await _page(services, found, start, query, timeout if feed is Feed.LONGPOLL else 0)
     content = await services.threads.run(_ENCODERS[media_type], page)
     headers = {
         "Headwater-Next-Since": str(page.next_since),
@@ -129,24 +144,18 @@ async def read_changes(
 
 
 def _position(since: str) -> int | None:
-    if since == "now":
-        return None
-    if int(since) > INT64_MAX:
-        raise InvalidRequest(
-            "since is not valid", [FieldError(pointer="/since", detail=f"expected 0–{INT64_MAX} or 'now'")]
-        )
-    return int(since)
+    return None if since == "now" else natural(since, "since")
 
 
 async def _page(
-    services: Services, dataset: Dataset, since: int | None, limit: int, seconds: float
+    services: Services, dataset: Dataset, since: int | None, query: FeedQuery, seconds: float
 ) -> ChangePage:
     deadline = get_running_loop().time() + seconds
     with services.wakeups.bell(dataset.tenant_id, dataset.id) as bell:
         while True:
-            page = await services.threads.run(services.read_changes.page, dataset, since, limit)
+            page = await services.threads.run(services.read_changes.page, dataset, since, query)
             left = deadline - get_running_loop().time()
-            if page.changes.num_rows or left <= 0 or services.wakeups.closed:
+            if page.changes.num_rows or page.complete or left <= 0 or services.wakeups.closed:
                 return page
             since = page.next_since
             await bell.wait(min(left, _LOOK_AGAIN_SECONDS))

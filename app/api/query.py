@@ -11,14 +11,20 @@ from litestar.handlers import BaseRouteHandler
 from litestar.params import PathParameter, QueryParameter
 
 from app.lake.errors import FieldError, InvalidRequest
+from app.services.model import Dataset
 
 INT64_MAX: Final = 2**63 - 1
 PAGE_SIZE_MAX: Final = 1_000
+_DIGITS_MAX: Final = 19
 
 DatasetReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a dataset.")]
 PageSize: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_SIZE_MAX, description="Items on a page.")]
 PageToken: TypeAlias = Annotated[
     str | None, QueryParameter(description="`next_page_token` of the page before; absent for the first page.")
+]
+Columns: TypeAlias = Annotated[
+    list[str] | None,
+    QueryParameter(description="The columns to read, comma-separated or repeated; all unless said."),
 ]
 
 
@@ -60,3 +66,19 @@ def moment(text: str, name: str) -> datetime:
             f"{name} is not a time", [FieldError(pointer=f"/{name}", detail=detail)]
         ) from None
     return found
+
+
+def named_columns(named: list[str] | None, dataset: Dataset) -> tuple[str, ...] | None:
+    """A value that is the name of a column is that column, commas included; any other is a list of names."""
+    if named is None:
+        return None
+    known = set(dataset.definition.schema.names())
+    return tuple(name for value in named for name in ([value] if value in known else value.split(",")))
+
+
+def natural(text: str, name: str) -> int:
+    """The number, of digits only, that fits into 64 bits. Raises InvalidRequest."""
+    if not (text.isascii() and text.isdigit()) or len(text) > _DIGITS_MAX or int(text) > INT64_MAX:
+        detail = f"expected 0–{INT64_MAX}"
+        raise InvalidRequest(f"{name} is not valid", [FieldError(pointer=f"/{name}", detail=detail)])
+    return int(text)

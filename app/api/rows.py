@@ -14,10 +14,10 @@ from app.api.bodies import JSON
 from app.api.context import ApiRequest, services_of, tenant_of
 from app.api.documented import BINARY, TEXT, Answer, documented
 from app.api.headers import negotiate
-from app.api.query import INT64_MAX, DatasetReference, PageToken, moment
+from app.api.query import INT64_MAX, Columns, DatasetReference, PageToken, moment, named_columns
 from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
 from app.lake.rows.encode import encode_rows_json, encode_rows_ndjson
-from app.services.model import Dataset, RowPage
+from app.services.model import RowPage
 
 LIMIT_MAX: Final = 10_000
 
@@ -59,10 +59,7 @@ async def read_rows(
     as_of: Annotated[
         str | None, QueryParameter(description="An RFC 3339 time: reads the last version committed by then.")
     ] = None,
-    columns: Annotated[
-        list[str] | None,
-        QueryParameter(description="The columns to read, comma-separated or repeated; all unless said."),
-    ] = None,
+    columns: Columns = None,
     limit: Annotated[int, QueryParameter(ge=1, le=LIMIT_MAX, description="Rows on a page.")] = 1_000,
     page_token: PageToken = None,
 ) -> Response[Any]:
@@ -76,7 +73,7 @@ async def read_rows(
         found,
         version=version,
         as_of=time,
-        columns=_columns(columns, found),
+        columns=named_columns(columns, found),
         limit=limit,
         page_token=page_token,
     )
@@ -85,14 +82,6 @@ async def read_rows(
     if page.next_page_token is not None:
         headers["Headwater-Next-Page-Token"] = page.next_page_token
     return Response(content, media_type=media_type, headers=headers)
-
-
-def _columns(named: list[str] | None, dataset: Dataset) -> list[str] | None:
-    """A value that is the name of a column is that column, commas included; any other is a list of names."""
-    if named is None:
-        return None
-    known = set(dataset.definition.schema.names())
-    return [name for value in named for name in ([value] if value in known else value.split(","))]
 
 
 def _as_json(page: RowPage) -> bytes:

@@ -235,13 +235,15 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
     """Changes [since, next_since). `changes` has the columns offset, op, version, system_time, event_time, row.
 
-    `pending` counts the changes after the page, `earliest` is the first offset that can still be read.
+    `pending` counts the changes after the page, `earliest` is the first offset that can still be read. A `complete`
+    page ends where the reader wanted to stop: none after it would have a change.
     """
 
     changes: pa.Table
     next_since: int
     pending: int
     earliest: int
+    complete: bool
 
 
 class RowPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +12,28 @@ import pyarrow.compute as pc
 from app.lake.changelog import OP_COLUMN, Op
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import OffsetAhead
-from app.services.model import ChangelogSegment, ChangePage, Dataset
+from app.services.model import ChangelogSegment, ChangePage, Dataset, FeedBounds
 from app.services.ports import ChangelogIndex, FileReader
+from app.services.projection import checked_columns
 
 SYSTEM_TIME = pa.timestamp("ms", tz="UTC")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FeedQuery:
+    """What a reader wants of a feed, the same for every page of a walk.
+
+    At most `limit` changes a page; none at or beyond position `until`; of each row the named columns only, unless
+    None. The record key need not be among them.
+    """
+
+    limit: int
+    until: int | None = None
+    columns: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.limit < 1 or (self.until is not None and self.until < 0):
+            raise ValueError(f"limit {self.limit} or until {self.until} is out of range")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,48 +43,66 @@ class ReadChanges:
     index: ChangelogIndex
     reader: FileReader
 
-    def page(self, dataset: Dataset, since: int | None, limit: int) -> ChangePage:
-        """At most `limit` changes from position `since` (None: the head) on.
+    def page(self, dataset: Dataset, since: int | None, query: FeedQuery) -> ChangePage:
+        """The changes from position `since` (None: the head) on.
 
-        A page never ends between a -C and its +C: it is one change longer if need be. Raises OffsetAhead,
-        CorruptFile.
+        A page never ends between a -C and its +C: it is one change longer than `limit` if need be. An `until`
+        between the two ends the page before both. Raises InvalidRequest, OffsetAhead, CorruptFile.
         """
+        names = checked_columns(dataset, query.columns)
         bounds = self.index.bounds(dataset.tenant_id, dataset.id)
-        start = bounds.next_offset if since is None else since
-        if start > bounds.next_offset:
-            raise OffsetAhead(
-                f"since={start} is beyond the head at {bounds.next_offset}: the position is of another or a "
-                "recreated dataset; start again from 0, or follow from `now`",
-                since=start,
-                head=bounds.next_offset,
-            )
+        start = _checked_start(bounds, since)
+        end = bounds.next_offset if query.until is None else min(query.until, bounds.next_offset)
         # One change more than asked for, in case the last one opens a pair.
-        until = min(start + limit + 1, bounds.next_offset)
-        changes = self._read(dataset, start, until)
-        if changes.num_rows > limit and changes.column("op")[limit - 1].as_py() != Op.CORRECT_FROM:
-            changes = changes.slice(0, limit)
+        changes = self._read(dataset, names, start, min(start + query.limit + 1, end))
+        if changes.num_rows > query.limit and not _opens_pair(changes, query.limit - 1):
+            changes = changes.slice(0, query.limit)
+        split = _opens_pair(changes, changes.num_rows - 1)
+        if split:
+            changes = changes.slice(0, changes.num_rows - 1)
         next_since = start + changes.num_rows
         return ChangePage(
             changes=changes,
             next_since=next_since,
             pending=bounds.next_offset - next_since,
             earliest=bounds.earliest,
+            complete=query.until is not None and next_since + split >= query.until,
         )
 
-    def _read(self, dataset: Dataset, since: int, until: int) -> pa.Table:
-        tables = [changes_schema(dataset.definition).empty_table()]
+    def _read(self, dataset: Dataset, names: Sequence[str], since: int, until: int) -> pa.Table:
+        definition = dataset.definition
+        tables = [changes_schema(definition, names).empty_table()]
+        # The op and the event time are read in any case: they are members of the change.
+        stored = list(dict.fromkeys([OP_COLUMN, *names, *filter(None, [definition.event_time_field])]))
         segments = self.index.segments(dataset.tenant_id, dataset.id, since, until) if since < until else []
         for segment in segments:
             first = max(since, segment.first_offset)
             last = min(until, segment.first_offset + segment.file.row_count)
-            rows = self.reader.read_slice(segment.file, None, first - segment.first_offset, last - first)
-            tables.append(_as_changes(rows, dataset.definition, segment, first))
+            rows = self.reader.read_slice(segment.file, stored, first - segment.first_offset, last - first)
+            tables.append(_as_changes(rows, definition, names, segment, first))
         return pa.concat_tables(tables)
 
 
-def changes_schema(definition: DatasetDefinition) -> pa.Schema:
-    """Columns of a change page: the system columns, then the row as one struct."""
-    row = pa.struct([field.with_nullable(True).remove_metadata() for field in definition.schema.to_arrow()])
+def _checked_start(bounds: FeedBounds, since: int | None) -> int:
+    start = bounds.next_offset if since is None else since
+    if start > bounds.next_offset:
+        raise OffsetAhead(
+            f"since={start} is beyond the head at {bounds.next_offset}: the position is of another or a "
+            "recreated dataset; start again from 0, or follow from `now`",
+            since=start,
+            head=bounds.next_offset,
+        )
+    return start
+
+
+def _opens_pair(changes: pa.Table, at: int) -> bool:
+    return at >= 0 and changes.column("op")[at].as_py() == Op.CORRECT_FROM
+
+
+def changes_schema(definition: DatasetDefinition, names: Sequence[str]) -> pa.Schema:
+    """Columns of a change page: the system columns, then the named ones of the row as one struct."""
+    declared = definition.schema.to_arrow()
+    row = pa.struct([declared.field(name).with_nullable(True).remove_metadata() for name in names])
     return pa.schema(
         [
             pa.field("offset", pa.int64()),
@@ -86,11 +123,14 @@ def _event_time_type(definition: DatasetDefinition) -> pa.DataType:
 
 
 def _as_changes(
-    stored: pa.Table, definition: DatasetDefinition, segment: ChangelogSegment, first_offset: int
+    stored: pa.Table,
+    definition: DatasetDefinition,
+    names: Sequence[str],
+    segment: ChangelogSegment,
+    first_offset: int,
 ) -> pa.Table:
-    schema = changes_schema(definition)
+    schema = changes_schema(definition, names)
     count = stored.num_rows
-    names = definition.schema.names()
     row_type = schema.field("row").type
     row = pa.StructArray.from_arrays(
         [_one_array(stored.column(name)) for name in names],

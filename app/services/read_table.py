@@ -15,6 +15,7 @@ from app.lake.errors import FieldError, InvalidRequest
 from app.lake.file_group import DataFile
 from app.services.model import Dataset, RowPage
 from app.services.ports import FileReader, Timeline
+from app.services.projection import checked_columns
 
 
 class _Position(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +46,7 @@ class ReadTable:
 
         Rows come in no particular order, the same on every walk over a version. Raises InvalidRequest, CorruptFile.
         """
-        names = _checked_columns(dataset, columns)
+        names = checked_columns(dataset, columns)
         position = self._start(dataset, version, as_of, page_token)
         files = self.timeline.live_files(dataset.tenant_id, dataset.id, position.version, None)
         rows = self._read(dataset, files, names, position.row, limit)
@@ -93,17 +94,6 @@ class ReadTable:
             wanted -= tables[-1].num_rows
             skip = 0
         return pa.concat_tables(tables)
-
-
-def _checked_columns(dataset: Dataset, columns: Sequence[str] | None) -> list[str]:
-    known = dataset.definition.schema.names()
-    if columns is None:
-        return known
-    unknown = [name for name in columns if name not in known]
-    if unknown or not columns or len(set(columns)) != len(columns):
-        detail = f"unknown: {unknown}" if unknown else "name each column once, and at least one"
-        raise InvalidRequest("the columns are not valid", [FieldError(pointer="/columns", detail=detail)])
-    return list(columns)
 
 
 def _encode(position: _Position) -> str:

@@ -157,3 +157,61 @@ def test_without_redis_a_longpoll_and_a_wait_take_longer_and_work(postgres, tmp_
             checks = {check["name"]: check for check in client.get("/health/ready").json()["checks"]}
             assert not checks["redis"]["ok"]
             assert not checks["redis"]["required"]
+
+
+class TestUntil:
+    def test_a_page_ends_there(self, client, feed):
+        page = client.get(feed, params={"until": 2}).json()
+        assert [change["offset"] for change in page["changes"]] == [0, 1]
+        assert (page["next_since"], page["pending"]) == (2, 2)
+
+    def test_it_stops_before_a_pair_that_it_would_split(self, client, feed):
+        page = client.get(feed, params={"until": 3}).json()
+        assert [change["op"] for change in page["changes"]] == ["+A", "+A"]
+        assert (page["next_since"], page["pending"]) == (2, 2)
+
+    @pytest.mark.parametrize(("since", "until"), [(0, 0), (2, 2), (3, 1), (4, 4), (2, 3), ("now", 4)])
+    def test_nothing_is_left_and_nothing_is_waited_for(self, client, feed, since, until):
+        began = time.monotonic()
+        parameters = {"feed": "longpoll", "since": since, "until": until, "timeout": 20}
+        page = client.get(feed, params=parameters).json()
+        assert (page["changes"], page["next_since"]) == ([], 4 if since == "now" else since)
+        assert time.monotonic() - began < 5
+
+    def test_one_beyond_the_head_is_waited_for(self, client, feed):
+        began = time.monotonic()
+        page = client.get(feed, params={"feed": "longpoll", "since": 4, "until": 9, "timeout": 1}).json()
+        assert page["changes"] == []
+        assert time.monotonic() - began > 0.9
+
+    @pytest.mark.parametrize("until", ["-1", "now", str(2**63), "1.5"])
+    def test_it_is_a_position(self, client, feed, until):
+        members = problem(client.get(feed, params={"until": until}), 400, "invalid-request")
+        assert members["errors"][0]["pointer"] == "/until"
+
+
+class TestColumns:
+    def test_rows_have_those_columns_only_in_that_order(self, client, feed):
+        as_json = client.get(feed, params={"columns": "note"}).json()["changes"]
+        assert sorted(change["row"]["note"] for change in as_json[:2]) == ["a", "b"]
+        assert [change["row"] for change in as_json[2:]] == [{"note": "a"}, {"note": "c"}]
+        as_ndjson = client.get(feed, params={"columns": "note"}, headers={"Accept": NDJSON})
+        assert [json.loads(line) for line in as_ndjson.text.splitlines()] == as_json
+        as_arrow = client.get(feed, params={"columns": "note,id"}, headers={"Accept": ARROW})
+        table = ipc.open_stream(io.BytesIO(as_arrow.content)).read_all()
+        assert table.column_names == ["offset", "op", "system_time", "event_time", "version", "note", "id"]
+
+    @pytest.mark.parametrize("columns", ["nope", "id,id", "", "id,op", "_hw_op"])
+    def test_what_is_no_column_is_named(self, client, feed, columns):
+        members = problem(client.get(feed, params={"columns": columns}), 400, "invalid-request")
+        assert members["errors"][0]["pointer"] == "/columns"
+
+    def test_event_time_is_there_without_its_column(self, client, service):
+        fields = [{"name": "at", "type": "timestamp"}, {"name": "n", "type": "int8"}]
+        new = {"name": "timed", "schema": {"fields": fields}, "event_time_field": "at"}
+        path = client.post("/datasets", json=new).headers["location"]
+        rows = [{"at": "2026-03-01T00:00:00Z", "n": 1}]
+        client.post(f"{path}/writes", json={"operation": "insert", "source": {"kind": "rows", "rows": rows}})
+        service.work()
+        (change,) = client.get(f"{path}/changes", params={"columns": "n"}).json()["changes"]
+        assert (change["event_time"], change["row"]) == ("2026-03-01T00:00:00Z", {"n": 1})
