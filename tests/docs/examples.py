@@ -11,11 +11,13 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+_ROOT = Path(__file__).parents[2]
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _RUN = "<!-- run -->\n"
 _ANSWERS = ("json", "ndjson", "http")
@@ -81,7 +83,9 @@ def examples(document: Path) -> list[Example]:
 
 
 def run(document: Path, folder: Path, url: str, api_key: str) -> Iterator[tuple[Example, str]]:
-    """Runs a document's examples in `folder`, where headwater.json is as `make up` leaves it."""
+    """Runs a document's examples in `folder`, which looks like a clone with `make up` running."""
+    (folder / ".venv").symlink_to(sys.prefix)
+    (folder / "openapi").symlink_to(_ROOT / "openapi")
     note = folder / ".headwater" / "headwater.json"
     note.parent.mkdir()
     note.write_text(json.dumps({"url": url, "api_key": api_key, "pid": os.getpid()}))
