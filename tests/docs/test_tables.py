@@ -19,11 +19,8 @@ from app.store.accept import SERVICE_MADE
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 DOCUMENTS = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-OPERATIONS = [
-    (method.upper(), path)
-    for path, methods in json.loads((ROOT / "openapi" / "openapi.json").read_text())["paths"].items()
-    for method in methods
-]
+DOCUMENT = json.loads((ROOT / "openapi" / "openapi.json").read_text())
+OPERATIONS = [(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods]
 
 
 # What the service reads, and what the Python client does.
@@ -67,6 +64,24 @@ def test_every_setting_is_there_with_its_default():
 def test_every_operation_has_its_section(method, path):
     headings = re.findall(r"^#+ `(.*)`$", (DOCS / "api.md").read_text(), re.MULTILINE)
     assert f"{method} {path}" in headings
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_every_parameter_is_told_of(method, path):
+    told = (DOCS / "api.md").read_text()
+    conventions = told.partition("## Conventions")[2].partition("## Datasets")[0]
+    section = re.split(r"^#+ ", told.partition(f"### `{method} {path}`\n")[2], flags=re.MULTILINE)[0]
+    for parameter in DOCUMENT["paths"][path][method.lower()].get("parameters", []):
+        if parameter["in"] != "path":
+            assert re.search(rf"\b{parameter['name']}\b", section + conventions), parameter["name"]
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+def test_limits_of_parameters_are_told(method, path):
+    told = (DOCS / "api.md").read_text()
+    for parameter in DOCUMENT["paths"][path][method.lower()].get("parameters", []):
+        largest = int(parameter["schema"].get("maximum", 2**63))
+        assert largest >= 2**63 - 1 or f"–{largest:,}" in told or f"{largest} s" in told, parameter["name"]
 
 
 def test_no_section_is_about_an_operation_that_is_not_there():
