@@ -34,6 +34,7 @@ from app.messaging.sender import Sender
 from app.messaging.work_queue import WorkQueue
 from app.services.accept_write import AcceptWrite
 from app.services.datasets import Datasets
+from app.services.group_accept import GroupAccept
 from app.services.read_changes import ReadChanges
 from app.services.read_table import ReadTable
 from app.services.relay import Relay
@@ -94,6 +95,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         accept_write=AcceptWrite(
             catalog=catalog,
             jobs=jobs,
+            group=GroupAccept(jobs),
             storage=storage,
             staged=StagedFileStore(storage),
             wake=relay.wake,

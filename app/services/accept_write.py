@@ -19,6 +19,7 @@ from app.lake.rows.json_rows import decode_json_rows, decode_ndjson
 from app.lake.schema import Schema
 from app.lake.staging import RawInput, StagedFile
 from app.services.bodies import BodySpool, StoredBody
+from app.services.group_accept import GroupAccept
 from app.services.model import Accepted, Dataset, NewJob, Upload, WriteRequest
 from app.services.ports import Catalog, Jobs, ObjectStorage, StagedFiles
 
@@ -60,6 +61,7 @@ class AcceptWrite:
 
     catalog: Catalog
     jobs: Jobs
+    group: GroupAccept
     storage: ObjectStorage
     staged: StagedFiles
     wake: Callable[[], None]
@@ -105,7 +107,7 @@ class AcceptWrite:
             idempotency_key=incoming.idempotency_key,
             request_hash=incoming.request_hash,
         )
-        accepted = self.jobs.accept(dataset.tenant_id, new)
+        accepted = self.group.accept(dataset.tenant_id, new)
         if accepted.replayed:
             self._discard([file.path for file in request.staged] + _stored_body(incoming))
         else:

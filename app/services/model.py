@@ -12,6 +12,7 @@ import pyarrow as pa
 from app.lake.commit_message import CommitMessage
 from app.lake.dataset import DatasetDefinition
 from app.lake.file_group import ChangelogFile
+from app.lake.forms import ChangeForm, Events
 from app.lake.instant import Action, InstantState, RowCounts
 from app.lake.operation import Operation
 from app.lake.staging import RawInput, StagedFile
@@ -233,13 +234,14 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes [since, next_since). `changes` has the columns offset, op, version, system_time, event_time, row.
+    """The changes [since, next_since), as events of the form that was asked for; positions count changes in any form.
 
     `pending` counts the changes after the page, `earliest` is the first offset that can still be read. A `complete`
     page ends where the reader wanted to stop: none after it would have a change.
     """
 
-    changes: pa.Table
+    events: Events
+    form: ChangeForm
     next_since: int
     pending: int
     earliest: int

@@ -15,6 +15,7 @@ import pyarrow as pa
 from app.lake.commit_message import CommitMessage
 from app.lake.conflict import Conflicted
 from app.lake.dataset import DatasetDefinition
+from app.lake.errors import HeadwaterError
 from app.lake.file_group import DataFile, StoredFile
 from app.lake.operation import Operation
 from app.lake.staging import RawInput, StagedFile
@@ -87,6 +88,10 @@ class Jobs(Protocol):
         A key that is known returns its job, unless that failed for a reason of the service's own (then the new job
         takes the key over). Raises IdempotencyMismatch, NotFound (dataset gone).
         """
+        ...
+
+    def accept_all(self, tenant_id: str, new: Sequence[NewJob]) -> list[Accepted | HeadwaterError]:
+        """`accept` of several jobs in one transaction: one outcome per job, in order; none costs another its own."""
         ...
 
     def get(self, tenant_id: str, job_id: str) -> Job:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from app.lake.changelog import OP_COLUMN, Op
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import OffsetAhead
+from app.lake.forms import ChangeForm, in_form, one_array
 from app.services.model import ChangelogSegment, ChangePage, Dataset, FeedBounds
 from app.services.ports import ChangelogIndex, FileReader
 from app.services.projection import checked_columns
@@ -24,10 +25,11 @@ class FeedQuery:
     """What a reader wants of a feed, the same for every page of a walk.
 
     At most `limit` changes a page; none at or beyond position `until`; of each row the named columns only, unless
-    None. The record key need not be among them.
+    None. The record key need not be among them. `form` is how the changes are told.
     """
 
     limit: int
+    form: ChangeForm = ChangeForm.TWO_EVENT
     until: int | None = None
     columns: tuple[str, ...] | None = None
 
@@ -44,10 +46,13 @@ class ReadChanges:
     reader: FileReader
 
     def page(self, dataset: Dataset, since: int | None, query: FeedQuery) -> ChangePage:
-        """The changes from position `since` (None: the head) on.
+        """The changes from position `since` (None: the head) on, in the form asked for.
 
         A page never ends between a -C and its +C: it is one change longer than `limit` if need be. An `until`
-        between the two ends the page before both. Raises InvalidRequest, OffsetAhead, CorruptFile.
+        between the two ends the page before both. A `since` between the two starts there, with the +C alone, but in the
+        forms where the two are one event: that has the offset of the +C, so it is told whole.
+
+        Raises InvalidRequest, OffsetAhead, CorruptFile, NotFound.
         """
         names = checked_columns(dataset, query.columns)
         bounds = self.index.bounds(dataset.tenant_id, dataset.id)
@@ -55,14 +60,17 @@ class ReadChanges:
         end = bounds.next_offset if query.until is None else min(query.until, bounds.next_offset)
         # One change more than asked for, in case the last one opens a pair.
         changes = self._read(dataset, names, start, min(start + query.limit + 1, end))
-        if changes.num_rows > query.limit and not _opens_pair(changes, query.limit - 1):
+        if changes.num_rows > query.limit and not _op_is(changes, query.limit - 1, Op.CORRECT_FROM):
             changes = changes.slice(0, query.limit)
-        split = _opens_pair(changes, changes.num_rows - 1)
+        split = _op_is(changes, changes.num_rows - 1, Op.CORRECT_FROM)
         if split:
             changes = changes.slice(0, changes.num_rows - 1)
         next_since = start + changes.num_rows
+        if query.form.joins_pairs and start > bounds.earliest and _op_is(changes, 0, Op.CORRECT_TO):
+            changes = pa.concat_tables([self._read(dataset, names, start - 1, start), changes])
         return ChangePage(
-            changes=changes,
+            events=in_form(changes, query.form, dataset.definition.name),
+            form=query.form,
             next_since=next_since,
             pending=bounds.next_offset - next_since,
             earliest=bounds.earliest,
@@ -95,8 +103,8 @@ def _checked_start(bounds: FeedBounds, since: int | None) -> int:
     return start
 
 
-def _opens_pair(changes: pa.Table, at: int) -> bool:
-    return at >= 0 and changes.column("op")[at].as_py() == Op.CORRECT_FROM
+def _op_is(changes: pa.Table, at: int, op: Op) -> bool:
+    return 0 <= at < changes.num_rows and bool(changes.column("op")[at].as_py() == op)
 
 
 def changes_schema(definition: DatasetDefinition, names: Sequence[str]) -> pa.Schema:
@@ -133,7 +141,7 @@ def _as_changes(
     count = stored.num_rows
     row_type = schema.field("row").type
     row = pa.StructArray.from_arrays(
-        [_one_array(stored.column(name)) for name in names],
+        [one_array(stored.column(name)) for name in names],
         fields=[row_type.field(at) for at in range(len(names))],
     )
     event_type = schema.field("event_time").type
@@ -151,25 +159,3 @@ def _as_changes(
         row,
     ]
     return pa.table(columns, schema=schema)
-
-
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return pa.concat_arrays(combined.chunks) if isinstance(combined, pa.ChunkedArray) else combined
-
-
-def flat_changes(changes: pa.Table) -> pa.Table:
-    """The columnar form of a page: system columns, then the dataset's columns beside them.
-
-    A system column whose name the dataset uses itself is called `_hw_<name>` instead, so none is ever hidden.
-    """
-    row_type = changes.schema.field("row").type
-    taken = {row_type.field(at).name for at in range(row_type.num_fields)}
-    system = ["offset", "op", "system_time", "event_time", "version"]
-    names = [f"_hw_{name}" if name in taken else name for name in system]
-    row = _one_array(changes.column("row")) if changes.num_rows else pa.array([], row_type)
-    columns = [changes.column(name) for name in system] + row.flatten()
-    fields = [
-        changes.schema.field(name).with_name(shown) for name, shown in zip(system, names, strict=True)
-    ] + [row_type.field(at) for at in range(row_type.num_fields)]
-    return pa.table(columns, schema=pa.schema(fields))

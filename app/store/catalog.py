@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, Select, func, insert, select, update
@@ -13,6 +14,7 @@ from app.lake.identifiers import is_uuid
 from app.services.model import Dataset, Page, Upload
 from app.store.ending import cancel_jobs
 from app.store.models import datasets, heads, schema_versions, uploads
+from app.store.one_of import one_of
 from app.store.paging import decode_token, page_of
 from app.store.session import Database
 
@@ -86,7 +88,8 @@ class CatalogStore:
     def add_upload(self, tenant_id: str, upload: Upload) -> None:
         """Records an upload. Raises NotFound if its dataset is gone."""
         with self._database.tenant(tenant_id) as connection:
-            share_dataset(connection, upload.dataset_id)
+            if not share_datasets(connection, [upload.dataset_id]):
+                raise _not_found(upload.dataset_id)
             connection.execute(
                 insert(uploads).values({name: getattr(upload, name) for name in Upload.__struct_fields__})
             )
@@ -104,15 +107,15 @@ class CatalogStore:
         return Upload(**row._asdict())
 
 
-def share_dataset(connection: Connection, dataset_id: str) -> None:
-    """Keeps a live dataset from being deleted until the transaction ends. Raises NotFound."""
+def share_datasets(connection: Connection, dataset_ids: Collection[str]) -> set[str]:
+    """Keeps live datasets from being deleted until the transaction ends; returns which of them are live."""
     live = (
         select(datasets.c.id)
-        .where(datasets.c.id == dataset_id, datasets.c.deleted_at.is_(None))
+        .where(one_of(datasets.c.id, dataset_ids), datasets.c.deleted_at.is_(None))
+        .order_by(datasets.c.id)
         .with_for_update(read=True, key_share=True)
     )
-    if connection.execute(live).one_or_none() is None:
-        raise _not_found(dataset_id)
+    return set(connection.execute(live).scalars())
 
 
 def _live_datasets() -> Select[Any]:

@@ -1,0 +1,159 @@
+"""Accepting jobs: all of a batch in one transaction, each with an outcome of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as insert_unless
+
+from app.lake.errors import (
+    AttemptsExhausted,
+    CorruptFile,
+    HeadwaterError,
+    IdempotencyMismatch,
+    NotFound,
+    StorageFull,
+    Unavailable,
+)
+from app.lake.identifiers import is_uuid
+from app.lake.instant import Action, InstantState, RowCounts
+from app.services.model import Accepted, Job, JobKind, JobState, NewJob, Progress
+from app.store.catalog import share_datasets
+from app.store.ending import post
+from app.store.job_row import JOB_COLUMNS, job_of
+from app.store.models import idempotency, instants, jobs
+
+SERVICE_MADE: Final = frozenset(
+    error.code for error in (HeadwaterError, StorageFull, Unavailable, AttemptsExhausted, CorruptFile)
+)
+"""Codes of failures that say nothing about the request: sending it again is right, and makes a new job."""
+
+
+def accept_jobs(connection: Connection, new: Sequence[NewJob]) -> list[Accepted | HeadwaterError]:
+    """Inserts the jobs that are new; one outcome per job, in order."""
+    live = share_datasets(connection, {each.dataset_id for each in new})
+    reserved = _reserve(connection, [each for each in new if each.dataset_id in live])
+    fresh = [
+        each
+        for each in new
+        if each.dataset_id in live and (each.idempotency_key is None or each.id in reserved)
+    ]
+    inserted = _insert(connection, fresh)
+    outcomes: list[Accepted | HeadwaterError] = []
+    for each in new:
+        if each.dataset_id not in live:
+            outcomes.append(NotFound(f"There is no dataset {each.dataset_id}"))
+        elif each.id in inserted:
+            outcomes.append(Accepted(job=inserted[each.id], replayed=False))
+        else:
+            outcomes.append(_replay(connection, each, each.idempotency_key or ""))
+    return outcomes
+
+
+def _reserve(connection: Connection, new: Sequence[NewJob]) -> set[str]:
+    """Gives idempotency keys to the jobs that come first with theirs; returns the ids of those.
+
+    A second request waits here, on the unique key, until the first is durable or gone. Every batch takes its keys in
+    the same order, so that no two wait for each other in a ring.
+    """
+    first: dict[tuple[str, str], NewJob] = {}
+    for each in new:
+        if each.idempotency_key is not None:
+            first.setdefault((each.dataset_id, each.idempotency_key), each)
+    if not first:
+        return set()
+    rows = [
+        {
+            "dataset_id": dataset_id,
+            "key": key,
+            "request_hash": first[place].request_hash,
+            "job_id": first[place].id,
+        }
+        for place in sorted(first)
+        for dataset_id, key in [place]
+    ]
+    reserve = insert_unless(idempotency).values(rows).on_conflict_do_nothing().returning(idempotency.c.job_id)
+    return set(connection.execute(reserve).scalars())
+
+
+def _replay(connection: Connection, new: NewJob, key: str) -> Accepted | HeadwaterError:
+    """The job that the key belongs to; the new one, if that failed for a reason of the service's own."""
+    connection.execute(_key_row(new.dataset_id, key).with_for_update())
+    try:
+        known = replayed_job(connection, new.dataset_id, key, new.request_hash)
+    except IdempotencyMismatch as error:
+        return error
+    if known is not None:
+        return Accepted(job=known, replayed=True)
+    taken = idempotency.c.dataset_id == new.dataset_id, idempotency.c.key == key
+    connection.execute(update(idempotency).where(*taken).values(job_id=new.id))
+    return Accepted(job=_insert(connection, [new])[new.id], replayed=False)
+
+
+def _insert(connection: Connection, new: Sequence[NewJob]) -> dict[str, Job]:
+    if not new:
+        return {}
+    values: list[dict[str, Any]] = [
+        {
+            "id": each.id,
+            "dataset_id": each.dataset_id,
+            "instant_id": each.instant_id,
+            "kind": JobKind.WRITE.value,
+            "state": JobState.QUEUED.value,
+            "request": each.request,
+            "progress": Progress(stage=JobState.QUEUED.value),
+            "rows": RowCounts(),
+        }
+        for each in new
+    ]
+    # In order: the sequence behind the order of acceptance counts on as the rows come.
+    returned = connection.execute(insert(jobs).returning(*JOB_COLUMNS, sort_by_parameter_order=True), values)
+    found = {row.id: job_of(row) for row in returned}
+    connection.execute(
+        insert(instants),
+        [
+            {
+                "dataset_id": each.dataset_id,
+                "id": each.instant_id,
+                "action": Action.COMMIT.value,
+                "operation": each.request.operation.value,
+                "state": InstantState.REQUESTED.value,
+                "job_id": each.id,
+                "requested_at": found[each.id].created_at,
+                "counts": RowCounts(),
+            }
+            for each in new
+        ],
+    )
+    for dataset_id in sorted({each.dataset_id for each in new}):
+        post(connection, "work", dataset_id)
+    return found
+
+
+def get_job(connection: Connection, job_id: str) -> Job:
+    row = None
+    if is_uuid(job_id):
+        row = connection.execute(select(*JOB_COLUMNS).where(jobs.c.id == job_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"There is no job {job_id}")
+    return job_of(row)
+
+
+def _key_row(dataset_id: str, key: str) -> Any:
+    return select(idempotency.c.job_id, idempotency.c.request_hash).where(
+        idempotency.c.dataset_id == dataset_id, idempotency.c.key == key
+    )
+
+
+def replayed_job(connection: Connection, dataset_id: str, key: str, request_hash: str) -> Job | None:
+    row = connection.execute(_key_row(dataset_id, key)).one_or_none()
+    if row is None:
+        return None
+    if row.request_hash != request_hash:
+        raise IdempotencyMismatch("This Idempotency-Key came with another request before", job_id=row.job_id)
+    job = get_job(connection, row.job_id)
+    if job.state is JobState.FAILED and job.error is not None and job.error.code in SERVICE_MADE:
+        return None
+    return job
