@@ -7,7 +7,8 @@ DATA ?= .headwater
 PORT ?= 8080
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up init test check lint format types contracts openapi lock clean
+.PHONY: help setup demo up init test check lint format types contracts openapi lock clean \
+	bench bench-latency bench-upsert bench-feed bench-memory bench-small-writes bench-peers
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +47,31 @@ contracts: setup ## the direction of imports
 openapi: setup ## write the schema that the service serves to openapi/openapi.json
 	@mkdir -p openapi
 	@$(BIN)/headwater openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
+
+# Each starts a service of its own in a scratch folder (BENCH="--scratch DIR" says where, --help what else can be set)
+# and leaves bench/results/NAME.json. docs/performance.md explains them.
+BENCHES := latency upsert feed memory small-writes
+bench: ## measure everything
+	@$(MAKE) --no-print-directory $(addprefix bench-,$(BENCHES))
+
+bench-latency: setup ## POST to visible in the feed, 1,000 rows and 1 row
+	@$(BIN)/python -m bench.latency $(BENCH)
+
+bench-upsert: setup ## load and upserts of a 10-million-row table, beside rewriting its files
+	@$(BIN)/python -m bench.upsert $(BENCH)
+
+bench-feed: setup ## change rows served as JSON, NDJSON and Arrow
+	@$(BIN)/python -m bench.feed $(BENCH)
+
+bench-memory: setup ## the API under a 2 GiB upload, the worker under a large upsert
+	@$(BIN)/python -m bench.memory $(BENCH)
+
+bench-small-writes: setup ## 50 clients with 100 rows each on one dataset
+	@$(BIN)/python -m bench.small_writes $(BENCH)
+
+bench-peers: setup ## the same upserts by delta-rs, in an environment of its own
+	@$(PYTHON) requirements/build_environment.py --venv .venv-bench requirements/dev.txt requirements/bench.txt
+	@.venv-bench/bin/python -m bench.peers $(BENCH)
 
 # One resolution for every platform and Python from 3.11; each set keeps to the versions of the one before it.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

@@ -1,0 +1,80 @@
+"""Serving the feed: one reader, page after page, in each form. The reader takes the bytes and does not parse them.
+
+Rows per second by the clock include the reader's own work on the same machine; rows per second of the API's processor
+time say what one core serves.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import httpx
+import numpy as np
+import psutil
+
+from bench.options import parser
+from bench.processes import processor_seconds
+from bench.report import percentiles, publish
+from bench.service import running_service
+from bench.table import Table
+
+FORMS = {
+    "JSON": "application/json",
+    "NDJSON": "application/x-ndjson",
+    "Arrow": "application/vnd.apache.arrow.stream",
+}
+
+
+def read_all(
+    client: httpx.Client, api: psutil.Process, dataset: str, *, form: str, limit: int
+) -> dict[str, Any]:
+    """Reads the feed from its start to its end."""
+    headers, since, pages, size = {"Accept": FORMS[form]}, 0, [], 0
+    cpu_before, began = processor_seconds([api]), time.perf_counter()
+    while True:
+        asked = time.perf_counter()
+        params = {"since": since, "limit": limit}
+        page = client.get(f"/datasets/{dataset}/changes", params=params, headers=headers).raise_for_status()
+        pages.append(time.perf_counter() - asked)
+        size += len(page.content)
+        since = int(page.headers["headwater-next-since"])
+        if page.headers["headwater-pending"] == "0":
+            break
+    seconds, cpu_seconds = time.perf_counter() - began, processor_seconds([api]) - cpu_before
+    return {
+        "form": form,
+        "rows": since,
+        "pages": len(pages),
+        "MB": round(size / 1e6),
+        "rows/s": round(since / seconds),
+        "api cpu s": round(cpu_seconds, 2),
+        "rows/cpu s": round(since / cpu_seconds),
+        "MB/cpu s": round(size / 1e6 / cpu_seconds),
+        **{f"page {name} ms": value for name, value in percentiles(pages).items()},
+    }
+
+
+def main() -> None:
+    """Runs the measurement."""
+    options = parser(__doc__)
+    options.add_argument("--rows", type=int, default=2_000_000, help="change rows in the feed")
+    options.add_argument("--limit", type=int, default=10_000, help="rows of a page")
+    options.add_argument(
+        "--buckets", type=int, default=4, help="buckets of the dataset, one changelog file each"
+    )
+    chosen = options.parse_args()
+    with running_service(chosen.scratch) as service, service.client() as client:
+        api = service.process("app.main")
+        table = Table.create(service, client, "trips", buckets=chosen.buckets)
+        table.write("bulk_insert", np.arange(chosen.rows // 2), ts=0)
+        # The second half of the feed: corrections, two change rows for every row written.
+        table.write("upsert", np.arange(chosen.rows // 4), ts=1)
+        # The first reading of a file also checks it.
+        read_all(client, api, table.id, form="Arrow", limit=chosen.limit)
+        figures = [read_all(client, api, table.id, form=form, limit=chosen.limit) for form in FORMS]
+    publish("feed", {"limit": chosen.limit, "buckets": chosen.buckets}, figures)
+
+
+if __name__ == "__main__":
+    main()

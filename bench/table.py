@@ -1,0 +1,109 @@
+"""A large trips table in a running service: loading it, and writing into it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+
+from bench.service import Service, finished
+from bench.trips import definition, write_parquet
+
+_STEP_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Written:
+    """One write: its job, and how long it took."""
+
+    job: dict[str, Any]
+    upload_seconds: float
+    """Sending the file."""
+    seconds: float
+    """From asking for the write to being told that it is committed."""
+    files: dict[Path, int]
+    """Files that it left, by path below the storage root, with their sizes."""
+
+    @property
+    def run_seconds(self) -> float:
+        """From the worker's claim to the commit."""
+        started, ended = (datetime.fromisoformat(self.job[name]) for name in ("started_at", "finished_at"))
+        return (ended - started).total_seconds()
+
+    def megabytes(self, folder: str) -> float:
+        """Megabytes of those files below a folder of the dataset, such as `data` or `changes`."""
+        return sum(size for path, size in self.files.items() if folder in path.parts) / 1e6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Table:
+    """A trips dataset of a running service."""
+
+    service: Service
+    client: httpx.Client
+    id: str
+
+    @classmethod
+    def create(cls, service: Service, client: httpx.Client, name: str, *, buckets: int) -> Table:
+        """A new, empty one."""
+        made = client.post("/datasets", json=definition(name, buckets=buckets)).raise_for_status().json()
+        return cls(service=service, client=client, id=made["id"])
+
+    @property
+    def storage(self) -> Path:
+        """The storage root."""
+        return self.service.data / "storage"
+
+    def stored(self) -> dict[Path, int]:
+        """Every file on storage, by path below its root, with its size."""
+        paths = self.storage.rglob("*")
+        return {path.relative_to(self.storage): path.stat().st_size for path in paths if path.is_file()}
+
+    def write(self, operation: str, numbers: np.ndarray, *, ts: int) -> Written:
+        """Uploads the rows with these numbers as Parquet and writes them."""
+        file = self.service.data / "client.parquet"
+        write_parquet(file, numbers, ts=ts)
+        before = self.stored()
+        began = time.perf_counter()
+        upload = (
+            self.client.post(
+                f"/datasets/{self.id}/uploads",
+                content=_pieces(file),
+                headers={"Content-Type": "application/octet-stream"},
+            )
+            .raise_for_status()
+            .json()
+        )
+        uploaded = time.perf_counter()
+        source = {"kind": "upload", "upload_id": upload["id"], "format": "parquet"}
+        reply = self.client.post(
+            f"/datasets/{self.id}/writes",
+            json={"operation": operation, "source": source},
+            headers={"Prefer": "wait=60"},
+        )
+        job = finished(self.client, reply.raise_for_status().json())
+        ended = time.perf_counter()
+        file.unlink()
+        files = {path: size for path, size in self.stored().items() if path not in before}
+        return Written(job=job, upload_seconds=uploaded - began, seconds=ended - uploaded, files=files)
+
+
+def _pieces(file: Path) -> Iterator[bytes]:
+    with file.open("rb") as opened:
+        while piece := opened.read(_STEP_BYTES):
+            yield piece
+
+
+def half_new(rows: int, *, of: int, first_new: int, seed: int) -> np.ndarray:
+    """Numbers of rows of which half are among the first `of`, at random, and half start at `first_new`."""
+    random = np.random.default_rng(seed)
+    known = random.choice(of, rows // 2, replace=False)
+    numbers = np.concatenate([known, np.arange(first_new, first_new + rows - rows // 2)])
+    random.shuffle(numbers)
+    return numbers
