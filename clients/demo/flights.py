@@ -61,8 +61,8 @@ def flights(*, keep: Path | None = None, days: int = _DAYS, in_flight: int = 24,
     # `kill` ends the demo as Ctrl-C does: the service is stopped and its folder removed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        with _data_directory(keep) as data, Screen() as screen:
-            _run(screen, data, kept=keep is not None, days=days, in_flight=in_flight, stay=stay)
+        with _data_directory(keep) as data:
+            _run(Screen(), data, kept=keep is not None, days=days, in_flight=in_flight, stay=stay)
     except _FAILURES as error:
         raise CommandError(str(error)) from error
 
@@ -91,7 +91,8 @@ def _run(screen: Screen, data: Path, *, kept: bool, days: int, in_flight: int, s
     ):
         screen.say(f"  ready after {time.monotonic() - began:.1f} s on {note.url}, files in {data}\n")
         dataset = client.create_dataset(FLIGHTS)
-        replayed = _replay(screen, client, dataset, source, in_flight)
+        with screen.bars():
+            replayed = _replay(screen, client, dataset, source, in_flight)
         report.throughput(screen, replayed)
         correction = report.excerpt(screen, replayed.changes)
         report.versions(screen, client, dataset, data)

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clients.demo.flights_data import KEY, Flights
-from clients.demo.fold import SYMBOLS, Difference
+from clients.demo.fold import CORRECT_FROM, SYMBOLS, Difference
 from clients.demo.replay import Written
 from clients.demo.screen import Screen
 from clients.headwater_client import Dataset, Headwater
@@ -107,6 +107,8 @@ def excerpt(screen: Screen, changes: pl.DataFrame) -> int:
     screen.say(
         "A -C has the values that were there, exactly; the +C right behind it those that take their place."
     )
+    corrections = story.filter(pl.col("op") == CORRECT_FROM)
+    return int(corrections["offset"][0])
 
 
 def _story(story: pl.DataFrame) -> Iterator[list[Text]]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from clients.headwater_client import Dataset, Headwater, Job
 
-_POLL_SECONDS: Final = 2
+_POLL_SECONDS: Final = 1
 _JOB_SECONDS_MAX: Final = 300.0
 
 

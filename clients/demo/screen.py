@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -15,7 +15,7 @@ _TENTHS = 10
 
 
 class Screen:
-    """A console, and progress on it. Used as a context; bars may be moved by any thread."""
+    """A console, and progress on it. Bars may be moved by any thread."""
 
     def __init__(self, console: Console | None = None) -> None:
         # A pipe has no width of its own; tables would be folded to 80 columns.
@@ -32,14 +32,11 @@ class Screen:
             disable=not self.console.is_terminal,
         )
 
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._progress.stop()
+    @contextmanager
+    def bars(self) -> Iterator[None]:
+        """Shows bars for as long as the context; they stay as they were at its end."""
+        with self._progress:
+            yield
 
     def say(self, text: str = "") -> None:
         """A line, above the bars."""
