@@ -16,9 +16,10 @@ from app.api.documented import BINARY, TEXT, Answer, documented
 from app.api.headers import negotiate
 from app.api.query import INT64_MAX, Columns, DatasetReference, named_columns, natural
 from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
+from app.lake.forms import ChangeForm, flat, symbols_of
 from app.lake.rows.encode import encode_changes_json
 from app.services.model import ChangePage, Dataset
-from app.services.read_changes import FeedQuery, flat_changes
+from app.services.read_changes import FeedQuery
 
 LIMIT_MAX: Final = 10_000
 _TIMEOUT_SECONDS_MAX: Final = 60
@@ -42,6 +43,15 @@ Until: TypeAlias = Annotated[
     ),
 ]
 
+Form: TypeAlias = Annotated[
+    ChangeForm,
+    QueryParameter(
+        description="How changes are told. `two_event`: as they are stored, an update as `-C` directly followed by "
+        "`+C`. `single_event`: an update as one `U` with `before`, at the offset of the `+C`. `retract`: an update as "
+        "`-R` and `+A`. `upsert`: an update as the `+A` of the new row. `debezium`, `delta`: as those tell them."
+    ),
+]
+
 
 class Feed(str, Enum):
     """Whether an empty page is answered at once (`normal`) or as soon as there is a change (`longpoll`)."""
@@ -51,16 +61,17 @@ class Feed(str, Enum):
 
 
 class ChangeOp(str, Enum):
-    """Append, retract, correct-from, correct-to. A `-C` is directly followed by its `+C`."""
+    """Append, retract, correct-from, correct-to (which directly follows); in form `single_event`, an update."""
 
     APPEND = "+A"
     RETRACT = "-R"
     CORRECT_FROM = "-C"
     CORRECT_TO = "+C"
+    UPDATE = "U"
 
 
 class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
-    """One change. `row` has the dataset's columns."""
+    """One change. `row` has the dataset's columns, and so has `before`, which only form `single_event` has."""
 
     offset: int
     op: ChangeOp
@@ -68,10 +79,55 @@ class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
     system_time: str
     event_time: str | None
     row: dict[str, Any]
+    before: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class DebeziumOp(str, Enum):
+    """Create, update, delete."""
+
+    CREATE = "c"
+    UPDATE = "u"
+    DELETE = "d"
+
+
+class DebeziumSource(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a change is from. An update has the offset of its `+C`."""
+
+    dataset: str
+    version: int
+    offset: int
+
+
+class DebeziumChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of form `debezium`: the row before and after it, and the time of its commit."""
+
+    op: DebeziumOp
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    source: DebeziumSource
+    ts_ms: int
+
+
+class DeltaChangeType(str, Enum):
+    """What a row of form `delta` is; an `update_preimage` is directly followed by its `update_postimage`."""
+
+    INSERT = "insert"
+    DELETE = "delete"
+    UPDATE_PREIMAGE = "update_preimage"
+    UPDATE_POSTIMAGE = "update_postimage"
+
+
+class DeltaChange(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of form `delta`."""
+
+    row: dict[str, Any]
+    change_type: DeltaChangeType = msgspec.field(name="_change_type")
+    commit_version: int = msgspec.field(name="_commit_version")
+    commit_timestamp: str = msgspec.field(name="_commit_timestamp")
 
 
 class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the feed. `next_since` is the next call's `since`; `pending` changes follow the page."""
+    """A page of the feed. `next_since` is the next call's `since`, in any form; `pending` changes follow."""
 
     changes: list[ChangeView]
     next_since: int
@@ -116,6 +172,7 @@ async def read_changes(
     ] = 1_000,
     until: Until = None,
     columns: Columns = None,
+    form: Form = ChangeForm.TWO_EVENT,
     feed: Annotated[
         Feed, QueryParameter(description="`longpoll` waits for a change where there is none.")
     ] = (Feed.NORMAL),
@@ -132,7 +189,7 @@ async def read_changes(
     media_type = negotiate(request.headers, (JSON, NDJSON, ARROW_STREAM))
     start = _position(since)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    query = FeedQuery(limit=limit, until=until, columns=named_columns(columns, found))
+    query = FeedQuery(limit=limit, until=until, columns=named_columns(columns, found), form=form)
     page = await _page(services, found, start, query, timeout if feed is Feed.LONGPOLL else 0)
     content = await services.threads.run(_ENCODERS[media_type], page)
     headers = {
@@ -155,24 +212,28 @@ async def _page(
         while True:
             page = await services.threads.run(services.read_changes.page, dataset, since, query)
             left = deadline - get_running_loop().time()
-            if page.changes.num_rows or page.complete or left <= 0 or services.wakeups.closed:
+            if page.events.table.num_rows or page.complete or left <= 0 or services.wakeups.closed:
                 return page
             since = page.next_since
             await bell.wait(min(left, _LOOK_AGAIN_SECONDS))
 
 
 def _as_json(page: ChangePage) -> bytes:
-    changes = encode_changes_json(page.changes, as_ndjson=False)
+    changes = _encoded(page, as_ndjson=False)
     position = f'"next_since":{page.next_since},"pending":{page.pending},"earliest":{page.earliest}'
     return b'{"changes":' + changes + b"," + position.encode() + b"}"
 
 
 def _as_ndjson(page: ChangePage) -> bytes:
-    return encode_changes_json(page.changes, as_ndjson=True)
+    return _encoded(page, as_ndjson=True)
+
+
+def _encoded(page: ChangePage, *, as_ndjson: bool) -> bytes:
+    return encode_changes_json(page.events.table, as_ndjson=as_ndjson, symbols=symbols_of(page.form))
 
 
 def _as_arrow(page: ChangePage) -> bytes:
-    return arrow_stream(flat_changes(page.changes))
+    return arrow_stream(flat(page.events.table, page.form))
 
 
 _ENCODERS: Final = {JSON: _as_json, NDJSON: _as_ndjson, ARROW_STREAM: _as_arrow}

@@ -14,13 +14,14 @@ from litestar.openapi.plugins import JsonRenderPlugin
 
 from app.api.auth import PUBLIC
 from app.api.bodies import JSON
-from app.api.changes import ChangeOp, Feed
+from app.api.changes import ChangeOp, DebeziumChange, DebeziumOp, DeltaChange, Feed
 from app.api.context import ApiRequest, services_of
 from app.api.documented import BINARY, DOCUMENTATION, TEXT, Answer, Documentation
 from app.api.problems import PROBLEM_JSON
 from app.api.routes import ROUTES
 from app.api.schemas import component_name, components_of
 from app.api.views import Problem
+from app.lake.forms import ChangeForm
 from app.lake.operation import Operation
 
 API_VERSION: Final = "1.0.0"
@@ -41,6 +42,7 @@ _TAGS: Final = {
     "timeline": "What happened when.",
     "health": "For whoever runs the service.",
 }
+_CHANGES: Final = ("Change", "DebeziumChange", "DeltaChange")
 _TITLES: Final = {
     400: "The request is not valid",
     401: "A valid API key is required",
@@ -72,9 +74,15 @@ async def get_schema(request: ApiRequest) -> Response[Any]:
 
 def _document() -> dict[str, Any]:
     documentations = {str(handler.operation_id): _documentation(handler) for handler in ROUTES}
-    components = components_of([Problem, Operation, Feed, *_types(documentations.values())], [ChangeOp])
+    components = components_of(
+        [Problem, Operation, Feed, ChangeForm, DebeziumChange, DeltaChange, *_types(documentations.values())],
+        [ChangeOp, DebeziumOp],
+    )
     # The facts of an error are further members of the document.
     components["Problem"]["additionalProperties"] = True
+    # No member tells the forms apart: the reader chose one. Generated code tries them in this order.
+    references = [{"$ref": f"#/components/schemas/{name}"} for name in _CHANGES]
+    components["ChangesPage"]["properties"]["changes"]["items"] = {"anyOf": references}
     document = _drafted()
     operations = {
         operation["operationId"]: operation

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from tests.support.fixtures import redis, service
-from tests.support.http import EVENTS, ORDERS
+from tests.support.http import EVENTS, ORDERS, upsert
 from tests.support.service import SCOPES, Service
 
 __all__ = ["redis", "service"]
@@ -51,3 +51,13 @@ def events(client: httpx.Client) -> str:
     answer = client.post("/datasets", json=EVENTS)
     assert answer.status_code == 201, answer.text
     return answer.headers["location"]
+
+
+@pytest.fixture
+def feed(client: httpx.Client, orders: str, service: Service) -> str:
+    """The path of a feed of four changes: two appends, then a correction."""
+    client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}, {"id": 2, "note": "b"}))
+    service.work()
+    client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "c"}))
+    service.work()
+    return f"{orders}/changes"

@@ -17,16 +17,6 @@ NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 
 
-@pytest.fixture
-def feed(client, orders, service):
-    """The path of a feed of four changes: two appends, then a correction."""
-    client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}, {"id": 2, "note": "b"}))
-    service.work()
-    client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "c"}))
-    service.work()
-    return f"{orders}/changes"
-
-
 def ops(changes):
     return [(change["offset"], change["op"], change["version"], change["row"]["id"]) for change in changes]
 

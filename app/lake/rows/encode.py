@@ -17,7 +17,7 @@ This module imports polars, which takes memory: import it only where rows are se
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -29,7 +29,6 @@ import pyarrow.compute as pc
 from app.lake.changelog import SYMBOLS
 from app.lake.rows.arrow_casts import map_entries, packed_offsets
 
-_SYMBOLS: Final = pa.array(SYMBOLS, pa.string())
 _CHANGE_MEMBERS: Final = ("offset", "op", "version", "system_time", "event_time", "row")
 
 
@@ -43,14 +42,18 @@ def encode_rows_ndjson(table: pa.Table) -> bytes:
     return _encode(table, as_ndjson=True)
 
 
-def encode_changes_json(changes: pa.Table, *, as_ndjson: bool) -> bytes:
+def encode_changes_json(changes: pa.Table, *, as_ndjson: bool, symbols: Sequence[str] = SYMBOLS) -> bytes:
     """Changes as objects `{"offset", "op": "+A", "version", "system_time", "event_time", "row": {…}}`.
 
     The columns of `changes`, in any order: offset int64, op uint8 (0–3), version int64, system_time timestamp
-    (ms, UTC), event_time timestamp or null type, row struct of the columns of the dataset.
+    (ms, UTC), event_time timestamp or null type, row struct of the columns of the dataset. Other forms lack some of
+    these and have others, which stand behind in their order; an op that is text stays as it is.
     """
-    columns = {name: changes.column(name) for name in _CHANGE_MEMBERS}
-    columns["op"] = pc.take(_SYMBOLS, columns["op"])
+    names = [name for name in _CHANGE_MEMBERS if name in changes.column_names]
+    names += [name for name in changes.column_names if name not in _CHANGE_MEMBERS]
+    columns = {name: changes.column(name) for name in names}
+    if "op" in columns and columns["op"].type == pa.uint8():
+        columns["op"] = pc.take(pa.array(symbols, pa.string()), columns["op"])
     return _encode(pa.table(columns), as_ndjson=as_ndjson)
 
 

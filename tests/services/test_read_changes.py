@@ -1,0 +1,163 @@
+"""Pages of the feed over random histories, from an index and a reader that hold them in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.lake.changelog import OP_COLUMN, Op
+from app.lake.errors import OffsetAhead
+from app.lake.file_group import ChangelogFile, StoredFile
+from app.lake.forms import ChangeForm, in_form
+from app.services.model import ChangelogSegment, ChangePage, Dataset, FeedBounds
+from app.services.read_changes import FeedQuery, ReadChanges
+from tests.support.histories import DEFINITION, History, committed_ms, histories
+
+EVERY_FORM = pytest.mark.parametrize("form", ChangeForm)
+DATASET = Dataset(
+    id="d", tenant_id="t", definition=DEFINITION, version=0, next_offset=0, created_at=datetime.now(UTC),
+    committed_at=None,
+)  # fmt: skip
+HALVED = History(
+    definition=DEFINITION,
+    commits=[
+        [(Op.APPEND, {"k": "a", "n": 0, "at": None, "op": None, "tags": None})],
+        [
+            (Op.CORRECT_FROM, {"k": "a", "n": 0, "at": None, "op": None, "tags": None}),
+            (Op.CORRECT_TO, {"k": "a", "n": 1, "at": None, "op": None, "tags": None}),
+        ],
+    ],
+)
+
+
+@dataclass(kw_only=True)
+class Stored:
+    """A history as files: one for each commit. `read` lists the columns and the number of rows of every read."""
+
+    history: History
+    earliest: int = 0
+    read: list[tuple[list[str], int]] = field(default_factory=list)
+
+    def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds:
+        return FeedBounds(earliest=self.earliest, next_offset=len(self.history.changes))
+
+    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
+        found, first = [], 0
+        for version, commit in enumerate(self.history.commits, 1):
+            if first < until and first + len(commit) > since:
+                file = ChangelogFile(
+                    path=str(version),
+                    size_bytes=1,
+                    checksum="",
+                    row_count=len(commit),
+                    schema_id=1,
+                    file_group="g",
+                )
+                time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=committed_ms(version))
+                found.append(
+                    ChangelogSegment(file=file, first_offset=first, version=version, committed_at=time)
+                )
+            first += len(commit)
+        return found
+
+    def read_slice(
+        self, file: StoredFile, columns: Sequence[str] | None, first_row: int, rows: int
+    ) -> pa.Table:
+        self.read.append((list(columns or []), rows))
+        commit = self.history.commits[int(file.path) - 1]
+        declared = pa.schema([*DEFINITION.schema.to_arrow(), (OP_COLUMN, pa.uint8())])
+        stored = pa.Table.from_pylist([{**row, OP_COLUMN: int(op)} for op, row in commit], schema=declared)
+        return stored.select(columns).slice(first_row, rows)
+
+
+def page(stored: Stored, since: int | None, **query: Any) -> ChangePage:
+    return ReadChanges(index=stored, reader=stored).page(DATASET, since, FeedQuery(**query))
+
+
+@EVERY_FORM
+@settings(max_examples=60, deadline=None)
+@given(history=histories, limit=st.integers(1, 7), until=st.one_of(st.none(), st.integers(0, 30)))
+def test_pages_of_any_size_join_to_one_page(
+    form: ChangeForm, history: History, limit: int, until: int | None
+) -> None:
+    stored = Stored(history=history)
+    whole = page(stored, 0, limit=1_000, until=until, form=form)
+    since, events, resume_at = 0, [], []
+    while True:
+        part = page(stored, since, limit=limit, until=until, form=form)
+        assert part.pending == len(history.changes) - part.next_since
+        assert part.next_since - since <= limit + 1
+        assert until is None or part.next_since <= until
+        events += part.events.table.to_pylist()
+        resume_at += part.events.resume_at.to_pylist()
+        assert part.events.table.num_rows == 0 or resume_at[-1] == part.next_since
+        assert part.events.table.schema.equals(whole.events.table.schema)
+        if part.next_since == since:
+            break
+        assert history.changes[part.next_since - 1]["op"] != Op.CORRECT_FROM
+        since = part.next_since
+    assert part.complete == whole.complete
+    assert (events, since) == (whole.events.table.to_pylist(), whole.next_since)
+    assert resume_at == whole.events.resume_at.to_pylist()
+    if until is None:
+        assert events == in_form(history.table(), form, "t").table.to_pylist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(history=histories, until=st.integers(0, 30))
+def test_a_page_is_complete_when_it_has_all_that_can_come_before_its_end(
+    history: History, until: int
+) -> None:
+    found = page(Stored(history=history), 0, limit=1_000, until=until)
+    split = until < len(history.changes) and history.changes[until]["op"] == Op.CORRECT_TO
+    assert found.complete == (until <= len(history.changes))
+    assert found.next_since == min(until - split, len(history.changes))
+
+
+@EVERY_FORM
+def test_a_reader_may_start_between_the_halves_of_an_update(form: ChangeForm) -> None:
+    events = page(Stored(history=HALVED), 2, limit=10, form=form).events.table.to_pylist()
+    whole = page(Stored(history=HALVED), 1, limit=10, form=form).events.table.to_pylist()
+    assert len(events) == 1
+    assert events[0] == whole[-1]
+    if form.joins_pairs:
+        assert events[0]["before"] == HALVED.changes[1]["row"]
+
+
+def test_what_retention_has_taken_is_not_read_again() -> None:
+    stored = Stored(history=HALVED, earliest=2)
+    (event,) = page(stored, 2, limit=10, form=ChangeForm.SINGLE_EVENT).events.table.to_pylist()
+    assert event["before"] is None
+
+
+def test_only_the_columns_that_are_needed_are_read_from_the_files() -> None:
+    stored = Stored(history=HALVED)
+    found = page(stored, 0, limit=10, columns=("tags", "n"))
+    assert [field.name for field in found.events.table.schema.field("row").type] == ["tags", "n"]
+    assert [sorted(columns) for columns, _ in stored.read] == [sorted([OP_COLUMN, "at", "n", "tags"])] * 2
+
+
+def test_no_more_rows_are_read_than_one_page_needs() -> None:
+    stored = Stored(history=HALVED)
+    page(stored, 0, limit=1, until=1)
+    assert [rows for _, rows in stored.read] == [1]
+
+
+def test_the_head_is_where_nothing_is_left_and_beyond_it_is_another_feed() -> None:
+    assert page(Stored(history=HALVED), None, limit=1).next_since == 3
+    with pytest.raises(OffsetAhead) as error:
+        page(Stored(history=HALVED), 4, limit=1, until=2)
+    assert error.value.facts == {"since": 4, "head": 3}
+
+
+@pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": 1, "until": -1}])
+def test_a_query_that_asks_for_nothing_cannot_be_made(wrong: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="out of range"):
+        FeedQuery(**wrong)
