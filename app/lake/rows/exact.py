@@ -129,9 +129,7 @@ def read_value(value: Any, data_type: DataType, pointer: str, faults: Faults) ->
         case List(element):
             if not isinstance(value, list) or isinstance(value, Members):
                 return faults.add(pointer, f"expected {data_type}, got {describe(value)}")
-            return [
-                read_value(each, element, below(pointer, number), faults) for number, each in enumerate(value)
-            ]
+            return _read_list(value, element, pointer, faults)
         case Struct(members):
             return _read_struct(value, dict(members), data_type, pointer, faults)
         case Map():
@@ -147,10 +145,21 @@ def distinct_members(members: Members, pointer: str, faults: Faults) -> dict[str
     """The members by name; a name that appears twice is a fault."""
     found: dict[str, Any] = {}
     for name, value in members:
+        if faults.full:
+            break
         if name in found:
             faults.add(below(pointer, name), f"the member {shown(name)} appears more than once")
         found[name] = value
     return found
+
+
+def _read_list(value: list[Any], element: DataType, pointer: str, faults: Faults) -> list[Any]:
+    read = []
+    for number, each in enumerate(value):
+        if faults.full:
+            break
+        read.append(read_value(each, element, below(pointer, number), faults))
+    return read
 
 
 def _read_struct(
@@ -160,6 +169,8 @@ def _read_struct(
         return faults.add(pointer, f"expected {whole}, got {describe(value)}")
     read: dict[str, Any] = dict.fromkeys(types)
     for name, member in distinct_members(value, pointer, faults).items():
+        if faults.full:
+            break
         if name in types:
             read[name] = read_value(member, types[name], below(pointer, name), faults)
         else:
@@ -172,6 +183,8 @@ def _read_map(value: Any, data_type: Map, pointer: str, faults: Faults) -> Any:
         return faults.add(pointer, f"expected {data_type}, got {describe(value)}")
     entries: dict[Any, Any] = {}
     for name, item in distinct_members(value, pointer, faults).items():
+        if faults.full:
+            break
         place = below(pointer, name)
         try:
             key = read_text(name, data_type.key)

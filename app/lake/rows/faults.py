@@ -11,6 +11,7 @@ import msgspec
 import pyarrow as pa
 
 from app.lake.errors import FieldError, MalformedBody, SchemaMismatch
+from app.lake.schema import FIELD_NAME_CHARACTERS_MAX
 
 ERRORS_LISTED_MAX: Final = 50
 # Looking for more than this many faults helps nobody, and a hostile body should not buy more work.
@@ -69,8 +70,11 @@ def mismatch(pointer: str, detail: str) -> NoReturn:
 
 
 def below(pointer: str, name: str | int) -> str:
-    """The JSON pointer (RFC 6901) of a member or element below `pointer`."""
-    return f"{pointer}/{str(name).replace('~', '~0').replace('/', '~1')}"
+    """The JSON pointer (RFC 6901) of a member or element below `pointer`; names too long for a field are cut."""
+    token = str(name)
+    if len(token) > FIELD_NAME_CHARACTERS_MAX:
+        token = token[:FIELD_NAME_CHARACTERS_MAX] + "…"
+    return f"{pointer}/{token.replace('~', '~0').replace('/', '~1')}"
 
 
 def shown(text: str) -> str:

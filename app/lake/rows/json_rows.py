@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -85,7 +86,7 @@ def iter_array_tables(raw: bytes, schema: Schema, pointer: str, faults: Faults) 
         table = _at_once(lines, compiled)
         if table is None:
             _require_utf8(raw)
-            table = _piecewise(lines, compiled, Origin(pointer=pointer, row=start), faults)
+            table = _piecewise(list(_locate(lines, Origin(pointer=pointer, row=start))), compiled, faults)
         yield table
         if faults.full:
             return
@@ -97,19 +98,30 @@ def iter_line_tables(data: bytes, schema: Schema, origin: Origin, faults: Faults
         _refuse_byte_order_mark(data)
     compiled = compile_schema(schema)
     lines = data.split(b"\n")
-    row, byte = origin.row, origin.byte
-    for start in range(0, len(lines), compiled.step_rows):
-        step = lines[start : start + compiled.step_rows]
-        rows = [line for line in step if line.strip(_BLANKS)]
-        table = _at_once(rows, compiled)
+    rows = [line for line in lines if line.strip(_BLANKS)]
+    located = _locate(lines, origin)
+    passed = 0
+    for start in range(0, len(rows), compiled.step_rows):
+        step = rows[start : start + compiled.step_rows]
+        table = _at_once(step, compiled)
         if table is None:
-            at = Origin(pointer=origin.pointer, row=row, line=origin.line + start, byte=byte)
-            table = _piecewise(step, compiled, at, faults)
+            table = _piecewise(
+                list(islice(located, start - passed, start - passed + len(step))), compiled, faults
+            )
+            passed = start + len(step)
         yield table
         if faults.full:
             return
-        row += len(rows)
-        byte += sum(map(len, step)) + len(step)
+
+
+def _locate(lines: Iterable[bytes], origin: Origin) -> Iterator[tuple[Origin, bytes]]:
+    """The lines that are rows, each with where it begins."""
+    row, byte = origin.row, origin.byte
+    for number, line in enumerate(lines):
+        if line.strip(_BLANKS):
+            yield Origin(pointer=origin.pointer, row=row, line=origin.line + number, byte=byte), line
+            row += 1
+        byte += len(line) + 1
 
 
 def collect(tables: Iterable[pa.Table], schema: Schema, faults: Faults) -> pa.Table:
@@ -157,35 +169,25 @@ def _at_once(rows: Sequence[bytes], compiled: CompiledSchema) -> pa.Table | None
     return table if tally.accounts_for(quotation_marks(text)) else None
 
 
-def _piecewise(lines: Sequence[bytes], compiled: CompiledSchema, origin: Origin, faults: Faults) -> pa.Table:
+def _piecewise(rows: Sequence[tuple[Origin, bytes]], compiled: CompiledSchema, faults: Faults) -> pa.Table:
     """The rows of lines of which some need a close look."""
     tables = []
-    row, byte = origin.row, origin.byte
-    for start in range(0, len(lines), _PIECE_ROWS):
-        piece = lines[start : start + _PIECE_ROWS]
-        rows = [line for line in piece if line.strip(_BLANKS)]
-        table = _at_once(rows, compiled)
+    for start in range(0, len(rows), _PIECE_ROWS):
+        piece = rows[start : start + _PIECE_ROWS]
+        table = _at_once([line for _, line in piece], compiled)
         if table is None:
-            at = Origin(pointer=origin.pointer, row=row, line=origin.line + start, byte=byte)
-            table = _python_table(list(_read_lines(piece, compiled, at, faults)), compiled, faults)
+            table = _python_table(list(_read_lines(piece, compiled, faults)), compiled, faults)
         tables.append(table)
-        row += len(rows)
-        byte += sum(map(len, piece)) + len(piece)
         if faults.full:
             break
     return pa.concat_tables(tables).combine_chunks()
 
 
 def _read_lines(
-    lines: Sequence[bytes], compiled: CompiledSchema, origin: Origin, faults: Faults
+    rows: Iterable[tuple[Origin, bytes]], compiled: CompiledSchema, faults: Faults
 ) -> Iterator[dict[str, Any]]:
-    row, byte = origin.row, origin.byte
-    for number, line in enumerate(lines):
-        if line.strip(_BLANKS):
-            at = Origin(pointer=origin.pointer, row=row, line=origin.line + number, byte=byte)
-            yield _read_row(_parse_line(line, at), compiled, below(origin.pointer, row), faults)
-            row += 1
-        byte += len(line) + 1
+    for origin, line in rows:
+        yield _read_row(_parse_line(line, origin), compiled, below(origin.pointer, origin.row), faults)
 
 
 def _parse_line(line: bytes, origin: Origin) -> Any:
@@ -228,6 +230,8 @@ def _read_row(value: Any, compiled: CompiledSchema, pointer: str, faults: Faults
     members = distinct_members(value, pointer, faults)
     row: dict[str, Any] = {}
     for name, member in members.items():
+        if faults.full:
+            break
         place = below(pointer, name)
         if name not in compiled.types:
             faults.add(place, unknown_field(name, compiled.types))
@@ -236,7 +240,7 @@ def _read_row(value: Any, compiled: CompiledSchema, pointer: str, faults: Faults
         else:
             row[name] = read_value(member, compiled.types[name], place, faults)
     for name, data_type in compiled.types.items():
-        if name in compiled.required and name not in members:
+        if name in compiled.required and name not in members and not faults.full:
             faults.add(below(pointer, name), missing_field(name, str(data_type)))
     return row
 

@@ -8,6 +8,7 @@ import io
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from hypothesis import strategies as st
 
 from app.lake.rows.texts import DATE_DAYS_MAX, DATE_DAYS_MIN, timestamp_bounds
@@ -123,3 +124,57 @@ def arrow_stream(table: pa.Table, **options: Any) -> bytes:
     with pa.ipc.new_stream(out, table.schema) as writer:
         writer.write_table(table, **options)
     return out.getvalue()
+
+
+PLACES = schema_of(
+    {
+        "id": "int64!",
+        "name": "string",
+        "at": "timestamp",
+        "places": "list<struct<x: string, y: double>>",
+        "by": "map<string, int32>",
+    }
+)
+
+
+def places(rows: int) -> pa.Table:
+    """A table of PLACES: every kind of column that files treat differently."""
+    return pa.Table.from_pylist(
+        [
+            {
+                "id": row,
+                "name": None if row % 5 == 0 else f"name {row % 7}",
+                "at": row * 1_000_000,
+                "places": [{"x": "q", "y": row / 2}] * (row % 3),
+                "by": [(f"k{key}", row) for key in range(row % 2)],
+            }
+            for row in range(rows)
+        ],
+        schema=PLACES.to_arrow(),
+    )
+
+
+def parquet(table: pa.Table, **options: Any) -> bytes:
+    """The table as a Parquet file, written with the options of pyarrow's writer."""
+    out = io.BytesIO()
+    pq.write_table(table, out, **options)
+    return out.getvalue()
+
+
+def compressed_stream(table: pa.Table) -> bytes:
+    """The table as an Arrow IPC stream with compressed buffers."""
+    out = io.BytesIO()
+    with pa.ipc.new_stream(out, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    return out.getvalue()
+
+
+PARQUET_WRITERS = [
+    {},
+    {"compression": "zstd", "row_group_size": 70},
+    {"use_dictionary": False, "compression": "none", "write_page_checksum": True},
+    {"data_page_version": "2.0", "compression": "gzip", "data_page_size": 512},
+    {"use_dictionary": False, "column_encoding": {"name": "DELTA_BYTE_ARRAY", "id": "DELTA_BINARY_PACKED"}},
+    {"use_dictionary": False, "column_encoding": {"name": "DELTA_LENGTH_BYTE_ARRAY"}},
+    {"store_schema": False, "dictionary_pagesize_limit": 64},
+]

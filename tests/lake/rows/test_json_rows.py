@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.lake.errors import BodyTooLarge, MalformedBody, SchemaMismatch
-from app.lake.rows import decode_json_rows, decode_ndjson, json_rows
+from app.lake.rows import compiled, decode_json_rows, decode_ndjson, json_rows
 from app.lake.rows.compiled import compile_schema
 from app.lake.rows.encode import encode_rows_json, encode_rows_ndjson
 from tests.lake.rows.samples import schema_of, tables
@@ -246,17 +246,38 @@ def test_fifty_errors_are_listed_and_all_are_counted_up_to_a_bound():
     assert many.detail.startswith("at least ")
 
 
-def test_rows_that_leave_everything_out_cannot_fill_the_memory():
-    wide = schema_of({f"f{number}": "string" for number in range(2000)})
-    nested = schema_of({"l": "list<struct<" + ", ".join(f"m{number}: int8" for number in range(500)) + ">>"})
-    for body in (b"{}\n" * 10_000, b'{"f1":null}\n' * 10_000):
+def test_rows_that_leave_everything_out_cannot_fill_the_memory(monkeypatch):
+    for module in (compiled, json_rows):
+        monkeypatch.setattr(module, "TABLE_VALUES_MAX", 100_000)
+    wide = schema_of({f"f{number}": "string" for number in range(200)})
+    nested = schema_of({"l": "list<struct<" + ", ".join(f"m{number}: int8" for number in range(50)) + ">>"})
+    for body in (b"{}\n" * 600, b'{"f1":null}\n' * 600):
         with pytest.raises(BodyTooLarge):
             decode_ndjson(body, wide)
+        assert decode_ndjson(body[: len(body) // 2], wide).num_rows == 300
     with pytest.raises(BodyTooLarge):
-        decode_json_rows(b"[" + b",".join([b"{}"] * 10_000) + b"]", wide)
+        decode_json_rows(b"[" + b",".join([b"{}"] * 600) + b"]", wide)
     for decode, body in ((decode_ndjson, b"%s"), (decode_json_rows, b"[%s]")):
         with pytest.raises(BodyTooLarge):
-            decode(body % (b'{"l":[' + b",".join([b"{}"] * 100_000) + b"]}"), nested)
+            decode(body % (b'{"l":[' + b",".join([b"{}"] * 3000) + b"]}"), nested)
+        assert decode(body % (b'{"l":[' + b",".join([b"{}"] * 1000) + b"]}"), nested).num_rows == 1
+
+
+def test_faults_without_end_in_one_row_cost_no_more_than_a_thousand():
+    for row in (
+        b"{" + b",".join(b'"k%d":1' % number for number in range(5000)) + b"}",
+        b'{"id":1,"tags":[' + b",".join([b"1"] * 5000) + b"]}",
+        b'{"id":1,"by_day":{' + b",".join(b'"x%d":1' % number for number in range(5000)) + b"}}",
+        b"{" + b",".join([b'"id":1'] * 5000) + b"}",
+    ):
+        with pytest.raises(SchemaMismatch) as caught:
+            decode_ndjson(row, SCHEMA)
+        assert caught.value.facts["error_count"] == 1000
+        assert caught.value.facts["counting_stopped"]
+    with pytest.raises(SchemaMismatch) as caught:
+        decode_ndjson(b'{"id":1,"' + b"n" * 10_000 + b'":1}', SCHEMA)
+    assert len(caught.value.detail) < 1000
+    assert len(caught.value.facts["errors"][0]["pointer"]) < 300
 
 
 @given(tables())
@@ -292,7 +313,7 @@ def exactly(decode, body, schema):
 
 
 @given(tables(), st.integers(0, 2**32))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_the_fast_path_and_the_exact_one_agree_on_damaged_bodies(sample, seed):
     schema, table = sample
     randomness = random.Random(seed)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import io
 import itertools
-import random
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,53 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.lake.errors import BodyTooLarge, MalformedBody, SchemaMismatch
+from app.lake.errors import MalformedBody, SchemaMismatch
 from app.lake.rows import Format, Split, csv_rows, decode_csv, decode_ndjson, iter_tables, plan_splits, stream
 from app.lake.rows.encode import encode_rows_json, encode_rows_ndjson
 from app.lake.rows.parquet_rows import open_parquet
-from tests.lake.rows.samples import arrow_stream, schema_of, tables
-
-SCHEMA = schema_of(
-    {
-        "id": "int64!",
-        "name": "string",
-        "at": "timestamp",
-        "places": "list<struct<x: string, y: double>>",
-        "by": "map<string, int32>",
-    }
-)
+from tests.lake.rows.samples import PARQUET_WRITERS, PLACES, arrow_stream, parquet, places, schema_of, tables
 
 
-def sample(rows: int) -> pa.Table:
-    return pa.Table.from_pylist(
-        [
-            {
-                "id": row,
-                "name": None if row % 5 == 0 else f"name {row % 7}",
-                "at": row * 1_000_000,
-                "places": [{"x": "q", "y": row / 2}] * (row % 3),
-                "by": [(f"k{key}", row) for key in range(row % 2)],
-            }
-            for row in range(rows)
-        ],
-        schema=SCHEMA.to_arrow(),
-    )
-
-
-def parquet(table: pa.Table, **options: Any) -> bytes:
-    out = io.BytesIO()
-    pq.write_table(table, out, **options)
-    return out.getvalue()
-
-
-def compressed_stream(table: pa.Table) -> bytes:
-    out = io.BytesIO()
-    with pa.ipc.new_stream(out, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        writer.write_table(table)
-    return out.getvalue()
-
-
-def read(form: Format, data: bytes, schema=SCHEMA, split: Split | None = None) -> pa.Table:
+def read(form: Format, data: bytes, schema=PLACES, split: Split | None = None) -> pa.Table:
     """All steps of a split as one table, through a file of Python's and one of Arrow's, which must agree."""
     split = split or Split()
     whole = []
@@ -72,20 +31,9 @@ def read(form: Format, data: bytes, schema=SCHEMA, split: Split | None = None) -
     return whole[0]
 
 
-PARQUET_WRITERS = [
-    {},
-    {"compression": "zstd", "row_group_size": 70},
-    {"use_dictionary": False, "compression": "none", "write_page_checksum": True},
-    {"data_page_version": "2.0", "compression": "gzip", "data_page_size": 512},
-    {"use_dictionary": False, "column_encoding": {"name": "DELTA_BYTE_ARRAY", "id": "DELTA_BINARY_PACKED"}},
-    {"use_dictionary": False, "column_encoding": {"name": "DELTA_LENGTH_BYTE_ARRAY"}},
-    {"store_schema": False, "dictionary_pagesize_limit": 64},
-]
-
-
 @pytest.mark.parametrize("options", PARQUET_WRITERS, ids=str)
 def test_parquet_is_read_however_it_is_written(options):
-    table = sample(300)
+    table = places(300)
     data = parquet(table, **options)
     assert read(Format.PARQUET, data) == table
     splits = plan_splits(Format.PARQUET, io.BytesIO(data), len(data), 1)
@@ -174,7 +122,7 @@ def test_a_fault_in_any_split_is_named_by_its_row_in_the_whole(small_reads, row,
     raised = []
     for split in plan_splits(Format.NDJSON, io.BytesIO(data), len(data), target):
         try:
-            list(iter_tables(Format.NDJSON, io.BytesIO(data), SCHEMA, split=split))
+            list(iter_tables(Format.NDJSON, io.BytesIO(data), PLACES, split=split))
         except (SchemaMismatch, MalformedBody) as fault:
             raised.append(fault.facts)
     (facts,) = raised
@@ -187,7 +135,7 @@ def test_a_fault_in_any_split_is_named_by_its_row_in_the_whole(small_reads, row,
 
 def test_faults_are_named_by_row_in_every_form():
     rows = 1000
-    table = sample(rows).set_column(0, "id", pa.array([None if row == 777 else row for row in range(rows)]))
+    table = places(rows).set_column(0, "id", pa.array([None if row == 777 else row for row in range(rows)]))
     at = {"pointer": "/rows/777/id", "detail": 'expected int64, got null: "id" is not nullable'}
     data = parquet(table, row_group_size=100)
     inputs = [
@@ -215,7 +163,7 @@ def test_csv_is_the_same_in_steps_as_at_once(records, end, read_bytes):
     data = b"id,name" + end + end.join(records)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream, "READ_BYTES", max(read_bytes, len(b"id,name" + end)))
-        assert read(Format.CSV, data) == decode_csv(data, SCHEMA)
+        assert read(Format.CSV, data) == decode_csv(data, PLACES)
 
 
 def test_faults_in_csv_are_named_by_position_in_the_whole(small_reads, monkeypatch):
@@ -223,11 +171,11 @@ def test_faults_in_csv_are_named_by_position_in_the_whole(small_reads, monkeypat
     good = b'1,"a\nb"\n\n2,c\n'
     data = b"id,name\n" + good * 10 + b'3,x"y\n'
     with pytest.raises(MalformedBody) as caught:
-        list(iter_tables(Format.CSV, io.BytesIO(data), SCHEMA))
+        list(iter_tables(Format.CSV, io.BytesIO(data), PLACES))
     assert caught.value.facts == {"line": 42, "byte": data.index(b'x"y') + 1}
     data = b"id,name\n" + good * 10 + b"3,x\nz,y\n"
     with pytest.raises(SchemaMismatch) as caught:
-        list(iter_tables(Format.CSV, io.BytesIO(data), SCHEMA))
+        list(iter_tables(Format.CSV, io.BytesIO(data), PLACES))
     assert caught.value.facts["errors"][0]["pointer"] == "/rows/21/id"
 
 
@@ -243,168 +191,10 @@ def test_a_quote_that_is_never_closed_does_not_fill_the_memory(small_reads, monk
         )
     assert caught.value.facts == {"line": 3, "byte": 12}
     with pytest.raises(MalformedBody, match="the line that starts at byte 9 is longer"):
-        list(iter_tables(Format.NDJSON, io.BytesIO(b'{"id":1}\n{"name":"' + b"x" * 5000), SCHEMA))
+        list(iter_tables(Format.NDJSON, io.BytesIO(b'{"id":1}\n{"name":"' + b"x" * 5000), PLACES))
     monkeypatch.setattr(csv_rows, "HEADER_BYTES_MAX", 3)
     with pytest.raises(MalformedBody, match="the header line is longer than 3 bytes"):
-        decode_csv(b"id,name\n1,a\n", SCHEMA)
-
-
-BODIES = {
-    "stream": (Format.ARROW, arrow_stream(sample(40), max_chunksize=16)),
-    "compressed stream": (Format.ARROW, compressed_stream(sample(40))),
-    "stream of dictionaries": (
-        Format.ARROW,
-        arrow_stream(sample(40).set_column(1, "name", sample(40)["name"].dictionary_encode())),
-    ),
-    "stream of views": (
-        Format.ARROW,
-        arrow_stream(sample(40).set_column(1, "name", sample(40)["name"].cast(pa.string_view()))),
-    ),
-    **{
-        f"parquet {number}": (Format.PARQUET, parquet(sample(40), **options))
-        for number, options in enumerate(PARQUET_WRITERS)
-    },
-}
-
-
-@pytest.mark.parametrize("name", BODIES)
-def test_what_is_cut_off_anywhere_is_refused(name):
-    form, data = BODIES[name]
-    assert read(form, data).num_rows == 40
-    step = max(1, len(data) // 150)
-    for length in [*range(0, len(data), step), *range(max(0, len(data) - 12), len(data))]:
-        with pytest.raises(MalformedBody):
-            for _ in iter_tables(form, io.BytesIO(data[:length]), SCHEMA):
-                pass
-
-
-def is_read(form: Format, data: bytes) -> bool:
-    """Whether the input is taken; it must either give sound tables or be refused as it is documented."""
-    try:
-        for table in iter_tables(form, io.BytesIO(data), SCHEMA):
-            table.validate(full=True)
-    except (MalformedBody, SchemaMismatch, BodyTooLarge):
-        return False
-    return True
-
-
-@pytest.mark.parametrize("name", BODIES)
-def test_damage_is_refused_or_harmless_and_never_ends_the_process(name):
-    form, data = BODIES[name]
-    randomness = random.Random(name)
-    refused = 0
-    for _ in range(250):
-        damaged = bytearray(data)
-        for _ in range(randomness.choice((1, 1, 3))):
-            # Where lengths and offsets are: the metadata is at the end of Parquet and all over a stream.
-            first = max(0, len(data) - 1500) if form is Format.PARQUET and randomness.random() < 0.5 else 0
-            place = randomness.randrange(first, len(data))
-            damaged[place] = randomness.choice((0, 1, 127, 128, 255, randomness.randrange(256)))
-        refused += not is_read(form, bytes(damaged))
-    assert refused > 25
-
-
-@pytest.mark.parametrize(
-    ("form", "data", "reason"),
-    [
-        (Format.ARROW, b"", "the body is empty"),
-        (Format.ARROW, b"ARROW1\x00\x00rest", "an Arrow file; send the stream format"),
-        (Format.ARROW, b"not arrow at all", "the Arrow stream cannot be read"),
-        (Format.ARROW, BODIES["stream"][1] + b"\x00", "bytes follow the end of the Arrow stream"),
-        (Format.ARROW, BODIES["stream"][1][:-8], "its end-of-stream mark is missing"),
-        (Format.PARQUET, b"", "it does not start with PAR1"),
-        (Format.PARQUET, b"PARE" + b"\x00" * 100 + b"PARE", "the Parquet file is encrypted"),
-        (Format.PARQUET, b"PAR1" + b"\x00" * 100, "the Parquet file cannot be read"),
-        (Format.PARQUET, b"PAR1PAR1", "the Parquet file cannot be read"),
-        (Format.CSV, b"", "the body is empty"),
-        (Format.NDJSON, b"", "the body is empty"),
-        (Format.JSON_ROWS, b"", "the body is empty"),
-    ],
-)
-def test_the_wrong_bytes_are_called_what_they_are(form, data, reason):
-    with pytest.raises(MalformedBody) as caught:
-        list(iter_tables(form, io.BytesIO(data), SCHEMA))
-    assert reason in caught.value.detail
-    if not data:
-        with pytest.raises(MalformedBody, match="the body is empty"):
-            plan_splits(form, io.BytesIO(data), 0, 1)
-
-
-def test_columns_are_checked_before_any_row_is_read():
-    wrong = pa.table({"id": pa.array([], pa.string()), "z": pa.array([], pa.int8())})
-    for form, data in ((Format.ARROW, arrow_stream(wrong)), (Format.PARQUET, parquet(wrong))):
-        with pytest.raises(SchemaMismatch) as caught:
-            list(iter_tables(form, io.BytesIO(data), SCHEMA))
-        details = [error["detail"] for error in caught.value.facts["errors"]]
-        assert details == [
-            'column "id": expected int64, got Arrow type string, which does not fit without loss',
-            'column "z": the schema has no field "z"',
-        ]
-
-
-def test_an_input_without_rows_is_checked_and_gives_no_table():
-    empty = SCHEMA.to_arrow().empty_table()
-    for form, data in (
-        (Format.ARROW, arrow_stream(empty)),
-        (Format.PARQUET, parquet(empty)),
-        (Format.JSON_ROWS, b"[]"),
-        (Format.CSV, b"id\n"),
-    ):
-        assert list(iter_tables(form, io.BytesIO(data), SCHEMA)) == []
-    (split,) = plan_splits(Format.PARQUET, io.BytesIO(parquet(empty)), 500, 100)
-    assert read(Format.PARQUET, parquet(empty), split=split) == empty
-
-
-LARGE = "x" * 400_000
-
-
-@pytest.mark.parametrize(
-    ("form", "data"),
-    [
-        (
-            Format.ARROW,
-            arrow_stream(pa.table({"name": pa.DictionaryArray.from_arrays(pa.array([0] * 5000), [LARGE])})),
-        ),
-        (Format.PARQUET, parquet(pa.table({"name": [LARGE] * 600}), store_schema=False, compression="zstd")),
-        (
-            Format.PARQUET,
-            parquet(
-                pa.table({"name": [LARGE] * 600}),
-                use_dictionary=False,
-                column_encoding={"name": "DELTA_BYTE_ARRAY"},
-                compression="zstd",
-            ),
-        ),
-    ],
-    ids=["arrow dictionary", "parquet dictionary", "parquet prefixes"],
-)
-def test_small_inputs_that_expand_come_in_small_steps(form, data):
-    assert len(data) < 1 << 20
-    rows = 0
-    before = pa.total_allocated_bytes()
-    for table in iter_tables(form, io.BytesIO(data), schema_of({"name": "string"})):
-        rows += table.num_rows
-        assert table.nbytes <= 24 << 20
-        assert pa.total_allocated_bytes() - before < 512 << 20
-    assert rows >= 600
-
-
-def test_one_row_that_expands_without_end_is_refused():
-    lists = pa.array([["x" * 4_000] * 100_000])
-    data = parquet(pa.table({"l": lists}), store_schema=False, compression="zstd")
-    del lists
-    assert len(data) < 100_000
-    with pytest.raises(BodyTooLarge, match="one row takes more than"):
-        list(iter_tables(Format.PARQUET, io.BytesIO(data), schema_of({"l": "list<string>"})))
-
-
-def test_a_compressed_stream_that_asks_for_more_memory_than_there_is_is_refused():
-    data = bytearray(compressed_stream(pa.table({"id": range(1000)})))
-    # A compressed buffer starts with its uncompressed size, 8,000 bytes here.
-    place = data.index((8000).to_bytes(8, "little"))
-    data[place : place + 8] = (1 << 60).to_bytes(8, "little")
-    with pytest.raises(MalformedBody, match="the Arrow stream cannot be read"):
-        list(iter_tables(Format.ARROW, io.BytesIO(bytes(data)), SCHEMA))
+        decode_csv(b"id,name\n1,a\n", PLACES)
 
 
 class FailingFile(io.BytesIO):
@@ -427,18 +217,18 @@ def test_trouble_with_the_storage_is_not_blamed_on_the_input(form, small_reads, 
         Format.PARQUET: parquet(table),
     }[form]
     with pytest.raises(OSError, match="Input/output error"):
-        list(iter_tables(form, FailingFile(data), SCHEMA))
+        list(iter_tables(form, FailingFile(data), PLACES))
 
 
 def test_the_source_stays_open():
-    for form, data in ((Format.PARQUET, BODIES["parquet 0"][1]), (Format.ARROW, BODIES["stream"][1])):
+    for form, data in ((Format.PARQUET, parquet(places(40))), (Format.ARROW, arrow_stream(places(40)))):
         source = io.BytesIO(data)
-        list(iter_tables(form, source, SCHEMA))
+        list(iter_tables(form, source, PLACES))
         open_parquet(source) if form is Format.PARQUET else None
         assert not source.closed
         assert source.seek(0) == 0
 
 
 def test_ndjson_by_steps_is_what_it_is_at_once():
-    data = encode_rows_ndjson(sample(500))
-    assert read(Format.NDJSON, data) == decode_ndjson(data, SCHEMA)
+    data = encode_rows_ndjson(places(500))
+    assert read(Format.NDJSON, data) == decode_ndjson(data, PLACES)
