@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from app.files.begun_groups import BegunGroups
 from app.files.checksums import HashingSink, verify
 from app.files.storage import Storage
 from app.lake.dataset import DatasetDefinition
@@ -23,6 +24,7 @@ BASE_ROW_GROUP_ROWS: Final = 128 * 1024
 CHANGELOG_ROW_GROUP_ROWS: Final = 16 * 1024
 _BOUND_CHARACTERS_MAX: Final = 64
 _FOOTERS_CACHED: Final = 256
+_BEGUN_GROUPS_BYTES: Final = 32 * 1024 * 1024
 
 
 @dataclass(kw_only=True)
@@ -147,6 +149,7 @@ class ParquetReader:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._footer = lru_cache(maxsize=_FOOTERS_CACHED)(self._read_footer)
+        self._begun = BegunGroups(_BEGUN_GROUPS_BYTES)
 
     def _read_footer(self, path: str) -> pq.FileMetaData:
         return pq.read_metadata(self._storage.open(path))
@@ -171,18 +174,30 @@ class ParquetReader:
     ) -> pa.Table:
         """Rows [first_row, first_row + rows), reading only the row groups that hold them. Raises CorruptFile."""
         parquet = self.open(file)
-        groups, skipped, start = [], 0, 0
+        names = None if columns is None else tuple(columns)
+        schema = parquet.schema_arrow
+        tables = [schema.empty_table().select(schema.names if names is None else list(names))]
+        start = 0
         for number in range(parquet.metadata.num_row_groups):
-            count = parquet.metadata.row_group(number).num_rows
-            if start + count <= first_row:
-                skipped += count
-            elif start < first_row + rows:
-                groups.append(number)
-            start += count
-        table = parquet.read_row_groups(
-            groups, columns=None if columns is None else list(columns), use_threads=False
+            end = start + parquet.metadata.row_group(number).num_rows
+            if first_row < end and start < first_row + rows:
+                group = self._row_group(parquet, (file.path, number, names))
+                tables.append(
+                    group.slice(max(first_row - start, 0), first_row + rows - max(first_row, start))
+                )
+                if first_row + rows < end:
+                    self._begun.keep((file.path, number, names), group)
+            start = end
+        return pa.concat_tables(tables)
+
+    def _row_group(self, parquet: pq.ParquetFile, key: tuple[str, int, tuple[str, ...] | None]) -> pa.Table:
+        _, number, names = key
+        begun = self._begun.take(key)
+        if begun is not None:
+            return begun
+        return parquet.read_row_group(
+            number, columns=None if names is None else list(names), use_threads=False
         )
-        return table.slice(first_row - skipped, rows)
 
 
 def unique_columns(dataset: DatasetDefinition) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from app.files.begun_groups import BegunGroups
 from app.files.parquet_file import ParquetReader, column_statistics, create_parquet, unique_columns
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
@@ -98,6 +99,37 @@ def test_a_slice_reads_just_those_rows(tmp_path: Path, first: int, count: int) -
     assert [metadata.row_group(at).num_rows for at in range(5)] == [10] * 5
     found = ParquetReader(storage).read_slice(file, ["fare", "id"], first, count)
     assert found.to_pylist() == table.slice(first, count).select(["fare", "id"]).to_pylist()
+
+
+@pytest.mark.parametrize("step", [1, 7, 10, 25])
+def test_slices_one_after_another_are_the_file(tmp_path: Path, step: int) -> None:
+    """A reader that goes on within a row group gets it from memory; two at once do not disturb each other."""
+    storage = LocalStorage(tmp_path)
+    table = rows(50)
+    file, _ = write(storage, "d/a.parquet", table, 10)
+    reader = ParquetReader(storage)
+    for columns in (["fare", "id"], None, ["id"]):
+        wanted = table if columns is None else table.select(columns)
+        for first in range(0, 50, step):
+            slices = [reader.read_slice(file, columns, first, step) for _ in range(2)]
+            for found in slices:
+                assert found.to_pylist() == wanted.slice(first, step).to_pylist()
+
+
+def test_begun_row_groups_stay_within_their_bound() -> None:
+    table = pa.table({"n": pa.array(range(100), pa.int64())})
+    begun = BegunGroups(bytes_max=2 * table.get_total_buffer_size())
+    for number in range(3):
+        begun.keep(("a", number, None), table)
+    assert begun.take(("a", 0, None)) is None
+    assert begun.take(("a", 2, None)) is table
+    assert begun.take(("a", 2, None)) is None
+    for _ in range(5):
+        begun.keep(("a", 3, None), table)
+    assert begun.take(("a", 1, None)) is table
+    begun.keep(("a", 4, None), pa.concat_tables([table] * 3).combine_chunks())
+    assert begun.take(("a", 4, None)) is None
+    assert begun.take(("a", 3, None)) is table
 
 
 def test_statistics_are_bounds_by_field_id(tmp_path: Path) -> None:
