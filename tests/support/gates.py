@@ -46,11 +46,14 @@ class Gate:
     pid: int
 
     def waiting(self, application: str = "headwater worker") -> list[Waiting]:
-        """The sessions of an application that wait for this lock, first come first."""
-        query = """SELECT pid, client_port FROM pg_stat_activity
-            WHERE application_name = %s AND %s = ANY(pg_blocking_pids(pid)) ORDER BY query_start"""
+        """The sessions of an application that wait for this lock or behind one that does, first come first."""
+        query = """WITH RECURSIVE behind(pid) AS (
+                SELECT %s::int UNION
+                SELECT a.pid FROM pg_stat_activity a JOIN behind b ON b.pid = ANY(pg_blocking_pids(a.pid)))
+            SELECT pid, client_port FROM pg_stat_activity JOIN behind USING (pid)
+            WHERE application_name = %s ORDER BY query_start"""
         with psycopg.connect(self.owner_url) as connection:
-            found = connection.execute(query, [application, self.pid]).fetchall()
+            found = connection.execute(query, [self.pid, application]).fetchall()
         return [Waiting(pid=pid, port=port) for pid, port in found]
 
     def arrival(self, application: str = "headwater worker") -> Waiting:

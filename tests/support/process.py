@@ -30,6 +30,11 @@ class Process:
     def runs(self) -> bool:
         return self._running is not None
 
+    @property
+    def alive(self) -> bool:
+        """Whether it has not ended by itself."""
+        return self._running is not None and not has_ended(self._running)
+
     def log(self) -> str:
         """What it has printed so far."""
         return self._log.read_text(encoding="utf-8", errors="replace")
