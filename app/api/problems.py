@@ -25,7 +25,7 @@ STATUS: Final[Mapping[str, int]] = {
     "commit-conflict": 409,
     "corrupt-file": 500,
     "dataset-exists": 409,
-    "duplicate-key": 409,
+    "duplicate-key": 422,
     "forbidden": 403,
     "idempotency-in-flight": 409,
     "idempotency-mismatch": 422,

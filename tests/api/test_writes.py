@@ -83,7 +83,7 @@ def test_a_write_that_fails_within_the_wait_is_answered_with_its_problem(client,
     with service.working():
         client.post(f"{orders}/writes", json=insert, headers={"Prefer": "wait=20"})
         answer = client.post(f"{orders}/writes", json=insert, headers={"Prefer": "wait=20"})
-    members = problem(answer, 409, "duplicate-key")
+    members = problem(answer, 422, "duplicate-key")
     assert members["job"]["state"] == "failed"
     found = client.get(members["job"]["links"]["self"])
     assert found.status_code == 200
