@@ -218,6 +218,8 @@ def main() -> None:
         settings = Settings.from_environment()
     except SettingsError as error:
         sys.exit(f"headwater: {error}")
+    # Threads decode and write while the event loop answers: it must not wait 5 ms, the default, for each of its turns.
+    sys.setswitchinterval(0.001)
     server(compose(settings), settings.host, settings.port).run()
 
 

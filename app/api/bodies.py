@@ -92,22 +92,31 @@ async def spool_body(request: ApiRequest, spool: BodySpool, threads: Threads) ->
         async for chunk in _chunks(request):
             pending += chunk
             if len(pending) >= _CHUNK_BYTES:
-                await threads.run(spool.feed, bytes(pending))
+                await _feed(spool, threads, bytes(pending))
                 pending.clear()
         if pending:
-            await threads.run(spool.feed, bytes(pending))
-        return await threads.run(spool.finish)
+            await _feed(spool, threads, bytes(pending))
+        return spool.finish() if spool.stays_in_memory() else await threads.run(spool.finish)
+
+
+async def _feed(spool: BodySpool, threads: Threads, chunk: bytes) -> None:
+    # A hop to a thread costs more than keeping a small body in memory.
+    if spool.stays_in_memory(len(chunk)):
+        spool.feed(chunk)
+    else:
+        await threads.run(spool.feed, chunk)
 
 
 @asynccontextmanager
 async def _closing(spool: BodySpool, threads: Threads) -> AsyncIterator[None]:
-    """Leaves the spool in a thread, since that may remove the part that was written."""
+    """Leaves the spool, in a thread where that may remove the part that was stored."""
     try:
         yield
     except BaseException as error:
         await threads.run(spool.__exit__, type(error), error, error.__traceback__)
         raise
-    await threads.run(spool.__exit__, None, None, None)
+    if not spool.stays_in_memory():
+        await threads.run(spool.__exit__, None, None, None)
 
 
 async def _chunks(request: ApiRequest) -> AsyncIterator[bytes]:

@@ -32,6 +32,7 @@ from app.lake.operation import Operation, check_operation
 from app.lake.rows import Format
 from app.lake.rows.formats import MEDIA_TYPES
 from app.services.accept_write import Body, IncomingWrite
+from app.services.bodies import StoredBody
 from app.services.model import Accepted, Dataset, Job, JobState
 
 _ACCEPTED: Final = (JSON, *MEDIA_TYPES)
@@ -121,13 +122,19 @@ async def _from_raw(
     check_operation(chosen, dataset.definition)
     refuse_announced(request, services.upload_bytes_max)
     content = await spool_body(request, services.accept_write.spool(dataset), services.threads)
-    facts = await services.threads.run(body_facts, content, gzip=gzip)
     return IncomingWrite(
         operation=chosen,
         source=Body(content=content, format=form, gzip=gzip),
         idempotency_key=key,
-        request_hash=request_hash(chosen, media_type, facts),
+        # Only a key ever asks what the request was.
+        request_hash=""
+        if key is None
+        else await services.threads.run(_raw_hash, chosen, media_type, content, gzip),
     )
+
+
+def _raw_hash(operation: Operation, media_type: str, content: bytes | StoredBody, gzip: bool) -> str:
+    return request_hash(operation, media_type, body_facts(content, gzip=gzip))
 
 
 async def _answer(

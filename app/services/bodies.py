@@ -38,13 +38,17 @@ class BodySpool(AbstractContextManager["BodySpool"]):
         self._digest = xxhash.xxh3_128()
         self._size_bytes = 0
 
+    def stays_in_memory(self, more_bytes: int = 0) -> bool:
+        """Whether, with so many bytes more, nothing needs the storage: then no call here waits for anything."""
+        return self._file is None and len(self._memory) + more_bytes <= self._memory_bytes_max
+
     def feed(self, chunk: bytes) -> None:
         """Adds a chunk. Raises BodyTooLarge, StorageFull."""
         self._size_bytes += len(chunk)
         if self._size_bytes > self._bytes_max:
             raise BodyTooLarge(f"the body is over {self._bytes_max} bytes", limit_bytes=self._bytes_max)
         self._digest.update(chunk)
-        if self._file is None and len(self._memory) + len(chunk) > self._memory_bytes_max:
+        if self._file is None and not self.stays_in_memory(len(chunk)):
             self._file = self._open.enter_context(self._storage.create(self._path))
             self._file.write(self._memory)
             self._memory.clear()
