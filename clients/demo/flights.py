@@ -92,11 +92,11 @@ def _run(screen: Screen, data: Path, *, kept: bool, days: int, in_flight: int, s
         screen.say(f"  ready after {time.monotonic() - began:.1f} s on {note.url}, files in {data}\n")
         dataset = client.create_dataset(FLIGHTS)
         with screen.bars():
-            replayed = _replay(screen, client, dataset, source, in_flight)
+            replayed = replay(screen, client, dataset, source, in_flight)
         report.throughput(screen, replayed)
         correction = report.excerpt(screen, replayed.changes)
         report.versions(screen, client, dataset, data)
-        equal = _check(screen, client, dataset, source, replayed.changes)
+        equal = check(screen, client, dataset, source, replayed.changes)
         screen.say(f"\nThe whole demo took {time.monotonic() - began:.0f} s.")
         if not equal:
             raise CommandError("the tables differ")
@@ -105,7 +105,7 @@ def _run(screen: Screen, data: Path, *, kept: bool, days: int, in_flight: int, s
             _wait_for_ctrl_c()
 
 
-def _replay(
+def replay(
     screen: Screen, client: Headwater, dataset: Dataset, source: Flights, in_flight: int
 ) -> report.Replayed:
     """Loads the schedule and replays every day, while a consumer follows."""
@@ -165,7 +165,7 @@ def _write(
     return write_batches(client, dataset, batches, in_flight=in_flight, on_written=on_written)
 
 
-def _check(
+def check(
     screen: Screen, client: Headwater, dataset: Dataset, source: Flights, changes: pl.DataFrame
 ) -> bool:
     """Whether the fold of the feed is the table, and the table what the file says."""

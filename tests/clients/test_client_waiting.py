@@ -1,0 +1,135 @@
+"""The typed client while nothing works on its jobs, and while the service cannot be reached."""
+
+import time
+
+import httpx
+import msgspec
+import pytest
+
+from clients.headwater_client import Headwater, JobUnfinished, Problem
+
+JOB = {
+    "id": "j", "kind": "write", "state": "queued", "operation": "upsert", "attempts": 0,
+    "progress": {"stage": "queued", "done": 0, "total": 0}, "committed_version": None, "first_offset": None,
+    "last_offset": None, "error": None, "created_at": "2026-11-21T10:00:00Z", "started_at": None,
+    "finished_at": None, "rows": dict.fromkeys(("inserted", "updated", "deleted", "unchanged", "quarantined"), 0),
+    "a_member_of_a_later_release": {},
+}  # fmt: skip
+
+
+@pytest.fixture
+def pauses(monkeypatch):
+    """The pauses between attempts, which take no time here."""
+    seconds = []
+    monkeypatch.setattr(time, "sleep", seconds.append)
+    return seconds
+
+
+def answering(*answers):
+    """A client whose requests get these answers, or errors, in turn; and the requests it has sent."""
+    sent, waiting = [], iter(answers)
+
+    def handle(request):
+        request.read()
+        sent.append(request)
+        answer = next(waiting)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    return Headwater("http://service", "hw_key", transport=httpx.MockTransport(handle)), sent
+
+
+def problem(status, code, headers=None):
+    document = {"type": f"/problems/{code}", "title": code, "status": status, "detail": "said so"}
+    return httpx.Response(
+        status,
+        content=msgspec.json.encode(document),
+        headers={"content-type": "application/problem+json", **(headers or {})},
+    )
+
+
+def job(**members):
+    return httpx.Response(202, json=JOB | members)
+
+
+def test_a_job_that_takes_too_long_goes_on(headwater, orders):
+    began = time.monotonic()
+    with pytest.raises(JobUnfinished) as unfinished:
+        headwater.write_rows(orders, [{"id": 1, "note": "a"}], wait=1.2)
+    assert 1 < time.monotonic() - began < 10
+    assert headwater.get_job(unfinished.value.job).state == "queued"
+    assert headwater.cancel(unfinished.value.job).state == "cancelled"
+    with pytest.raises(Problem, match="job-cancelled"):
+        headwater.wait(unfinished.value.job)
+
+
+def test_a_write_whose_answer_is_lost_is_sent_again_under_the_same_key(pauses):
+    client, sent = answering(httpx.ReadError("gone"), httpx.RemoteProtocolError("closed"), job())
+    assert client.write_rows("orders", [{"id": 1}]).id == "j"
+    assert len({request.headers["idempotency-key"] for request in sent}) == 1
+    assert {request.content for request in sent} == {b'{"id":1}\n'}
+    assert len(pauses) == 2
+
+
+def test_two_writes_have_two_keys(pauses):
+    client, sent = answering(job(), job())
+    for _ in range(2):
+        client.write_rows("orders", [{"id": 1}])
+    assert len({request.headers["idempotency-key"] for request in sent}) == 2
+
+
+def test_a_file_is_sent_again_from_its_start(pauses, tmp_path):
+    file = tmp_path / "rows.csv"
+    file.write_bytes(b"id\n1\n")
+    client, sent = answering(httpx.ReadTimeout("slow"), job())
+    client.write("orders", file, "csv")
+    assert [request.content for request in sent] == [b"id\n1\n"] * 2
+
+
+def test_the_service_says_when_to_come_back(pauses):
+    busy = problem(503, "unavailable", {"retry-after": "3"})
+    client, _ = answering(busy, problem(409, "idempotency-in-flight", {"retry-after": "1"}), job())
+    client.write_rows("orders", [{"id": 1}])
+    assert pauses == [3, 1]
+
+
+def test_patience_ends(pauses):
+    client, sent = answering(*[problem(503, "unavailable")] * 10)
+    with pytest.raises(Problem, match="503 unavailable: said so"):
+        client.get_dataset("orders")
+    assert len(sent) == 6
+    assert pauses == sorted(pauses)
+    client, sent = answering(*[httpx.ConnectError("refused")] * 10)
+    with pytest.raises(httpx.ConnectError):
+        client.get_dataset("orders")
+    assert len(sent) == 6
+
+
+def test_what_would_be_done_twice_is_not_sent_twice(pauses):
+    client, sent = answering(httpx.ReadError("gone"))
+    with pytest.raises(httpx.ReadError):
+        client.cancel("j")
+    client, sent = answering(problem(503, "unavailable"))
+    with pytest.raises(Problem):
+        client.delete_dataset("orders")
+    assert len(sent) == 1
+    # Nothing was sent where there was no connection.
+    client, sent = answering(httpx.ConnectError("refused"), job(state="cancelled"))
+    assert client.cancel("j").state == "cancelled"
+
+
+def test_a_refusal_is_not_tried_again(pauses):
+    client, sent = answering(problem(422, "schema-mismatch"))
+    with pytest.raises(Problem):
+        client.write_rows("orders", [{"id": 1}])
+    assert len(sent) == 1
+    assert pauses == []
+
+
+def test_an_answer_of_something_else_is_a_problem_too():
+    client, _ = answering(httpx.Response(413, text="<h1>Too large</h1>"))
+    with pytest.raises(Problem) as refused:
+        client.write_rows("orders", [{"id": 1}])
+    assert (refused.value.status, refused.value.type) == (413, "about:blank")
+    assert "Too large" in refused.value.detail
