@@ -142,13 +142,15 @@ async def _answer(
 ) -> Response[Any]:
     job = accepted.job
     replayed = {"Idempotency-Replayed": "true"} if accepted.replayed else {}
+    headers = {**replayed, "Location": job_path(job)}
     if preferred.wait_seconds is not None:
         job = await until_final(services, job, preferred.wait_seconds)
-        if job.state in (JobState.FAILED, JobState.CANCELLED):
-            return _failed(request, job, {**preferred.applied(), **replayed, "Location": job_path(job)})
-    headers = {**replayed, "Location": job_path(job)}
-    if preferred.wait_seconds is not None and job.state is JobState.SUCCEEDED:
-        headers.update(preferred.applied())
+        if job.state.final:
+            headers.update(preferred.applied())
+    # Also where nobody waits: the job of a replay may have ended long ago.
+    if job.state in (JobState.FAILED, JobState.CANCELLED):
+        return _failed(request, job, headers)
+    if job.state is JobState.SUCCEEDED:
         return Response(encode(job_view(job)), status_code=200, media_type=JSON, headers=headers)
     headers["Retry-After"] = "1"
     return Response(encode(job_view(job)), status_code=202, media_type=JSON, headers=headers)

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from app.lake.instant import InstantEvent, InstantState, next_state, states_before
-from app.services.model import Fault, JobState
+from app.services.model import Fault, JobState, Progress
 from app.store.models import instants, jobs, outbox
 
 UNFINISHED = jobs.c.state.in_([state.value for state in JobState if not state.final])
@@ -34,6 +34,7 @@ def end_jobs(connection: Connection, ids: Sequence[str], state: JobState, fault:
         .values(
             state=state.value,
             epoch=jobs.c.epoch + 1,
+            progress=Progress(stage=state.value),
             error=fault,
             finished_at=func.clock_timestamp(),
             **NO_LEASE,

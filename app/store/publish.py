@@ -223,7 +223,7 @@ def _complete(
         .where(jobs.c.id == bindparam("job"))
         .values(
             state=JobState.SUCCEEDED.value,
-            progress=Progress(stage="done"),
+            progress=Progress(stage=JobState.SUCCEEDED.value),
             committed_version=published.version,
             rows=bindparam("job_counts"),
             first_offset=bindparam("first"),

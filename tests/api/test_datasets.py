@@ -85,8 +85,8 @@ def test_a_member_that_does_not_fit_is_pointed_at(client, body, pointer):
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b'{"name":', b"\xff\xfe", b'{"name": NaN}'],
-    ids=["empty", "truncated", "not UTF-8", "NaN"],
+    [b"", b'{"name":', b"\xff\xfe"],
+    ids=["empty", "truncated", "not UTF-8"],
 )
 def test_a_body_that_is_no_json_is_malformed(client, body):
     answer = client.post("/datasets", content=body, headers={"Content-Type": "application/json"})

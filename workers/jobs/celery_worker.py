@@ -30,7 +30,9 @@ def serve(celery: Celery, *, threads: int, name: str) -> None:
         pool_cls="threads",
         concurrency=threads,
         hostname=name,
-        loglevel="WARNING",
+        # Celery gives this level to the root logger, and with it to every line of ours.
+        loglevel="INFO",
+        quiet=True,
         without_gossip=True,
         without_mingle=True,
         without_heartbeat=True,
