@@ -108,7 +108,9 @@ _PROBLEM = msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Problem
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
-    """A job. Its changes have the offsets `first_offset`–`last_offset`; `error` says why it failed."""
+    """A job. `first_offset`–`last_offset` are the changes of its commit, which it may share with writes accepted
+    at the same time; `error` says why it failed.
+    """
 
     id: str
     kind: JobKind
