@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from asyncio import get_running_loop
 from enum import Enum
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import Response, get
@@ -13,44 +13,16 @@ from litestar.params import QueryParameter
 from app.api.bodies import JSON
 from app.api.context import ApiRequest, Services, services_of, tenant_of
 from app.api.documented import BINARY, TEXT, Answer, documented
+from app.api.feed import LOOK_AGAIN_SECONDS, Form, Since, Until, encoded, position
 from app.api.headers import negotiate
-from app.api.query import INT64_MAX, Columns, DatasetReference, named_columns, natural
+from app.api.query import Columns, DatasetReference, named_columns
 from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
-from app.lake.forms import ChangeForm, flat, symbols_of
-from app.lake.rows.encode import encode_changes_json
+from app.lake.forms import ChangeForm, flat
 from app.services.model import ChangePage, Dataset
 from app.services.read_changes import FeedQuery
 
 LIMIT_MAX: Final = 10_000
 _TIMEOUT_SECONDS_MAX: Final = 60
-_LOOK_AGAIN_SECONDS: Final = 1.0
-
-
-Since: TypeAlias = Annotated[
-    str,
-    QueryParameter(
-        pattern="^(now|[0-9]{1,19})$",
-        description="The position to read from: how many changes were seen. `now` is the head.",
-    ),
-]
-Until: TypeAlias = Annotated[
-    int | None,
-    QueryParameter(
-        ge=0,
-        le=INT64_MAX,
-        description="The position to stop at: no change with this offset or a later one is read. One between a "
-        "`-C` and its `+C` stops before both.",
-    ),
-]
-
-Form: TypeAlias = Annotated[
-    ChangeForm,
-    QueryParameter(
-        description="How changes are told. `two_event`: as they are stored, an update as `-C` directly followed by "
-        "`+C`. `single_event`: an update as one `U` with `before`, at the offset of the `+C`. `retract`: an update as "
-        "`-R` and `+A`. `upsert`: an update as the `+A` of the new row. `debezium`, `delta`: as those tell them."
-    ),
-]
 
 
 class Feed(str, Enum):
@@ -187,7 +159,7 @@ async def read_changes(
     """
     services = services_of(request)
     media_type = negotiate(request.headers, (JSON, NDJSON, ARROW_STREAM))
-    start = _position(since)
+    start = position(since)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     query = FeedQuery(limit=limit, until=until, columns=named_columns(columns, found), form=form)
     page = await _page(services, found, start, query, timeout if feed is Feed.LONGPOLL else 0)
@@ -198,10 +170,6 @@ async def read_changes(
         "Headwater-Earliest": str(page.earliest),
     }
     return Response(content, media_type=media_type, headers=headers)
-
-
-def _position(since: str) -> int | None:
-    return None if since == "now" else natural(since, "since")
 
 
 async def _page(
@@ -215,21 +183,17 @@ async def _page(
             if page.events.table.num_rows or page.complete or left <= 0 or services.wakeups.closed:
                 return page
             since = page.next_since
-            await bell.wait(min(left, _LOOK_AGAIN_SECONDS))
+            await bell.wait(min(left, LOOK_AGAIN_SECONDS))
 
 
 def _as_json(page: ChangePage) -> bytes:
-    changes = _encoded(page, as_ndjson=False)
+    changes = encoded(page, as_ndjson=False)
     position = f'"next_since":{page.next_since},"pending":{page.pending},"earliest":{page.earliest}'
     return b'{"changes":' + changes + b"," + position.encode() + b"}"
 
 
 def _as_ndjson(page: ChangePage) -> bytes:
-    return _encoded(page, as_ndjson=True)
-
-
-def _encoded(page: ChangePage, *, as_ndjson: bool) -> bytes:
-    return encode_changes_json(page.events.table, as_ndjson=as_ndjson, symbols=symbols_of(page.form))
+    return encoded(page, as_ndjson=True)
 
 
 def _as_arrow(page: ChangePage) -> bytes:

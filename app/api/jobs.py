@@ -12,12 +12,12 @@ from litestar.response import Stream
 from app.api.bodies import JSON
 from app.api.context import ApiRequest, Services, services_of, tenant_of
 from app.api.documented import TEXT, Answer, documented
+from app.api.event_stream import EVENT_STREAM, STILL_HERE, event_stream
 from app.api.headers import WAIT_SECONDS_MAX, preference
 from app.api.views import JobView, encode, job_view
 from app.api.waiting import states, until_final
 from app.services.model import Job
 
-EVENT_STREAM: Final = "text/event-stream"
 _TAGS: Final = ["jobs"]
 
 JobId: TypeAlias = Annotated[str, PathParameter(description="The id of a job.")]
@@ -71,17 +71,12 @@ async def follow_job(request: ApiRequest, job: JobId) -> Stream:
     """Sends the job whenever it changes, and ends with it."""
     services = services_of(request)
     found = await services.threads.run(services.jobs.get, tenant_of(request), job)
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return Stream(_events(services, found), media_type=EVENT_STREAM, headers=headers)
+    return event_stream(_events(services, found))
 
 
 async def _events(services: Services, job: Job) -> AsyncIterator[bytes]:
     async for state in states(services, job):
-        yield (
-            b": still here\n\n"
-            if state is None
-            else b"event: state\ndata: " + encode(job_view(state)) + b"\n\n"
-        )
+        yield (STILL_HERE if state is None else b"event: state\ndata: " + encode(job_view(state)) + b"\n\n")
 
 
 @post(

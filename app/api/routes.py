@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from app.api.change_events import follow_changes
 from app.api.changes import read_changes
 from app.api.datasets import create_dataset, delete_dataset, get_dataset, get_dataset_schema, list_datasets
 from app.api.health import get_liveness, get_readiness
@@ -25,6 +26,7 @@ ROUTES: Final = (
     follow_job,
     cancel_job,
     read_changes,
+    follow_changes,
     read_rows,
     read_timeline,
     get_liveness,

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.lake.changelog import OP_COLUMN, Op
 from app.lake.errors import OffsetAhead
-from app.lake.file_group import ChangelogFile, StoredFile
 from app.lake.forms import ChangeForm, in_form
-from app.services.model import ChangelogSegment, ChangePage, Dataset, FeedBounds
+from app.services.model import ChangePage
 from app.services.read_changes import FeedQuery, ReadChanges
-from tests.support.histories import DEFINITION, History, committed_ms, histories
+from tests.support.histories import DEFINITION, History, histories
+from tests.support.stored_feed import DATASET, Stored
 
 EVERY_FORM = pytest.mark.parametrize("form", ChangeForm)
-DATASET = Dataset(
-    id="d", tenant_id="t", definition=DEFINITION, version=0, next_offset=0, created_at=datetime.now(UTC),
-    committed_at=None,
-)  # fmt: skip
 HALVED = History(
     definition=DEFINITION,
     commits=[
@@ -35,46 +27,6 @@ HALVED = History(
         ],
     ],
 )
-
-
-@dataclass(kw_only=True)
-class Stored:
-    """A history as files: one for each commit. `read` lists the columns and the number of rows of every read."""
-
-    history: History
-    earliest: int = 0
-    read: list[tuple[list[str], int]] = field(default_factory=list)
-
-    def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds:
-        return FeedBounds(earliest=self.earliest, next_offset=len(self.history.changes))
-
-    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
-        found, first = [], 0
-        for version, commit in enumerate(self.history.commits, 1):
-            if first < until and first + len(commit) > since:
-                file = ChangelogFile(
-                    path=str(version),
-                    size_bytes=1,
-                    checksum="",
-                    row_count=len(commit),
-                    schema_id=1,
-                    file_group="g",
-                )
-                time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=committed_ms(version))
-                found.append(
-                    ChangelogSegment(file=file, first_offset=first, version=version, committed_at=time)
-                )
-            first += len(commit)
-        return found
-
-    def read_slice(
-        self, file: StoredFile, columns: Sequence[str] | None, first_row: int, rows: int
-    ) -> pa.Table:
-        self.read.append((list(columns or []), rows))
-        commit = self.history.commits[int(file.path) - 1]
-        declared = pa.schema([*DEFINITION.schema.to_arrow(), (OP_COLUMN, pa.uint8())])
-        stored = pa.Table.from_pylist([{**row, OP_COLUMN: int(op)} for op, row in commit], schema=declared)
-        return stored.select(columns).slice(first_row, rows)
 
 
 def page(stored: Stored, since: int | None, **query: Any) -> ChangePage:
@@ -141,13 +93,13 @@ def test_only_the_columns_that_are_needed_are_read_from_the_files() -> None:
     stored = Stored(history=HALVED)
     found = page(stored, 0, limit=10, columns=("tags", "n"))
     assert [field.name for field in found.events.table.schema.field("row").type] == ["tags", "n"]
-    assert [sorted(columns) for columns, _ in stored.read] == [sorted([OP_COLUMN, "at", "n", "tags"])] * 2
+    assert [sorted(columns) for _, columns, _ in stored.read] == [sorted([OP_COLUMN, "at", "n", "tags"])] * 2
 
 
 def test_no_more_rows_are_read_than_one_page_needs() -> None:
     stored = Stored(history=HALVED)
     page(stored, 0, limit=1, until=1)
-    assert [rows for _, rows in stored.read] == [1]
+    assert [rows for _, _, rows in stored.read] == [1]
 
 
 def test_the_head_is_where_nothing_is_left_and_beyond_it_is_another_feed() -> None:

@@ -1,0 +1,105 @@
+"""The feed of changes as server-sent events, resumed by `Last-Event-ID`."""
+
+from __future__ import annotations
+
+from asyncio import get_running_loop
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from litestar import Response, get
+
+from app.api.context import ApiRequest, Services, services_of, tenant_of
+from app.api.documented import TEXT, Answer, documented
+from app.api.event_stream import EVENT_STREAM, STILL_HERE, event_stream
+from app.api.feed import LOOK_AGAIN_SECONDS, Form, Since, Until, encoded, position
+from app.api.query import Columns, DatasetReference, named_columns, natural
+from app.lake.errors import NotFound
+from app.lake.forms import ChangeForm
+from app.services.model import ChangePage, Dataset
+from app.services.read_changes import FeedQuery
+
+PAGE_CHANGES: Final = 1_000
+HEARTBEAT_SECONDS: Final = 15.0
+_LAST_EVENT_ID: Final = "Last-Event-ID"
+
+
+@get(
+    "/datasets/{dataset:str}/changes/events",
+    operation_id="follow_changes",
+    summary="Follow the feed",
+    tags=["changes"],
+    opt=documented(
+        {
+            200: Answer(
+                description="Server-sent events `change`: the change as JSON, and as `id` the position behind it.",
+                content={EVENT_STREAM: TEXT},
+            ),
+            204: Answer(description="Nothing is left before `until`: do not connect again."),
+        },
+        request_headers={_LAST_EVENT_ID: "The `id` of the last event that was handled; overrides `since`."},
+        problems=[400, 404, 409],
+    ),
+)
+async def follow_changes(
+    request: ApiRequest,
+    dataset: DatasetReference,
+    since: Since = "0",
+    until: Until = None,
+    columns: Columns = None,
+    form: Form = ChangeForm.TWO_EVENT,
+) -> Response[Any]:
+    """Sends the changes from a position on, and then each as it comes; ends where `until` is reached.
+
+    The `id` of a `-C` is its own position, so that whoever stops behind it gets the pair again, not half of it.
+    """
+    services = services_of(request)
+    # A reader that was never told an id sends none, or an empty one.
+    resumed = request.headers.get(_LAST_EVENT_ID) or None
+    start = position(since) if resumed is None else natural(resumed, _LAST_EVENT_ID)
+    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
+    query = FeedQuery(limit=PAGE_CHANGES, until=until, columns=named_columns(columns, found), form=form)
+    # Read here, so that what is wrong with the request is answered rather than streamed.
+    first = await services.threads.run(services.read_changes.page, found, start, query)
+    if resumed is not None and first.complete and not first.events.table.num_rows:
+        # The only answer by which a browser does not connect again, for ever.
+        return Response(None, status_code=204)
+    return event_stream(_events(services, found, first, query, tell_start=start is None))
+
+
+async def _events(
+    services: Services, dataset: Dataset, page: ChangePage, query: FeedQuery, *, tell_start: bool
+) -> AsyncIterator[bytes]:
+    """Page after page, the next read once the last is sent, so that no more than one is ever in memory."""
+    clock = get_running_loop().time
+    if tell_start:
+        # From the head on, so the page is empty. An id without data is no event, but kept: a reader that breaks off
+        # before the first event goes on from here, not from where the head is by then.
+        yield b"id: %d\n\n" % page.next_since
+    with services.wakeups.bell(dataset.tenant_id, dataset.id) as bell:
+        if page.events.table.num_rows:
+            yield await services.threads.run(_as_events, page)
+        told = clock()
+        while not page.complete and not services.wakeups.closed:
+            try:
+                page = await services.threads.run(services.read_changes.page, dataset, page.next_since, query)
+                if clock() - told >= HEARTBEAT_SECONDS:
+                    # As good a time as any to see whether there is still something to follow.
+                    dataset = await services.threads.run(services.datasets.get, dataset.tenant_id, dataset.id)
+            except NotFound:
+                return
+            if page.events.table.num_rows:
+                yield await services.threads.run(_as_events, page)
+                told = clock()
+            elif clock() - told >= HEARTBEAT_SECONDS:
+                yield STILL_HERE
+                told = clock()
+            if not page.pending and not page.complete:
+                await bell.wait(LOOK_AGAIN_SECONDS)
+
+
+def _as_events(page: ChangePage) -> bytes:
+    lines = encoded(page, as_ndjson=True).split(b"\n")[:-1]
+    positions = page.events.resume_at.to_pylist()
+    return b"".join(
+        b"id: %d\nevent: change\ndata: %b\n\n" % event for event in zip(positions, lines, strict=True)
+    )

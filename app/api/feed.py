@@ -1,0 +1,51 @@
+"""What every way to read a feed has in common: its parameters, and changes as text."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, TypeAlias
+
+from litestar.params import QueryParameter
+
+from app.api.query import INT64_MAX, natural
+from app.lake.forms import ChangeForm, symbols_of
+from app.lake.rows.encode import encode_changes_json
+from app.services.model import ChangePage
+
+# Whoever waits also looks by himself this often: a wake-up may be lost.
+LOOK_AGAIN_SECONDS: Final = 1.0
+
+Since: TypeAlias = Annotated[
+    str,
+    QueryParameter(
+        pattern="^(now|[0-9]{1,19})$",
+        description="The position to read from: how many changes were seen. `now` is the head.",
+    ),
+]
+Until: TypeAlias = Annotated[
+    int | None,
+    QueryParameter(
+        ge=0,
+        le=INT64_MAX,
+        description="The position to stop at: no change with this offset or a later one is read. One between a "
+        "`-C` and its `+C` stops before both.",
+    ),
+]
+
+Form: TypeAlias = Annotated[
+    ChangeForm,
+    QueryParameter(
+        description="How changes are told. `two_event`: as they are stored, an update as `-C` directly followed by "
+        "`+C`. `single_event`: an update as one `U` with `before`, at the offset of the `+C`. `retract`: an update as "
+        "`-R` and `+A`. `upsert`: an update as the `+A` of the new row. `debezium`, `delta`: as those tell them."
+    ),
+]
+
+
+def position(since: str) -> int | None:
+    """The position that `since` names; None for the head. Raises InvalidRequest."""
+    return None if since == "now" else natural(since, "since")
+
+
+def encoded(page: ChangePage, *, as_ndjson: bool) -> bytes:
+    """The changes of a page in its form, as one JSON array or one JSON object a line."""
+    return encode_changes_json(page.events.table, as_ndjson=as_ndjson, symbols=symbols_of(page.form))

@@ -1,0 +1,59 @@
+"""An index and a reader of changelog files that hold a history in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+
+from app.lake.changelog import OP_COLUMN
+from app.lake.file_group import ChangelogFile, StoredFile
+from app.services.model import ChangelogSegment, Dataset, FeedBounds
+from tests.support.histories import DEFINITION, History, committed_ms
+
+DATASET = Dataset(
+    id="d", tenant_id="t", definition=DEFINITION, version=0, next_offset=0, created_at=datetime.now(UTC),
+    committed_at=None,
+)  # fmt: skip
+
+
+@dataclass(kw_only=True)
+class Stored:
+    """A history as files: one for each commit. `read` lists version, columns and number of rows of every read."""
+
+    history: History
+    earliest: int = 0
+    read: list[tuple[int, list[str], int]] = field(default_factory=list)
+
+    def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds:
+        return FeedBounds(earliest=self.earliest, next_offset=len(self.history.changes))
+
+    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
+        found, first = [], 0
+        for version, commit in enumerate(self.history.commits, 1):
+            if first < until and first + len(commit) > since:
+                file = ChangelogFile(
+                    path=str(version),
+                    size_bytes=1,
+                    checksum="",
+                    row_count=len(commit),
+                    schema_id=1,
+                    file_group="g",
+                )
+                time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=committed_ms(version))
+                found.append(
+                    ChangelogSegment(file=file, first_offset=first, version=version, committed_at=time)
+                )
+            first += len(commit)
+        return found
+
+    def read_slice(
+        self, file: StoredFile, columns: Sequence[str] | None, first_row: int, rows: int
+    ) -> pa.Table:
+        self.read.append((int(file.path), list(columns or []), rows))
+        commit = self.history.commits[int(file.path) - 1]
+        declared = pa.schema([*DEFINITION.schema.to_arrow(), (OP_COLUMN, pa.uint8())])
+        stored = pa.Table.from_pylist([{**row, OP_COLUMN: int(op)} for op, row in commit], schema=declared)
+        return stored.select(columns).slice(first_row, rows)
