@@ -49,7 +49,6 @@ class _Exchange:
         self._unread = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
         self._status = 0
         self._sent_bytes = 0
-        self._ended = False
         # HEAD is GET without the body, for every resource alike.
         method = "GET" if self._head_only else scope["method"]
         self.scope: Any = {
@@ -71,13 +70,14 @@ class _Exchange:
             if self._unread:
                 # Whoever was refused before the body was read need not send it: nobody will read it.
                 headers.append((b"connection", b"close"))
-            message = {**message, "headers": headers}
-        elif message["type"] == "http.response.body":
-            if self._ended:
-                return
+            await self._send({**message, "headers": headers})
             if self._head_only:
-                self._ended = True
-                message = {"type": "http.response.body", "body": b"", "more_body": False}
+                # At once: the first piece of a stream may take long, and the connection would be held until then.
+                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
+        if message["type"] == "http.response.body":
+            if self._head_only:
+                return
             self._sent_bytes += len(message.get("body", b""))
         await self._send(message)
 

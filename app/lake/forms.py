@@ -22,11 +22,11 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from app.lake.changelog import SYMBOLS, Op
 
 _Codes = npt.NDArray[np.uint8]
+_Places = npt.NDArray[np.intp]
 
 
 class ChangeForm(str, Enum):
@@ -73,7 +73,7 @@ def in_form(changes: pa.Table, form: ChangeForm, dataset: str) -> Events:
     is unknown, and null in the forms that tell it.
     """
     ops: _Codes = changes.column("op").to_numpy()
-    if not form.joins_pairs and form is not ChangeForm.UPSERT:
+    if form in _TWO_EVENTS:
         table = _TWO_EVENTS[form](changes, ops)
         positions = changes.column("offset").to_numpy() + (ops != Op.CORRECT_FROM)
         return Events(table=table, resume_at=pa.array(positions, pa.int64()))
@@ -82,13 +82,10 @@ def in_form(changes: pa.Table, form: ChangeForm, dataset: str) -> Events:
     positions = last.column("offset").to_numpy() + 1
     if form is ChangeForm.UPSERT:
         table = _with_op(last, ops[told], _AS_APPEND_OR_RETRACT)
+    elif form is ChangeForm.SINGLE_EVENT:
+        table = last.append_column("before", _rows(changes, told - 1, ~_replaces(ops, told)))
     else:
-        before = _before(changes, ops, told)
-        table = (
-            last.append_column("before", before)
-            if form is ChangeForm.SINGLE_EVENT
-            else _debezium(last, ops[told], before, dataset)
-        )
+        table = _debezium(changes, last, ops, told, dataset)
     return Events(table=table, resume_at=pa.array(positions, pa.int64()))
 
 
@@ -126,19 +123,21 @@ def _with_op(changes: pa.Table, ops: _Codes, meaning: _Codes) -> pa.Table:
     return changes.set_column(at, changes.schema.field(at), pa.array(meaning[ops], pa.uint8()))
 
 
-def _before(changes: pa.Table, ops: _Codes, told: npt.NDArray[np.intp]) -> pa.StructArray:
-    """The row before each told change; null where there was none."""
-    unknown = (ops[told] != Op.CORRECT_TO) | (told == 0)
-    return one_array(changes.column("row")).take(pa.array(told - 1, pa.int64(), mask=unknown))
+def _replaces(ops: _Codes, told: _Places) -> npt.NDArray[np.bool_]:
+    """Which of the told changes have their -C before them."""
+    replaces: npt.NDArray[np.bool_] = (ops[told] == Op.CORRECT_TO) & (told > 0)
+    return replaces
 
 
-def _debezium(last: pa.Table, ops: _Codes, replaced: pa.StructArray, dataset: str) -> pa.Table:
-    row = one_array(last.column("row"))
-    gone = pa.array(ops == Op.RETRACT)
-    nothing = pa.scalar(None, row.type)
+def _rows(changes: pa.Table, at: _Places, absent: npt.NDArray[np.bool_]) -> pa.StructArray:
+    return one_array(changes.column("row")).take(pa.array(at, pa.int64(), mask=absent))
+
+
+def _debezium(changes: pa.Table, last: pa.Table, ops: _Codes, told: _Places, dataset: str) -> pa.Table:
+    replaces, gone = _replaces(ops, told), ops[told] == Op.RETRACT
     source = pa.StructArray.from_arrays(
         [
-            pa.repeat(pa.scalar(dataset), len(row)),
+            pa.repeat(pa.scalar(dataset), len(told)),
             one_array(last.column("version")),
             one_array(last.column("offset")),
         ],
@@ -146,9 +145,9 @@ def _debezium(last: pa.Table, ops: _Codes, replaced: pa.StructArray, dataset: st
     )
     return pa.table(
         {
-            "op": _DEBEZIUM_OPS.take(pa.array(ops)),
-            "before": pc.if_else(gone, row, replaced),
-            "after": pc.if_else(gone, nothing, row),
+            "op": _DEBEZIUM_OPS.take(pa.array(ops[told])),
+            "before": _rows(changes, told - replaces, ~(replaces | gone)),
+            "after": _rows(changes, told, gone),
             "source": source,
             "ts_ms": last.column("system_time").cast(pa.int64()),
         }

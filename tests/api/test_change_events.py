@@ -170,6 +170,15 @@ def test_silence_is_filled_with_comments(client, feed, service, monkeypatch):
         assert stream.ended.wait(10)
 
 
+def test_a_look_at_the_headers_holds_no_connection(client, feed):
+    began = time.monotonic()
+    answer = client.head(f"{feed}/events", params={"since": 4})
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert client.get(feed).status_code == 200
+    assert time.monotonic() - began < 5
+
+
 def history(commits):
     row = {"k": "a", "n": 0, "at": None, "op": None, "tags": None}
     halves = [(Op.CORRECT_FROM, row), (Op.CORRECT_TO, row)]
