@@ -109,7 +109,7 @@ def replay(
     screen: Screen, client: Headwater, dataset: Dataset, source: Flights, in_flight: int
 ) -> report.Replayed:
     """Loads the schedule and replays every day, while a consumer follows."""
-    schedule = Batch(name="schedule", rows=source.schedule())
+    schedule = Batch(name="schedule", rows=source.schedule(), columnar=True)
     batches = _batches(source)
     reading = screen.bar("consumer follows the feed", None, "changes")
     with Follower(client, dataset, lambda position: reading.move(position, position)) as follower:

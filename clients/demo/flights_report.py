@@ -65,8 +65,8 @@ def throughput(screen: Screen, replayed: Replayed) -> None:
     versions = {each.job.committed_version for each in replayed.written}
     changes = replayed.changes.height
     table = Table("", "", title="\nWhat was done", title_justify="left", show_header=False)
-    table.add_row("schedule, one write", _rate(replayed.loaded.rows, "rows", replayed.load_seconds))
-    table.add_row("departures and arrivals", _rate(rows, "rows", replayed.replay_seconds))
+    table.add_row("schedule, one Arrow write", _rate(replayed.loaded.rows, "rows", replayed.load_seconds))
+    table.add_row("departures and arrivals, JSON", _rate(rows, "rows", replayed.replay_seconds))
     table.add_row(
         "group commit",
         f"{len(replayed.written):,} writes, {replayed.in_flight} in flight, became {len(versions):,} versions",
@@ -144,7 +144,11 @@ def versions(screen: Screen, client: Headwater, dataset: Dataset, data: Path) ->
         f"\nThe table is at version {found.version:,}, the feed at offset {found.next_offset:,}; "
         f"the timeline has {len(instants):,} completed instants."
     )
-    screen.say(f"On disk: {len(files):,} files, {size / 2**20:,.0f} MiB, every earlier version among them.")
+    inputs = sum(path.parent.name == "staged" for path in files)
+    screen.say(
+        f"On disk: {len(files):,} files, {size / 2**20:,.0f} MiB. That is every version up to now, for reads back in "
+        f"time,\nand {inputs:,} inputs of writes, which the worker removes when they are an hour old."
+    )
 
 
 def verdict(

@@ -21,10 +21,15 @@ _JOB_SECONDS_MAX: Final = 300.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batch:
-    """Rows to write as one job. `name` is its idempotency key: sent twice, it is done once."""
+    """Rows to write as one job. `name` is its idempotency key: sent twice, it is done once.
+
+    `columnar`: sent as an Arrow stream, which a worker decodes, rather than as JSON, which the API decodes at
+    once. The one is for many rows, the other for few that should be committed soon.
+    """
 
     name: str
     rows: pa.Table
+    columnar: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,7 +73,10 @@ def write_batches(
         while len(waiting) >= in_flight:
             settle()
         sent_at = time.monotonic()
-        job = client.write_arrow(dataset, batch.rows, idempotency_key=batch.name)
+        if batch.columnar:
+            job = client.write_arrow(dataset, batch.rows, idempotency_key=batch.name)
+        else:
+            job = client.write_rows(dataset, batch.rows.to_pylist(), idempotency_key=batch.name)
         waiting.append(Written(job=job, rows=batch.rows.num_rows, sent_at=sent_at))
     while waiting:
         settle()
