@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import psutil
 import pytest
 
 from tests.support.deployment import Deployment
+from tests.support.process import spark_tasks
 from tests.support.table import Table
 from tests.support.waiting import until
 
@@ -51,7 +51,7 @@ def test_cancel_stops_tasks_that_hang(deployment: Deployment, table: Table) -> N
         deployment.processes[name].wait_ready()
     with deployment.frozen("second"):
         table.write("upsert", [{"id": number, "note": ""} for number in range(10)])
-        workers = python_workers(deployment.processes["first"].pid)
+        workers = spark_tasks(deployment.processes["first"].pid)
         assert workers
         for process in workers:
             process.suspend()
@@ -66,14 +66,3 @@ def test_cancel_stops_tasks_that_hang(deployment: Deployment, table: Table) -> N
                     process.resume()
         assert table.write("insert", [{"id": 101, "note": "next"}])["committed_version"] == 2
     assert {row["id"] for row in table.sound()} == {*range(10), 101}
-
-
-def python_workers(pid: int) -> list[psutil.Process]:
-    """The processes that run a worker's Spark tasks: what their daemon has forked."""
-    running = [
-        process
-        for process in psutil.Process(pid).children(recursive=True)
-        if process.status() != psutil.STATUS_ZOMBIE
-    ]
-    daemons = {process.pid for process in running if "pyspark.daemon" in process.cmdline()}
-    return [process for process in running if process.ppid() in daemons]

@@ -9,8 +9,9 @@ from functools import partial
 
 import pytest
 
-from tests.support.deployment import Deployment
+from tests.support.deployment import WORKERS, Deployment
 from tests.support.gates import Gate
+from tests.support.process import java_of
 from tests.support.table import Table
 from tests.support.waiting import until
 
@@ -186,3 +187,22 @@ def test_a_late_commit_is_fenced(deployment: Deployment, table: Table) -> None:
     deployment.reap()
     assert not table.orphans()
     assert notes(table) == EXPECTED | {0: "next"}
+
+
+def test_a_worker_whose_jvm_is_killed_ends_and_leaves_its_write_to_another(
+    deployment: Deployment, table: Table
+) -> None:
+    for name in WORKERS:
+        deployment.processes[name].wait_ready()
+    first = deployment.processes["first"]
+    with deployment.frozen("second"):
+        with deployment.gates.before_plan() as gate:
+            job_id = table.submit("upsert", WRITTEN)
+            gate.arrival()
+            java_of(first.pid).kill()
+        until(lambda: not first.alive, "the worker to end")
+        assert "JVM is gone" in first.log()
+    first.stop()
+    first.start(wait=False)
+    assert table.succeeded(job_id)["attempts"] == 2
+    assert notes(table) == EXPECTED

@@ -90,3 +90,20 @@ class Process:
         if self._running is not None:
             stop(self._running, self.spec)
             self._running = None
+
+
+def spark_tasks(pid: int) -> list[psutil.Process]:
+    """The processes that run the Spark tasks of a driver: what their daemon has forked."""
+    running = [
+        process
+        for process in psutil.Process(pid).children(recursive=True)
+        if process.status() != psutil.STATUS_ZOMBIE
+    ]
+    daemons = {process.pid for process in running if "pyspark.daemon" in process.cmdline()}
+    return [process for process in running if process.ppid() in daemons]
+
+
+def java_of(pid: int) -> psutil.Process:
+    """The JVM that a driver has started."""
+    [java] = [child for child in psutil.Process(pid).children(recursive=True) if child.name() == "java"]
+    return java

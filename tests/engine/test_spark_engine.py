@@ -1,0 +1,248 @@
+"""The engine on a real Spark session: what its tasks make, refuse and stop at."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import xxhash
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+from app.files.staged_file import StagedFileStore
+from app.files.storage import LocalStorage
+from app.lake.changelog import OP_COLUMN
+from app.lake.commit_message import CommitMessage, failed_writes
+from app.lake.dataset import NewBucket, NewDataset, NewField, NewSchema, define_dataset
+from app.lake.errors import CorruptFile, EngineStopped, SchemaMismatch
+from app.lake.file_group import DataFile
+from app.lake.instant import RowCounts
+from app.lake.merge import merge
+from app.lake.operation import Operation
+from app.lake.rows.formats import Format
+from app.lake.staging import JOB_COLUMN, ROW_COLUMN, RawInput, StagedFile
+from app.lake.write_plan import file_group, plan_merge, touched_slots
+from tests.support.process import spark_tasks
+from tests.support.waiting import until
+from workers.engine.decode_handle import SPLIT_BYTES
+from workers.engine.spark_engine import SparkEngine
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark says so of every pandas from 3 on; no task here uses pandas.
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+DATASET = define_dataset(
+    NewDataset(
+        name="t",
+        schema=NewSchema(
+            fields=[
+                NewField(name="region", type="string"),
+                NewField(name="id", type="int64"),
+                NewField(name="seen", type="int32"),
+                NewField(name="tags", type="list<string>"),
+            ]
+        ),
+        record_key=["region", "id"],
+        partition_by=["region"],
+        ordering_field="seen",
+        bucket=NewBucket(count=3),
+    )
+)
+SCHEMA = DATASET.schema.to_arrow()
+RELAXED = pa.schema([field.with_nullable(True) for field in SCHEMA])
+Row = dict[str, Any]
+
+
+def rows(ids: Iterable[int], seen: int) -> pa.Table:
+    found = [
+        {"region": ["eu", "ü/="][number % 2], "id": number, "seen": seen, "tags": [f"{seen}", None]}
+        for number in ids
+    ]
+    return pa.Table.from_pylist(found, schema=RELAXED)
+
+
+def keys(ids: Iterable[int]) -> pa.Table:
+    bare = rows(ids, 0).select(["region", "id"])
+    return bare.append_column("seen", pa.nulls(bare.num_rows, pa.int32())).append_column(
+        "tags", pa.nulls(bare.num_rows, RELAXED.field("tags").type)
+    )
+
+
+def stage(storage: LocalStorage, table: pa.Table, name: str) -> StagedFile:
+    staged = StagedFileStore(storage).write(DATASET, [table], f"staged/{name}.arrow", 0)
+    assert staged is not None
+    return staged
+
+
+def run(
+    engine: SparkEngine,
+    writes: Mapping[int, Sequence[StagedFile]],
+    operations: Mapping[int, Operation],
+    live: Iterable[DataFile] = (),
+    *,
+    attempt: str,
+) -> list[CommitMessage]:
+    groups = {slot: file_group(DATASET, slot, attempt) for slot in touched_slots(writes)}
+    tasks = plan_merge(
+        DATASET, writes, operations, live, groups=groups, attempt=attempt, data_prefix="tenant/dataset"
+    )
+    return engine.merge(tasks, attempt)
+
+
+def read(storage: LocalStorage, paths: Iterable[str]) -> pa.Table:
+    return pa.concat_tables([pq.ParquetFile(storage.open(path)).read() for path in paths])
+
+
+def as_set(table: pa.Table) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))
+
+
+def test_merging_on_spark_gives_what_the_merge_gives(engine: SparkEngine, storage: LocalStorage) -> None:
+    first = rows(range(1000), seen=1)
+    insert = {0: Operation.INSERT}
+    made = run(engine, {0: [stage(storage, first, "base")]}, insert, attempt="00000-0-0")
+    live = [file for message in made for file in message.added]
+    assert len(live) == 6
+    assert as_set(read(storage, [file.path for file in live])) == as_set(first)
+
+    parts = [rows(range(500, 1500), seen=2), keys(range(0, 1400, 7)), rows(range(600), seen=0)]
+    operations = {0: Operation.UPSERT, 1: Operation.DELETE, 2: Operation.UPSERT}
+    writes = {number: [stage(storage, part, f"write-{number}")] for number, part in enumerate(parts)}
+    messages = run(engine, writes, operations, live, attempt="00000-0-1")
+
+    incoming = pa.concat_tables(
+        [
+            part.append_column(JOB_COLUMN, pa.array([number] * len(part), pa.int32())).append_column(
+                ROW_COLUMN, pa.array(range(len(part)), pa.int64())
+            )
+            for number, part in enumerate(parts)
+        ]
+    )
+    expected = merge(DATASET, first.cast(SCHEMA), incoming, operations)
+    table = pa.concat_tables([first.cast(SCHEMA).filter(pa.array(expected.kept)), expected.rows])
+    assert as_set(read(storage, [file.path for m in messages for file in m.added])) == as_set(table)
+    changes = read(storage, [file.path for m in messages for file in m.changelog])
+    assert as_set(changes) == as_set(expected.changes)
+    assert set(changes.column(OP_COLUMN).to_pylist()) == {0, 1, 2, 3}
+    counts = [sum((m.counts.get(number, RowCounts()) for m in messages), RowCounts()) for number in range(3)]
+    assert counts == [expected.counts[number] for number in range(3)]
+    assert sorted(path for m in messages for path in m.removed) == sorted(file.path for file in live)
+
+
+def test_an_insert_of_a_live_key_writes_nothing(engine: SparkEngine, storage: LocalStorage) -> None:
+    insert = {0: Operation.INSERT}
+    made = run(engine, {0: [stage(storage, rows([1], 1), "live")]}, insert, attempt="00000-1-0")
+    live = [file for message in made for file in message.added]
+    before = set(storage.list("tenant"))
+    again = run(engine, {0: [stage(storage, rows([1], 2), "again")]}, insert, live, attempt="00000-1-1")
+    assert set(failed_writes(again)) == {0}
+    assert not again[0].added
+    assert set(storage.list("tenant")) == before
+
+
+def test_a_damaged_base_file_is_named(engine: SparkEngine, storage: LocalStorage, root: Any) -> None:
+    made = run(
+        engine,
+        {0: [stage(storage, rows([1], 1), "whole")]},
+        {0: Operation.INSERT},
+        attempt="00000-2-0",
+    )
+    [base] = made[0].added
+    content = bytearray((root / base.path).read_bytes())
+    content[len(content) // 2] ^= 1
+    (root / base.path).write_bytes(content)
+    staged = stage(storage, rows([1], 2), "next")
+    with pytest.raises(CorruptFile) as refusal:
+        run(engine, {0: [staged]}, {0: Operation.UPSERT}, [base], attempt="00000-2-1")
+    assert refusal.value.facts["path"] == base.path
+
+
+def raw(storage: LocalStorage, path: str, lines: Iterable[bytes]) -> RawInput:
+    digest, size = xxhash.xxh3_128(), 0
+    with storage.create(path) as file:
+        for line in lines:
+            file.write(line)
+            digest.update(line)
+            size += len(line)
+    return RawInput(path=path, size_bytes=size, checksum=digest.hexdigest(), format=Format.NDJSON)
+
+
+def line(number: int, padding: str) -> bytes:
+    return f'{{"region":"eu","id":{number},"seen":1,"tags":["{padding}"]}}\n'.encode()
+
+
+def test_a_large_input_is_decoded_in_splits(engine: SparkEngine, storage: LocalStorage) -> None:
+    padding = "x" * 4000
+    count = 2 * SPLIT_BYTES // len(padding) + 100
+    source = raw(storage, "staged/large.body", (line(number, padding) for number in range(count)))
+    staged = engine.decode(source, DATASET, Operation.UPSERT, prefix="staged/large", tag="large")
+    assert len(staged) == 3
+    assert sum(file.rows for file in staged) == count
+    store = StagedFileStore(storage)
+    pairs = [
+        pair
+        for file in staged
+        for batch in file.batches
+        for pair in zip(
+            *(store.read(file, [batch.index]).column(name).to_pylist() for name in (ROW_COLUMN, "id")),
+            strict=True,
+        )
+    ]
+    # Positions order the rows as the input did, across its splits.
+    assert [number for _, number in sorted(pairs)] == list(range(count))
+
+
+def test_a_fault_in_a_split_is_placed_in_the_input(engine: SparkEngine, storage: LocalStorage) -> None:
+    source = raw(storage, "staged/bad.body", [line(1, ""), b'{"region":"eu","id":"one"}\n'])
+    with pytest.raises(SchemaMismatch) as refusal:
+        engine.decode(source, DATASET, Operation.UPSERT, prefix="staged/bad", tag="bad")
+    assert refusal.value.facts["errors"][0]["pointer"].endswith("/id")
+
+
+def test_cancelling_stops_tasks_of_its_tag_only(engine: SparkEngine, storage: LocalStorage) -> None:
+    source = raw(storage, "staged/small.body", [line(1, "")])
+    ended: list[str] = []
+
+    def decode(tag: str) -> None:
+        try:
+            engine.decode(source, DATASET, Operation.UPSERT, prefix=f"staged/{tag}", tag=tag)
+            ended.append(f"{tag} done")
+        except EngineStopped:
+            ended.append(f"{tag} stopped")
+
+    threads = [threading.Thread(target=decode, args=(tag,)) for tag in ("hung", "other")]
+    frozen = spark_tasks(os.getpid())
+    for process in frozen:
+        process.suspend()
+    try:
+        threads[0].start()
+        until(lambda: engine.progress("hung") == (0, 1), "the task to run")
+        engine.cancel("hung")
+        threads[0].join(20)
+        assert ended == ["hung stopped"]
+    finally:
+        for process in frozen:
+            if process.is_running():
+                process.resume()
+    threads[1].start()
+    threads[1].join(20)
+    assert ended == ["hung stopped", "other done"]
+
+
+def test_the_session_runs_no_sql_on_files_and_nothing_twice(engine: SparkEngine, root: Any) -> None:
+    session = SparkSession.getActiveSession()
+    assert session is not None
+    assert session.conf.get("spark.sql.session.timeZone") == "UTC"
+    settings = dict(session.sparkContext.getConf().getAll())
+    assert settings["spark.speculation"] == "false"
+    assert settings["spark.scheduler.mode"] == "FAIR"
+    assert settings["spark.ui.enabled"] == "false"
+    with pytest.raises(AnalysisException):
+        session.sql(f"SELECT * FROM parquet.`{root}`").collect()
