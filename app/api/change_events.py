@@ -13,7 +13,7 @@ from app.api.documented import TEXT, Answer, documented
 from app.api.event_stream import EVENT_STREAM, STILL_HERE, event_stream
 from app.api.feed import LOOK_AGAIN_SECONDS, Form, Since, Until, encoded, position
 from app.api.query import Columns, DatasetReference, named_columns, natural
-from app.lake.errors import NotFound
+from app.lake.errors import NotFound, Unavailable
 from app.lake.forms import ChangeForm
 from app.services.model import ChangePage, Dataset
 from app.services.read_changes import FeedQuery
@@ -87,6 +87,10 @@ async def _events(
                     dataset = await services.threads.run(services.datasets.get, dataset.tenant_id, dataset.id)
             except NotFound:
                 return
+            except Unavailable:
+                # Thousands of readers that come back at once are the last thing a database needs that does.
+                await bell.wait(LOOK_AGAIN_SECONDS)
+                continue
             if page.events.table.num_rows:
                 yield await services.threads.run(_as_events, page)
                 told = clock()

@@ -15,6 +15,7 @@ from app.api.change_events import _events
 from app.api.threads import Threads
 from app.api.wakeups import Wakeups
 from app.lake.changelog import Op
+from app.lake.errors import Unavailable
 from app.lake.forms import ChangeForm
 from app.services.read_changes import FeedQuery, ReadChanges
 from tests.support.histories import DEFINITION, History
@@ -218,3 +219,24 @@ def test_a_stream_ends_when_the_process_stops():
         return [piece async for piece in events]
 
     assert asyncio.run(follow()) == []
+
+
+def test_a_stream_outlives_a_database_that_is_away_for_a_while(monkeypatch):
+    monkeypatch.setattr(change_events, "LOOK_AGAIN_SECONDS", 0.01)
+    stored = Stored(history=history(2))
+    read = ReadChanges(index=stored, reader=stored)
+    query = FeedQuery(limit=2, until=4)
+    faults = [Unavailable("gone"), Unavailable("still gone")]
+
+    def page(*asked):
+        if faults:
+            raise faults.pop()
+        return read.page(*asked)
+
+    services = SimpleNamespace(threads=Threads(), wakeups=Wakeups(), read_changes=SimpleNamespace(page=page))
+
+    async def follow():
+        events = _events(services, DATASET, read.page(DATASET, 0, query), query, tell_start=False)
+        return [at async for piece in events for at, _ in blocks(piece.decode())]
+
+    assert asyncio.run(follow()) == [0, 2, 2, 4]
