@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 LOCKS := requirements/build.txt requirements/dev.txt
 DATA ?= .headwater
 PORT ?= 8080
+HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up init test check lint format types contracts openapi lock clean \
+.PHONY: help setup demo up init test histories check lint format types contracts openapi lock clean \
 	bench bench-latency bench-upsert bench-feed bench-memory bench-small-writes bench-peers
 
 help: ## list the targets
@@ -27,6 +28,9 @@ init: setup ## migrate HEADWATER_DATABASE_URL to head; make the first tenant and
 
 test: check ## everything CI checks
 	@$(BIN)/python -m pytest tests
+
+histories: setup ## many random histories on the real stack (HISTORIES=50)
+	@HISTORIES=$(HISTORIES) $(BIN)/python -m pytest tests/flows/test_histories.py
 
 check: setup lint types contracts
 

@@ -49,22 +49,25 @@ def main() -> None:
     worker_id = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(3).hex()}"
     scratch = settings.data_dir / "spark" / worker_id
     database = Database(settings.database_url, application_name="headwater worker")
+    stopping = threading.Event()
     engine = SparkEngine(
         partial(start_session, settings.spark_master, scratch, driver_memory="1g"),
         settings.storage_uri,
-        died=_end_this_process,
+        died=partial(_end_this_process, stopping),
     )
     try:
         # Polling starts once Spark is warm: a worker that says it lives can run a write at once.
         engine.warm_up()
-        _serve(settings, database, engine, worker_id)
+        _serve(settings, database, engine, worker_id, stopping)
     finally:
         engine.stop()
         database.close()
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _serve(settings: Settings, database: Database, engine: SparkEngine, worker_id: str) -> None:
+def _serve(
+    settings: Settings, database: Database, engine: SparkEngine, worker_id: str, stopping: threading.Event
+) -> None:
     """Wires the use cases to Celery, the poller, the relay and the reaper, and serves until SIGTERM."""
     jobs, workers = JobStore(database), WorkerStore(database)
     relay = Relay(
@@ -75,6 +78,7 @@ def _serve(settings: Settings, database: Database, engine: SparkEngine, worker_i
     runner = Runner(
         _run_writes(settings, database, jobs, engine, relay, worker_id),
         dataset_writers_max=settings.dataset_writers_max,
+        stopping=stopping,
     )
     poller = Poller(
         jobs,
@@ -146,9 +150,11 @@ def _configure_logging() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def _end_this_process() -> None:
+def _end_this_process(stopping: threading.Event) -> None:
     """Stops as on SIGTERM, for the supervisor to start a new worker: a JVM cannot be replaced in place."""
     _log.critical("Spark's JVM is gone; this worker ends")
+    # At once, or it would claim the jobs that it gives back until they are out of attempts.
+    stopping.set()
     os.kill(os.getpid(), signal.SIGTERM)
 
 

@@ -57,7 +57,9 @@ def test_a_failed_insert_leaves_its_key_to_a_retry(table: Table) -> None:
     key = {"Idempotency-Key": "insert"}
     first = table.send("insert", [{"id": 1, "note": "second"}], key).json()["id"]
     table.failed(first, "duplicate-key")
-    assert table.send("insert", [{"id": 1, "note": "second"}], key).json()["id"] == first
+    replay = table.send("insert", [{"id": 1, "note": "second"}], key)
+    assert (replay.status_code, replay.json()["type"]) == (422, "/problems/duplicate-key")
+    assert replay.json()["job"]["id"] == first
     other = table.send("insert", [{"id": 2, "note": "second"}], key)
     assert (other.status_code, other.json()["type"]) == (422, "/problems/idempotency-mismatch")
     assert table.sound() == [{"id": 1, "note": "first"}]

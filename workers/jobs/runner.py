@@ -17,26 +17,29 @@ class Runner:
     same dataset over and over.
     """
 
-    def __init__(self, run_writes: RunWrites, *, dataset_writers_max: int) -> None:
+    def __init__(
+        self, run_writes: RunWrites, *, dataset_writers_max: int, stopping: threading.Event | None = None
+    ) -> None:
+        """`stopping`: once it is set, from wherever, no group is started any more."""
         self._run_writes = run_writes
         self._dataset_writers_max = dataset_writers_max
         self._lock = threading.RLock()
         self._running: Counter[_Key] = Counter()
         self._woken: set[_Key] = set()
         self._idle = threading.Condition(self._lock)
-        self._stopping = False
+        self._stopping = stopping or threading.Event()
 
     def run(self, tenant_id: str, dataset_id: str) -> None:
         """Runs until no write of the dataset can be claimed. Returns at once if other threads are at it already."""
         key = (tenant_id, dataset_id)
         with self._lock:
             self._woken.add(key)
-            if self._stopping or self._running[key] >= self._dataset_writers_max:
+            if self._stopping.is_set() or self._running[key] >= self._dataset_writers_max:
                 return
             self._running[key] += 1
         try:
             while self._next(key):
-                while not self._stopping and self._run_writes.run(tenant_id, dataset_id):
+                while not self._stopping.is_set() and self._run_writes.run(tenant_id, dataset_id):
                     pass
         except BaseException:
             with self._lock:
@@ -46,7 +49,7 @@ class Runner:
     def _next(self, key: _Key) -> bool:
         """Takes the latest wake-up; without one, leaves under the same lock, so that none falls in between."""
         with self._lock:
-            if key in self._woken and not self._stopping:
+            if key in self._woken and not self._stopping.is_set():
                 self._woken.discard(key)
                 return True
             self._leave(key)
@@ -59,5 +62,5 @@ class Runner:
     def stop(self, timeout_seconds: float) -> bool:
         """Lets running groups end and starts no others; False if some still run after the time."""
         with self._lock:
-            self._stopping = True
+            self._stopping.set()
             return self._idle.wait_for(lambda: not any(self._running.values()), timeout_seconds)
