@@ -189,7 +189,8 @@ async def _page(
 def _as_json(page: ChangePage) -> bytes:
     changes = encoded(page, as_ndjson=False)
     position = f'"next_since":{page.next_since},"pending":{page.pending},"earliest":{page.earliest}'
-    return b'{"changes":' + changes + b"," + position.encode() + b"}"
+    # Joined at once: a sum would copy the page, which may have megabytes, with every term.
+    return b"".join((b'{"changes":', changes, b",", position.encode(), b"}"))
 
 
 def _as_ndjson(page: ChangePage) -> bytes:

@@ -88,7 +88,7 @@ def _as_json(page: RowPage) -> bytes:
     position = msgspec.json.encode(page.next_page_token)
     version = str(page.version).encode()
     rows = encode_rows_json(page.rows)
-    return b'{"rows":' + rows + b',"version":' + version + b',"next_page_token":' + position + b"}"
+    return b"".join((b'{"rows":', rows, b',"version":', version, b',"next_page_token":', position, b"}"))
 
 
 def _as_ndjson(page: RowPage) -> bytes:
