@@ -15,6 +15,7 @@ from app.lake.file_group import StoredFile
 from app.lake.staging import StagedFile
 
 _STEP_BYTES = 8 * 1024 * 1024
+_BUFFER_BYTES = 1024 * 1024
 _REMEMBERED_FILES = 65_536
 
 
@@ -40,6 +41,15 @@ class HashingSink(io.RawIOBase):
     def checksum(self) -> str:
         """XXH3-128, hexadecimal."""
         return self._digest.hexdigest()
+
+
+def buffered(sink: HashingSink) -> pa.BufferedOutputStream:
+    """The sink for Arrow's writers. Leaving its context passes on what is buffered.
+
+    Arrow writes in many small pieces, and each would take Python's lock to reach the sink: among the threads of the
+    API they wait for each other longer than they work.
+    """
+    return pa.BufferedOutputStream(pa.PythonFile(sink, mode="w"), _BUFFER_BYTES)
 
 
 Verified = Callable[[StoredFile | StagedFile, pa.NativeFile], None]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.files.begun_groups import BegunGroups
-from app.files.checksums import HashingSink, verify
+from app.files.checksums import HashingSink, buffered, verify
 from app.files.storage import Storage
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import CorruptFile
@@ -87,15 +87,18 @@ def create_parquet(
     with suppress(_Unfinished), storage.create(path) as file:
         hashing = HashingSink(file)
         metadata: list[pq.FileMetaData] = []
-        with pq.ParquetWriter(
-            pa.PythonFile(hashing, mode="w"),
-            schema,
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=_dictionary_columns(schema, unique_columns) or False,
-            write_statistics=True,
-            metadata_collector=metadata,
-        ) as writer:
+        with (
+            buffered(hashing) as out,
+            pq.ParquetWriter(
+                out,
+                schema,
+                compression="zstd",
+                compression_level=1,
+                use_dictionary=_dictionary_columns(schema, unique_columns) or False,
+                write_statistics=True,
+                metadata_collector=metadata,
+            ) as writer,
+        ):
             sink = ParquetSink(
                 path=path, writer=writer, hashing=hashing, row_group_rows=row_group_rows, metadata=metadata
             )

@@ -8,7 +8,7 @@ from itertools import chain
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from app.files.checksums import HashingSink, verify
+from app.files.checksums import HashingSink, buffered, verify
 from app.files.storage import Storage
 from app.lake.dataset import DatasetDefinition
 from app.lake.staging import ROW_COLUMN, Slot, StagedBatch, StagedFile, split_by_slot
@@ -37,7 +37,7 @@ class StagedFileStore:
         with self._storage.create(path) as file:
             sink = HashingSink(file)
             schema = _staged_schema(dataset)
-            with ipc.new_file(pa.PythonFile(sink, mode="w"), schema, options=_OPTIONS) as writer:
+            with buffered(sink) as out, ipc.new_file(out, schema, options=_OPTIONS) as writer:
                 for slot, batch in chain([head], parts):
                     writer.write_batch(batch.cast(schema))
                     batches.append(StagedBatch(slot=slot, index=len(batches), rows=batch.num_rows))
