@@ -32,6 +32,7 @@ from app.lake.errors import HeadwaterError
 from app.messaging.announcements import Announcements, listen
 from app.messaging.sender import Sender
 from app.messaging.work_queue import WorkQueue
+from app.runtime.memory import keep_freed_memory
 from app.services.accept_write import AcceptWrite
 from app.services.datasets import Datasets
 from app.services.group_accept import GroupAccept
@@ -220,6 +221,7 @@ def main() -> None:
         sys.exit(f"headwater: {error}")
     # Threads decode and write while the event loop answers: it must not wait 5 ms, the default, for each of its turns.
     sys.setswitchinterval(0.001)
+    keep_freed_memory()
     server(compose(settings), settings.host, settings.port).run()
 
 

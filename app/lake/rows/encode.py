@@ -54,6 +54,10 @@ def encode_changes_json(changes: pa.Table, *, as_ndjson: bool, symbols: Sequence
     columns = {name: changes.column(name) for name in names}
     if "op" in columns and columns["op"].type == pa.uint8():
         columns["op"] = pc.take(pa.array(symbols, pa.string()), columns["op"])
+    if "system_time" in columns:
+        # One time per commit: its text is made once.
+        times = columns["system_time"].combine_chunks().dictionary_encode()
+        columns["system_time"] = pc.take(_timestamp_texts(times.dictionary), times.indices)
     return _encode(pa.table(columns), as_ndjson=as_ndjson)
 
 
