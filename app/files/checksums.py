@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from functools import lru_cache
 from typing import BinaryIO
 
@@ -12,7 +11,7 @@ import xxhash
 
 from app.lake.errors import CorruptFile
 from app.lake.file_group import StoredFile
-from app.lake.staging import StagedFile
+from app.lake.staging import RawInput, StagedFile
 
 _STEP_BYTES = 8 * 1024 * 1024
 _BUFFER_BYTES = 1024 * 1024
@@ -52,10 +51,7 @@ def buffered(sink: HashingSink) -> pa.BufferedOutputStream:
     return pa.BufferedOutputStream(pa.PythonFile(sink, mode="w"), _BUFFER_BYTES)
 
 
-Verified = Callable[[StoredFile | StagedFile, pa.NativeFile], None]
-
-
-def verify(file: StoredFile | StagedFile, opened: pa.NativeFile) -> None:
+def verify(file: StoredFile | StagedFile | RawInput, opened: pa.NativeFile) -> None:
     """Compares size and checksum with what was recorded when the file was written.
 
     Files never change, so each is hashed once per process; the size is compared every time. Raises CorruptFile.

@@ -25,11 +25,6 @@ class Op(IntEnum):
     CORRECT_FROM = 2
     CORRECT_TO = 3
 
-    @property
-    def symbol(self) -> str:
-        """The text form used in JSON."""
-        return SYMBOLS[self]
-
 
 SYMBOLS: Final = ("+A", "-R", "-C", "+C")
 

@@ -116,6 +116,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     finished_at: datetime | None
 
+    @property
+    def claim(self) -> Claim:
+        """The hold on the job that its claimer has."""
+        return Claim(job_id=self.id, epoch=self.epoch)
+
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     """A job to accept. `request_hash` tells a replay of an idempotency key from its misuse."""

@@ -94,7 +94,7 @@ class RunWrites:
 
     def _fail(self, tenant_id: str, job: Job, error: HeadwaterError) -> None:
         fault = Fault(code=error.code, title=error.title, detail=error.detail, facts=error.facts)
-        self.jobs.fail(tenant_id, Claim(job_id=job.id, epoch=job.epoch), fault)
+        self.jobs.fail(tenant_id, job.claim, fault)
 
     def _fail_all(self, tenant_id: str, group: _Group, error: HeadwaterError) -> None:
         """Fails the writes that the error concerns: one whose staged file is damaged alone, otherwise all."""
@@ -105,22 +105,21 @@ class RunWrites:
         for job in guilty or group.jobs:
             self._fail(tenant_id, job, error)
         innocent = [job for job in group.jobs if guilty and job not in guilty]
-        self.jobs.release(tenant_id, [Claim(job_id=job.id, epoch=job.epoch) for job in innocent])
+        self.jobs.release(tenant_id, [job.claim for job in innocent])
 
     def _decode(self, tenant_id: str, dataset_id: str, group: _Group) -> None:
         """Brings every write of the group to staged input; one that cannot be read fails alone."""
+        group.staged = {job.id: job.request.staged for job in group.jobs}
+        encoded = [(job, job.request.raw) for job in group.jobs if job.request.raw is not None]
+        if not encoded:
+            return
         definition = self.catalog.get(tenant_id, dataset_id).definition
-        for job in list(group.jobs):
-            group.staged[job.id] = job.request.staged
-            if job.request.raw is None:
-                continue
-            group.stage = "decode"
+        group.stage = "decode"
+        for job, raw in encoded:
             prefix = decoded_prefix(dataset_prefix(tenant_id, dataset_id), job.id, job.epoch)
             try:
                 group.staged[job.id] = tuple(
-                    self.engine.decode(
-                        job.request.raw, definition, job.request.operation, prefix=prefix, tag=group.tag
-                    )
+                    self.engine.decode(raw, definition, job.request.operation, prefix=prefix, tag=group.tag)
                 )
             except HeadwaterError as error:
                 self._fail(tenant_id, job, error)
@@ -218,7 +217,7 @@ class _Group:
         self.tag = f"{self.jobs[0].id}-{self.jobs[0].epoch}"
 
     def claims(self) -> list[Claim]:
-        return [Claim(job_id=job.id, epoch=job.epoch) for job in self.jobs]
+        return [job.claim for job in self.jobs]
 
     @property
     def attempt(self) -> str:
@@ -234,8 +233,7 @@ def _commit(
     for number, job in enumerate(group.jobs):
         counts = sum((message.counts.get(number, RowCounts()) for message in messages.values()), RowCounts())
         _check_sum(job, counts, group.staged[job.id])
-        claim = Claim(job_id=job.id, epoch=job.epoch)
-        outcomes.append(JobOutcome(claim=claim, instant_id=job.instant_id, counts=counts))
+        outcomes.append(JobOutcome(claim=job.claim, instant_id=job.instant_id, counts=counts))
     return NewCommit(
         dataset_id=dataset.id,
         action=Action.COMMIT,

@@ -8,18 +8,18 @@ from __future__ import annotations
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import pyarrow as pa
-import xxhash
 
-from app.files.checksums import HashingSink
+from app.files.checksums import HashingSink, verify
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage
 from app.lake.dataset import DatasetDefinition
-from app.lake.errors import CorruptFile, MalformedBody
+from app.lake.errors import MalformedBody
 from app.lake.operation import Operation, input_schema
 from app.lake.rows.formats import Format
 from app.lake.rows.gzip_stream import gunzip_stream
@@ -69,37 +69,19 @@ class Decoded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 def prepare(task: PrepareTask, storage: Storage) -> Prepared:
     """Raises CorruptFile, MalformedBody, BodyTooLarge, StorageFull."""
+    verify(task.raw, storage.open(task.raw.path))
     path = _unpacked(task, storage) if task.raw.gzip else task.raw.path
-    if not task.raw.gzip:
-        _check(task, storage)
     with _memory_limit():
         splits = plan_splits(task.raw.format, storage.open(path), storage.size(path), SPLIT_BYTES)
     return Prepared(path=path, splits=tuple(splits))
 
 
-def _chunks(task: PrepareTask, storage: Storage) -> Iterator[bytes]:
-    """The stored bytes; raises CorruptFile after the last one if they are not those that were received."""
-    digest = xxhash.xxh3_128()
-    with storage.open(task.raw.path) as source:
-        while chunk := source.read(_STEP_BYTES):
-            digest.update(chunk)
-            yield chunk
-    if digest.hexdigest() != task.raw.checksum:
-        raise CorruptFile(
-            f"{task.raw.path} is damaged: its checksum is not the recorded one", path=task.raw.path
-        )
-
-
-def _check(task: PrepareTask, storage: Storage) -> None:
-    for _ in _chunks(task, storage):
-        pass
-
-
 def _unpacked(task: PrepareTask, storage: Storage) -> str:
     path = f"{task.prefix}.plain"
-    with storage.create(path) as file:
+    with storage.create(path) as file, storage.open(task.raw.path) as packed:
         sink = HashingSink(file)
-        for chunk in gunzip_stream(_chunks(task, storage), expanded_bytes_max=EXPANDED_BYTES_MAX):
+        chunks = iter(partial(packed.read, _STEP_BYTES), b"")
+        for chunk in gunzip_stream(chunks, expanded_bytes_max=EXPANDED_BYTES_MAX):
             sink.write(chunk)
     if sink.size_bytes == 0:
         raise MalformedBody("the body is empty once decompressed")

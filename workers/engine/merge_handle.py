@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -135,26 +136,12 @@ class MergeHandle:
             sink.write(changes)
             sink.finish()
         stored = sink.stored(task.dataset.schema.id)
-        return (
-            ChangelogFile(
-                path=stored.path,
-                size_bytes=stored.size_bytes,
-                checksum=stored.checksum,
-                row_count=stored.row_count,
-                schema_id=stored.schema_id,
-                file_group=task.file_group,
-            ),
-        )
+        return (ChangelogFile(**msgspec.structs.asdict(stored), file_group=task.file_group),)
 
 
 def _data_file(task: MergeTask, sink: ParquetSink) -> DataFile:
-    stored = sink.stored(task.dataset.schema.id)
     return DataFile(
-        path=stored.path,
-        size_bytes=stored.size_bytes,
-        checksum=stored.checksum,
-        row_count=stored.row_count,
-        schema_id=stored.schema_id,
+        **msgspec.structs.asdict(sink.stored(task.dataset.schema.id)),
         file_group=task.file_group,
         slot=task.slot,
         statistics=column_statistics(sink.metadata[0], task.dataset.schema),
