@@ -15,7 +15,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import xxhash
+
+from app.lake.key_hash import hash_keys
 
 _COLON = pa.scalar(b":", pa.large_binary())
 _NOTHING = pa.scalar(b"", pa.large_binary())
@@ -48,6 +49,5 @@ def bucket_numbers(rows: pa.Table, key: Sequence[str], count: int) -> np.ndarray
     """The bucket of every row: int32, shape (rows,). Without a key, or with one bucket, all are 0."""
     if not key or count == 1:
         return np.zeros(rows.num_rows, dtype=np.int32)
-    digest = xxhash.xxh64_intdigest
-    values = encode_keys(rows, key).to_pylist()
-    return np.fromiter((digest(value) % count for value in values), dtype=np.int32, count=len(values))
+    hashes = hash_keys(encode_keys(rows, key))
+    return (hashes % np.uint64(count)).astype(np.int32)
