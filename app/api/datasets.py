@@ -21,7 +21,7 @@ from app.api.views import (
     encode,
     schema_view,
 )
-from app.lake.dataset import NewDataset
+from app.lake.new_dataset import NewDataset
 
 _DEFINITION_BYTES_MAX: Final = 4 * 1024 * 1024
 _TAGS: Final = ["datasets"]

@@ -10,8 +10,10 @@ import pyarrow.ipc as ipc
 
 from app.files.checksums import HashingSink, buffered, verify
 from app.files.storage import Storage
+from app.lake.changelog import OP_FIELD
 from app.lake.dataset import DatasetDefinition
-from app.lake.staging import ROW_COLUMN, Slot, StagedBatch, StagedFile, split_by_slot
+from app.lake.operation import Operation
+from app.lake.staging import ROW_COLUMN, Slot, StagedBatch, StagedFile, split_by_slot, with_ops
 
 _OPTIONS = ipc.IpcWriteOptions(compression="lz4")
 
@@ -23,13 +25,19 @@ class StagedFileStore:
         self._storage = storage
 
     def write(
-        self, dataset: DatasetDefinition, tables: Iterable[pa.Table], path: str, first_row: int
+        self,
+        dataset: DatasetDefinition,
+        operation: Operation,
+        tables: Iterable[pa.Table],
+        path: str,
+        first_row: int,
     ) -> StagedFile | None:
         """Splits checked rows by slot and stores them at `path`; None, and no file, if there is no row.
 
-        `tables`: in the order of arrival, the dataset's columns, nullable where the input's are. Raises StorageFull.
+        `tables`: in the order of arrival, the dataset's columns, nullable where the input's are; of a changelog
+        with `_hw_op` in front. Raises StorageFull.
         """
-        parts = _parts(dataset, tables, first_row)
+        parts = _parts(dataset, (with_ops(table, operation, dataset) for table in tables), first_row)
         head = next(parts, None)
         if head is None:
             return None
@@ -68,4 +76,4 @@ def _parts(
 def _staged_schema(dataset: DatasetDefinition) -> pa.Schema:
     # Rows of a delete leave columns out, so every staged column may hold nulls.
     fields = [field.with_nullable(True) for field in dataset.schema.to_arrow()]
-    return pa.schema([*fields, pa.field(ROW_COLUMN, pa.int64(), nullable=False)])
+    return pa.schema([OP_FIELD, *fields, pa.field(ROW_COLUMN, pa.int64(), nullable=False)])

@@ -8,6 +8,7 @@ import msgspec
 
 from app.lake.file_group import ChangelogFile, DataFile
 from app.lake.instant import RowCounts
+from app.lake.quarantine import QuarantineFile
 
 
 class KeyConflict(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +25,7 @@ class KeyConflict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommitMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The result of one file group's task. `counts` is keyed by the write's number in the group."""
+    """The result of one file group's task. `counts` and `quarantined` are keyed by the write's number in the group."""
 
     file_group: str
     removed: tuple[str, ...] = ()
@@ -32,6 +33,7 @@ class CommitMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     changelog: tuple[ChangelogFile, ...] = ()
     counts: dict[int, RowCounts] = {}
     conflicts: tuple[KeyConflict, ...] = ()
+    quarantined: dict[int, tuple[QuarantineFile, ...]] = {}
 
 
 def failed_writes(messages: list[CommitMessage]) -> dict[int, list[KeyConflict]]:

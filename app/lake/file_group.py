@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -27,12 +28,72 @@ class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
     schema_id: int
 
 
+class FileKind(str, Enum):
+    """What a data file holds: rows of the table, writes that are merged on read, or writes that wait for a bucket."""
+
+    BASE = "base"
+    LOG = "log"
+    POSTPONED = "postponed"
+
+
+class DeletionVector(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rows of a data file are gone, by position: a slice of a file of serialized bitmaps.
+
+    `cardinality` is the number of positions in it.
+    """
+
+    path: str
+    offset: int
+    size_bytes: int
+    checksum: str
+    cardinality: int
+
+
+class IndexKind(str, Enum):
+    """What a key index file can tell: where a key is, or whether it may be there."""
+
+    RECORD = "record"
+    BLOOM = "bloom"
+
+
+class IndexFile(msgspec.Struct, frozen=True, kw_only=True):
+    """The key index of one data file."""
+
+    path: str
+    size_bytes: int
+    checksum: str
+    kind: IndexKind
+
+
 class DataFile(StoredFile, frozen=True, kw_only=True):
-    """A base file. `file_group` is stable over the life of a bucket; `statistics` is keyed by field id."""
+    """A file of rows. `slot` is its partition and bucket, `statistics` is keyed by field id.
+
+    A file that loses rows to a deletion vector is listed anew: same path, other vector, other `added_version`, which is
+    the version since which it is as it is here. `written_version` is the commit that wrote it, `first_offset` the
+    offset of the first change of its commit in its file group: both are given by that commit, so they are None until
+    then; `first_offset` is None also where the commit told no changes.
+    """
 
     file_group: str
     slot: Slot
     statistics: dict[str, ColumnStatistics] = {}
+    kind: FileKind = FileKind.BASE
+    added_version: int | None = None
+    written_version: int | None = None
+    first_offset: int | None = None
+    deletion_vector: DeletionVector | None = None
+    index_file: IndexFile | None = None
+
+    @property
+    def live_rows(self) -> int:
+        """Rows that no deletion vector has taken out."""
+        return self.row_count - (self.deletion_vector.cardinality if self.deletion_vector else 0)
+
+    @property
+    def paths(self) -> list[str]:
+        """Everything on storage that belongs to the file."""
+        parts = (self, self.deletion_vector, self.index_file)
+        return [part.path for part in parts if part is not None]
 
 
 class ChangelogFile(StoredFile, frozen=True, kw_only=True):
@@ -42,7 +103,11 @@ class ChangelogFile(StoredFile, frozen=True, kw_only=True):
 
 
 def bucket_file_group(slot: Slot) -> str:
-    """The file group of a bucket: one for ever, so that two writers of one bucket always meet."""
+    """The file group of a bucket: one for ever, so that two writers of one bucket always meet.
+
+    Under the dynamic modes `slot.bucket` is a segment of the key hashes, whose group holds several buckets; under
+    key_dynamic the partition is empty, since a group holds its keys in whichever partition they are.
+    """
     return f"{slot.partition_path}/bucket-{slot.bucket:05d}".lstrip("/")
 
 

@@ -25,6 +25,7 @@ from app.lake.instant import RowCounts
 from app.lake.operation import Operation
 from app.lake.record_key import encode_keys
 from app.lake.staging import JOB_COLUMN, ROW_COLUMN
+from app.lake.write_plan import WriteIntent
 
 KEYS_NAMED_MAX = 10
 _ABSENT = -1
@@ -45,14 +46,14 @@ class MergeResult:
 
 
 def merge(
-    dataset: DatasetDefinition, current: pa.Table, incoming: pa.Table, operations: Mapping[int, Operation]
+    dataset: DatasetDefinition, current: pa.Table, incoming: pa.Table, intents: Mapping[int, WriteIntent]
 ) -> MergeResult:
     """Merges grouped writes into the live rows of their keys.
 
     `current`: live rows, the dataset's columns, unique by key. `incoming`: the dataset's columns (nullable in a
-    delete) with `_hw_job` and `_hw_row`, ordered by both. `operations`: by `_hw_job`.
+    delete) with `_hw_job` and `_hw_row`, ordered by both. `intents`: by `_hw_job`.
     """
-    state = _State.of(dataset, current, incoming, operations)
+    state = _State.of(dataset, current, incoming, intents)
     for job, positions in state.rounds():
         state.play(job, positions)
     return state.result()
@@ -63,7 +64,7 @@ class _State:
     """The pool and what has been decided so far. Arrays over the pool are named `pool_…`, over keys `key_…`."""
 
     dataset: DatasetDefinition
-    operations: Mapping[int, Operation]
+    intents: Mapping[int, WriteIntent]
     pool: pa.Table
     current_rows: int
     pool_key: np.ndarray
@@ -81,7 +82,7 @@ class _State:
         dataset: DatasetDefinition,
         current: pa.Table,
         incoming: pa.Table,
-        operations: Mapping[int, Operation],
+        intents: Mapping[int, WriteIntent],
     ) -> _State:
         columns = dataset.schema.names()
         relaxed = pa.schema([entry.with_nullable(True) for entry in dataset.schema.to_arrow()])
@@ -95,7 +96,7 @@ class _State:
         absent = np.full(rows, _TABLE, dtype=np.int64)
         return cls(
             dataset=dataset,
-            operations=operations,
+            intents=intents,
             pool=pool,
             current_rows=rows,
             pool_key=pool_key,
@@ -117,8 +118,8 @@ class _State:
         rounds = []
         for number in range(int(turn.max(initial=-1)) + 1):
             members = positions[turn == number]
-            for operation in dict.fromkeys(self.operations.values()):
-                jobs = [job for job, other in self.operations.items() if other is operation]
+            for operation in dict.fromkeys(intent.operation for intent in self.intents.values()):
+                jobs = [job for job, intent in self.intents.items() if intent.operation is operation]
                 chosen = members[np.isin(self.pool_job[members], jobs)]
                 if len(chosen):
                     rounds.append((operation, chosen))
@@ -128,7 +129,7 @@ class _State:
         """Pool positions of the one row per (write, key) that counts; the others are unchanged by definition."""
         positions = np.arange(self.current_rows, len(self.pool_key))
         order = self.pool_order[positions].copy()
-        deletes = [job for job, operation in self.operations.items() if operation is Operation.DELETE]
+        deletes = [job for job, intent in self.intents.items() if intent.operation is Operation.DELETE]
         # A delete without an ordering value always wins, so it stands above every value of its own write.
         order[np.isin(self.pool_job[positions], deletes) & (order < 0)] = np.iinfo(np.int64).max
         ranked = np.lexsort(
@@ -225,7 +226,7 @@ class _State:
         return table.add_column(0, OP_FIELD, pa.array(ops[order]))
 
     def _counts(self) -> dict[int, RowCounts]:
-        jobs = sorted(self.operations)
+        jobs = sorted(self.intents)
         totals = {job: dict.fromkeys(RowCounts.__struct_fields__, 0) for job in jobs}
         for outcome, parts in self.outcomes.items():
             counted = np.bincount(self.pool_job[np.concatenate(parts)], minlength=max(jobs, default=0) + 1)

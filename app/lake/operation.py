@@ -16,6 +16,15 @@ class Operation(str, Enum):
     UPSERT = "upsert"
     BULK_INSERT = "bulk_insert"
     DELETE = "delete"
+    DELETE_PARTITION = "delete_partition"
+    OVERWRITE = "overwrite"
+    SNAPSHOT = "snapshot"
+    CHANGELOG = "changelog"
+
+    @property
+    def replaces(self) -> bool:
+        """Whether its rows take the place of live ones as they are, without merging."""
+        return self in (Operation.OVERWRITE, Operation.SNAPSHOT)
 
     @property
     def refuses_live_keys(self) -> bool:

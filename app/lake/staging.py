@@ -13,8 +13,11 @@ from typing import Final
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
 from app.lake.dataset import DatasetDefinition
+from app.lake.operation import Operation
 from app.lake.partition import partition_codes
 from app.lake.record_key import bucket_numbers
 from app.lake.rows.formats import Format
@@ -58,19 +61,35 @@ class RawInput(msgspec.Struct, frozen=True, kw_only=True):
     gzip: bool = False
 
 
+def with_ops(rows: pa.Table, operation: Operation, dataset: DatasetDefinition) -> pa.Table:
+    """The rows with `_hw_op` in front: what each does to its key. Rows of a changelog bring theirs along.
+
+    An append or correction puts the row there, a retraction deletes its key. A row of an upsert whose delete marker is
+    true is a retraction.
+    """
+    if OP_COLUMN in rows.column_names:
+        return rows
+    op = Op.RETRACT if operation is Operation.DELETE else Op.APPEND
+    ops = np.full(rows.num_rows, op, dtype=np.uint8)
+    if operation is Operation.UPSERT and dataset.delete_marker is not None:
+        marked = pc.fill_null(rows.column(dataset.delete_marker), False)
+        ops[marked.to_numpy()] = Op.RETRACT
+    return rows.add_column(0, OP_FIELD, pa.array(ops))
+
+
 def split_by_slot(
     rows: pa.Table, dataset: DatasetDefinition, first_row: int
 ) -> Iterator[tuple[Slot, pa.RecordBatch]]:
     """Splits checked rows by slot, keeping their order, with each row's position in its write (int64) beside it.
 
-    `rows`: the dataset's columns. `first_row`: the position in the write of the first of them.
+    `rows`: `_hw_op` and the dataset's columns. `first_row`: the position in the write of the first of them.
     """
     if rows.num_rows == 0:
         return
     positions = pa.array(np.arange(first_row, first_row + rows.num_rows, dtype=np.int64))
     rows = rows.append_column(pa.field(ROW_COLUMN, pa.int64(), nullable=False), positions)
     partitions, paths = partition_codes(rows, dataset.partition_by)
-    buckets = bucket_numbers(rows, dataset.record_key, dataset.bucket.count)
+    buckets = bucket_numbers(rows, dataset.bucket_key, dataset.bucket.count)
     codes = partitions.astype(np.int64) * dataset.bucket.count + buckets
     order = np.argsort(codes, kind="stable")
     ends = np.flatnonzero(np.diff(codes[order])) + 1

@@ -20,21 +20,45 @@ class StagedSegment(msgspec.Struct, frozen=True, kw_only=True):
     batch_indices: tuple[int, ...]
 
 
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """Which live rows of a table a write takes out without naming their keys, unless its own rows bring them.
+
+    `partitions`: paths, all if None. `where`: a filter, all rows if None. Both must hold.
+    """
+
+    partitions: tuple[str, ...] | None = None
+    where: str | None = None
+
+
+class WriteIntent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a grouped write wants done with its rows.
+
+    `drop_duplicates`: rows of an insert whose key is live are dropped and counted as unchanged. `quarantine`: they are
+    set aside.
+    """
+
+    operation: Operation
+    drop_duplicates: bool = False
+    quarantine: bool = False
+
+
 class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Everything a task needs to bring one file group up to date; plain values, sent to Spark.
 
-    `base` is the live base file, `operations` are those of the grouped writes by number, `attempt` goes into the
+    `slot` is the group's own, `files` are its live files in the order of their commits, `intents` those of the grouped
+    writes by number, `scope` (of a write that runs by itself) tells which live rows must go. `attempt` goes into the
     names of the files the task writes, so that no two attempts ever write the same path.
     """
 
     dataset: DatasetDefinition
     slot: Slot
     file_group: str
-    base: DataFile | None
+    files: tuple[DataFile, ...]
     segments: tuple[StagedSegment, ...]
-    operations: dict[int, Operation]
+    intents: dict[int, WriteIntent]
     attempt: str
     data_prefix: str
+    scope: Scope | None = None
 
 
 def touched_slots(writes: Mapping[int, Sequence[StagedFile]]) -> list[Slot]:
@@ -50,7 +74,7 @@ def file_group(dataset: DatasetDefinition, slot: Slot, attempt: str) -> str:
 def plan_merge(
     dataset: DatasetDefinition,
     writes: Mapping[int, Sequence[StagedFile]],
-    operations: Mapping[int, Operation],
+    intents: Mapping[int, WriteIntent],
     live: Iterable[DataFile],
     *,
     groups: Mapping[Slot, str],
@@ -60,22 +84,24 @@ def plan_merge(
     """One task per slot of `groups`, which gives its file group. `writes` are numbered in order of acceptance."""
     segments: dict[Slot, list[StagedSegment]] = {}
     for job in sorted(writes):
-        for file in writes[job]:
+        for staged in writes[job]:
             batches: dict[Slot, list[int]] = {}
-            for batch in file.batches:
+            for batch in staged.batches:
                 batches.setdefault(batch.slot, []).append(batch.index)
             for slot, indices in batches.items():
-                segment = StagedSegment(job=job, file=file, batch_indices=tuple(indices))
+                segment = StagedSegment(job=job, file=staged, batch_indices=tuple(indices))
                 segments.setdefault(slot, []).append(segment)
-    bases = {file.file_group: file for file in live}
+    files: dict[str, list[DataFile]] = {}
+    for file in sorted(live, key=lambda file: (file.added_version or 0, file.path)):
+        files.setdefault(file.file_group, []).append(file)
     return [
         MergeTask(
             dataset=dataset,
             slot=slot,
             file_group=group,
-            base=bases.get(group),
+            files=tuple(files.get(group, ())),
             segments=tuple(segments[slot]),
-            operations={segment.job: operations[segment.job] for segment in segments[slot]},
+            intents={segment.job: intents[segment.job] for segment in segments[slot]},
             attempt=attempt,
             data_prefix=data_prefix,
         )

@@ -147,7 +147,9 @@ class AcceptWrite:
                 rows = decoded
             case _:
                 raise AssertionError("a source is one of its three kinds")
-        return WriteRequest(operation=incoming.operation, staged=self._stage(dataset, rows, job_id))
+        return WriteRequest(
+            operation=incoming.operation, staged=self._stage(dataset, incoming.operation, rows, job_id)
+        )
 
     def _decode_small(self, content: bytes, form: Format, gzip: bool, schema: Schema) -> pa.Table | None:
         """The rows of a small text body; None where a worker must decode it.
@@ -177,9 +179,11 @@ class AcceptWrite:
             path=path, size_bytes=stored.size_bytes, checksum=stored.checksum, format=form, gzip=gzip
         )
 
-    def _stage(self, dataset: Dataset, rows: pa.Table, job_id: str) -> tuple[StagedFile, ...]:
+    def _stage(
+        self, dataset: Dataset, operation: Operation, rows: pa.Table, job_id: str
+    ) -> tuple[StagedFile, ...]:
         path = staged_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)
-        file = self.staged.write(dataset.definition, [rows], path, 0)
+        file = self.staged.write(dataset.definition, operation, [rows], path, 0)
         return () if file is None else (file,)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.lake.dataset import NewDataset, define_dataset
+from app.lake.define import define_dataset
 from app.lake.identifiers import new_id
+from app.lake.new_dataset import NewDataset
 from app.services.model import Dataset, Page
 from app.services.ports import Catalog
 

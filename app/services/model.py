@@ -15,7 +15,10 @@ from app.lake.file_group import ChangelogFile
 from app.lake.forms import ChangeForm, Events
 from app.lake.instant import Action, InstantState, RowCounts
 from app.lake.operation import Operation
+from app.lake.quarantine import QuarantineFile
 from app.lake.staging import RawInput, StagedFile
+from app.lake.write_options import SaveMode, WriteOptions
+from app.lake.write_plan import Scope
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,11 +90,33 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A write as it is stored with its job: `staged` where the API has split the rows already, else `raw`."""
+    """A write as it is stored with its job: `staged` where the API has split the rows already, else `raw`.
+
+    `schema_id` is the schema that the staged rows were checked against; `quarantined` holds the bad records that were
+    found then.
+    """
 
     operation: Operation
+    options: WriteOptions = WriteOptions()
+    schema_id: int = 1
     staged: tuple[StagedFile, ...] = ()
+    quarantined: tuple[QuarantineFile, ...] = ()
     raw: RawInput | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether the write must not share a commit: it reads more of the table than the keys it brings."""
+        options = self.options
+        return (
+            self.operation in _TABLE_WIDE
+            or options.mode in (SaveMode.IGNORE, SaveMode.ERROR_IF_EXISTS)
+            or options.where is not None
+            or options.merge_schema
+            or options.expected_version is not None
+        )
+
+
+_TABLE_WIDE = (Operation.OVERWRITE, Operation.SNAPSHOT, Operation.DELETE_PARTITION)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,15 +182,21 @@ class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a commit did for one of its jobs."""
+    """What a commit did for one of its jobs; `quarantined` are the records it set aside."""
 
     claim: Claim
     instant_id: str
     counts: RowCounts
+    quarantined: tuple[QuarantineFile, ...] = ()
 
 
 class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
-    """A commit to publish: planned at `read_version`, for the jobs in `outcomes`, all or nothing."""
+    """A commit to publish: planned at `read_version`, for the jobs in `outcomes`, all or nothing.
+
+    `scope` (of a write that runs by itself) is what it has read beyond the file groups of its messages: any later
+    change in it is a conflict. `expected_version`: the head must be there. `definition`: what the dataset becomes,
+    where the commit evolves its schema.
+    """
 
     dataset_id: str
     action: Action
@@ -173,6 +204,9 @@ class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
     schema_id: int
     outcomes: tuple[JobOutcome, ...]
     messages: tuple[CommitMessage, ...]
+    scope: Scope | None = None
+    expected_version: int | None = None
+    definition: DatasetDefinition | None = None
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):

@@ -242,7 +242,12 @@ class StagedFiles(Protocol):
     """Writes checked rows as staged input."""
 
     def write(
-        self, dataset: DatasetDefinition, tables: Iterable[pa.Table], path: str, first_row: int
+        self,
+        dataset: DatasetDefinition,
+        operation: Operation,
+        tables: Iterable[pa.Table],
+        path: str,
+        first_row: int,
     ) -> StagedFile | None:
         """Splits the rows by slot and stores them; None if there is no row."""
         ...

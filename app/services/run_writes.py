@@ -20,7 +20,7 @@ from app.lake.errors import (
 from app.lake.instant import Action, RowCounts
 from app.lake.paths import attempt_name, dataset_prefix, decoded_prefix
 from app.lake.staging import StagedFile
-from app.lake.write_plan import file_group, plan_merge, touched_slots
+from app.lake.write_plan import WriteIntent, file_group, plan_merge, touched_slots
 from app.services.commit import Publish
 from app.services.lease import Lease
 from app.services.model import (
@@ -174,7 +174,7 @@ class RunWrites:
         tasks = plan_merge(
             dataset.definition,
             writes,
-            {number: job.request.operation for number, job in enumerate(group.jobs)},
+            {number: WriteIntent(operation=job.request.operation) for number, job in enumerate(group.jobs)},
             live,
             groups=missing,
             attempt=group.attempt,

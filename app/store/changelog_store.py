@@ -9,7 +9,8 @@ from sqlalchemy import and_, func, select
 from app.lake.errors import NotFound
 from app.lake.file_group import ChangelogFile
 from app.services.model import ChangelogSegment, FeedBounds
-from app.store.models import changelog_files, commits, heads
+from app.store.file_models import changelog_files, commits
+from app.store.models import heads
 from app.store.session import Database
 
 _FILE_COLUMNS: Final = tuple(changelog_files.c[name] for name in ChangelogFile.__struct_fields__)

@@ -25,7 +25,8 @@ from app.lake.instant import InstantEvent, RowCounts, next_state, states_before
 from app.services.model import Fenced, JobState, NewCommit, Progress, Published
 from app.store.claim import held_by
 from app.store.ending import NO_LEASE, lock_jobs, post
-from app.store.models import changelog_files, commits, files, heads, instants, jobs
+from app.store.file_models import changelog_files, commits, files
+from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of
 
 
@@ -137,12 +138,16 @@ def _insert_files(connection: Connection, commit: NewCommit, published: Publishe
             raise InconsistentCommit(f"a file of another group was written for {message.file_group}")
     place = {"dataset_id": commit.dataset_id}
     _remove(connection, commit, published.version)
+    changes = [place | row for row in _changelog_rows(commit.messages, published)]
+    # A message has one changelog file at most, which tells of the rows of all its data files.
+    starts = {row["file_group"]: row["first_offset"] for row in changes}
     added = [
-        place | _data_row(file, published.version) for message in commit.messages for file in message.added
+        place | _data_row(file, published.version, starts.get(file.file_group))
+        for message in commit.messages
+        for file in message.added
     ]
     if added:
         connection.execute(insert(files), added)
-    changes = [place | row for row in _changelog_rows(commit.messages, published)]
     if changes:
         connection.execute(insert(changelog_files), changes)
 
@@ -168,7 +173,9 @@ def _remove(connection: Connection, commit: NewCommit, version: int) -> None:
         )
 
 
-def _data_row(file: DataFile, version: int) -> dict[str, Any]:
+def _data_row(file: DataFile, version: int, first_offset: int | None) -> dict[str, Any]:
+    """A new file, or one that is listed anew with another deletion vector: that one keeps its origin."""
+    listed = file.written_version is not None
     return {
         "path": file.path,
         "file_group": file.file_group,
@@ -180,6 +187,13 @@ def _data_row(file: DataFile, version: int) -> dict[str, Any]:
         "checksum": file.checksum,
         "schema_id": file.schema_id,
         "statistics": file.statistics,
+        "kind": file.kind.value,
+        "written_version": file.written_version if listed else version,
+        "first_offset": file.first_offset if listed else first_offset,
+        "deletion_vector": file.deletion_vector,
+        "index_file": file.index_file,
+        "vector_path": file.deletion_vector.path if file.deletion_vector else None,
+        "index_path": file.index_file.path if file.index_file else None,
     }
 
 

@@ -10,12 +10,21 @@ from sqlalchemy.sql.expression import cast
 
 from app.lake.instant import InstantState
 from app.services.model import JobState
-from app.store.models import changelog_files, datasets, files, instants, jobs, tenants, uploads
+from app.store.file_models import changelog_files, files, quarantine_files
+from app.store.models import datasets, instants, jobs, tenants, uploads
 from app.store.one_of import one_of
 from app.store.session import Database
 
 _UNFINISHED_JOB = jobs.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
 _RAW_PATH = cast(jobs.c.request, JSON)["raw"]["path"].astext
+_REFERENCES = (
+    files.c.path,
+    files.c.vector_path,
+    files.c.index_path,
+    changelog_files.c.path,
+    quarantine_files.c.path,
+    uploads.c.path,
+)
 
 
 class ReferenceStore:
@@ -71,9 +80,7 @@ class ReferenceStore:
         )
         with self._database.tenant(tenant_id) as connection:
             found = set(connection.execute(reading).scalars())
-            for table in (files, changelog_files, uploads):
-                query = select(table.c.path).where(
-                    table.c.dataset_id == dataset_id, one_of(table.c.path, paths)
-                )
+            for column in _REFERENCES:
+                query = select(column).where(column.table.c.dataset_id == dataset_id, one_of(column, paths))
                 found |= set(connection.execute(query).scalars())
         return found & set(paths)

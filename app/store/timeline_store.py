@@ -6,27 +6,29 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, select, union_all
+from sqlalchemy import ColumnElement, and_, func, select, union_all
 
 from app.lake.conflict import Conflicted
-from app.lake.file_group import DataFile
+from app.lake.file_group import DataFile, FileKind
 from app.lake.instant import Action, InstantState
 from app.lake.staging import Slot
 from app.services.model import Fenced, InstantRecord, JobState, NewCommit, Page, Published
 from app.services.ports import OutcomeUnknown
-from app.store.models import commits, files, heads, instants, jobs
+from app.store.file_models import commits, files
+from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of
 from app.store.paging import decode_token, page_of
 from app.store.publish import changed_range, publish_commit
 from app.store.session import CommitInDoubt, Database
 
-_FILE_COLUMNS: Final = tuple(
-    files.c[name]
-    for name in (
-        "path", "size_bytes", "checksum", "row_count", "schema_id", "file_group", "partition_path", "bucket",
-        "statistics",
-    )
+_STORED: Final = (
+    "path", "size_bytes", "checksum", "row_count", "schema_id", "file_group", "partition_path", "bucket",
+    "statistics", "kind", "added_version", "first_offset", "deletion_vector", "index_file",
 )  # fmt: skip
+_FILE_COLUMNS: Final = (
+    *(files.c[name] for name in _STORED),
+    func.coalesce(files.c.written_version, files.c.added_version).label("written_version"),
+)
 
 
 class TimelineStore:
@@ -137,7 +139,7 @@ class TimelineStore:
 def _data_file(row: Any) -> DataFile:
     values = row._asdict()
     slot = Slot(partition_path=values.pop("partition_path"), bucket=values.pop("bucket"))
-    return DataFile(slot=slot, **values)
+    return DataFile(slot=slot, **values | {"kind": FileKind(row.kind)})
 
 
 def _instant_record(row: Any) -> InstantRecord:

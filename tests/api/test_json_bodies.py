@@ -6,8 +6,8 @@ import pytest
 
 from app.api.json_body import decode_json
 from app.api.write_request import NewWrite
-from app.lake.dataset import NewDataset
 from app.lake.errors import InvalidRequest, MalformedBody
+from app.lake.new_dataset import NewDataset
 
 ROWS = '{"operation":"upsert","source":{"kind":"rows","rows":[%s]}}'
 URI = '{"operation":"upsert","source":{"kind":"uri"}}'

@@ -18,15 +18,16 @@ from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
 from app.lake.changelog import OP_COLUMN
 from app.lake.commit_message import CommitMessage, failed_writes
-from app.lake.dataset import NewBucket, NewDataset, NewField, NewSchema, define_dataset
+from app.lake.define import define_dataset
 from app.lake.errors import CorruptFile, EngineStopped, SchemaMismatch
 from app.lake.file_group import DataFile
 from app.lake.instant import RowCounts
 from app.lake.merge import merge
+from app.lake.new_dataset import NewBucket, NewDataset, NewField, NewSchema
 from app.lake.operation import Operation
 from app.lake.rows.formats import Format
 from app.lake.staging import JOB_COLUMN, ROW_COLUMN, RawInput, StagedFile
-from app.lake.write_plan import file_group, plan_merge, touched_slots
+from app.lake.write_plan import WriteIntent, file_group, plan_merge, touched_slots
 from tests.support.process import spark_tasks
 from tests.support.waiting import until
 from workers.engine.decode_handle import SPLIT_BYTES
@@ -75,8 +76,10 @@ def keys(ids: Iterable[int]) -> pa.Table:
     )
 
 
-def stage(storage: LocalStorage, table: pa.Table, name: str) -> StagedFile:
-    staged = StagedFileStore(storage).write(DATASET, [table], f"staged/{name}.arrow", 0)
+def stage(
+    storage: LocalStorage, table: pa.Table, name: str, operation: Operation = Operation.UPSERT
+) -> StagedFile:
+    staged = StagedFileStore(storage).write(DATASET, operation, [table], f"staged/{name}.arrow", 0)
     assert staged is not None
     return staged
 
@@ -91,7 +94,13 @@ def run(
 ) -> list[CommitMessage]:
     groups = {slot: file_group(DATASET, slot, attempt) for slot in touched_slots(writes)}
     tasks = plan_merge(
-        DATASET, writes, operations, live, groups=groups, attempt=attempt, data_prefix="tenant/dataset"
+        DATASET,
+        writes,
+        {number: WriteIntent(operation=operation) for number, operation in operations.items()},
+        live,
+        groups=groups,
+        attempt=attempt,
+        data_prefix="tenant/dataset",
     )
     return engine.merge(tasks, attempt)
 
@@ -114,7 +123,10 @@ def test_merging_on_spark_gives_what_the_merge_gives(engine: SparkEngine, storag
 
     parts = [rows(range(500, 1500), seen=2), keys(range(0, 1400, 7)), rows(range(600), seen=0)]
     operations = {0: Operation.UPSERT, 1: Operation.DELETE, 2: Operation.UPSERT}
-    writes = {number: [stage(storage, part, f"write-{number}")] for number, part in enumerate(parts)}
+    writes = {
+        number: [stage(storage, part, f"write-{number}", operations[number])]
+        for number, part in enumerate(parts)
+    }
     messages = run(engine, writes, operations, live, attempt="00000-0-1")
 
     incoming = pa.concat_tables(
@@ -125,7 +137,8 @@ def test_merging_on_spark_gives_what_the_merge_gives(engine: SparkEngine, storag
             for number, part in enumerate(parts)
         ]
     )
-    expected = merge(DATASET, first.cast(SCHEMA), incoming, operations)
+    intents = {number: WriteIntent(operation=operation) for number, operation in operations.items()}
+    expected = merge(DATASET, first.cast(SCHEMA), incoming, intents)
     table = pa.concat_tables([first.cast(SCHEMA).filter(pa.array(expected.kept)), expected.rows])
     assert as_set(read(storage, [file.path for m in messages for file in m.added])) == as_set(table)
     changes = read(storage, [file.path for m in messages for file in m.changelog])

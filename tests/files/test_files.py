@@ -16,10 +16,12 @@ from app.files.begun_groups import BegunGroups
 from app.files.parquet_file import ParquetReader, column_statistics, create_parquet, unique_columns
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
-from app.lake.changelog import OP_COLUMN, OP_FIELD
-from app.lake.dataset import NewBucket, NewDataset, NewField, NewSchema, define_dataset
+from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
+from app.lake.define import define_dataset
 from app.lake.errors import CorruptFile
 from app.lake.file_group import ColumnStatistics, StoredFile
+from app.lake.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.lake.operation import Operation
 from app.lake.staging import ROW_COLUMN
 
 DATASET = define_dataset(
@@ -71,7 +73,7 @@ def write(storage: LocalStorage, path: str, table: pa.Table, row_group_rows: int
 def test_staged_rows_come_back_by_slot_in_order(tmp_path: Path) -> None:
     store = StagedFileStore(LocalStorage(tmp_path))
     table = rows(100)
-    file = store.write(DATASET, [table.slice(0, 60), table.slice(60)], "s/a.arrow", 1_000)
+    file = store.write(DATASET, Operation.UPSERT, [table.slice(0, 60), table.slice(60)], "s/a.arrow", 1_000)
     assert file is not None
     assert file.rows == 100
     seen: list[dict[str, Any]] = []
@@ -83,11 +85,15 @@ def test_staged_rows_come_back_by_slot_in_order(tmp_path: Path) -> None:
         seen += part
     seen.sort(key=lambda row: row[ROW_COLUMN])
     assert [row.pop(ROW_COLUMN) for row in seen] == list(range(1_000, 1_100))
+    assert {row.pop(OP_COLUMN) for row in seen} == {Op.APPEND}
     assert seen == table.to_pylist()
 
 
 def test_no_rows_make_no_staged_file(tmp_path: Path) -> None:
-    assert StagedFileStore(LocalStorage(tmp_path)).write(DATASET, [rows(0)], "s/a.arrow", 0) is None
+    assert (
+        StagedFileStore(LocalStorage(tmp_path)).write(DATASET, Operation.UPSERT, [rows(0)], "s/a.arrow", 0)
+        is None
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -171,7 +177,7 @@ def test_an_unfinished_file_leaves_nothing(tmp_path: Path) -> None:
 def test_a_damaged_file_is_refused_and_named(tmp_path: Path, damage: str, kind: str) -> None:
     storage = LocalStorage(tmp_path)
     if kind == "staged":
-        staged = StagedFileStore(storage).write(DATASET, [rows(50)], "f", 0)
+        staged = StagedFileStore(storage).write(DATASET, Operation.UPSERT, [rows(50)], "f", 0)
         assert staged is not None
         read = partial(StagedFileStore(storage).read, staged, [0])
     else:

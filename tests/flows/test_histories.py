@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from app.lake.changelog import Op
-from app.lake.dataset import DatasetDefinition, NewDataset, NewField, NewSchema, define_dataset
+from app.lake.dataset import DatasetDefinition
+from app.lake.define import define_dataset
+from app.lake.new_dataset import NewDataset, NewField, NewSchema
 from app.lake.operation import Operation
 from tests.lake.reference import Table as Model
 from tests.support.deployment import Deployment

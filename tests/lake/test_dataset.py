@@ -7,9 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.lake.dataset import BucketMode, MergeMode, NewDataset, define_dataset
+from app.lake.dataset import BucketMode, MergeMode
+from app.lake.define import define_dataset
 from app.lake.errors import InvalidDataset
 from app.lake.identifiers import new_id
+from app.lake.new_dataset import NewDataset
 
 FIELDS = [
     {"name": "id", "type": "string"},

@@ -22,7 +22,7 @@ from sqlalchemy.pool import NullPool
 import migrations
 from app.services.model import JobState, Published
 from app.store.bootstrap import initialise, migrate
-from app.store.models import metadata
+from app.store.columns import metadata
 from app.store.session import Database
 from app.store.timeline_store import TimelineStore
 from tests.ports.conftest import Stores

@@ -10,7 +10,8 @@ from sqlalchemy.exc import DBAPIError
 
 from app.lake.identifiers import new_id
 from app.services.model import Upload
-from app.store.models import api_keys, jobs, metadata, tenants
+from app.store.columns import metadata
+from app.store.models import api_keys, jobs, tenants
 from app.store.session import APPLICATION_ROLE, RELAY_ROLE, Database
 from app.store.tenants import key_digest, new_api_key
 from tests.ports.conftest import Stores
@@ -52,8 +53,20 @@ def populate(stores: Stores) -> str:
     stores.timeline.publish(
         tenant_id, commit_of(stores.jobs.claim(tenant_id, dataset.id, "w", RULES), [message()])
     )
-    stores.jobs.accept(tenant_id, new_job(dataset.id))
+    waiting = stores.jobs.accept(tenant_id, new_job(dataset.id)).job
+    with stores.database.tenant(tenant_id) as connection:
+        for statement in _MORE:
+            connection.execute(text(statement), {"dataset": dataset.id, "job": waiting.id, "new": new_id()})
     return tenant_id
+
+
+_MORE = (
+    "INSERT INTO transactions (id, request_hash) VALUES (:new, 'hash')",
+    "INSERT INTO writer_batches (dataset_id, writer_id, batch_id, job_id) VALUES (:dataset, 'w', 1, :job)",
+    "INSERT INTO quarantine_files (dataset_id, path, job_id, row_count, size_bytes, checksum) "
+    "VALUES (:dataset, 'quarantine/1', :job, 1, 1, 'c')",
+    "INSERT INTO quarantine_redrives (dataset_id, path, record, job_id) VALUES (:dataset, 'quarantine/1', 0, :job)",
+)
 
 
 @pytest.fixture

@@ -42,7 +42,12 @@ def publish(stores: Stores, tenant_id: str, running: Callable[[], Job]) -> Calla
 
 
 def live(stores: Stores, dataset: Dataset, version: int, groups: list[str] | None = None) -> list[DataFile]:
-    return stores.timeline.live_files(dataset.tenant_id, dataset.id, version, groups)
+    """The files as their tasks wrote them: without what their commits gave them."""
+    found = stores.timeline.live_files(dataset.tenant_id, dataset.id, version, groups)
+    return [
+        msgspec.structs.replace(file, added_version=None, written_version=None, first_offset=None)
+        for file in found
+    ]
 
 
 def test_a_commit_takes_the_next_version_and_the_next_offsets(

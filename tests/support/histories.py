@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from app.lake.dataset import DatasetDefinition, NewDataset, NewField, NewSchema, define_dataset
+from app.lake.dataset import DatasetDefinition
+from app.lake.define import define_dataset
+from app.lake.new_dataset import NewDataset, NewField, NewSchema
 from app.lake.operation import Operation
 from tests.lake.reference import Row, Table
 

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from itertools import count
 
 from app.lake.commit_message import CommitMessage
-from app.lake.dataset import DatasetDefinition, NewDataset, NewField, NewSchema, define_dataset
+from app.lake.dataset import DatasetDefinition
+from app.lake.define import define_dataset
 from app.lake.file_group import ChangelogFile, ColumnStatistics, DataFile, bucket_file_group
 from app.lake.identifiers import new_id, new_instant_id
 from app.lake.instant import Action, RowCounts
+from app.lake.new_dataset import NewDataset, NewField, NewSchema
 from app.lake.operation import Operation
 from app.lake.staging import Slot
 from app.services.model import Claim, ClaimRules, Job, JobOutcome, NewCommit, NewJob, WriteRequest

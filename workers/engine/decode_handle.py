@@ -94,7 +94,11 @@ def decode(task: DecodeTask, storage: Storage) -> Decoded:
     with _memory_limit():
         tables = iter_tables(task.format, storage.open(task.path), schema, split=task.split)
         staged = StagedFileStore(storage).write(
-            task.dataset, tables, f"{task.prefix}-{task.number:05d}.arrow", task.number * _ROWS_PER_SPLIT
+            task.dataset,
+            task.operation,
+            tables,
+            f"{task.prefix}-{task.number:05d}.arrow",
+            task.number * _ROWS_PER_SPLIT,
         )
     return Decoded(staged=staged)
 

@@ -22,7 +22,7 @@ from app.files.parquet_file import (
 )
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage
-from app.lake.changelog import OP_FIELD, Op
+from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
 from app.lake.commit_message import CommitMessage
 from app.lake.file_group import ChangelogFile, DataFile
 from app.lake.instant import RowCounts
@@ -61,7 +61,7 @@ class MergeHandle:
     def _append(self, task: MergeTask, incoming: pa.Table) -> CommitMessage:
         """Rows without a key meet nothing: they are written as they are, and each is an append in the feed."""
         schema = task.dataset.schema.to_arrow()
-        rows = incoming.drop_columns([JOB_COLUMN, ROW_COLUMN]).cast(schema)
+        rows = incoming.drop_columns([OP_COLUMN, JOB_COLUMN, ROW_COLUMN]).cast(schema)
         jobs, counts = np.unique(incoming.column(JOB_COLUMN).to_numpy(), return_counts=True)
         with self._data_file(task) as sink:
             sink.write(rows)
@@ -77,7 +77,7 @@ class MergeHandle:
     def _merge(self, task: MergeTask, incoming: pa.Table) -> CommitMessage:
         with self._data_file(task) as sink:
             current = self._pass_through(task, incoming, sink)
-            result = merge(task.dataset, current, incoming, task.operations)
+            result = merge(task.dataset, current, incoming, task.intents)
             changed = result.changes.num_rows > 0 and not result.conflicts
             if changed:
                 sink.write(current.filter(pa.array(result.kept)))
@@ -89,7 +89,7 @@ class MergeHandle:
             return CommitMessage(file_group=task.file_group, counts=result.counts, conflicts=result.conflicts)
         return CommitMessage(
             file_group=task.file_group,
-            removed=(task.base.path,) if task.base else (),
+            removed=tuple(file.path for file in task.files),
             added=(_data_file(task, sink),) if sink.finished else (),
             changelog=self._changelog(task, result.changes),
             counts=result.counts,
@@ -110,11 +110,10 @@ class MergeHandle:
         return pa.concat_tables(touched).combine_chunks()
 
     def _base_row_groups(self, task: MergeTask, schema: pa.Schema) -> Iterator[pa.Table]:
-        if task.base is None:
-            return
-        parquet = self.reader.open(task.base)
-        for group in range(parquet.metadata.num_row_groups):
-            yield parquet.read_row_group(group, use_threads=False).cast(schema)
+        for file in task.files:
+            parquet = self.reader.open(file)
+            for group in range(parquet.metadata.num_row_groups):
+                yield parquet.read_row_group(group, use_threads=False).cast(schema)
 
     def _data_file(self, task: MergeTask) -> AbstractContextManager[ParquetSink]:
         return create_parquet(

@@ -75,7 +75,7 @@ class SparkEngine:
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task. Raises CorruptFile, StorageFull, EngineStopped."""
-        size = sum(task.base.size_bytes if task.base else 0 for task in tasks)
+        size = sum(file.size_bytes for task in tasks for file in task.files)
         size += sum(
             file.size_bytes for file in {s.file.path: s.file for t in tasks for s in t.segments}.values()
         )

@@ -1,0 +1,84 @@
+"""From a registration to a checked definition: `define_dataset` is the one way."""
+
+from __future__ import annotations
+
+from app.lake.dataset import (
+    DEFAULT_BUCKETS,
+    DEFAULT_TARGET_ROWS,
+    Bucket,
+    BucketMode,
+    Changelog,
+    DatasetDefinition,
+    IndexType,
+    MergeMode,
+    SequenceGroup,
+)
+from app.lake.dataset_rules import broken_rules
+from app.lake.errors import FieldError, InvalidDataset
+from app.lake.new_dataset import NewBucket, NewDataset
+from app.lake.schema import Field, Schema
+from app.lake.types import parse_type
+
+
+def define_dataset(new: NewDataset) -> DatasetDefinition:
+    """Checks a registration and fills in the defaults. Raises InvalidDataset with every fault found."""
+    faults = broken_rules(new)
+    if faults:
+        errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
+        raise InvalidDataset(f"{len(errors)} rule(s) of the dataset definition are broken", errors)
+    fields = tuple(
+        Field(
+            id=number,
+            name=field.name,
+            type=str(parse_type(field.type)),
+            nullable=field.nullable,
+            doc=field.doc,
+        )
+        for number, field in enumerate(new.schema.fields, start=1)
+    )
+    default_merge = MergeMode.EVENT_TIME if new.ordering_field else MergeMode.COMMIT_TIME
+    bucket = _bucket(new)
+    return DatasetDefinition(
+        name=new.name,
+        schema=Schema(id=1, fields=fields).with_required([*new.record_key, *new.partition_by]),
+        record_key=tuple(new.record_key),
+        ordering_field=new.ordering_field,
+        event_time_field=new.event_time_field,
+        partition_by=tuple(new.partition_by),
+        table_type=new.table_type,
+        bucket=bucket,
+        merge_mode=new.merge_mode or default_merge,
+        changelog=Changelog(producer=new.changelog.producer),
+        index=_index(new, bucket),
+        sequence_groups=tuple(
+            SequenceGroup(ordering_field=group.ordering_field, fields=tuple(group.fields))
+            for group in new.sequence_groups
+        ),
+        aggregates=dict(new.aggregates),
+        delete_marker=new.delete_marker,
+        target_bytes=new.target_bytes,
+    )
+
+
+def _bucket(new: NewDataset) -> Bucket:
+    given = new.bucket or NewBucket()
+    mode = given.mode or (BucketMode.FIXED if new.record_key else BucketMode.UNAWARE)
+    sized = mode in (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE) and not given.fixed_now
+    return Bucket(
+        mode=mode,
+        count=(given.count or DEFAULT_BUCKETS) if new.record_key else 1,
+        key=tuple(given.key),
+        function=given.function,
+        target_rows=(given.target_rows or DEFAULT_TARGET_ROWS) if sized else None,
+        max_buckets=given.max_buckets if sized else None,
+        fixed_now=given.fixed_now,
+        shuffle_by_partition=given.shuffle_by_partition,
+    )
+
+
+def _index(new: NewDataset, bucket: Bucket) -> IndexType | None:
+    if not new.record_key:
+        return None
+    if new.index is not None:
+        return new.index.type_
+    return IndexType.BUCKET if bucket.target_rows is None else IndexType.RECORD

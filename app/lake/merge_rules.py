@@ -1,0 +1,114 @@
+"""The rules of a dataset definition that concern how rows merge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from app.lake.dataset import Aggregate, MergeMode
+from app.lake.new_dataset import NewDataset
+from app.lake.types import DataType, List, TypeSyntaxError, may_be_ordered, parse_type
+
+Fault = tuple[str, str]
+_INTEGERS: Final = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+
+
+def _types(new: NewDataset) -> dict[str, DataType]:
+    types = {}
+    for field in new.schema.fields:
+        try:
+            types[field.name] = parse_type(field.type)
+        except TypeSyntaxError:
+            continue  # another rule names it
+    return types
+
+
+def _ordering_rule(new: NewDataset) -> Iterator[Fault]:
+    if not new.record_key:
+        return
+    if new.merge_mode is MergeMode.EVENT_TIME and new.ordering_field is None:
+        yield "/ordering_field", "merge_mode event_time compares rows by the ordering field: name one"
+    if new.merge_mode is MergeMode.FIRST and new.ordering_field is not None:
+        yield "/ordering_field", "merge_mode first keeps the row that came first, whatever its ordering value"
+    if new.ordering_field in new.record_key:
+        yield "/ordering_field", "rows of one key share its fields, so a key field cannot order them"
+
+
+def _sequence_group_rule(new: NewDataset) -> Iterator[Fault]:
+    if new.sequence_groups and new.merge_mode is not MergeMode.PARTIAL:
+        yield "/sequence_groups", "sequence groups belong to merge_mode partial"
+    types = _types(new)
+    names = {field.name for field in new.schema.fields}
+    taken: dict[str, int] = {}
+    for number, group in enumerate(new.sequence_groups):
+        pointer = f"/sequence_groups/{number}"
+        order = types.get(group.ordering_field)
+        if group.ordering_field not in names:
+            yield f"{pointer}/ordering_field", f"there is no field {group.ordering_field!r} in the schema"
+        elif order is not None and not may_be_ordered(order):
+            yield f"{pointer}/ordering_field", f"{group.ordering_field!r} is {order}, which has no order"
+        if not group.fields:
+            yield f"{pointer}/fields", "name at least one field"
+        for name in (group.ordering_field, *group.fields):
+            if name not in names and name != group.ordering_field:
+                yield f"{pointer}/fields", f"there is no field {name!r} in the schema"
+            if name in new.record_key or name == new.ordering_field:
+                yield f"{pointer}/fields", f"{name!r} is part of the key or orders the whole row"
+            earlier = taken.setdefault(name, number)
+            if earlier != number:
+                yield f"{pointer}/fields", f"{name!r} is in group {earlier} already"
+
+
+def _aggregates_rule(new: NewDataset) -> Iterator[Fault]:
+    if new.aggregates and new.merge_mode is not MergeMode.AGGREGATE:
+        yield "/aggregates", "aggregates belong to merge_mode aggregate"
+    types = _types(new)
+    names = {field.name for field in new.schema.fields}
+    for name, aggregate in new.aggregates.items():
+        pointer = f"/aggregates/{name}"
+        if name not in names:
+            yield pointer, f"there is no field {name!r} in the schema"
+        elif name in new.record_key or name == new.ordering_field:
+            yield pointer, "a field of the key, or the ordering field, is not aggregated"
+        elif name in types and not _fits(aggregate, types[name]):
+            yield pointer, f"{aggregate.value} does not go with {types[name]}"
+
+
+def _fits(aggregate: Aggregate, kind: DataType) -> bool:
+    text = str(kind)
+    match aggregate:
+        case Aggregate.SUM:
+            return text in (*_INTEGERS, "float", "double") or text.startswith("decimal")
+        case Aggregate.COUNT:
+            return text in _INTEGERS
+        case Aggregate.MIN | Aggregate.MAX:
+            return may_be_ordered(kind)
+        case Aggregate.BOOL_AND | Aggregate.BOOL_OR:
+            return text == "boolean"
+        case Aggregate.COLLECT:
+            return isinstance(kind, List)
+        case _:
+            return True
+
+
+def _delete_marker_rule(new: NewDataset) -> Iterator[Fault]:
+    if new.delete_marker is None or not new.record_key:
+        return
+    types = _types(new)
+    if new.delete_marker not in {field.name for field in new.schema.fields}:
+        yield "/delete_marker", f"there is no field {new.delete_marker!r} in the schema"
+    elif new.delete_marker in types and str(types[new.delete_marker]) != "boolean":
+        yield (
+            "/delete_marker",
+            f"{new.delete_marker!r} is {types[new.delete_marker]}; a delete marker is boolean",
+        )
+    if new.delete_marker in new.record_key:
+        yield "/delete_marker", "a field of the key cannot say that the key is deleted"
+
+
+MERGE_RULES: Final[tuple[Callable[[NewDataset], Iterator[Fault]], ...]] = (
+    _ordering_rule,
+    _sequence_group_rule,
+    _aggregates_rule,
+    _delete_marker_rule,
+)

@@ -1,0 +1,184 @@
+"""The tables of versions and their files: commits, data, changelog and quarantine files."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+
+from app.lake.file_group import ColumnStatistics, DeletionVector, IndexFile
+from app.lake.instant import RowCounts
+from app.store.columns import (
+    document,
+    id_column,
+    metadata,
+    moment,
+    number,
+    of_dataset,
+    tenant_column,
+    word,
+)
+
+commits: Final = Table(
+    "commits",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    number("version"),
+    Column("action", Text, nullable=False),
+    # The instant that leads the group; all of them carry the version.
+    word("instant_id"),
+    moment("committed_at"),
+    number("first_offset"),
+    number("next_offset"),
+    Column("schema_id", Integer, nullable=False),
+    number("files_added"),
+    number("files_removed"),
+    number("bytes_added"),
+    document("counts", RowCounts),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "version"),
+    CheckConstraint("version > 0", name="version"),
+    CheckConstraint("0 <= first_offset AND first_offset <= next_offset", name="offsets"),
+    of_dataset(),
+    Index("commits_committed_at", "tenant_id", "dataset_id", "committed_at", unique=True),
+)
+
+
+def _of_commit(column: str) -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        ["tenant_id", "dataset_id", column], ["commits.tenant_id", "commits.dataset_id", "commits.version"]
+    )
+
+
+files: Final = Table(
+    "files",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    word("path"),
+    word("file_group"),
+    word("partition_path"),
+    Column("bucket", Integer, nullable=False),
+    number("added_version"),
+    number("removed_version", nullable=True),
+    number("size_bytes"),
+    number("row_count"),
+    Column("checksum", Text, nullable=False),
+    Column("schema_id", Integer, nullable=False),
+    document("statistics", dict[str, ColumnStatistics]),
+    Column("kind", Text, nullable=False, server_default=text("'base'")),
+    # The commit that wrote the file, if earlier than `added_version`: a deletion vector has changed since.
+    number("written_version", nullable=True),
+    number("first_offset", nullable=True),
+    document("deletion_vector", DeletionVector, nullable=True),
+    document("index_file", IndexFile, nullable=True),
+    # The paths in the two documents above, for whoever asks what still refers to a file.
+    Column("vector_path", Text, nullable=True),
+    Column("index_path", Text, nullable=True),
+    # A file is listed anew with each new deletion vector.
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "path", "added_version"),
+    CheckConstraint("kind IN ('base', 'log', 'postponed')", name="kind"),
+    CheckConstraint("removed_version > added_version", name="lifetime"),
+    _of_commit("added_version"),
+    # Planning reads the live files of some groups, a look at an older version also those removed since, and a
+    # conflict check what came and went lately: each reads its own answer, however old the table is.
+    Index(
+        "files_live",
+        "tenant_id",
+        "dataset_id",
+        "file_group",
+        postgresql_where=text("removed_version IS NULL"),
+    ),
+    Index(
+        "files_removed",
+        "tenant_id",
+        "dataset_id",
+        "removed_version",
+        postgresql_where=text("removed_version IS NOT NULL"),
+    ),
+    Index(
+        "files_vector",
+        "tenant_id",
+        "dataset_id",
+        "vector_path",
+        postgresql_where=text("vector_path IS NOT NULL"),
+    ),
+    Index(
+        "files_index",
+        "tenant_id",
+        "dataset_id",
+        "index_path",
+        postgresql_where=text("index_path IS NOT NULL"),
+    ),
+    Index("files_added", "tenant_id", "dataset_id", "added_version"),
+)
+
+changelog_files: Final = Table(
+    "changelog_files",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    word("path"),
+    word("file_group"),
+    number("version"),
+    number("first_offset"),
+    number("row_count"),
+    number("size_bytes"),
+    Column("checksum", Text, nullable=False),
+    Column("schema_id", Integer, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
+    CheckConstraint("row_count > 0", name="rows"),
+    _of_commit("version"),
+    Index("changelog_files_first_offset", "tenant_id", "dataset_id", "first_offset", unique=True),
+)
+
+# Bad records that a write set aside: one file per attempt and place they were found in.
+quarantine_files: Final = Table(
+    "quarantine_files",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    Column("seq", BigInteger, Identity(always=True), nullable=False),
+    word("path"),
+    id_column("job_id"),
+    number("row_count"),
+    number("size_bytes"),
+    Column("checksum", Text, nullable=False),
+    moment("written_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
+    CheckConstraint("row_count > 0", name="rows"),
+    of_dataset(),
+    ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
+    Index("quarantine_files_seq", "tenant_id", "dataset_id", "seq"),
+)
+
+# Which record of a quarantine file was driven again, and by which job.
+quarantine_redrives: Final = Table(
+    "quarantine_redrives",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    word("path"),
+    # The record's row in its file.
+    number("record"),
+    id_column("job_id"),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "path", "record"),
+    ForeignKeyConstraint(
+        ["tenant_id", "dataset_id", "path"],
+        ["quarantine_files.tenant_id", "quarantine_files.dataset_id", "quarantine_files.path"],
+        ondelete="CASCADE",
+    ),
+    ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
+)
