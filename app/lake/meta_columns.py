@@ -1,9 +1,9 @@
 """What a stored row knows of its own past, beside the dataset's columns.
 
-`_hw_version`: the commit that gave the row its values. `_hw_offset`: the offset of the change that did. Neither is known
-while a file is written, so files of that very commit hold null for the version, and for the offset a number below
-zero: -1 - n stands for the n-th change of the commit in the file group. Readers resolve both with what the catalogue
-knows of the file; rows that a later commit copies to a new file are stored with resolved ones.
+`_hw_version`: the commit that gave the row its values. `_hw_offset`: the offset of the change that did. Neither is
+known while a file is written, so files of that very commit hold null for the version, and for the offset a number
+below zero: -1 - n stands for the n-th change of the commit in the file group. Readers resolve both with what the
+catalogue knows of the file; rows that a later commit copies to a new file are stored with resolved ones.
 
 Record key, partition path and file name are derived on read.
 """
