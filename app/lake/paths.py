@@ -1,7 +1,9 @@
 """Names of files below the storage root, and what a name tells of who wrote the file.
 
-    {tenant}/{dataset}/data/{partition}/{bucket}-{attempt}-{random}.parquet       base files
+    {tenant}/{dataset}/data/{partition}/{bucket}-{attempt}-{random}.parquet       data files
     {tenant}/{dataset}/changes/{partition}/{bucket}-{attempt}-{random}.parquet    changelog files
+    {tenant}/{dataset}/deletes/{partition}/{bucket}-{attempt}-{random}.roaring    deletion vectors
+    {tenant}/{dataset}/index/{partition}/{bucket}-{attempt}-{random}.arrow        key indexes
     {tenant}/{dataset}/staged/{job or body}…                                      input of writes
     {tenant}/{dataset}/uploads/{upload}                                           uploads
 
@@ -17,7 +19,7 @@ from typing import Final
 
 from app.lake.staging import Slot
 
-_ATTEMPT: Final = re.compile(r"/\d{5}-(\d{20}-[0-9a-f]{6})-\d+-\d+-[0-9a-f]{8}\.parquet$")
+_ATTEMPT: Final = re.compile(r"/\d{5}-(\d{20}-[0-9a-f]{6})-\d+-\d+-[0-9a-f]{8}\.(?:parquet|roaring|arrow)$")
 _STAGED: Final = re.compile(r"/staged/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[^/]*$")
 
 
@@ -26,6 +28,19 @@ class Folder(str, Enum):
 
     DATA = "data"
     CHANGES = "changes"
+    DELETES = "deletes"
+    INDEX = "index"
+
+    @property
+    def suffix(self) -> str:
+        """What the names of its files end with."""
+        match self:
+            case Folder.DELETES:
+                return "roaring"
+            case Folder.INDEX:
+                return "arrow"
+            case _:
+                return "parquet"
 
 
 def dataset_prefix(tenant_id: str, dataset_id: str) -> str:
@@ -39,8 +54,8 @@ def attempt_name(instant_id: str, epoch: int, number: int) -> str:
 
 
 def written_path(prefix: str, folder: Folder, slot: Slot, attempt: str) -> str:
-    """A new path for a base or changelog file; never the same twice."""
-    name = f"{slot.bucket:05d}-{attempt}-{os.urandom(4).hex()}.parquet"
+    """A new path for a file of an attempt; never the same twice."""
+    name = f"{slot.bucket:05d}-{attempt}-{os.urandom(4).hex()}.{folder.suffix}"
     return "/".join(part for part in (prefix, folder.value, slot.partition_path, name) if part)
 
 
@@ -65,7 +80,7 @@ def upload_path(prefix: str, upload_id: str) -> str:
 
 
 def instant_of(path: str) -> str | None:
-    """The instant whose attempt wrote a base or changelog file; None for any other file."""
+    """The instant whose attempt wrote the file; None for input of writes."""
     found = _ATTEMPT.search(path)
     return found.group(1) if found else None
 
