@@ -1,0 +1,80 @@
+"""Deletion vector files: the serialized bitmaps of several data files behind each other, each with its checksum.
+
+A commit that deletes rows of a file group writes one such file for all data files of the group. A bitmap is read by
+its place in the file, so whoever needs one does not read the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+import xxhash
+from pyroaring import FrozenBitMap
+
+from app.files.storage import Storage
+from app.lake.deletion_vector import from_bytes, to_bytes
+from app.lake.errors import CorruptFile
+from app.lake.file_group import DeletionVector
+
+_VECTORS_CACHED: Final = 256
+
+
+def write_vectors(
+    storage: Storage, path: str, deleted: Mapping[str, FrozenBitMap]
+) -> dict[str, DeletionVector]:
+    """Stores the deleted rows of data files, by the path of each, in a new file. Raises StorageFull.
+
+    `deleted` names at least one file: there are no empty files.
+    """
+    if not deleted:
+        raise ValueError(f"there are no deletion vectors to write to {path}")
+    vectors = {}
+    offset = 0
+    with storage.create(path) as file:
+        for data_path, rows in deleted.items():
+            data = to_bytes(rows)
+            file.write(data)
+            vectors[data_path] = DeletionVector(
+                path=path,
+                offset=offset,
+                size_bytes=len(data),
+                checksum=_checksum(data),
+                cardinality=len(rows),
+            )
+            offset += len(data)
+    return vectors
+
+
+class VectorReader:
+    """Reads deletion vectors; keeps those read last, which are small."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._cached = lru_cache(maxsize=_VECTORS_CACHED)(self._read)
+
+    def read(self, vector: DeletionVector) -> FrozenBitMap:
+        """The positions of deleted rows. Raises CorruptFile if they are not what the commit recorded."""
+        return self._cached(vector)
+
+    def _read(self, vector: DeletionVector) -> FrozenBitMap:
+        opened = self._storage.open(vector.path)
+        # A file that ends too early gives fewer bytes, which have another checksum.
+        opened.seek(min(vector.offset, opened.size()))
+        data = opened.read(vector.size_bytes)
+        try:
+            deleted = from_bytes(data) if _checksum(data) == vector.checksum else None
+        except ValueError:
+            deleted = None
+        if deleted is None or len(deleted) != vector.cardinality:
+            raise CorruptFile(
+                f"{vector.path} is damaged: the deletion vector at byte {vector.offset} is not the recorded one",
+                path=vector.path,
+            )
+        return deleted
+
+
+def _checksum(data: bytes) -> str:
+    """XXH3-128, hexadecimal, as for whole files."""
+    return xxhash.xxh3_128_hexdigest(data)

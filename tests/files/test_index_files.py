@@ -1,0 +1,132 @@
+"""Deletion vectors and key indexes on storage: what comes back, and that damage is refused and named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.fs as pafs
+import pytest
+
+from app.files.deletion_vector_file import VectorReader, write_vectors
+from app.files.key_index_file import read_index, write_index
+from app.files.storage import ArrowStorage, LocalStorage, Storage
+from app.lake.deletion_vector import positions_set
+from app.lake.errors import CorruptFile
+from app.lake.file_group import DeletionVector, IndexFile, IndexKind
+from app.lake.key_index import BloomFilter, KeyIndex
+
+HASHES = np.random.default_rng(7).integers(0, 2**64, 5_000, dtype=np.uint64)
+
+
+@pytest.fixture(params=["local", "arrow"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    if request.param == "local":
+        return LocalStorage(tmp_path)
+    # What is opened there is no memory map, as on S3.
+    return ArrowStorage(pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem()), "")
+
+
+def test_vectors_of_one_file_are_read_one_by_one(storage: Storage) -> None:
+    deleted = {
+        "d/a": positions_set(np.array([3, 70_000])),
+        "d/b": positions_set(np.arange(100)),
+        "d/c": positions_set(np.array([], dtype=np.int64)),
+    }
+    vectors = write_vectors(storage, "v", deleted)
+    assert {path: vector.cardinality for path, vector in vectors.items()} == {"d/a": 2, "d/b": 100, "d/c": 0}
+    assert sum(vector.size_bytes for vector in vectors.values()) == storage.size("v")
+    reader = VectorReader(storage)
+    for path in reversed(list(deleted)):
+        assert reader.read(vectors[path]) == deleted[path]
+    assert reader.read(vectors["d/b"]) is reader.read(vectors["d/b"])
+
+
+def test_no_vectors_make_no_file(storage: Storage) -> None:
+    with pytest.raises(ValueError, match="no deletion vectors"):
+        write_vectors(storage, "v", {})
+    assert list(storage.list("")) == []
+
+
+@pytest.mark.parametrize("damage", ["flipped", "shorter", "gone"])
+def test_a_damaged_vector_is_refused_and_named(storage: Storage, tmp_path: Path, damage: str) -> None:
+    """And only the one that is damaged."""
+    deleted = {"d/a": positions_set(np.arange(3)), "d/b": positions_set(np.array([5, 9]))}
+    vectors = write_vectors(storage, "v", deleted)
+    change(tmp_path / "v", damage, at=-2)
+    with pytest.raises(CorruptFile) as caught:
+        VectorReader(storage).read(vectors["d/b"])
+    assert caught.value.facts == {"path": "v"}
+    if damage != "gone":
+        assert VectorReader(storage).read(vectors["d/a"]) == deleted["d/a"]
+
+
+def test_a_vector_that_starts_behind_the_end_is_refused(storage: Storage) -> None:
+    vector = write_vectors(storage, "v", {"d/a": positions_set(np.arange(3))})["d/a"]
+    beyond = DeletionVector(
+        path="v", offset=1_000, size_bytes=vector.size_bytes, checksum=vector.checksum, cardinality=3
+    )
+    with pytest.raises(CorruptFile, match="byte 1000"):
+        VectorReader(storage).read(beyond)
+
+
+def test_a_vector_with_other_rows_than_recorded_is_refused(storage: Storage) -> None:
+    vector = write_vectors(storage, "v", {"d/a": positions_set(np.arange(3))})["d/a"]
+    wrong = DeletionVector(
+        path="v", offset=0, size_bytes=vector.size_bytes, checksum=vector.checksum, cardinality=2
+    )
+    with pytest.raises(CorruptFile):
+        VectorReader(storage).read(wrong)
+
+
+@pytest.mark.parametrize("count", [0, 1, 5_000])
+def test_indexes_come_back(storage: Storage, count: int) -> None:
+    hashes = HASHES[:count]
+    record, bloom = KeyIndex.of_hashes(hashes), BloomFilter.of_hashes(hashes)
+    files = [write_index(storage, "record", record), write_index(storage, "bloom", bloom)]
+    assert [(file.kind, file.size_bytes) for file in files] == [
+        (IndexKind.RECORD, storage.size("record")),
+        (IndexKind.BLOOM, storage.size("bloom")),
+    ]
+    found, filtered = (read_index(storage, file) for file in files)
+    assert isinstance(found, KeyIndex)
+    assert isinstance(filtered, BloomFilter)
+    assert (found.hashes.tolist(), found.positions.tolist()) == (
+        record.hashes.tolist(),
+        record.positions.tolist(),
+    )
+    assert (filtered.words == bloom.words).all()
+    incoming, positions = found.probe(HASHES)
+    assert (hashes[positions] == HASHES[incoming]).all()
+    assert len(incoming) == count
+    assert filtered.may_contain(hashes).all()
+
+
+@pytest.mark.parametrize("damage", ["flipped", "shorter", "longer", "gone"])
+def test_a_damaged_index_is_refused_and_named(storage: Storage, tmp_path: Path, damage: str) -> None:
+    file = write_index(storage, f"i-{damage}", KeyIndex.of_hashes(HASHES))
+    change(tmp_path / file.path, damage, at=1_000)
+    with pytest.raises(CorruptFile) as caught:
+        read_index(storage, file)
+    assert caught.value.facts == {"path": file.path}
+
+
+def test_a_file_that_is_no_index_is_refused(storage: Storage) -> None:
+    vector = write_vectors(storage, "v", {"d/a": positions_set(np.arange(3))})["d/a"]
+    wrong = IndexFile(path="v", size_bytes=vector.size_bytes, checksum=vector.checksum, kind=IndexKind.RECORD)
+    with pytest.raises(CorruptFile, match="no readable key index"):
+        read_index(storage, wrong)
+
+
+def change(path: Path, damage: str, *, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    match damage:
+        case "flipped":
+            content[at] ^= 1
+        case "shorter":
+            del content[at:]
+        case "longer":
+            content += b"x"
+    path.unlink()
+    if damage != "gone":
+        path.write_bytes(content)
