@@ -11,6 +11,7 @@ import msgspec
 from app.api.json_body import decode_json
 from app.lake.operation import Operation
 from app.lake.rows import Format
+from app.lake.write_options import OnError, Overwrite, SaveMode, WriteOptions
 from app.services.accept_write import IncomingWrite, JsonRows, UploadReference, require_operation
 from app.services.bodies import StoredBody
 
@@ -47,29 +48,61 @@ class UploadSource(
 
 
 class NewWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A write."""
+    """A write. `source` is required but for deletes by filter and by partition, which have none.
+
+    `where`: for operation delete, the rows to take out. `partitions`: for delete_partition, globs of partition paths.
+    `expected_version`: the write fails unless the dataset is at it. `writer_id`, `batch_id`: a batch of a stream,
+    whose batches are numbered upwards.
+    """
 
     operation: Annotated[str, msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Operation"})]
-    source: RowsSource | UploadSource
+    source: RowsSource | UploadSource | msgspec.UnsetType = msgspec.UNSET
+    mode: SaveMode = SaveMode.APPEND
+    overwrite: Overwrite | msgspec.UnsetType = msgspec.UNSET
+    where: str | msgspec.UnsetType = msgspec.UNSET
+    partitions: list[str] | msgspec.UnsetType = msgspec.UNSET
+    on_error: OnError = OnError.FAIL
+    merge_schema: bool = False
+    explicit_cast: bool = False
+    drop_duplicates: bool = False
+    expected_version: int | msgspec.UnsetType = msgspec.UNSET
+    writer_id: str | msgspec.UnsetType = msgspec.UNSET
+    batch_id: int | msgspec.UnsetType = msgspec.UNSET
+
+    def options(self) -> WriteOptions:
+        """What was given of the options."""
+        given = {
+            name: value
+            for name in WriteOptions.__struct_fields__
+            if (value := getattr(self, name)) is not msgspec.UNSET
+        }
+        return WriteOptions(**given | {"partitions": tuple(given.get("partitions", ()))})
 
 
 def from_envelope(body: bytes, idempotency_key: str | None) -> IncomingWrite:
     """The write that a JSON body asks for. Raises InvalidRequest, MalformedBody."""
-    new = decode_json(body, NewWrite)
-    operation = require_operation(new.operation)
+    return incoming_write(decode_json(body, NewWrite), idempotency_key)
+
+
+def incoming_write(new: NewWrite, idempotency_key: str | None) -> IncomingWrite:
+    """The write that an envelope asks for. Raises InvalidRequest."""
+    operation, options = require_operation(new.operation), new.options()
+    source: JsonRows | UploadReference | None = None
+    facts: list[Any] = ["none"]
     match new.source:
         case RowsSource(rows=rows):
             text = bytes(rows)
-            source: JsonRows | UploadReference = JsonRows(text=text)
-            facts: list[Any] = ["rows", hashlib.sha256(text).hexdigest()]
+            source = JsonRows(text=text)
+            facts = ["rows", hashlib.sha256(text).hexdigest()]
         case UploadSource(upload_id=upload_id, format=form, compression=compression):
             source = UploadReference(upload_id=upload_id, format=form, gzip=compression is Compression.GZIP)
             facts = ["upload", upload_id, form.value, compression.value]
     return IncomingWrite(
         operation=operation,
+        options=options,
         source=source,
         idempotency_key=idempotency_key,
-        request_hash=request_hash(operation, "application/json", facts),
+        request_hash=request_hash(operation, options, "application/json", facts),
     )
 
 
@@ -80,6 +113,10 @@ def body_facts(content: bytes | StoredBody, *, gzip: bool) -> list[Any]:
     return [len(content), hashlib.sha256(content).hexdigest(), gzip]
 
 
-def request_hash(operation: Operation, media_type: str, facts: list[Any]) -> str:
+def request_hash(operation: Operation, options: WriteOptions, media_type: str, facts: list[Any]) -> str:
     """SHA-256 over everything that makes a request that request, hexadecimal."""
-    return hashlib.sha256(msgspec.json.encode([operation.value, media_type, *facts])).hexdigest()
+    parts = [operation.value, media_type, *facts]
+    if options != WriteOptions():
+        # Options at their defaults leave no trace, so that keys outlive releases that add one.
+        parts.append(msgspec.to_builtins(options))
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()

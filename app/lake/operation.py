@@ -32,17 +32,23 @@ class Operation(str, Enum):
         return self in (Operation.INSERT, Operation.BULK_INSERT)
 
 
-def check_operation(operation: Operation, dataset: DatasetDefinition) -> None:
-    """Raises InvalidRequest if the dataset cannot take the operation."""
-    if not dataset.keyed and operation in (Operation.UPSERT, Operation.DELETE):
-        raise InvalidRequest(
-            f"{operation.value} needs a record key, and {dataset.name!r} is append-only: use insert or bulk_insert",
-            [
-                FieldError(
-                    pointer="/operation", detail="an append-only dataset accepts insert and bulk_insert"
-                )
-            ],
-        )
+def check_operation(operation: Operation, dataset: DatasetDefinition, *, by_filter: bool = False) -> None:
+    """Raises InvalidRequest if the dataset cannot take the operation. `by_filter`: rows are named by a filter."""
+    if dataset.keyed or operation not in _NEED_KEYS or (by_filter and operation is Operation.DELETE):
+        return
+    accepted = [each.value for each in Operation if each not in _NEED_KEYS]
+    raise InvalidRequest(
+        f"{operation.value} needs a record key, and {dataset.name!r} is append-only",
+        [
+            FieldError(
+                pointer="/operation",
+                detail=f"an append-only dataset accepts {', '.join(accepted)}, and delete with a filter",
+            )
+        ],
+    )
+
+
+_NEED_KEYS = (Operation.UPSERT, Operation.DELETE, Operation.CHANGELOG)
 
 
 def input_schema(operation: Operation, dataset: DatasetDefinition) -> Schema:

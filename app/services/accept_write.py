@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
+from app.lake.dataset import DatasetDefinition
 from app.lake.errors import BodyTooLarge, FieldError, InvalidRequest, MalformedBody
 from app.lake.identifiers import new_id, new_instant_id
-from app.lake.operation import Operation, check_operation, input_schema
+from app.lake.operation import Operation, input_schema
 from app.lake.paths import body_path, dataset_prefix, staged_path, upload_path
 from app.lake.rows.csv_rows import decode_csv
 from app.lake.rows.formats import Format
@@ -18,6 +19,7 @@ from app.lake.rows.gzip_stream import gunzip_stream
 from app.lake.rows.json_rows import decode_json_rows, decode_ndjson
 from app.lake.schema import Schema
 from app.lake.staging import RawInput, StagedFile
+from app.lake.write_options import WriteOptions, brings_rows, check_options, resolve_mode
 from app.services.bodies import BodySpool, StoredBody
 from app.services.group_accept import GroupAccept
 from app.services.model import Accepted, Dataset, NewJob, Upload, WriteRequest
@@ -47,12 +49,30 @@ class UploadReference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
-    """A write as the API has understood it. `request_hash` covers everything that makes it that write."""
+    """A write as the API has understood it; without a source it brings no rows.
+
+    `request_hash` covers everything that makes it that write.
+    """
 
     operation: Operation
-    source: JsonRows | Body | UploadReference
+    options: WriteOptions = WriteOptions()
+    source: JsonRows | Body | UploadReference | None
     idempotency_key: str | None = None
     request_hash: str = ""
+
+    def checked(self, dataset: DatasetDefinition) -> IncomingWrite:
+        """The write in terms of operations alone. Raises InvalidRequest for what does not go together."""
+        operation, options = resolve_mode(self.operation, self.options)
+        check_options(operation, options, dataset)
+        if brings_rows(operation, options) == (self.source is None):
+            what = "this member is required: the write needs rows"
+            if self.source is not None:
+                what = f"{operation.value} takes no rows here: leave the source out"
+            raise InvalidRequest(f"source: {what}", [FieldError(pointer="/source", detail=what)])
+        if self.idempotency_key is not None and options.batch_id is not None:
+            what = "writer_id and batch_id make a retry safe by themselves: leave the Idempotency-Key out"
+            raise InvalidRequest(what, [FieldError(pointer="/Idempotency-Key", detail=what)])
+        return msgspec.structs.replace(self, operation=operation, options=options)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,9 +107,10 @@ class AcceptWrite:
     def accept(self, dataset: Dataset, incoming: IncomingWrite) -> Accepted:
         """Checks and records a write.
 
-        Raises InvalidRequest, SchemaMismatch, MalformedBody, NotFound, IdempotencyMismatch, StorageFull.
+        Raises InvalidRequest, InvalidFilter, SchemaMismatch, MalformedBody, NotFound, IdempotencyMismatch,
+        StorageFull.
         """
-        check_operation(incoming.operation, dataset.definition)
+        incoming = incoming.checked(dataset.definition)
         if incoming.idempotency_key is not None:
             known = self.jobs.find_by_key(
                 dataset.tenant_id, dataset.id, incoming.idempotency_key, incoming.request_hash
@@ -118,38 +139,44 @@ class AcceptWrite:
         self.storage.delete(paths)
 
     def _request(self, dataset: Dataset, incoming: IncomingWrite, job_id: str) -> WriteRequest:
+        request = WriteRequest(
+            operation=incoming.operation,
+            options=incoming.options,
+            schema_id=dataset.definition.schema.id,
+        )
+        match self._rows(dataset, incoming, job_id):
+            case RawInput() as raw:
+                return msgspec.structs.replace(request, raw=raw)
+            case pa.Table() as rows:
+                staged = self._stage(dataset, incoming.operation, rows, job_id)
+                return msgspec.structs.replace(request, staged=staged)
+            case _:
+                return request
+
+    def _rows(self, dataset: Dataset, incoming: IncomingWrite, job_id: str) -> RawInput | pa.Table | None:
+        """The rows of a small text, where the others are to be read from, or None for a write without rows."""
+        schema = input_schema(incoming.operation, dataset.definition)
         match incoming.source:
             case UploadReference(upload_id=upload_id, format=form, gzip=gzip):
                 upload = self.catalog.get_upload(dataset.tenant_id, dataset.id, upload_id)
-                raw = RawInput(
+                return RawInput(
                     path=upload.path,
                     size_bytes=upload.size_bytes,
                     checksum=upload.checksum,
                     format=form,
                     gzip=gzip,
                 )
-                return WriteRequest(operation=incoming.operation, raw=raw)
             case Body(
                 content=StoredBody(path=path, size_bytes=size, checksum=checksum), format=form, gzip=gzip
             ):
-                raw = RawInput(path=path, size_bytes=size, checksum=checksum, format=form, gzip=gzip)
-                return WriteRequest(operation=incoming.operation, raw=raw)
+                return RawInput(path=path, size_bytes=size, checksum=checksum, format=form, gzip=gzip)
             case JsonRows(text=text):
-                rows = decode_json_rows(text, input_schema(incoming.operation, dataset.definition))
+                return decode_json_rows(text, schema)
             case Body(content=bytes() as content, format=form, gzip=gzip):
-                decoded = self._decode_small(
-                    content, form, gzip, input_schema(incoming.operation, dataset.definition)
-                )
-                if decoded is None:
-                    return WriteRequest(
-                        operation=incoming.operation, raw=self._store(dataset, content, form, gzip, job_id)
-                    )
-                rows = decoded
+                decoded = self._decode_small(content, form, gzip, schema)
+                return self._store(dataset, content, form, gzip, job_id) if decoded is None else decoded
             case _:
-                raise AssertionError("a source is one of its three kinds")
-        return WriteRequest(
-            operation=incoming.operation, staged=self._stage(dataset, incoming.operation, rows, job_id)
-        )
+                return None
 
     def _decode_small(self, content: bytes, form: Format, gzip: bool, schema: Schema) -> pa.Table | None:
         """The rows of a small text body; None where a worker must decode it.

@@ -203,8 +203,13 @@ class TestIdempotency:
 
     @pytest.mark.parametrize(
         ("body", "parameters"),
-        [(b'{"id":2}', {}), (b'{"id":1}', {"operation": "delete"}), (b'{"id":1} ', {})],
-        ids=["other rows", "other operation", "other bytes"],
+        [
+            (b'{"id":2}', {}),
+            (b'{"id":1}', {"operation": "delete"}),
+            (b'{"id":1} ', {}),
+            (b'{"id":1}', {"expected_version": "0"}),
+        ],
+        ids=["other rows", "other operation", "other bytes", "other options"],
     )
     def test_another_request_with_the_key_is_refused(self, client, orders, body, parameters):
         headers = {"Idempotency-Key": "one", "Content-Type": NDJSON}
@@ -270,8 +275,14 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("envelope", "pointer"),
         [
-            ({**upsert({"id": 1}), "mode": "append"}, "/mode"),
-            ({**upsert({"id": 1}), "on_error": "quarantine"}, "/on_error"),
+            ({**upsert({"id": 1}), "modus": "append"}, "/modus"),
+            ({**upsert({"id": 1}), "mode": "replace"}, "/mode"),
+            ({**upsert({"id": 1}), "drop_duplicates": True}, "/drop_duplicates"),
+            ({**upsert({"id": 1}), "expected_version": "1"}, "/expected_version"),
+            ({**upsert({"id": 1}), "writer_id": "w"}, "/batch_id"),
+            ({**upsert({"id": 1}), "overwrite": {"scope": "rows"}}, "/overwrite/scope"),
+            ({**upsert({"id": 1}), "operation": "delete", "where": "id = 1"}, "/source"),
+            ({**upsert({"id": 1}), "operation": "delete_partition", "partitions": ["*"]}, "/operation"),
             ({"source": {"kind": "rows", "rows": []}}, "/operation"),
             ({"operation": "merge", "source": {"kind": "rows", "rows": []}}, "/operation"),
             ({"operation": "upsert", "source": {"kind": "uri", "uri": "s3://x"}}, "/source/kind"),
@@ -371,9 +382,36 @@ class TestRefused:
         answer = client.post(f"{orders}/uploads", content=b"", headers={"Content-Type": OCTETS})
         problem(answer, 400, "malformed-body")
 
-    def test_the_operation_is_given_once(self, client, orders):
-        answer = client.post(f"{orders}/writes", params={"operation": "insert"}, json=upsert({"id": 1}))
-        problem(answer, 400, "invalid-request")
+    @pytest.mark.parametrize("given", [{"operation": "insert"}, {"mode": "append"}, {"merge_schema": "true"}])
+    def test_options_are_given_once(self, client, orders, given):
+        answer = client.post(f"{orders}/writes", params=given, json=upsert({"id": 1}))
+        [pointer] = [error["pointer"] for error in problem(answer, 400, "invalid-request")["errors"]]
+        assert pointer.removeprefix("/") in given
+
+    @pytest.mark.parametrize(
+        ("given", "pointer"),
+        [
+            ({"drop_duplicates": "true"}, "/drop_duplicates"),
+            ({"operation": "overwrite", "overwrite_scope": "partitions"}, "/overwrite/scope"),
+            ({"operation": "overwrite", "overwrite_where": "id = 1"}, "/overwrite/where"),
+            ({"operation": "delete_partition"}, "/operation"),
+            ({"mode": "ignore", "operation": "delete"}, "/mode"),
+            ({"where": "id = 1"}, "/where"),
+            ({"batch_id": "1"}, "/writer_id"),
+            ({"expected_version": "-1"}, "/expected_version"),
+        ],
+    )
+    def test_options_of_a_raw_body_that_do_not_go_together(self, client, orders, given, pointer):
+        headers = {"Content-Type": NDJSON}
+        answer = client.post(f"{orders}/writes", params=given, content=FORMS[NDJSON], headers=headers)
+        errors = problem(answer, 400, "invalid-request")["errors"]
+        assert pointer in [error["pointer"] for error in errors]
+
+    def test_a_batch_needs_no_idempotency_key(self, client, orders):
+        body = {**upsert({"id": 1}), "writer_id": "w", "batch_id": 1}
+        answer = client.post(f"{orders}/writes", json=body, headers={"Idempotency-Key": "k"})
+        [error] = problem(answer, 400, "invalid-request")["errors"]
+        assert error["pointer"] == "/Idempotency-Key"
 
 
 def _announce(client, path, media_type, size):
