@@ -10,7 +10,7 @@ from collections import OrderedDict
 
 import pyarrow as pa
 
-_Key = tuple[str, int, tuple[str, ...] | None]
+_Key = tuple[str, int, tuple[str, ...]]
 
 
 class BegunGroups:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from app.files.begun_groups import BegunGroups
 from app.files.checksums import HashingSink, buffered, verify
 from app.files.storage import Storage
+from app.lake.conforming import conform, sources
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import CorruptFile
 from app.lake.file_group import ColumnStatistics, StoredFile
@@ -172,35 +173,41 @@ class ParquetReader:
             )
         return parquet
 
-    def read_slice(
-        self, file: StoredFile, columns: Sequence[str] | None, first_row: int, rows: int
-    ) -> pa.Table:
-        """Rows [first_row, first_row + rows), reading only the row groups that hold them. Raises CorruptFile."""
+    def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+        """Rows [first_row, first_row + rows) under `schema`, reading only the row groups that hold them.
+
+        Raises CorruptFile, pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
+        """
         parquet = self.open(file)
-        names = None if columns is None else tuple(columns)
-        schema = parquet.schema_arrow
-        tables = [schema.empty_table().select(schema.names if names is None else list(names))]
+        names = _stored_names(parquet, schema)
+        tables = [schema.empty_table()]
         start = 0
         for number in range(parquet.metadata.num_row_groups):
             end = start + parquet.metadata.row_group(number).num_rows
             if first_row < end and start < first_row + rows:
-                group = self._row_group(parquet, (file.path, number, names))
-                tables.append(
-                    group.slice(max(first_row - start, 0), first_row + rows - max(first_row, start))
-                )
+                group = self._begun.take((file.path, number, names))
+                if group is None:
+                    group = _row_group(parquet, number, names)
+                within = group.slice(max(first_row - start, 0), first_row + rows - max(first_row, start))
+                tables.append(conform(within, schema))
                 if first_row + rows < end:
                     self._begun.keep((file.path, number, names), group)
             start = end
         return pa.concat_tables(tables)
 
-    def _row_group(self, parquet: pq.ParquetFile, key: tuple[str, int, tuple[str, ...] | None]) -> pa.Table:
-        _, number, names = key
-        begun = self._begun.take(key)
-        if begun is not None:
-            return begun
-        return parquet.read_row_group(
-            number, columns=None if names is None else list(names), use_threads=False
-        )
+    def read_row_group(self, file: StoredFile, number: int, schema: pa.Schema) -> pa.Table:
+        """Row group `number` under `schema`. Raises CorruptFile, and pyarrow.ArrowInvalid as `read_slice` does."""
+        parquet = self.open(file)
+        return conform(_row_group(parquet, number, _stored_names(parquet, schema)), schema)
+
+
+def _stored_names(parquet: pq.ParquetFile, schema: pa.Schema) -> tuple[str, ...]:
+    found = sources(parquet.schema_arrow, schema)
+    return tuple(dict.fromkeys(name for name in found if name is not None))
+
+
+def _row_group(parquet: pq.ParquetFile, number: int, names: tuple[str, ...]) -> pa.Table:
+    return parquet.read_row_group(number, columns=list(names), use_threads=False)
 
 
 def unique_columns(dataset: DatasetDefinition) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import pyarrow.ipc as ipc
 from app.files.checksums import HashingSink, buffered, verify
 from app.files.storage import Storage
 from app.lake.changelog import OP_FIELD
+from app.lake.conforming import conform
 from app.lake.dataset import DatasetDefinition
 from app.lake.operation import Operation
 from app.lake.staging import ROW_COLUMN, Slot, StagedBatch, StagedFile, split_by_slot, with_ops
@@ -57,12 +58,16 @@ class StagedFileStore:
             batches=tuple(batches),
         )
 
-    def read(self, file: StagedFile, indices: Sequence[int]) -> pa.Table:
-        """The named record batches, with each row's position in its write. Raises CorruptFile."""
+    def read(self, file: StagedFile, indices: Sequence[int], dataset: DatasetDefinition) -> pa.Table:
+        """The named record batches, with each row's position in its write. Raises CorruptFile.
+
+        Rows that were staged under an earlier schema of the dataset come under the one it has now.
+        """
         opened = self._storage.open(file.path)
         verify(file, opened)
         reader = ipc.open_file(opened)
-        return pa.Table.from_batches([reader.get_batch(index) for index in indices], schema=reader.schema)
+        rows = pa.Table.from_batches([reader.get_batch(index) for index in indices], schema=reader.schema)
+        return conform(rows, _staged_schema(dataset))
 
 
 def _parts(

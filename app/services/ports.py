@@ -256,10 +256,11 @@ class StagedFiles(Protocol):
 class FileReader(Protocol):
     """Reads data and changelog files, checking that they are the ones that were written."""
 
-    def read_slice(
-        self, file: StoredFile, columns: Sequence[str] | None, first_row: int, rows: int
-    ) -> pa.Table:
-        """Rows [first_row, first_row + rows) of a file. Raises CorruptFile."""
+    def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+        """Rows [first_row, first_row + rows) of a file, under a schema of the dataset, found by field id.
+
+        Raises CorruptFile, pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
+        """
         ...
 
 

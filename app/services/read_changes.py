@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from app.lake.changelog import OP_COLUMN, Op
+from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import OffsetAhead
 from app.lake.forms import ChangeForm, in_form, one_array
@@ -18,6 +17,7 @@ from app.services.ports import ChangelogIndex, FileReader
 from app.services.projection import checked_columns
 
 SYSTEM_TIME = pa.timestamp("ms", tz="UTC")
+_EVENT_TIME_COLUMN = "_hw_event_time"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,8 +80,7 @@ class ReadChanges:
     def _read(self, dataset: Dataset, names: Sequence[str], since: int, until: int) -> pa.Table:
         definition = dataset.definition
         tables = [changes_schema(definition, names).empty_table()]
-        # The op and the event time are read in any case: they are members of the change.
-        stored = list(dict.fromkeys([OP_COLUMN, *names, *filter(None, [definition.event_time_field])]))
+        stored = _stored_schema(definition, names)
         segments = self.index.segments(dataset.tenant_id, dataset.id, since, until) if since < until else []
         for segment in segments:
             first = max(since, segment.first_offset)
@@ -105,6 +104,15 @@ def _checked_start(bounds: FeedBounds, since: int | None) -> int:
 
 def _op_is(changes: pa.Table, at: int, op: Op) -> bool:
     return 0 <= at < changes.num_rows and bool(changes.column("op")[at].as_py() == op)
+
+
+def _stored_schema(definition: DatasetDefinition, names: Sequence[str]) -> pa.Schema:
+    """What is read of a changelog file: the op and the event time in any case, since they are members of the change."""
+    fields = [OP_FIELD, *(field.with_nullable(True) for field in definition.schema.select(names).to_arrow())]
+    if definition.event_time_field is not None:
+        told = definition.schema.field(definition.event_time_field).to_arrow()
+        fields.append(told.with_name(_EVENT_TIME_COLUMN).with_nullable(True))
+    return pa.schema(fields)
 
 
 def changes_schema(definition: DatasetDefinition, names: Sequence[str]) -> pa.Schema:
@@ -148,7 +156,7 @@ def _as_changes(
     event_time = (
         pa.nulls(count, event_type)
         if definition.event_time_field is None
-        else pc.cast(stored.column(definition.event_time_field), event_type)
+        else stored.column(_EVENT_TIME_COLUMN)
     )
     columns = [
         pa.array(np.arange(first_offset, first_offset + count, dtype=np.int64)),

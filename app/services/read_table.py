@@ -81,8 +81,8 @@ class ReadTable:
     def _read(
         self, dataset: Dataset, files: Sequence[DataFile], names: list[str], first_row: int, limit: int
     ) -> pa.Table:
-        schema = dataset.definition.schema.to_arrow()
-        tables = [pa.schema([schema.field(name) for name in names]).empty_table()]
+        schema = dataset.definition.schema.select(names).to_arrow()
+        tables = [schema.empty_table()]
         skip, wanted = first_row, limit
         for file in files:
             if wanted == 0:
@@ -90,7 +90,7 @@ class ReadTable:
             if skip >= file.row_count:
                 skip -= file.row_count
                 continue
-            tables.append(self.reader.read_slice(file, names, skip, min(wanted, file.row_count - skip)))
+            tables.append(self.reader.read_slice(file, schema, skip, min(wanted, file.row_count - skip)))
             wanted -= tables[-1].num_rows
             skip = 0
         return pa.concat_tables(tables)

@@ -204,7 +204,7 @@ def test_a_large_input_is_decoded_in_splits(engine: SparkEngine, storage: LocalS
         for file in staged
         for batch in file.batches
         for pair in zip(
-            *(store.read(file, [batch.index]).column(name).to_pylist() for name in (ROW_COLUMN, "id")),
+            *(store.read(file, [batch.index], DATASET).column(name).to_pylist() for name in (ROW_COLUMN, "id")),
             strict=True,
         )
     ]

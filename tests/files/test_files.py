@@ -78,7 +78,7 @@ def test_staged_rows_come_back_by_slot_in_order(tmp_path: Path) -> None:
     assert file.rows == 100
     seen: list[dict[str, Any]] = []
     for batch in file.batches:
-        part = store.read(file, [batch.index]).to_pylist()
+        part = store.read(file, [batch.index], DATASET).to_pylist()
         assert len(part) == batch.rows
         assert [row[ROW_COLUMN] for row in part] == sorted(row[ROW_COLUMN] for row in part)
         assert {f"day={row['day']}" for row in part} == {batch.slot.partition_path}
@@ -103,7 +103,8 @@ def test_a_slice_reads_just_those_rows(tmp_path: Path, first: int, count: int) -
     table = rows(50)
     file, metadata = write(storage, "d/a.parquet", table, 10)
     assert [metadata.row_group(at).num_rows for at in range(5)] == [10] * 5
-    found = ParquetReader(storage).read_slice(file, ["fare", "id"], first, count)
+    schema = DATASET.schema.select(["fare", "id"]).to_arrow()
+    found = ParquetReader(storage).read_slice(file, schema, first, count)
     assert found.to_pylist() == table.slice(first, count).select(["fare", "id"]).to_pylist()
 
 
@@ -114,10 +115,11 @@ def test_slices_one_after_another_are_the_file(tmp_path: Path, step: int) -> Non
     table = rows(50)
     file, _ = write(storage, "d/a.parquet", table, 10)
     reader = ParquetReader(storage)
-    for columns in (["fare", "id"], None, ["id"]):
-        wanted = table if columns is None else table.select(columns)
+    for columns in (["fare", "id"], DATASET.schema.names(), ["id"]):
+        wanted = table.select(columns)
+        schema = DATASET.schema.select(columns).to_arrow()
         for first in range(0, 50, step):
-            slices = [reader.read_slice(file, columns, first, step) for _ in range(2)]
+            slices = [reader.read_slice(file, schema, first, step) for _ in range(2)]
             for found in slices:
                 assert found.to_pylist() == wanted.slice(first, step).to_pylist()
 
@@ -126,16 +128,16 @@ def test_begun_row_groups_stay_within_their_bound() -> None:
     table = pa.table({"n": pa.array(range(100), pa.int64())})
     begun = BegunGroups(bytes_max=2 * table.get_total_buffer_size())
     for number in range(3):
-        begun.keep(("a", number, None), table)
-    assert begun.take(("a", 0, None)) is None
-    assert begun.take(("a", 2, None)) is table
-    assert begun.take(("a", 2, None)) is None
+        begun.keep(("a", number, ("id",)), table)
+    assert begun.take(("a", 0, ("id",))) is None
+    assert begun.take(("a", 2, ("id",))) is table
+    assert begun.take(("a", 2, ("id",))) is None
     for _ in range(5):
-        begun.keep(("a", 3, None), table)
-    assert begun.take(("a", 1, None)) is table
-    begun.keep(("a", 4, None), pa.concat_tables([table] * 3).combine_chunks())
-    assert begun.take(("a", 4, None)) is None
-    assert begun.take(("a", 3, None)) is table
+        begun.keep(("a", 3, ("id",)), table)
+    assert begun.take(("a", 1, ("id",))) is table
+    begun.keep(("a", 4, ("id",)), pa.concat_tables([table] * 3).combine_chunks())
+    assert begun.take(("a", 4, ("id",))) is None
+    assert begun.take(("a", 3, ("id",))) is table
 
 
 def test_statistics_are_bounds_by_field_id(tmp_path: Path) -> None:
@@ -179,10 +181,10 @@ def test_a_damaged_file_is_refused_and_named(tmp_path: Path, damage: str, kind: 
     if kind == "staged":
         staged = StagedFileStore(storage).write(DATASET, Operation.UPSERT, [rows(50)], "f", 0)
         assert staged is not None
-        read = partial(StagedFileStore(storage).read, staged, [0])
+        read = partial(StagedFileStore(storage).read, staged, [0], DATASET)
     else:
         stored, _ = write(storage, "f", rows(50), 10)
-        read = partial(ParquetReader(storage).read_slice, stored, None, 0, 1)
+        read = partial(ParquetReader(storage).read_slice, stored, SCHEMA, 0, 1)
     path = tmp_path / "f"
     content = bytearray(path.read_bytes())
     middle = len(content) // 2
@@ -208,4 +210,4 @@ def test_a_file_with_other_rows_than_recorded_is_refused(tmp_path: Path) -> None
         path=file.path, size_bytes=file.size_bytes, checksum=file.checksum, row_count=49, schema_id=1
     )
     with pytest.raises(CorruptFile, match="50 rows, its commit recorded 49"):
-        ParquetReader(storage).read_slice(wrong, None, 0, 1)
+        ParquetReader(storage).read_slice(wrong, SCHEMA, 0, 1)

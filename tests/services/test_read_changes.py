@@ -93,7 +93,8 @@ def test_only_the_columns_that_are_needed_are_read_from_the_files() -> None:
     stored = Stored(history=HALVED)
     found = page(stored, 0, limit=10, columns=("tags", "n"))
     assert [field.name for field in found.events.table.schema.field("row").type] == ["tags", "n"]
-    assert [sorted(columns) for _, columns, _ in stored.read] == [sorted([OP_COLUMN, "at", "n", "tags"])] * 2
+    wanted = sorted([OP_COLUMN, "_hw_event_time", "n", "tags"])
+    assert [sorted(columns) for _, columns, _ in stored.read] == [wanted] * 2
 
 
 def test_no_more_rows_are_read_than_one_page_needs() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
 from app.lake.changelog import OP_COLUMN
+from app.lake.conforming import conform
 from app.lake.file_group import ChangelogFile, StoredFile
 from app.services.model import ChangelogSegment, Dataset, FeedBounds
 from tests.support.histories import DEFINITION, History, committed_ms
@@ -49,11 +49,9 @@ class Stored:
             first += len(commit)
         return found
 
-    def read_slice(
-        self, file: StoredFile, columns: Sequence[str] | None, first_row: int, rows: int
-    ) -> pa.Table:
-        self.read.append((int(file.path), list(columns or []), rows))
+    def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+        self.read.append((int(file.path), schema.names, rows))
         commit = self.history.commits[int(file.path) - 1]
         declared = pa.schema([*DEFINITION.schema.to_arrow(), (OP_COLUMN, pa.uint8())])
         stored = pa.Table.from_pylist([{**row, OP_COLUMN: int(op)} for op, row in commit], schema=declared)
-        return stored.select(columns).slice(first_row, rows)
+        return conform(stored.slice(first_row, rows), schema)

@@ -53,7 +53,7 @@ class MergeHandle:
         store = StagedFileStore(self.storage)
         parts = []
         for segment in task.segments:
-            rows = store.read(segment.file, segment.batch_indices)
+            rows = store.read(segment.file, segment.batch_indices, task.dataset)
             job = pa.repeat(pa.scalar(segment.job, pa.int32()), rows.num_rows)
             parts.append(rows.append_column(pa.field(JOB_COLUMN, pa.int32(), nullable=False), job))
         return pa.concat_tables(parts)
@@ -113,7 +113,7 @@ class MergeHandle:
         for file in task.files:
             parquet = self.reader.open(file)
             for group in range(parquet.metadata.num_row_groups):
-                yield parquet.read_row_group(group, use_threads=False).cast(schema)
+                yield self.reader.read_row_group(file, group, schema)
 
     def _data_file(self, task: MergeTask) -> AbstractContextManager[ParquetSink]:
         return create_parquet(
