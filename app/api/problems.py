@@ -31,6 +31,7 @@ STATUS: Final[Mapping[str, int]] = {
     "idempotency-mismatch": 422,
     "internal": 500,
     "invalid-dataset": 422,
+    "invalid-filter": 400,
     "invalid-request": 400,
     "job-cancelled": 409,
     "job-ended": 409,

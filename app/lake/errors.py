@@ -48,6 +48,16 @@ class InvalidDataset(InvalidRequest):
     title = "The dataset definition is not valid"
 
 
+class InvalidFilter(HeadwaterError):
+    """A filter (`where`) that cannot be read, or does not fit the schema.
+
+    Facts: `position` (characters before the fault, null where no one place is at fault), `expected`.
+    """
+
+    code = "invalid-filter"
+    title = "The filter is not valid"
+
+
 class SchemaMismatch(InvalidRequest):
     """Rows that do not fit the dataset's schema. Nothing of the write is stored."""
 
