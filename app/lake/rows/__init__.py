@@ -4,9 +4,11 @@ Decoding is strict and lossless: a value is taken exactly or refused with its ro
     json_rows  csv_rows  conform    a body, or an Arrow table, as one table
     stream  splits                  the same formats step by step and in parts, for bodies of any size
     gzip_stream                     Content-Encoding: gzip
+    bad_records                     what becomes of records that do not fit
     encode                          tables and changes to JSON; import it by itself: only it needs polars
 """
 
+from app.lake.rows.bad_records import BadRecord, BadRecords
 from app.lake.rows.conform import conform
 from app.lake.rows.csv_rows import decode_csv
 from app.lake.rows.formats import Format
@@ -16,6 +18,8 @@ from app.lake.rows.splits import Split, plan_splits
 from app.lake.rows.stream import iter_tables
 
 __all__ = [
+    "BadRecord",
+    "BadRecords",
     "Format",
     "Split",
     "conform",

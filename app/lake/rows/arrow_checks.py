@@ -21,6 +21,11 @@ _VARIABLE: Final = (
     pa.types.is_large_binary,
 )
 _FIXED_BYTES_MAX: Final = 32
+_OCTETS: Final[dict[pa.DataType, pa.DataType]] = {
+    pa.string(): pa.binary(),
+    pa.large_string(): pa.large_binary(),
+    pa.string_view(): pa.binary_view(),
+}
 _Rows = npt.NDArray[Any]
 
 
@@ -111,20 +116,46 @@ def unfit_rows(array: pa.Array, data_type: DataType) -> Iterator[tuple[_Rows, st
             yield from _of_elements(entries, unfit_rows(items, value))
 
 
+def without_text(array: pa.Array) -> pa.Array:
+    """The same array with octets in place of text, so that it says nothing of UTF-8.
+
+    Text in dictionaries and in lists of fixed size stays what it is.
+    """
+    kind = _octets_type(array.type)
+    return array if kind == array.type else array.view(kind)
+
+
+def _octets_type(kind: pa.DataType) -> pa.DataType:
+    match kind:
+        case pa.StructType():
+            return pa.struct([field.with_type(_octets_type(field.type)) for field in kind])
+        case pa.MapType():
+            return pa.map_(
+                _octets_type(kind.key_type), kind.item_field.with_type(_octets_type(kind.item_type))
+            )
+        case pa.ListType():
+            return pa.list_(kind.value_field.with_type(_octets_type(kind.value_type)))
+        case pa.LargeListType():
+            return pa.large_list(kind.value_field.with_type(_octets_type(kind.value_type)))
+    return _OCTETS.get(kind, kind)
+
+
 def invalid_text_rows(array: pa.Array) -> _Rows:
-    """Which elements of a string array are not UTF-8; none if it is no string array or otherwise at fault."""
-    kinds = {
-        pa.string(): pa.binary(),
-        pa.large_string(): pa.large_binary(),
-        pa.string_view(): pa.binary_view(),
-    }
-    if array.type not in kinds:
-        return np.empty(0, dtype=np.int64)
-    octets = array.view(kinds[array.type])
-    octets.validate(full=True)
-    return np.array(
-        [row for row, value in enumerate(octets.to_pylist()) if not _is_text(value)], dtype=np.int64
-    )
+    """Which elements of an array hold text that is not UTF-8, where it would be valid if it were `without_text`."""
+    kind = array.type
+    if kind in _OCTETS:
+        values = array.view(_OCTETS[kind]).to_pylist()
+        return np.array([row for row, value in enumerate(values) if not _is_text(value)], dtype=np.int64)
+    found = np.empty(0, dtype=np.int64)
+    if pa.types.is_struct(kind):
+        # Children of null structs count as well, for their text must be UTF-8, too.
+        found = np.concatenate([found, *(invalid_text_rows(array.field(n)) for n in range(kind.num_fields))])
+    elif pa.types.is_map(kind):
+        return invalid_text_rows(map_entries(array))
+    elif pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        owners = pc.list_parent_indices(array).to_numpy()
+        found = owners[invalid_text_rows(array.flatten())]
+    return np.unique(found)
 
 
 def _is_text(value: bytes | None) -> bool:

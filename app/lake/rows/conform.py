@@ -8,6 +8,9 @@ of no more digits on either side of the point; the null type. Else both types ar
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import field as member
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -15,10 +18,16 @@ import pyarrow as pa
 
 from app.lake.errors import BodyTooLarge
 from app.lake.rows.arrow_casts import cast_lossless, is_lossless
-from app.lake.rows.arrow_checks import expanded_bytes, invalid_text_rows, unfit_rows, viewed_bytes
+from app.lake.rows.arrow_checks import (
+    expanded_bytes,
+    invalid_text_rows,
+    unfit_rows,
+    viewed_bytes,
+    without_text,
+)
+from app.lake.rows.bad_records import BadRecords, Findings, findings_of
 from app.lake.rows.compiled import CompiledSchema, compile_schema
 from app.lake.rows.faults import (
-    ERRORS_COUNTED_MAX,
     Faults,
     below,
     malformed,
@@ -28,6 +37,7 @@ from app.lake.rows.faults import (
     shown,
     unknown_field,
 )
+from app.lake.rows.objects import json_texts
 from app.lake.schema import Schema
 
 STEP_ROWS_MAX: Final = 65_536
@@ -36,27 +46,35 @@ ROW_BYTES_MAX: Final = 256 << 20
 TABLE_BYTES_MAX: Final = 1 << 30
 
 
-def conform(table: pa.Table, schema: Schema, *, first_row: int = 0, pointer: str = "/rows") -> pa.Table:
+def conform(
+    table: pa.Table,
+    schema: Schema,
+    *,
+    first_row: int = 0,
+    pointer: str = "/rows",
+    aside: BadRecords | None = None,
+) -> pa.Table:
     """The table with exactly the schema's columns, in any order given; missing nullable ones are null.
 
-    `first_row`: the number of the first row, for the pointers of faults.
+    `first_row`: the number of the first row, for the pointers of faults. `aside`: takes the rows that do not fit;
+    without it the first of them refuses all.
     Raises SchemaMismatch, MalformedBody (Arrow data that contradict themselves), BodyTooLarge (over 1 GiB).
     """
     check_columns(table.schema, schema, pointer)
-    faults = Faults()
+    findings = findings_of(aside, pointer)
     tables = []
     size = 0
-    row = first_row
+    start = first_row
     for batch in table.to_batches():
-        for step in steps(batch, row, pointer):
+        for row, step in steps(batch, start, schema, findings):
             size += sum(expanded_bytes(column) for column in step.columns)
             if size > TABLE_BYTES_MAX:
                 raise _too_large()
-            tables.append(conform_step(step, schema, row, pointer, faults))
-            row += step.num_rows
-            if faults.full:
-                faults.raise_if_any()
-    faults.raise_if_any()
+            tables.append(conform_step(step, schema, row, findings))
+            if findings.full:
+                findings.settle()
+        start += batch.num_rows
+    findings.settle()
     return pa.concat_tables(tables) if tables else schema.to_arrow().empty_table()
 
 
@@ -90,18 +108,21 @@ def _column_fault(column: pa.Field, compiled: CompiledSchema, seen: set[str]) ->
     )
 
 
-def steps(batch: pa.RecordBatch, row: int, pointer: str) -> Iterator[pa.RecordBatch]:
+def steps(
+    batch: pa.RecordBatch, row: int, schema: Schema, findings: Findings
+) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The batch, checked to be valid Arrow, in steps of at most 65,536 rows and about 16 MiB of plain values.
 
-    Raises MalformedBody, SchemaMismatch (text that is not UTF-8), BodyTooLarge (one row over 256 MiB).
+    `row`: the number of its first row; each step comes with that of its own. Rows with text that is not UTF-8 are
+    left out, and `findings` is told of them. Raises MalformedBody, SchemaMismatch, BodyTooLarge (one row over 256 MiB).
     """
-    _validate(batch, row, pointer)
-    for start in range(0, batch.num_rows, STEP_ROWS_MAX):
-        yield from _of_bounded_size(batch.slice(start, STEP_ROWS_MAX))
+    for first, sound in _sound_runs(batch, row, schema, findings):
+        for start in range(0, sound.num_rows, STEP_ROWS_MAX):
+            yield from _of_bounded_size(first + start, sound.slice(start, STEP_ROWS_MAX))
 
 
-def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, pointer: str, faults: Faults) -> pa.Table:
-    """One valid batch, whose columns were checked, as a table. What is wrong with it goes to `faults`."""
+def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, findings: Findings) -> pa.Table:
+    """The good rows of one valid batch, whose columns were checked; of the others `findings` is told."""
     compiled = compile_schema(schema)
     columns = []
     found: list[tuple[int, str, str]] = []
@@ -112,10 +133,43 @@ def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, pointer: str, 
             continue
         array = _cast(batch.column(field.name), compiled, field)
         columns.append(array)
-        found.extend(_column_faults(array, compiled, field))
+        found.extend(_column_faults(array, compiled, field, findings.sought_max))
+    table = pa.Table.from_arrays(columns, schema=compiled.arrow)
+    if not found:
+        return table
+    bad = _faults_of_rows(found)
+    payloads = _Payloads(
+        rows=table.select([name for name in table.column_names if name in given]), numbers=list(bad)
+    )
+    for number, faults in bad.items():
+        findings.add(row + number, faults, partial(payloads.of, number))
+    good = np.ones(table.num_rows, dtype=np.bool_)
+    good[list(bad)] = False
+    return table.filter(pa.array(good))
+
+
+def _faults_of_rows(found: list[tuple[int, str, str]]) -> dict[int, Faults]:
+    """The faults by row, in the order of the rows, those of a row in the order of the columns."""
+    bad: dict[int, Faults] = {}
     for number, name, reason in sorted(found, key=lambda each: each[0]):
-        faults.add(below(below(pointer, row + number), name), reason)
-    return pa.Table.from_arrays(columns, schema=compiled.arrow) if not found else compiled.arrow.empty_table()
+        bad.setdefault(number, Faults()).add(below("", name), reason)
+    return bad
+
+
+@dataclass(slots=True, kw_only=True)
+class _Payloads:
+    """The texts of some rows of a table as JSON objects, made all at once when the first of them is asked for."""
+
+    rows: pa.Table
+    numbers: list[int]
+    texts: dict[int, bytes] = member(default_factory=dict)
+
+    def of(self, number: int) -> bytes:
+        if not self.texts:
+            some = self.rows.take(pa.array(self.numbers)).combine_chunks()
+            columns = {name: some.column(name).chunk(0) for name in some.column_names}
+            self.texts = dict(zip(self.numbers, json_texts(columns, some.num_rows), strict=True))
+        return self.texts[number]
 
 
 def _cast(array: pa.Array, compiled: CompiledSchema, field: pa.Field) -> pa.Array:
@@ -124,48 +178,81 @@ def _cast(array: pa.Array, compiled: CompiledSchema, field: pa.Field) -> pa.Arra
 
 
 def _column_faults(
-    array: pa.Array, compiled: CompiledSchema, field: pa.Field
+    array: pa.Array, compiled: CompiledSchema, field: pa.Field, sought_max: int
 ) -> Iterator[tuple[int, str, str]]:
-    """(row, column, reason) of each value that the schema refuses, up to the number that is counted."""
+    """(row, column, reason) of each value that the schema refuses, up to the number that is sought."""
     data_type = compiled.types[field.name]
     if not field.nullable and array.null_count:
         nulls = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
-        for row in nulls[:ERRORS_COUNTED_MAX]:
+        for row in nulls[:sought_max]:
             yield int(row), field.name, null_field(field.name, str(data_type))
     for rows, reason in unfit_rows(array, data_type):
-        for row in rows[:ERRORS_COUNTED_MAX]:
+        for row in rows[:sought_max]:
             yield int(row), field.name, f"expected {data_type}, {reason}"
 
 
-def _validate(batch: pa.RecordBatch, row: int, pointer: str) -> None:
+def _sound_runs(
+    batch: pa.RecordBatch, row: int, schema: Schema, findings: Findings
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows that are valid Arrow, each run of them with the number of its first row."""
+    bad = _invalid_text(batch)
+    faults = _faults_of_rows(
+        [
+            (number, name, "expected string, got invalid UTF-8")
+            for name, rows in bad.items()
+            for number in rows
+        ]
+    )
+    for number, each in faults.items():
+        findings.add(row + number, each, partial(_payload, batch.slice(number, 1), schema))
+    findings.settle()
+    start = 0
+    for number in [*faults, batch.num_rows]:
+        if number > start:
+            yield row + start, batch.slice(start, number - start)
+        start = number + 1
+
+
+def _invalid_text(batch: pa.RecordBatch) -> dict[str, list[int]]:
+    """The rows with text that is not UTF-8, by column. Raises MalformedBody for anything else that is not valid."""
     try:
         batch.validate()
         if sum(viewed_bytes(column) for column in batch.columns) > TABLE_BYTES_MAX:
             raise _too_large()
         batch.validate(full=True)
     except (pa.ArrowException, OSError, OverflowError) as fault:
-        faults = Faults()
+        found = {}
         for name, array in zip(batch.schema.names, batch.columns, strict=True):
             with reader_faults(f"the Arrow data of column {shown(name)} contradict themselves"):
-                for number in invalid_text_rows(array):
-                    faults.add(
-                        below(below(pointer, row + int(number)), name), "expected string, got invalid UTF-8"
-                    )
-        faults.raise_if_any()
-        raise malformed("the Arrow data contradict themselves", fault) from None
+                without_text(array).validate(full=True)
+                found[name] = [int(number) for number in invalid_text_rows(array)]
+        if not any(found.values()):
+            raise malformed("the Arrow data contradict themselves", fault) from None
+        return found
+    return {}
+
+
+def _payload(row: pa.RecordBatch, schema: Schema) -> bytes:
+    compiled = compile_schema(schema)
+    columns = {
+        field.name: _cast(row.column(field.name), compiled, field)
+        for field in compiled.arrow
+        if field.name in row.schema.names
+    }
+    return json_texts(columns, 1)[0]
 
 
 def _too_large() -> BodyTooLarge:
     return BodyTooLarge(f"the rows expand to more than {TABLE_BYTES_MAX} bytes", limit_bytes=TABLE_BYTES_MAX)
 
 
-def _of_bounded_size(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _of_bounded_size(row: int, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     size = sum(expanded_bytes(column) for column in batch.columns)
     if size <= STEP_BYTES or batch.num_rows == 1:
         if size > ROW_BYTES_MAX:
             raise BodyTooLarge(f"one row takes more than {ROW_BYTES_MAX} bytes", limit_bytes=ROW_BYTES_MAX)
-        yield batch
+        yield row, batch
         return
     half = batch.num_rows // 2
-    yield from _of_bounded_size(batch.slice(0, half))
-    yield from _of_bounded_size(batch.slice(half))
+    yield from _of_bounded_size(row, batch.slice(0, half))
+    yield from _of_bounded_size(row + half, batch.slice(half))

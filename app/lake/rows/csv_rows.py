@@ -12,17 +12,17 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
-import msgspec
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from app.lake.errors import BodyTooLarge, FieldError, MalformedBody
+from app.lake.errors import BodyTooLarge, MalformedBody
+from app.lake.rows.bad_records import BadRecords, Findings, findings_of
 from app.lake.rows.compiled import (
     FAST_PATH_FAULTS,
     CompiledSchema,
@@ -33,9 +33,16 @@ from app.lake.rows.compiled import (
     refuse_many_values,
     value_decoder,
 )
+from app.lake.rows.csv_records import (
+    QuoteFault,
+    quote_fault,
+    record_end,
+    record_ends,
+    record_spans,
+    sound_runs,
+)
 from app.lake.rows.exact import read_cell
 from app.lake.rows.faults import (
-    ERRORS_COUNTED_MAX,
     Faults,
     Origin,
     below,
@@ -50,42 +57,43 @@ from app.lake.schema import Schema
 from app.lake.types import DataType, List, Map, Struct
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-_QUOTE: Final = 0x22
-_LINE_FEED: Final = 0x0A
-_CARRIAGE_RETURN: Final = 0x0D
-_BEFORE_OPENING: Final = np.frombuffer(b',\n"', dtype=np.uint8)
-_AFTER_CLOSING: Final = np.frombuffer(b',\r\n"', dtype=np.uint8)
-_Octets = npt.NDArray[np.uint8]
 HEADER_BYTES_MAX: Final = 1 << 20
 # Arrow's CSV reader counts the bytes of a block in 32 bits.
 PIECE_BYTES_MAX: Final = (1 << 31) - 2
+# A record longer than this is no row but an attack, or a quote that was never closed.
+RECORD_BYTES_MAX: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """The columns of a CSV in their order, and how many bytes the header line takes."""
+    """The columns of a CSV in their order, the line that names them, and how many bytes it takes."""
 
     names: tuple[str, ...]
+    line: bytes
     size_bytes: int
 
 
-def decode_csv(data: bytes, schema: Schema, *, first_row: int = 0, pointer: str = "/rows") -> pa.Table:
+def decode_csv(
+    data: bytes,
+    schema: Schema,
+    *,
+    first_row: int = 0,
+    pointer: str = "/rows",
+    aside: BadRecords | None = None,
+) -> pa.Table:
     """The rows below the header line, in order; there may be none.
 
-    `first_row`: the number of the first row, for the pointers of faults.
+    `first_row`: the number of the first row, for the pointers of faults. `aside`: takes the records that do not fit;
+    without it the first of them refuses all.
     Raises SchemaMismatch (pointers `{pointer}/{row}/{column}`), MalformedBody (`line`, `byte`), BodyTooLarge.
     """
     if not data:
         raise MalformedBody("the body is empty")
     header = read_header(data, schema, pointer)
-    origin = Origin(
-        pointer=pointer,
-        row=first_row,
-        line=1 + data.count(b"\n", 0, header.size_bytes),
-        byte=header.size_bytes,
-    )
-    tables = iter_record_tables(data[header.size_bytes :], header, schema, origin)
-    return collect(tables, schema, Faults())
+    origin = Origin(row=first_row, line=1 + data.count(b"\n", 0, header.size_bytes), byte=header.size_bytes)
+    findings = findings_of(aside, pointer)
+    records = Records(header=header, schema=schema, findings=findings, origin=origin)
+    return collect(records.tables(data[header.size_bytes :], last=True), schema, findings)
 
 
 def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
@@ -98,7 +106,8 @@ def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
             raise MalformedBody(f"the header line is longer than {HEADER_BYTES_MAX} bytes", line=1, byte=0)
         size_bytes = len(data)
     line = data[:size_bytes].removeprefix(_BYTE_ORDER_MARK)
-    _check_quotes(line, Origin())
+    if misplaced := quote_fault(line):
+        raise _malformed_at(line, misplaced.position, Origin(), misplaced.reason)
     try:
         names = next(csv.reader(io.StringIO(line.decode("utf-8"), newline=""), strict=True), [])
     except UnicodeDecodeError as fault:
@@ -110,103 +119,129 @@ def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
     if not names:
         raise MalformedBody("the first line is empty; it must name the columns", line=1, byte=0)
     _check_header(names, compile_schema(schema), pointer)
-    return Header(names=tuple(names), size_bytes=size_bytes)
+    return Header(names=tuple(names), line=line.rstrip(b"\r\n"), size_bytes=size_bytes)
 
 
-def iter_record_tables(data: bytes, header: Header, schema: Schema, origin: Origin) -> Iterator[pa.Table]:
-    """The rows of whole records that begin at `origin` of an input, below the header, in steps.
+@dataclass(slots=True, kw_only=True)
+class Records:
+    """Reads the records below a header line, one piece of the input after the other.
 
-    Raises SchemaMismatch at the first step that is at fault; MalformedBody, BodyTooLarge.
+    `origin`: where the next piece begins. `rest`: the end of the last one, which may be the start of a record.
     """
-    step_rows = compile_schema(schema).step_rows
-    ends = _record_ends(data)
-    cuts = [0, *map(int, ends[step_rows - 1 :: step_rows])]
-    if cuts[-1] != len(data):
-        cuts.append(len(data))
-    for start, end in pairwise(cuts):
-        table = _decode_records(data[start:end], header, schema, origin)
-        yield table
-        origin = msgspec.structs.replace(
-            origin,
-            row=origin.row + table.num_rows,
-            line=origin.line + data.count(b"\n", start, end),
-            byte=origin.byte + end - start,
+
+    header: Header
+    schema: Schema
+    findings: Findings
+    origin: Origin
+    rest: bytes = b""
+
+    def tables(self, text: bytes, *, last: bool) -> Iterator[pa.Table]:
+        """The good rows of the records at the start of `text`, in steps; of the others `findings` is told.
+
+        `last`: nothing follows the text. Raises MalformedBody, BodyTooLarge.
+        """
+        cut = len(text) if last else record_end(text, last=True) or 0
+        fault = quote_fault(text[:cut])
+        if fault is None and len(text) - cut > RECORD_BYTES_MAX:
+            fault = QuoteFault(
+                position=cut,
+                reason=f"a record is longer than {RECORD_BYTES_MAX} bytes; perhaps a quoted cell is never closed",
+            )
+        if fault is None:
+            yield from self._sound(text[:cut])
+            self.rest = text[cut:]
+            return
+        unreadable = _malformed_at(text, fault.position, self.origin, fault.reason)
+        cut = 0
+        for run in sound_runs(text, last=last, record_bytes_max=RECORD_BYTES_MAX):
+            cut = run.end
+            if run.fault is None:
+                yield from self._sound(text[run.start : cut])
+            else:
+                self._leave_out(text[run.start : cut], run.fault, unreadable)
+        if len(text) - cut > RECORD_BYTES_MAX:
+            raise unreadable
+        self.rest = text[cut:]
+
+    def _leave_out(self, line: bytes, fault: QuoteFault, unreadable: MalformedBody) -> None:
+        faults = Faults()
+        faults.add("", f"{fault.reason} (at byte {fault.position} of the record)")
+        self.findings.add(
+            self.origin.row,
+            faults,
+            partial(line.rstrip, b"\r\n"),
+            header=self.header.line,
+            unreadable=unreadable,
+        )
+        self._pass(line, 1)
+
+    def _sound(self, data: bytes) -> Iterator[pa.Table]:
+        step_rows = compile_schema(self.schema).step_rows
+        cuts = [0, *map(int, record_ends(data)[step_rows - 1 :: step_rows])]
+        if cuts[-1] != len(data):
+            cuts.append(len(data))
+        for start, end in pairwise(cuts):
+            piece = data[start:end]
+            before = self.findings.count
+            table = self._decode(piece)
+            yield table
+            self._pass(piece, table.num_rows + self.findings.count - before)
+
+    def _pass(self, data: bytes, rows: int) -> None:
+        self.origin = Origin(
+            row=self.origin.row + rows,
+            line=self.origin.line + data.count(b"\n"),
+            byte=self.origin.byte + len(data),
         )
 
-
-def _decode_records(data: bytes, header: Header, schema: Schema, origin: Origin) -> pa.Table:
-    if len(data) > PIECE_BYTES_MAX:
-        raise BodyTooLarge(f"one piece of CSV may have {PIECE_BYTES_MAX} bytes", limit_bytes=PIECE_BYTES_MAX)
-    compiled = compile_schema(schema)
-    _check_quotes(data, origin)
-    cells = _read_cells(data, header, origin)
-    rows = len(next(iter(cells.values())))
-    columns: list[pa.Array] = []
-    found: list[tuple[int, FieldError]] = []
-    for field in compiled.arrow:
-        if field.name in cells:
-            column = _Column(field=field, compiled=compiled, cells=cells[field.name], origin=origin)
-            columns.append(column.values(found))
-        else:
-            columns.append(pa.nulls(rows, field.type))
-    faults = Faults()
-    # Found column by column, told row by row; the sort keeps the order of columns within a row.
-    for _, error in sorted(found, key=lambda each: each[0]):
-        faults.add(error.pointer, error.detail)
-    faults.raise_if_any()
-    return pa.Table.from_arrays(columns, schema=compiled.arrow)
-
-
-def record_end(data: bytes, *, last: bool = False) -> int | None:
-    """The position after the first (or last) line end that is outside quotes; None if there is none."""
-    ends = _record_ends(data)
-    return int(ends[-1 if last else 0]) if len(ends) else None
-
-
-def _record_ends(data: bytes) -> npt.NDArray[np.intp]:
-    """The positions after the line ends that are outside quotes."""
-    octets = np.frombuffer(data, dtype=np.uint8)
-    ends = np.flatnonzero(octets == _LINE_FEED)
-    return ends[_outside_quotes(octets, ends)] + 1
-
-
-def _outside_quotes(octets: _Octets, positions: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Which of the positions follow an even number of quotation marks."""
-    quotes = np.flatnonzero(octets == _QUOTE)
-    outside: npt.NDArray[np.bool_] = np.searchsorted(quotes, positions) % 2 == 0
-    return outside
-
-
-def _check_quotes(data: bytes, origin: Origin) -> None:
-    """Refuses quotes and returns where RFC 4180 has none; Arrow would guess. Raises MalformedBody."""
-    octets = np.frombuffer(data, dtype=np.uint8)
-    quotes = np.flatnonzero(octets == _QUOTE)
-    if len(quotes):
-        # Every other quote opens a cell or is the second of a pair that stands for one quotation mark.
-        opening, closing = quotes[0::2], quotes[1::2]
-        before, after = octets[opening[opening > 0] - 1], octets[closing[closing < len(octets) - 1] + 1]
-        misplaced = np.concatenate(
-            (
-                opening[opening > 0][~np.isin(before, _BEFORE_OPENING)],
-                closing[closing < len(octets) - 1][~np.isin(after, _AFTER_CLOSING)],
+    def _decode(self, data: bytes) -> pa.Table:
+        if len(data) > PIECE_BYTES_MAX:
+            raise BodyTooLarge(
+                f"one piece of CSV may have {PIECE_BYTES_MAX} bytes", limit_bytes=PIECE_BYTES_MAX
             )
-        )
-        if len(misplaced):
-            raise _malformed_at(
-                data, int(misplaced.min()), origin, "a quotation mark inside a cell must be doubled"
+        compiled = compile_schema(self.schema)
+        cells, bad = _read_cells(data, self.header, self.findings.sought_max)
+        numbers = np.arange(len(next(iter(cells.values()))) + len(bad))
+        if bad:
+            numbers = np.delete(numbers, list(bad))
+        found: dict[int, Faults] = {}
+        columns: list[pa.Array] = []
+        for field in compiled.arrow:
+            if field.name in cells:
+                column = _Column(
+                    field=field,
+                    compiled=compiled,
+                    cells=cells[field.name],
+                    sought_max=self.findings.sought_max,
+                )
+                columns.append(column.values(found))
+            else:
+                columns.append(pa.nulls(len(numbers), field.type))
+        table = pa.Table.from_arrays(columns, schema=compiled.arrow)
+        if found:
+            good = np.ones(len(numbers), dtype=np.bool_)
+            good[list(found)] = False
+            table = table.filter(pa.array(good))
+            bad |= {int(numbers[row]): faults for row, faults in found.items()}
+        if bad:
+            self._tell(data, bad)
+        return table
+
+    def _tell(self, data: bytes, bad: dict[int, Faults]) -> None:
+        """Tells of the bad records among those in `data`, which are numbered from 0."""
+        spans = record_spans(data, blank_lines=len(self.header.names) == 1)
+        for number in sorted(bad):
+            start, end = spans[number]
+            self.findings.add(
+                self.origin.row + number,
+                bad[number],
+                partial(_without_line_end, data[start:end]),
+                header=self.header.line,
             )
-        if len(quotes) % 2:
-            alone = quotes[0::2][np.diff(quotes, prepend=-2)[0::2] > 1]
-            raise _malformed_at(data, int(alone[-1]), origin, "a quoted cell is never closed")
-    if data.count(b"\r") != data.count(b"\r\n"):
-        returns = np.flatnonzero(octets == _CARRIAGE_RETURN)
-        returns = returns[_outside_quotes(octets, returns)]
-        followed = octets[np.minimum(returns + 1, len(octets) - 1)] == _LINE_FEED
-        if not followed.all():
-            where = int(returns[~followed][0])
-            raise _malformed_at(
-                data, where, origin, "a carriage return outside quotes must be followed by a line feed"
-            )
+
+
+def _without_line_end(record: bytes) -> bytes:
+    return record.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def _malformed_at(data: bytes, position: int, origin: Origin, reason: str) -> MalformedBody:
@@ -233,22 +268,31 @@ def _check_header(names: list[str], compiled: CompiledSchema, pointer: str) -> N
     faults.raise_if_any()
 
 
-def _read_cells(data: bytes, header: Header, origin: Origin) -> dict[str, pa.BinaryArray]:
-    """The cells as they were written, by column. Raises SchemaMismatch for rows of another width."""
-    faults = Faults()
+def _read_cells(
+    data: bytes, header: Header, sought_max: int
+) -> tuple[dict[str, pa.BinaryArray], dict[int, Faults]]:
+    """The cells as they were written, by column, and the faults of records of another width, which are left out.
 
-    def refuse_row(row: pacsv.InvalidRow) -> str:
-        pointer = below(origin.pointer, origin.row + row.number - 1)
+    All records are numbered from 0. No more than `sought_max` faults are looked for; then the cells are none.
+    """
+    bad: dict[int, Faults] = {}
+
+    def leave_out(row: pacsv.InvalidRow) -> str:
+        faults = Faults()
         faults.add(
-            pointer, f"expected {row.expected_columns} cells, as in the header line, got {row.actual_columns}"
+            "", f"expected {row.expected_columns} cells, as in the header line, got {row.actual_columns}"
         )
-        return "error" if faults.full else "skip"
+        bad[row.number - 1] = faults
+        return "error" if len(bad) >= sought_max else "skip"
 
     skips_blank_lines = len(header.names) > 1
     if not data.strip(b"\r\n"):
         # Arrow takes input without a cell for an error.
         rows = 0 if skips_blank_lines else data.count(b"\n")
-        return {name: pa.nulls(rows, pa.binary()) for name in header.names}
+        return {name: pa.nulls(rows, pa.binary()) for name in header.names}, bad
+    if not data.endswith(b"\n"):
+        # Arrow takes an empty last cell that no line end follows for a quoted one, if one before it was quoted.
+        data += b"\n"
     try:
         table = pacsv.read_csv(
             pa.BufferReader(data),
@@ -259,7 +303,7 @@ def _read_cells(data: bytes, header: Header, origin: Origin) -> dict[str, pa.Bin
             parse_options=pacsv.ParseOptions(
                 newlines_in_values=True,
                 ignore_empty_lines=skips_blank_lines,
-                invalid_row_handler=refuse_row,
+                invalid_row_handler=leave_out,
             ),
             convert_options=pacsv.ConvertOptions(
                 column_types=dict.fromkeys(header.names, pa.binary()),
@@ -270,10 +314,10 @@ def _read_cells(data: bytes, header: Header, origin: Origin) -> dict[str, pa.Bin
             ),
         )
     except pa.ArrowInvalid as fault:
-        faults.raise_if_any()
-        raise malformed("the CSV cannot be read", fault) from None
-    faults.raise_if_any()
-    return {name: _whole(table.column(name)) for name in header.names}
+        if len(bad) < sought_max:
+            raise malformed("the CSV cannot be read", fault) from None
+        return {name: pa.nulls(0, pa.binary()) for name in header.names}, bad
+    return {name: _whole(table.column(name)) for name in header.names}, bad
 
 
 def _whole(column: pa.ChunkedArray) -> pa.BinaryArray:
@@ -291,14 +335,14 @@ class _Column:
     field: pa.Field
     compiled: CompiledSchema
     cells: pa.BinaryArray
-    origin: Origin
+    sought_max: int
 
     @property
     def data_type(self) -> DataType:
         return self.compiled.types[self.field.name]
 
-    def values(self, found: list[tuple[int, FieldError]]) -> pa.Array:
-        """The values; where some cell does not fit, nulls, and the faults with their rows go to `found`."""
+    def values(self, found: dict[int, Faults]) -> pa.Array:
+        """The values; where some cell does not fit, null in its place, and its fault goes to `found` by row."""
         if self.field.nullable or not self.cells.null_count:
             try:
                 array = self._at_once()
@@ -322,24 +366,20 @@ class _Column:
         marks = sum(quotation_marks(cell) for cell in cells if cell is not None)
         return array if tally.accounts_for(marks) else None
 
-    def _one_by_one(self, found: list[tuple[int, FieldError]]) -> pa.Array:
+    def _one_by_one(self, found: dict[int, Faults]) -> pa.Array:
         values = []
-        known = len(found)
+        pointer = below("", self.field.name)
+        count = 0
         for row, cell in enumerate(self.cells.to_pylist()):
             faults = Faults()
-            values.append(
-                self._value(
-                    cell, below(below(self.origin.pointer, self.origin.row + row), self.field.name), faults
-                )
-            )
-            found.extend((row, error) for error in faults.listed)
-            if len(found) - known >= ERRORS_COUNTED_MAX:
-                break
-        return (
-            pa.nulls(len(self.cells), self.field.type)
-            if len(found) > known
-            else pa.array(values, self.field.type)
-        )
+            value = self._value(cell, pointer, faults)
+            values.append(None if faults.count else value)
+            if faults.count:
+                found.setdefault(row, Faults()).take("", faults)
+                count += faults.count
+            if count >= self.sought_max:
+                return pa.nulls(len(self.cells), self.field.type)
+        return pa.array(values, self.field.type)
 
     def _value(self, cell: bytes | None, pointer: str, faults: Faults) -> Any:
         if cell is None:

@@ -21,13 +21,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.lake.changelog import SYMBOLS
-from app.lake.rows.arrow_casts import map_entries, packed_offsets
+from app.lake.rows.arrow_casts import packed_offsets
+from app.lake.rows.objects import timestamp_texts, to_objects
 
 _CHANGE_MEMBERS: Final = ("offset", "op", "version", "system_time", "event_time", "row")
 
@@ -57,7 +57,7 @@ def encode_changes_json(changes: pa.Table, *, as_ndjson: bool, symbols: Sequence
     if "system_time" in columns:
         # One time per commit: its text is made once.
         times = columns["system_time"].combine_chunks().dictionary_encode()
-        columns["system_time"] = pc.take(_timestamp_texts(times.dictionary), times.indices)
+        columns["system_time"] = pc.take(timestamp_texts(times.dictionary), times.indices)
     return _encode(pa.table(columns), as_ndjson=as_ndjson)
 
 
@@ -86,7 +86,7 @@ def _plain(array: pa.Array) -> pa.Array:
     if not _needs_text(kind):
         return array
     if pa.types.is_timestamp(kind):
-        return _timestamp_texts(array)
+        return timestamp_texts(array)
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         values = _plain(array.flatten())
         return pa.ListArray.from_arrays(packed_offsets(array), values, mask=array.is_null())
@@ -110,22 +110,6 @@ def _holds_map(kind: pa.DataType) -> bool:
     return any(_holds_map(kind.field(number).type) for number in range(kind.num_fields))
 
 
-def _timestamp_texts(array: pa.TimestampArray) -> pa.StringArray:
-    kind = array.type
-    # Arrow looks a zone up for every value; in UTC the wall clock is the same.
-    local = array.view(pa.int64()).view(pa.timestamp(kind.unit))
-    seconds = pc.cast(local, pa.timestamp("s"), safe=False)
-    whole = pc.equal(pc.cast(seconds, local.type), local)
-    if pc.all(whole, min_count=0).as_py():
-        texts = pc.cast(seconds, pa.string())
-    elif not pc.any(whole, min_count=0).as_py():
-        texts = pc.cast(local, pa.string())
-    else:
-        texts = pc.if_else(whole, pc.cast(seconds, pa.string()), pc.cast(local, pa.string()))
-    texts = pc.binary_replace_slice(texts, 10, 11, "T")
-    return texts if kind.tz is None else pc.binary_join_element_wise(texts, "Z", "")
-
-
 def _base64_texts(array: pa.Array) -> pa.Array:
     encoded = pl.Series(values=array).bin.encode("base64")
     return encoded.to_arrow(compat_level=pl.CompatLevel.oldest())
@@ -145,45 +129,4 @@ def _encode_objects(table: pa.Table, *, as_ndjson: bool) -> bytes:
 
 
 def _column_objects(column: pa.ChunkedArray) -> Iterable[Any]:
-    return [value for chunk in column.chunks for value in _objects(chunk)]
-
-
-def _objects(array: pa.Array) -> list[Any]:
-    """The values as JSON-ready Python objects."""
-    kind = array.type
-    if pa.types.is_map(kind):
-        entries = map_entries(array)
-        keys, items = entries.flatten().flatten()
-        return _cut(entries, list(zip(map(_key_text, _objects(keys)), _objects(items), strict=True)), dict)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return _cut(array, _objects(array.flatten()), list)
-    if pa.types.is_struct(kind):
-        names = [field.name for field in kind]
-        members = zip(*(_objects(child) for child in array.flatten()), strict=True)
-        nulls = array.is_null().to_pylist()
-        return [
-            None if null else dict(zip(names, row, strict=True))
-            for null, row in zip(nulls, members, strict=True)
-        ]
-    if pa.types.is_decimal(kind):
-        return [None if value is None else f"{value:f}" for value in array.to_pylist()]
-    if pa.types.is_date(kind):
-        return [None if value is None else value.isoformat() for value in array.to_pylist()]
-    if pa.types.is_float32(kind):
-        # The shortest decimal of the 32 bits, as polars writes it, not that of the 64 bits they widen to.
-        return [None if value is None else float(str(np.float32(value))) for value in array.to_pylist()]
-    values: list[Any] = _plain(array).to_pylist()
-    return values
-
-
-def _cut(array: pa.Array, elements: list[Any], kind: type[list[Any]] | type[dict[Any, Any]]) -> list[Any]:
-    """The flat elements of a list or map array, put together again."""
-    ends = packed_offsets(array).to_pylist()
-    nulls = array.is_null().to_pylist()
-    return [None if null else kind(elements[ends[row] : ends[row + 1]]) for row, null in enumerate(nulls)]
-
-
-def _key_text(key: Any) -> str:
-    if isinstance(key, bool):
-        return "true" if key else "false"
-    return str(key)
+    return [value for chunk in column.chunks for value in to_objects(chunk)]

@@ -66,8 +66,8 @@ def parse_json(text: str) -> Any:
     return _JSON.decode(text)
 
 
-def parse_json_array(text: str) -> Iterator[Any]:
-    """The elements of a JSON array, each parsed as by `parse_json`, and only when it is asked for.
+def parse_json_array(text: str) -> Iterator[tuple[Any, str]]:
+    """The elements of a JSON array, each parsed as by `parse_json`, and only when it is asked for, with its text.
 
     Raises json.JSONDecodeError, RecursionError; TypeError where the text is another JSON value.
     """
@@ -78,9 +78,9 @@ def parse_json_array(text: str) -> Iterator[Any]:
     position = _blanks_end(text, position + 1)
     if text[position : position + 1] != "]":
         while True:
-            element, position = _JSON.raw_decode(text, position)
-            yield element
-            position = _blanks_end(text, position)
+            element, end = _JSON.raw_decode(text, position)
+            yield element, text[position:end]
+            position = _blanks_end(text, end)
             if text[position : position + 1] != ",":
                 break
             position = _blanks_end(text, position + 1)

@@ -22,7 +22,6 @@ _SHOWN_CHARACTERS_MAX: Final = 60
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """Where a piece of input begins in the whole of it: what row, line and byte its first one is."""
 
-    pointer: str = "/rows"
     row: int = 0
     line: int = 1
     byte: int = 0
@@ -39,6 +38,12 @@ class Faults:
         self.count += 1
         if len(self.listed) < ERRORS_LISTED_MAX:
             self.listed.append(FieldError(pointer=pointer, detail=detail))
+
+    def take(self, pointer: str, others: Faults) -> None:
+        """Adds faults whose pointers start at `pointer`."""
+        self.count += others.count
+        for fault in others.listed[: ERRORS_LISTED_MAX - len(self.listed)]:
+            self.listed.append(FieldError(pointer=pointer + fault.pointer, detail=fault.detail))
 
     @property
     def full(self) -> bool:
@@ -108,13 +113,11 @@ def null_field(name: str, type_name: str) -> str:
     return f"expected {type_name}, got null: {shown(name)} is not nullable"
 
 
-def malformed_row(origin: Origin, reason: str, byte: int) -> MalformedBody:
-    """The error for a row whose text cannot be read. `byte` counts from the start of the input."""
+def malformed_row(origin: Origin, reason: str, byte: int, text: bytes) -> MalformedBody:
+    """The error for a row that begins at `origin` and whose `text` cannot be read from its byte number `byte` on."""
+    line, byte = origin.line + text.count(b"\n", 0, byte), origin.byte + byte
     return MalformedBody(
-        f"row {origin.row} (line {origin.line}, byte {byte}): {reason}",
-        row=origin.row,
-        line=origin.line,
-        byte=byte,
+        f"row {origin.row} (line {line}, byte {byte}): {reason}", row=origin.row, line=line, byte=byte
     )
 
 

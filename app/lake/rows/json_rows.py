@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from app.lake.errors import MalformedBody
+from app.lake.rows.bad_records import BadRecords, Findings, findings_of
 from app.lake.rows.compiled import (
     FAST_PATH_FAULTS,
     TABLE_VALUES_MAX,
@@ -43,74 +45,82 @@ from app.lake.schema import Schema
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _BLANKS: Final = b" \t\r"
-# After a failure the good rows around the bad ones still go through the fast path, in pieces of this many.
-_PIECE_ROWS: Final = 1_000
+# After a failure the good rows around the bad ones still go through the fast path, in ever smaller pieces.
+_PIECE_ROWS_MAX: Final = 1_024
+_PIECE_ROWS_MIN: Final = 64
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def decode_json_rows(raw: bytes, schema: Schema, *, pointer: str = "/source/rows") -> pa.Table:
+def decode_json_rows(
+    raw: bytes, schema: Schema, *, pointer: str = "/source/rows", aside: BadRecords | None = None
+) -> pa.Table:
     """The rows of a JSON array of row objects, in order; `raw` is the text of the array, which may be `[]`.
 
+    `aside`: takes the rows that do not fit; without it the first of them refuses all.
     Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `line`, `byte`),
     BodyTooLarge (over 16 million values, absent ones included).
     """
     refuse_nothing(raw)
-    faults = Faults()
-    return collect(iter_array_tables(raw, schema, pointer, faults), schema, faults)
+    findings = findings_of(aside, pointer)
+    return collect(iter_array_tables(raw, schema, pointer, findings), schema, findings)
 
 
-def decode_ndjson(data: bytes, schema: Schema, *, first_row: int = 0, pointer: str = "/rows") -> pa.Table:
+def decode_ndjson(
+    data: bytes,
+    schema: Schema,
+    *,
+    first_row: int = 0,
+    pointer: str = "/rows",
+    aside: BadRecords | None = None,
+) -> pa.Table:
     """The rows of newline-delimited JSON, one object a line. Blank lines are skipped and are no rows.
 
-    `first_row`: the number of the first row, for the pointers of faults.
+    `first_row`: the number of the first row, for the pointers of faults. `aside`: as in `decode_json_rows`.
     Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `row`, `line`, `byte`),
     BodyTooLarge (over 16 million values, absent ones included).
     """
     refuse_nothing(data)
-    faults = Faults()
-    return collect(
-        iter_line_tables(data, schema, Origin(pointer=pointer, row=first_row), faults), schema, faults
-    )
+    findings = findings_of(aside, pointer)
+    return collect(iter_line_tables(data, schema, Origin(row=first_row), findings), schema, findings)
 
 
-def iter_array_tables(raw: bytes, schema: Schema, pointer: str, faults: Faults) -> Iterator[pa.Table]:
-    """The rows of an array in steps. Where any is wrong, `faults` says so and the tables are of no use."""
+def iter_array_tables(raw: bytes, schema: Schema, pointer: str, findings: Findings) -> Iterator[pa.Table]:
+    """The good rows of an array in steps; of the others `findings` is told."""
     compiled = compile_schema(schema)
     try:
         rows = _ARRAY.decode(raw)
     except (msgspec.DecodeError, RecursionError):
-        yield _array_exactly(raw, compiled, pointer, faults)
+        yield _array_exactly(raw, compiled, pointer, findings)
         return
-    for start in range(0, len(rows), compiled.step_rows):
-        lines = [bytes(row) for row in rows[start : start + compiled.step_rows]]
-        table = _at_once(lines, compiled)
-        if table is None:
-            _require_utf8(raw)
-            table = _piecewise(list(_locate(lines, Origin(pointer=pointer, row=start))), compiled, faults)
-        yield table
-        if faults.full:
-            return
+    yield from _iter_steps(rows, _locate_elements(raw, rows), compiled, findings)
 
 
-def iter_line_tables(data: bytes, schema: Schema, origin: Origin, faults: Faults) -> Iterator[pa.Table]:
-    """The rows of whole lines that begin at `origin`, in steps; faults as in `iter_array_tables`."""
+def iter_line_tables(data: bytes, schema: Schema, origin: Origin, findings: Findings) -> Iterator[pa.Table]:
+    """The good rows of whole lines that begin at `origin`, in steps; of the others `findings` is told."""
     if origin.byte == 0:
         _refuse_byte_order_mark(data)
-    compiled = compile_schema(schema)
     lines = data.split(b"\n")
     rows = [line for line in lines if line.strip(_BLANKS)]
-    located = _locate(lines, origin)
+    yield from _iter_steps(rows, _locate(lines, origin), compile_schema(schema), findings)
+
+
+def _iter_steps(
+    rows: Sequence[bytes | msgspec.Raw],
+    located: Iterator[tuple[Origin, bytes]],
+    compiled: CompiledSchema,
+    findings: Findings,
+) -> Iterator[pa.Table]:
+    """The rows of JSON texts in steps. `located` gives the same texts with where they begin, which is seldom asked."""
     passed = 0
     for start in range(0, len(rows), compiled.step_rows):
-        step = rows[start : start + compiled.step_rows]
+        step = list(map(bytes, rows[start : start + compiled.step_rows]))
         table = _at_once(step, compiled)
         if table is None:
-            table = _piecewise(
-                list(islice(located, start - passed, start - passed + len(step))), compiled, faults
-            )
+            some = list(islice(located, start - passed, start - passed + len(step)))
             passed = start + len(step)
+            table = pa.concat_tables(_piecewise(some, compiled, findings)).combine_chunks()
         yield table
-        if faults.full:
+        if findings.full:
             return
 
 
@@ -119,13 +129,25 @@ def _locate(lines: Iterable[bytes], origin: Origin) -> Iterator[tuple[Origin, by
     row, byte = origin.row, origin.byte
     for number, line in enumerate(lines):
         if line.strip(_BLANKS):
-            yield Origin(pointer=origin.pointer, row=row, line=origin.line + number, byte=byte), line
+            yield Origin(row=row, line=origin.line + number, byte=byte), line
             row += 1
         byte += len(line) + 1
 
 
-def collect(tables: Iterable[pa.Table], schema: Schema, faults: Faults) -> pa.Table:
-    """All steps as one table. Raises SchemaMismatch for the faults found, and BodyTooLarge."""
+def _locate_elements(raw: bytes, elements: Iterable[msgspec.Raw]) -> Iterator[tuple[Origin, bytes]]:
+    """The elements of the array, each with where it begins."""
+    line, end = 1, 0
+    for row, text in enumerate(map(bytes, elements)):
+        # Only blanks, a comma or the bracket lie between two elements, so what is found is the element itself.
+        byte = raw.index(text, end)
+        line += raw.count(b"\n", end, byte)
+        yield Origin(row=row, line=line, byte=byte), text
+        line += text.count(b"\n")
+        end = byte + len(text)
+
+
+def collect(tables: Iterable[pa.Table], schema: Schema, findings: Findings) -> pa.Table:
+    """All steps as one table. Raises SchemaMismatch where bad records refuse it, and BodyTooLarge."""
     compiled = compile_schema(schema)
     kept = []
     values = 0
@@ -134,7 +156,7 @@ def collect(tables: Iterable[pa.Table], schema: Schema, faults: Faults) -> pa.Ta
         if values > TABLE_VALUES_MAX:
             raise too_many_values()
         kept.append(table)
-    faults.raise_if_any()
+    findings.settle()
     return kept[0] if len(kept) == 1 else pa.concat_tables([compiled.arrow.empty_table(), *kept])
 
 
@@ -169,70 +191,102 @@ def _at_once(rows: Sequence[bytes], compiled: CompiledSchema) -> pa.Table | None
     return table if tally.accounts_for(quotation_marks(text)) else None
 
 
-def _piecewise(rows: Sequence[tuple[Origin, bytes]], compiled: CompiledSchema, faults: Faults) -> pa.Table:
-    """The rows of lines of which some need a close look."""
-    tables = []
-    for start in range(0, len(rows), _PIECE_ROWS):
-        piece = rows[start : start + _PIECE_ROWS]
-        table = _at_once([line for _, line in piece], compiled)
-        if table is None:
-            table = _python_table(list(_read_lines(piece, compiled, faults)), compiled, faults)
-        tables.append(table)
-        if faults.full:
+def _piecewise(
+    rows: Sequence[tuple[Origin, bytes]], compiled: CompiledSchema, findings: Findings
+) -> Iterator[pa.Table]:
+    """The good rows of texts of which some need a close look; at least one table."""
+    size = max(1, min(_PIECE_ROWS_MAX, len(rows) // 2))
+    for start in range(0, len(rows), size):
+        piece = rows[start : start + size]
+        table = _at_once([text for _, text in piece], compiled)
+        if table is not None:
+            yield table
+        elif len(piece) > _PIECE_ROWS_MIN:
+            yield from _piecewise(piece, compiled, findings)
+        else:
+            yield _python_table(_read_texts(piece, compiled, findings), compiled)
+        if findings.full:
             break
-    return pa.concat_tables(tables).combine_chunks()
 
 
-def _read_lines(
-    rows: Iterable[tuple[Origin, bytes]], compiled: CompiledSchema, faults: Faults
-) -> Iterator[dict[str, Any]]:
-    for origin, line in rows:
-        yield _read_row(_parse_line(line, origin), compiled, below(origin.pointer, origin.row), faults)
+def _read_texts(
+    rows: Iterable[tuple[Origin, bytes]], compiled: CompiledSchema, findings: Findings
+) -> list[dict[str, Any]]:
+    """The Python values of the good rows."""
+    read = []
+    for origin, text in rows:
+        faults = Faults()
+        unreadable = None
+        try:
+            row = _read_row(parse_json(text.decode("utf-8")), compiled, faults)
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as fault:
+            reason, byte = _unreadable(fault)
+            faults.add("", f"{reason} (at byte {byte} of the record)")
+            unreadable = malformed_row(origin, reason, byte, text)
+        if not faults.count:
+            read.append(row)
+            continue
+        findings.add(origin.row, faults, partial(text.strip, _BLANKS), unreadable=unreadable)
+        if findings.full:
+            break
+    return read
 
 
-def _parse_line(line: bytes, origin: Origin) -> Any:
-    try:
-        return parse_json(line.decode("utf-8"))
-    except UnicodeDecodeError as fault:
-        raise malformed_row(origin, f"invalid UTF-8: {fault.reason}", origin.byte + fault.start) from None
-    except json.JSONDecodeError as fault:
-        byte = origin.byte + len(fault.doc[: fault.pos].encode("utf-8"))
-        raise malformed_row(origin, f"not JSON: {_lower(fault.msg)}", byte) from None
-    except RecursionError:
-        raise malformed_row(origin, "the JSON is nested too deeply", origin.byte) from None
+def _unreadable(fault: UnicodeDecodeError | json.JSONDecodeError | RecursionError) -> tuple[str, int]:
+    """Why a text is no JSON, and at which of its bytes."""
+    match fault:
+        case UnicodeDecodeError():
+            return f"invalid UTF-8: {fault.reason}", fault.start
+        case json.JSONDecodeError():
+            return f"not JSON: {_lower(fault.msg)}", len(fault.doc[: fault.pos].encode("utf-8"))
+        case _:
+            return "the JSON is nested too deeply", 0
 
 
-def _array_exactly(raw: bytes, compiled: CompiledSchema, pointer: str, faults: Faults) -> pa.Table:
-    """The rows of a text that msgspec does not take for a JSON array: the search for the reason."""
+def _array_exactly(raw: bytes, compiled: CompiledSchema, pointer: str, findings: Findings) -> pa.Table:
+    """The good rows of a text that msgspec does not take for a JSON array: the search for the reason."""
     refuse_many_values(raw, compiled)
-    text = _require_utf8(raw)
+    # Bytes that are no UTF-8 stay what they are, so that one element that has some does not cost the others.
+    text = raw.decode("utf-8", "surrogateescape")
     read = []
     try:
-        for number, row in enumerate(parse_json_array(text)):
-            read.append(_read_row(row, compiled, below(pointer, number), faults))
-            if faults.full:
+        for number, (value, element) in enumerate(parse_json_array(text)):
+            octets = element.encode("utf-8", "surrogateescape")
+            faults = Faults()
+            unreadable = None
+            try:
+                octets.decode("utf-8")
+            except UnicodeDecodeError as fault:
+                faults.add("", f"invalid UTF-8: {fault.reason} (at byte {fault.start} of the record)")
+                unreadable = _not_utf8(raw)
+            row = _read_row(value, compiled, faults) if unreadable is None else {}
+            if not faults.count:
+                read.append(row)
+                continue
+            findings.add(number, faults, partial(bytes, octets), unreadable=unreadable)
+            if findings.full:
                 break
     except json.JSONDecodeError as fault:
-        byte = len(text[: fault.pos].encode("utf-8"))
-        raise _malformed_at(raw, byte, f"not JSON: {_lower(fault.msg)}") from None
+        byte = len(text[: fault.pos].encode("utf-8", "surrogateescape"))
+        raise _not_utf8(raw) or _malformed_at(raw, byte, f"not JSON: {_lower(fault.msg)}") from None
     except RecursionError:
         raise MalformedBody("the JSON is nested too deeply") from None
     except TypeError:
         mismatch(pointer, f"expected an array of row objects, got {describe(parse_json(text))}")
-    return _python_table(read, compiled, faults)
+    return _python_table(read, compiled)
 
 
-def _read_row(value: Any, compiled: CompiledSchema, pointer: str, faults: Faults) -> dict[str, Any]:
+def _read_row(value: Any, compiled: CompiledSchema, faults: Faults) -> dict[str, Any]:
     """The Python values of one row by column; what is wrong with it goes to `faults`."""
     if not isinstance(value, Members):
-        faults.add(pointer, f"expected an object with the fields of a row, got {describe(value)}")
+        faults.add("", f"expected an object with the fields of a row, got {describe(value)}")
         return {}
-    members = distinct_members(value, pointer, faults)
+    members = distinct_members(value, "", faults)
     row: dict[str, Any] = {}
     for name, member in members.items():
         if faults.full:
             break
-        place = below(pointer, name)
+        place = below("", name)
         if name not in compiled.types:
             faults.add(place, unknown_field(name, compiled.types))
         elif member is None and name in compiled.required:
@@ -241,23 +295,23 @@ def _read_row(value: Any, compiled: CompiledSchema, pointer: str, faults: Faults
             row[name] = read_value(member, compiled.types[name], place, faults)
     for name, data_type in compiled.types.items():
         if name in compiled.required and name not in members and not faults.full:
-            faults.add(below(pointer, name), missing_field(name, str(data_type)))
+            faults.add(below("", name), missing_field(name, str(data_type)))
     return row
 
 
-def _python_table(rows: list[dict[str, Any]], compiled: CompiledSchema, faults: Faults) -> pa.Table:
-    """The table of exactly read rows; empty if there were faults, since it will not be used."""
-    if faults.count:
-        return compiled.arrow.empty_table()
+def _python_table(rows: Sequence[dict[str, Any]], compiled: CompiledSchema) -> pa.Table:
+    """The table of exactly read rows."""
     columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in compiled.arrow]
     return pa.Table.from_arrays(columns, schema=compiled.arrow)
 
 
-def _require_utf8(raw: bytes) -> str:
+def _not_utf8(raw: bytes) -> MalformedBody | None:
+    """The error for a text that is not UTF-8, if it is not."""
     try:
-        return raw.decode("utf-8")
+        raw.decode("utf-8")
     except UnicodeDecodeError as fault:
-        raise _malformed_at(raw, fault.start, f"invalid UTF-8: {fault.reason}") from None
+        return _malformed_at(raw, fault.start, f"invalid UTF-8: {fault.reason}")
+    return None
 
 
 def _malformed_at(raw: bytes, byte: int, reason: str) -> MalformedBody:

@@ -2,70 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Final, TypeVar
+from collections.abc import Iterator
+from typing import Final
 
-import msgspec
 import pyarrow as pa
 
 from app.lake.errors import MalformedBody, SchemaMismatch
+from app.lake.rows.bad_records import BadRecords, Findings, Refusal, findings_of
 from app.lake.rows.conform import check_columns, conform_step, steps
-from app.lake.rows.csv_rows import iter_record_tables, read_header, record_end
-from app.lake.rows.faults import Faults, Origin, reader_faults
+from app.lake.rows.csv_rows import RECORD_BYTES_MAX, Records, read_header
+from app.lake.rows.faults import Origin, reader_faults
 from app.lake.rows.formats import Format, Source
 from app.lake.rows.json_rows import count_rows, iter_array_tables, iter_line_tables, refuse_nothing
 from app.lake.rows.parquet_rows import iter_row_groups, joined, open_parquet
 from app.lake.rows.splits import Split
 from app.lake.schema import Schema
 
-_T = TypeVar("_T")
 READ_BYTES: Final = 4 << 20
-# A line or record longer than this is no row but an attack, or a quote that was never closed.
-RECORD_BYTES_MAX: Final = 256 << 20
 _ARROW_END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 _WHOLE: Final = Split()
 
 
 def iter_tables(
-    form: Format, source: Source, schema: Schema, *, split: Split = _WHOLE, pointer: str = "/rows"
+    form: Format,
+    source: Source,
+    schema: Schema,
+    *,
+    split: Split = _WHOLE,
+    pointer: str = "/rows",
+    aside: BadRecords | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a split in order, in tables of exactly the schema's columns; none without rows.
 
-    `source` stays open. Row numbers in pointers count from the start of the whole input.
+    `source` stays open. Row numbers in pointers count from the start of the whole input. `aside`: takes the records
+    that do not fit; their positions count from the start of the whole input, in a split of NDJSON from its own start.
     Raises SchemaMismatch, MalformedBody, BodyTooLarge at the first step that is at fault; then what earlier
     steps gave is to be dropped.
     """
+    findings = findings_of(aside, pointer)
     match form:
         case Format.NDJSON:
-            tables = _iter_ndjson(source, schema, split, pointer)
+            tables = _iter_ndjson(source, schema, split, pointer, findings)
         case Format.CSV:
-            tables = _iter_csv(source, schema, pointer)
+            tables = _iter_csv(source, schema, pointer, findings)
         case Format.ARROW:
-            tables = _iter_arrow(source, schema, pointer)
+            tables = _iter_arrow(source, schema, pointer, findings)
         case Format.PARQUET:
-            tables = _iter_parquet(source, schema, split, pointer)
+            tables = _iter_parquet(source, schema, split, pointer, findings)
         case Format.JSON_ROWS:
-            tables = _iter_json_rows(source, schema, pointer)
-    return (table for table in tables if table.num_rows)
+            tables = _iter_json_rows(source, schema, pointer, findings)
+    return _settled(tables, findings)
 
 
-def _iter_json_rows(source: Source, schema: Schema, pointer: str) -> Iterator[pa.Table]:
+def _settled(tables: Iterator[pa.Table], findings: Findings) -> Iterator[pa.Table]:
+    """The tables up to the first with which bad records were found, unless they are wanted. Raises SchemaMismatch."""
+    for table in tables:
+        findings.settle()
+        if table.num_rows:
+            yield table
+    findings.settle()
+
+
+def _iter_json_rows(source: Source, schema: Schema, pointer: str, findings: Findings) -> Iterator[pa.Table]:
     source.seek(0)
     raw = source.read()
     refuse_nothing(raw)
-    yield from _sound(iter_array_tables, raw, schema, pointer)
+    yield from iter_array_tables(raw, schema, pointer, findings)
 
 
-def _iter_ndjson(source: Source, schema: Schema, split: Split, pointer: str) -> Iterator[pa.Table]:
+def _iter_ndjson(
+    source: Source, schema: Schema, split: Split, pointer: str, findings: Findings
+) -> Iterator[pa.Table]:
     size = source.seek(0, 2)
     if size == 0:
         raise MalformedBody("the body is empty")
     start, end = split.byte_range or (0, size)
     rows, lines = 0, 1
     for byte, text in _owned_lines(source, start, min(end, size)):
-        origin = Origin(pointer=pointer, row=rows, line=lines, byte=byte)
+        before = findings.count
+        origin = Origin(row=rows, line=lines, byte=byte)
         try:
-            for table in _sound(iter_line_tables, text, schema, origin):
+            for table in iter_line_tables(text, schema, origin, findings):
+                findings.settle()
                 rows += table.num_rows
                 yield table
         except (SchemaMismatch, MalformedBody):
@@ -73,21 +91,13 @@ def _iter_ndjson(source: Source, schema: Schema, split: Split, pointer: str) -> 
                 raise
             # Only now is it worth reading all that lies before, to number the row in the whole input.
             rows_before, lines_before = _count_before(source, byte)
-            origin = Origin(pointer=pointer, row=rows_before, line=lines_before + 1, byte=byte)
-            for _ in _sound(iter_line_tables, text, schema, origin):
-                pass
+            origin = Origin(row=rows_before, line=lines_before + 1, byte=byte)
+            refusal = Refusal(pointer=pointer)
+            for _ in iter_line_tables(text, schema, origin, refusal):
+                refusal.settle()
             raise
+        rows += findings.count - before
         lines += text.count(b"\n")
-
-
-def _sound(
-    decode: Callable[[bytes, Schema, _T, Faults], Iterator[pa.Table]], text: bytes, schema: Schema, place: _T
-) -> Iterator[pa.Table]:
-    """The tables that a decoder gives, up to the first in which it finds faults. Raises SchemaMismatch."""
-    faults = Faults()
-    for table in decode(text, schema, place, faults):
-        faults.raise_if_any()
-        yield table
 
 
 def _owned_lines(source: Source, start: int, end: int) -> Iterator[tuple[int, bytes]]:
@@ -138,51 +148,38 @@ def _count_before(source: Source, end: int) -> tuple[int, int]:
     return rows, lines
 
 
-def _iter_csv(source: Source, schema: Schema, pointer: str) -> Iterator[pa.Table]:
+def _iter_csv(source: Source, schema: Schema, pointer: str, findings: Findings) -> Iterator[pa.Table]:
     source.seek(0)
     text = source.read(READ_BYTES)
     if not text:
         raise MalformedBody("the body is empty")
     header = read_header(text, schema, pointer)
-    origin = Origin(pointer=pointer, line=1 + text.count(b"\n", 0, header.size_bytes), byte=header.size_bytes)
+    origin = Origin(line=1 + text.count(b"\n", 0, header.size_bytes), byte=header.size_bytes)
+    records = Records(header=header, schema=schema, findings=findings, origin=origin)
     text = text[header.size_bytes :]
     while True:
         chunk = source.read(max(READ_BYTES, len(text)))
-        text += chunk
-        cut = (record_end(text, last=True) or 0) if chunk else len(text)
-        for table in iter_record_tables(text[:cut], header, schema, origin):
-            yield table
-            origin = msgspec.structs.replace(origin, row=origin.row + table.num_rows)
+        yield from records.tables(text + chunk, last=not chunk)
         if not chunk:
             return
-        origin = msgspec.structs.replace(
-            origin, line=origin.line + text.count(b"\n", 0, cut), byte=origin.byte + cut
-        )
-        text = text[cut:]
-        if len(text) > RECORD_BYTES_MAX:
-            raise MalformedBody(
-                f"line {origin.line}, byte {origin.byte}: a record is longer than {RECORD_BYTES_MAX} bytes; "
-                "perhaps a quoted cell is never closed",
-                line=origin.line,
-                byte=origin.byte,
-            )
+        text = records.rest
 
 
-def _iter_arrow(source: Source, schema: Schema, pointer: str) -> Iterator[pa.Table]:
+def _iter_arrow(source: Source, schema: Schema, pointer: str, findings: Findings) -> Iterator[pa.Table]:
     _refuse_other_arrow(source)
     with reader_faults("the Arrow stream cannot be read"):
         reader = pa.ipc.open_stream(source)
     check_columns(reader.schema, schema, pointer)
-    row = 0
+    start = 0
     while True:
         with reader_faults("the Arrow stream cannot be read"):
             try:
                 batch = reader.read_next_batch()
             except StopIteration:
                 break
-        for step in steps(batch, row, pointer):
-            yield _conformed(step, schema, row, pointer)
-            row += step.num_rows
+        for row, step in steps(batch, start, schema, findings):
+            yield conform_step(step, schema, row, findings)
+        start += batch.num_rows
     _require_end(source)
 
 
@@ -206,20 +203,14 @@ def _require_end(source: Source) -> None:
         raise MalformedBody(f"bytes follow the end of the Arrow stream at byte {end}", byte=end)
 
 
-def _iter_parquet(source: Source, schema: Schema, split: Split, pointer: str) -> Iterator[pa.Table]:
+def _iter_parquet(
+    source: Source, schema: Schema, split: Split, pointer: str, findings: Findings
+) -> Iterator[pa.Table]:
     file = open_parquet(source)
     with reader_faults("the Parquet file cannot be read"):
         columns, count = file.schema_arrow, file.metadata.num_row_groups
     check_columns(columns, schema, pointer)
     groups = range(count) if split.row_groups is None else split.row_groups
-    for row, batch in joined(iter_row_groups(source, file, groups)):
-        for step in steps(batch, row, pointer):
-            yield _conformed(step, schema, row, pointer)
-            row += step.num_rows
-
-
-def _conformed(batch: pa.RecordBatch, schema: Schema, row: int, pointer: str) -> pa.Table:
-    faults = Faults()
-    table = conform_step(batch, schema, row, pointer, faults)
-    faults.raise_if_any()
-    return table
+    for start, batch in joined(iter_row_groups(source, file, groups)):
+        for row, step in steps(batch, start, schema, findings):
+            yield conform_step(step, schema, row, findings)

@@ -264,9 +264,43 @@ def test_text_that_is_not_utf8_is_named_by_row():
         assert caught.value.facts["errors"] == [
             {"pointer": "/rows/6/s", "detail": "expected string, got invalid UTF-8"}
         ]
-    nested = pa.StructArray.from_arrays([forged(pa.string(), [None, int32s(0, 1), b"\xff"], 1)], ["x"])
-    with pytest.raises(MalformedBody, match="UTF8"):
-        conform(pa.table({"s": nested}), schema_of({"s": "struct<x: string>"}))
+
+
+BAD_TEXT = forged(pa.string(), [None, int32s(0, 1, 2, 3), b"a\xffb"], 3)
+
+
+@pytest.mark.parametrize(
+    ("array", "target", "row"),
+    [
+        (pa.StructArray.from_arrays([BAD_TEXT], ["x"]), "struct<x: string>", 1),
+        (pa.ListArray.from_arrays(pa.array([0, 1, 1, 3], pa.int32()), BAD_TEXT), "list<string>", 2),
+        (
+            pa.MapArray.from_arrays(
+                pa.array([0, 2, 3], pa.int32()), pa.array([1, 2, 3], pa.int8()), BAD_TEXT
+            ),
+            "map<int8, string>",
+            0,
+        ),
+    ],
+    ids=["struct", "list", "map"],
+)
+def test_nested_text_that_is_not_utf8_is_named_by_row(array, target, row):
+    with pytest.raises(SchemaMismatch) as caught:
+        conform(pa.table({"s": array}), schema_of({"s": target}))
+    assert [error["pointer"] for error in caught.value.facts["errors"]] == [f"/rows/{row}/s"]
+
+
+@pytest.mark.parametrize(
+    ("array", "target"),
+    [
+        (pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int8()), BAD_TEXT), "string"),
+        (forged(pa.list_(pa.string()), [None, int32s(0, 2, 1)], 2, [BAD_TEXT]), "list<string>"),
+    ],
+    ids=["dictionary", "offsets"],
+)
+def test_text_that_is_not_utf8_where_no_row_is_to_blame_refuses_all(array, target):
+    with pytest.raises(MalformedBody, match="contradict themselves"):
+        conform(pa.table({"s": array}), schema_of({"s": target}))
 
 
 @pytest.mark.parametrize(

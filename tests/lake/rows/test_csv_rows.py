@@ -183,6 +183,11 @@ def test_blank_lines_are_no_rows_but_nulls_where_there_is_one_column():
     assert decode_csv(b"name\n\n\n", one)["name"].to_pylist() == [None, None]
 
 
+def test_an_empty_cell_at_the_very_end_is_null_whatever_came_before():
+    for body in (b'id,name,day\n1,"a",', b'id,name,day\n1,"a",2026-01-01\n2,"b",'):
+        assert decode_csv(body, SCHEMA)["day"].to_pylist()[-1] is None
+
+
 def test_a_header_alone_is_a_table_without_rows():
     for body in (b"id", b"id,name\r\n", b"\xef\xbb\xbfid\n"):
         assert decode_csv(body, SCHEMA) == SCHEMA.to_arrow().empty_table()

@@ -180,7 +180,8 @@ def test_faults_in_csv_are_named_by_position_in_the_whole(small_reads, monkeypat
 
 
 def test_a_quote_that_is_never_closed_does_not_fill_the_memory(small_reads, monkeypatch):
-    monkeypatch.setattr(stream, "RECORD_BYTES_MAX", 1000)
+    for module in (stream, csv_rows):
+        monkeypatch.setattr(module, "RECORD_BYTES_MAX", 1000)
     with pytest.raises(MalformedBody, match=r"line 3, byte 12: a record is longer than 1000 bytes") as caught:
         list(
             iter_tables(
