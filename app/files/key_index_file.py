@@ -16,7 +16,6 @@ from app.files.checksums import HashingSink, buffered, verify
 from app.files.storage import Storage
 from app.lake.errors import CorruptFile
 from app.lake.file_group import IndexFile, IndexKind
-from app.lake.key_hash import Hashes
 from app.lake.key_index import BloomFilter, KeyIndex
 
 _RECORD_SCHEMA: Final = pa.schema(
@@ -25,36 +24,36 @@ _RECORD_SCHEMA: Final = pa.schema(
 _BLOOM_SCHEMA: Final = pa.schema([pa.field("block", pa.list_(pa.uint32(), 8), nullable=False)])
 
 
-def write_key_index(storage: Storage, path: str, hashes: Hashes, kind: IndexKind) -> IndexFile:
-    """Stores the index of a data file with these key hashes, row by row, in a new file. Raises StorageFull."""
-    index = KeyIndex.of_hashes(hashes) if kind is IndexKind.RECORD else BloomFilter.of_hashes(hashes)
+def write_index(storage: Storage, path: str, index: KeyIndex | BloomFilter) -> IndexFile:
+    """Stores the index in a new file. Raises StorageFull."""
     with storage.create(path) as file:
         sink = HashingSink(file)
         with buffered(sink) as out:
-            write_index(out, index)
+            put_index(out, index)
+    kind = IndexKind.RECORD if isinstance(index, KeyIndex) else IndexKind.BLOOM
     return IndexFile(path=path, size_bytes=sink.size_bytes, checksum=sink.checksum, kind=kind)
 
 
-def read_key_index(storage: Storage, file: IndexFile) -> KeyIndex | BloomFilter:
+def read_index(storage: Storage, file: IndexFile) -> KeyIndex | BloomFilter:
     """The stored index; on a local disk it is mapped, not read. Raises CorruptFile."""
     opened = storage.open(file.path)
     if not isinstance(opened, pa.MemoryMappedFile):
         opened = pa.BufferReader(opened.read_buffer())
     verify(file, opened)
     try:
-        return read_index(opened)
+        return index_in(opened)
     except pa.ArrowInvalid as error:
         raise CorruptFile(f"{file.path} is no readable key index: {error}", path=file.path) from error
 
 
-def write_index(sink: pa.NativeFile | BinaryIO, index: KeyIndex | BloomFilter) -> None:
+def put_index(sink: pa.NativeFile | BinaryIO, index: KeyIndex | BloomFilter) -> None:
     """Writes the Arrow file that an index is stored as."""
     batch = _batch(index)
     with ipc.new_file(sink, batch.schema) as writer:
         writer.write_batch(batch)
 
 
-def read_index(opened: pa.NativeFile) -> KeyIndex | BloomFilter:
+def index_in(opened: pa.NativeFile) -> KeyIndex | BloomFilter:
     """The index in an Arrow file; its arrays lie in the file if that is mapped."""
     batch = ipc.open_file(opened).get_batch(0)
     if batch.schema == _BLOOM_SCHEMA:

@@ -9,7 +9,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from app.files.deletion_vector_file import VectorReader, write_vectors
-from app.files.key_index_file import read_key_index, write_key_index
+from app.files.key_index_file import read_index, write_index
 from app.files.storage import ArrowStorage, LocalStorage, Storage
 from app.lake.deletion_vector import positions_set
 from app.lake.errors import CorruptFile
@@ -83,12 +83,12 @@ def test_a_vector_with_other_rows_than_recorded_is_refused(storage: Storage) -> 
 def test_indexes_come_back(storage: Storage, count: int) -> None:
     hashes = HASHES[:count]
     record, bloom = KeyIndex.of_hashes(hashes), BloomFilter.of_hashes(hashes)
-    files = [write_key_index(storage, kind.value, hashes, kind) for kind in IndexKind]
+    files = [write_index(storage, "record", record), write_index(storage, "bloom", bloom)]
     assert [(file.kind, file.size_bytes) for file in files] == [
         (IndexKind.RECORD, storage.size("record")),
         (IndexKind.BLOOM, storage.size("bloom")),
     ]
-    found, filtered = (read_key_index(storage, file) for file in files)
+    found, filtered = (read_index(storage, file) for file in files)
     assert isinstance(found, KeyIndex)
     assert isinstance(filtered, BloomFilter)
     assert (found.hashes.tolist(), found.positions.tolist()) == (
@@ -104,10 +104,10 @@ def test_indexes_come_back(storage: Storage, count: int) -> None:
 
 @pytest.mark.parametrize("damage", ["flipped", "shorter", "longer", "gone"])
 def test_a_damaged_index_is_refused_and_named(storage: Storage, tmp_path: Path, damage: str) -> None:
-    file = write_key_index(storage, f"i-{damage}", HASHES, IndexKind.RECORD)
+    file = write_index(storage, f"i-{damage}", KeyIndex.of_hashes(HASHES))
     change(tmp_path / file.path, damage, at=1_000)
     with pytest.raises(CorruptFile) as caught:
-        read_key_index(storage, file)
+        read_index(storage, file)
     assert caught.value.facts == {"path": file.path}
 
 
@@ -115,7 +115,7 @@ def test_a_file_that_is_no_index_is_refused(storage: Storage) -> None:
     vector = write_vectors(storage, "v", {"d/a": positions_set(np.arange(3))})["d/a"]
     wrong = IndexFile(path="v", size_bytes=vector.size_bytes, checksum=vector.checksum, kind=IndexKind.RECORD)
     with pytest.raises(CorruptFile, match="no readable key index"):
-        read_key_index(storage, wrong)
+        read_index(storage, wrong)
 
 
 def change(path: Path, damage: str, *, at: int) -> None:
