@@ -42,6 +42,7 @@ STATUS: Final[Mapping[str, int]] = {
     "offset-ahead": 409,
     "precondition-failed": 412,
     "precondition-required": 428,
+    "schema-change-refused": 422,
     "schema-mismatch": 422,
     "storage-full": 507,
     "tenant-exists": 409,

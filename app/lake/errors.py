@@ -48,6 +48,13 @@ class InvalidDataset(InvalidRequest):
     title = "The dataset definition is not valid"
 
 
+class SchemaChangeRefused(InvalidRequest):
+    """A change of the schema that would lose data, or change where stored rows lie or which of them won."""
+
+    code = "schema-change-refused"
+    title = "The schema cannot be changed so"
+
+
 class InvalidFilter(HeadwaterError):
     """A filter (`where`) that cannot be read, or does not fit the schema.
 

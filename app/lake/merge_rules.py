@@ -70,11 +70,12 @@ def _aggregates_rule(new: NewDataset) -> Iterator[Fault]:
             yield pointer, f"there is no field {name!r} in the schema"
         elif name in new.record_key or name == new.ordering_field:
             yield pointer, "a field of the key, or the ordering field, is not aggregated"
-        elif name in types and not _fits(aggregate, types[name]):
+        elif name in types and not fits(aggregate, types[name]):
             yield pointer, f"{aggregate.value} does not go with {types[name]}"
 
 
-def _fits(aggregate: Aggregate, kind: DataType) -> bool:
+def fits(aggregate: Aggregate, kind: DataType) -> bool:
+    """Whether values of the type can be aggregated so."""
     text = str(kind)
     match aggregate:
         case Aggregate.SUM:

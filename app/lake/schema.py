@@ -12,6 +12,7 @@ from app.lake.types import DataType, parse_type, to_arrow
 
 FIELDS_MAX: Final = 2_000
 FIELD_NAME_CHARACTERS_MAX: Final = 255
+RESERVED_PREFIX: Final = "_hw_"
 FIELD_ID_METADATA: Final = b"PARQUET:field_id"
 
 
@@ -35,10 +36,19 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True):
-    """An ordered list of fields. `id` counts the dataset's schema versions from 1."""
+    """An ordered list of fields. `id` counts the dataset's schema versions from 1.
+
+    `last_field_id`: the highest id that a field of any of them had; 0 before the first change, where the fields tell.
+    """
 
     id: int
     fields: tuple[Field, ...]
+    last_field_id: int = 0
+
+    @property
+    def highest_field_id(self) -> int:
+        """The highest id that was ever given: a new field gets the next, so that no two ever share one."""
+        return max([self.last_field_id, *(field.id for field in self.fields)])
 
     def names(self) -> list[str]:
         return [field.name for field in self.fields]
