@@ -1,0 +1,151 @@
+"""A folder of this machine for files that can be made again: bounded, shared by processes, read as memory maps.
+
+The files of each boot are in a folder of their own, so what a crash of the machine left half on disk is never read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import logging
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import pyarrow as pa
+
+_log = logging.getLogger(__name__)
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_BOOT_PREFIX: Final = "boot-"
+_LOCK: Final = "lock"
+_NEW_SUFFIX: Final = ".new"
+# The writer of a new file that has not grown for so long was killed.
+_ABANDONED_SECONDS: Final = 600
+# A process lists the folder when it has added this share of the bound, so each may exceed it by as much.
+_UNLISTED_SHARE: Final = 32
+
+
+class HotFolder:
+    """Files by name, at most `bytes_max` bytes; those used least recently make room for new ones.
+
+    Safe with any number of processes and threads. Removing a file disturbs nobody who has it mapped.
+    """
+
+    def __init__(self, folder: Path, bytes_max: int) -> None:
+        """`folder` is made if it is not there; what other boots left in it is removed. Raises OSError."""
+        self.bytes_max = bytes_max
+        self.boot = _boot()
+        self._files = folder / f"{_BOOT_PREFIX}{self.boot}"
+        self._make()
+        # Listed before the first file is added: earlier processes may have left it full.
+        self._unlisted_bytes = bytes_max
+        for other in folder.glob(f"{_BOOT_PREFIX}*"):
+            if other != self._files:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def _make(self) -> None:
+        # Rows of every tenant are in there.
+        self._files.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def open(self, name: str) -> pa.MemoryMappedFile | None:
+        """The file, mapped; None if it is not there. It counts as used now."""
+        path = self._path(name)
+        try:
+            opened = pa.memory_map(str(path))
+        except FileNotFoundError:
+            return None
+        with suppress(FileNotFoundError):
+            os.utime(path)
+        return opened
+
+    def create(self, name: str) -> NewFile:
+        """A new file, which takes the place of one with that name once it is published. Raises OSError."""
+        path = self._path(name)
+        self._make()
+        new = path.with_name(f"{path.name}.{os.urandom(4).hex()}{_NEW_SUFFIX}")
+        return NewFile(file=new.open("xb"), folder=self, new=new, path=path)
+
+    def put(self, name: str, write: Callable[[BinaryIO], None]) -> None:
+        """Lets `write` fill a file. Without room there is none afterwards, and that is no error."""
+        try:
+            new = self.create(name)
+            try:
+                write(new.file)
+                new.publish()
+            finally:
+                new.discard()
+        except OSError as error:
+            _log.warning("no file was left in the folder for hot ones: %s", error)
+
+    def admit(self, size: int) -> None:
+        """Makes room for a new file of `size` bytes, which is in the folder already. Raises OSError."""
+        if size > self.bytes_max:
+            raise OSError(f"{size} bytes are more than the {self.bytes_max} of the folder")
+        self._unlisted_bytes += size
+        if self._unlisted_bytes >= self.bytes_max // _UNLISTED_SHARE:
+            self._make_room()
+            self._unlisted_bytes = 0
+
+    def _make_room(self) -> None:
+        """Removes what was used least recently until the folder fits; new files count, and stay."""
+        with (self._files / _LOCK).open("wb") as lock:
+            # Two processes that made room at once would both remove as much as one has to.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            found = self._listed()
+            excess = sum(size for _, size, _ in found) - self.bytes_max
+            abandoned_ns = time.time_ns() - _ABANDONED_SECONDS * 10**9
+            for used_ns, size, name in sorted(found):
+                if used_ns < abandoned_ns if name.endswith(_NEW_SUFFIX) else excess > 0:
+                    (self._files / name).unlink(missing_ok=True)
+                    excess -= size
+
+    def _listed(self) -> list[tuple[int, int, str]]:
+        """Every file: when it was used last (nanoseconds), its bytes, its name."""
+        found = []
+        with os.scandir(self._files) as entries:
+            for entry in entries:
+                if entry.name != _LOCK:
+                    # Whoever writes a new file may take it away at any time.
+                    with suppress(FileNotFoundError):
+                        status = entry.stat()
+                        found.append((status.st_mtime_ns, status.st_size, entry.name))
+        return found
+
+    def _path(self, name: str) -> Path:
+        return self._files / hashlib.blake2b(name.encode(), digest_size=20).hexdigest()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NewFile:
+    """A file that nobody else sees yet."""
+
+    file: BinaryIO
+    folder: HotFolder
+    new: Path
+    path: Path
+
+    def publish(self) -> None:
+        """Lets others see the file. Raises OSError, also if it is larger than the folder may be."""
+        self.file.flush()
+        if self.folder.boot is None:
+            os.fsync(self.file.fileno())
+        self.file.close()
+        self.folder.admit(self.new.stat().st_size)
+        self.new.rename(self.path)
+
+    def discard(self) -> None:
+        """Leaves nothing behind, unless the file was published."""
+        with suppress(OSError):
+            self.file.close()
+        self.new.unlink(missing_ok=True)
+
+
+def _boot() -> str | None:
+    """What tells this boot of the machine from every other; None where the system does not say."""
+    return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else None
