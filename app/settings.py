@@ -130,6 +130,15 @@ class Settings:
     attempts_max: int = field(default=5, metadata=_env("HEADWATER_ATTEMPTS_MAX", _whole_number(1)))
     """Times that a job is claimed before it fails for good."""
 
+    task_memory_bytes: int = field(
+        default=1 * GIBIBYTE, metadata=_env("HEADWATER_TASK_MEMORY_BYTES", _whole_number(1024))
+    )
+    """Memory that one task takes for rows; what does not fit is merged in parts, through the scratch folder."""
+    hot_bytes_max: int = field(
+        default=8 * GIBIBYTE, metadata=_env("HEADWATER_HOT_BYTES_MAX", _whole_number(0))
+    )
+    """Room on the local disk for copies of data files in which rows are looked up by key; 0 keeps none."""
+
     lease_seconds: float = field(default=60.0, metadata=_env("HEADWATER_LEASE_SECONDS", _seconds))
     heartbeat_seconds: float = field(default=15.0, metadata=_env("HEADWATER_HEARTBEAT_SECONDS", _seconds))
     poll_seconds: float = field(default=5.0, metadata=_env("HEADWATER_POLL_SECONDS", _seconds))

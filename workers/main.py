@@ -31,6 +31,7 @@ from app.store.timeline_store import TimelineStore
 from app.store.workers import WorkerStore
 from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
+from workers.engine.tasks import TaskSetup
 from workers.jobs.celery_worker import register_tasks, serve
 from workers.jobs.poller import Poller
 from workers.jobs.runner import Runner
@@ -52,7 +53,13 @@ def main() -> None:
     stopping = threading.Event()
     engine = SparkEngine(
         partial(start_session, settings.spark_master, scratch, driver_memory="1g"),
-        settings.storage_uri,
+        TaskSetup(
+            storage_uri=settings.storage_uri,
+            memory_bytes=settings.task_memory_bytes,
+            scratch=str(scratch),
+            hot_folder=str(settings.data_dir / "hot"),
+            hot_bytes_max=settings.hot_bytes_max,
+        ),
         died=partial(_end_this_process, stopping),
     )
     try:

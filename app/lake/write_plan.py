@@ -8,6 +8,7 @@ import msgspec
 
 from app.lake.dataset import DatasetDefinition
 from app.lake.file_group import DataFile, append_file_group, bucket_file_group
+from app.lake.filters.tree import Filter
 from app.lake.operation import Operation
 from app.lake.staging import Slot, StagedFile
 
@@ -19,6 +20,10 @@ class StagedSegment(msgspec.Struct, frozen=True, kw_only=True):
     file: StagedFile
     batch_indices: tuple[int, ...]
 
+    @property
+    def rows(self) -> int:
+        return sum(self.file.batches[index].rows for index in self.batch_indices)
+
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """Which live rows of a table a write takes out without naming their keys, unless its own rows bring them.
@@ -27,7 +32,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     partitions: tuple[str, ...] | None = None
-    where: str | None = None
+    where: Filter | None = None
 
 
 class WriteIntent(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,8 +51,9 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Everything a task needs to bring one file group up to date; plain values, sent to Spark.
 
     `slot` is the group's own, `files` are its live files in the order of their commits, `intents` those of the grouped
-    writes by number, `scope` (of a write that runs by itself) tells which live rows must go. `attempt` goes into the
-    names of the files the task writes, so that no two attempts ever write the same path.
+    writes by number, `scope` (of a write that runs by itself) tells which live rows must go. `compact` folds logs,
+    postponed writes and deletion vectors into base files. `attempt` goes into the names of the files the task writes,
+    so that no two attempts ever write the same path.
     """
 
     dataset: DatasetDefinition
@@ -59,6 +65,7 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     attempt: str
     data_prefix: str
     scope: Scope | None = None
+    compact: bool = False
 
 
 def touched_slots(writes: Mapping[int, Sequence[StagedFile]]) -> list[Slot]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 
+from app.files.slice_merge import Memory
 from app.files.storage import Storage, open_storage
 from app.lake.commit_message import CommitMessage
 from app.lake.dataset import DatasetDefinition
@@ -34,6 +35,7 @@ from app.store.tenants import TenantStore
 from app.store.timeline_store import TimelineStore
 from workers.engine.decode_handle import DecodeTask, PrepareTask, decode, prepare
 from workers.engine.merge_handle import MergeHandle
+from workers.engine.task_files import Place
 
 SCOPES = ("operator", "read", "write")
 
@@ -43,6 +45,7 @@ class TasksInProcess:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self._place = Place(storage=storage, memory=Memory(bytes_max=2**30))
 
     def decode(
         self, raw: RawInput, dataset: DatasetDefinition, operation: Operation, *, prefix: str, tag: str
@@ -59,7 +62,7 @@ class TasksInProcess:
         return [file for file in staged if file is not None]
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
-        return [MergeHandle.on(self._storage).run(task) for task in tasks]
+        return [MergeHandle(self._place).run(task) for task in tasks]
 
     def progress(self, tag: str) -> tuple[int, int]:
         return 0, 0

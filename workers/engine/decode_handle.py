@@ -6,9 +6,10 @@ A first task unpacks the input and cuts it into splits; then one task per split 
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -16,13 +17,17 @@ import msgspec
 import pyarrow as pa
 
 from app.files.checksums import HashingSink, verify
+from app.files.quarantine_file import QuarantineFileStore
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import MalformedBody
 from app.lake.operation import Operation, input_schema
+from app.lake.quarantine import DecodedInput, QuarantineFile
+from app.lake.rows.bad_records import BadRecords
 from app.lake.rows.formats import Format
 from app.lake.rows.gzip_stream import gunzip_stream
+from app.lake.rows.records import iter_record_tables
 from app.lake.rows.splits import Split, plan_splits
 from app.lake.rows.stream import iter_tables
 from app.lake.staging import RawInput, StagedFile
@@ -50,21 +55,31 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Check the rows of one split and stage them below `prefix`."""
+    """Check the rows of one split and stage them below `prefix`.
+
+    `quarantine`: what the path of the file starts with that bad records go to; without it they fail the task.
+    """
 
     dataset: DatasetDefinition
     operation: Operation
     path: str
     format: Format
+    records: bool = False
     split: Split
     number: int
     prefix: str
+    quarantine: str | None = None
 
 
 class Decoded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The staged file of a split; None if it holds no row."""
+    """The staged file of a split, None if it holds no row, and the records that were set aside.
+
+    `rows`: how many records the split has, good or bad.
+    """
 
     staged: StagedFile | None
+    quarantined: QuarantineFile | None = None
+    rows: int = 0
 
 
 def prepare(task: PrepareTask, storage: Storage) -> Prepared:
@@ -90,17 +105,47 @@ def _unpacked(task: PrepareTask, storage: Storage) -> str:
 
 def decode(task: DecodeTask, storage: Storage) -> Decoded:
     """Raises SchemaMismatch, MalformedBody, StorageFull."""
+    if task.quarantine is None:
+        staged = _stage(task, storage, None)
+        return Decoded(staged=staged, rows=staged.rows if staged else 0)
+    with QuarantineFileStore(storage).sink(f"{task.quarantine}-{task.number:05d}.parquet") as sink:
+        aside = BadRecords(keep=sink.keep)
+        staged = _stage(task, storage, aside)
+        aside.close()
+    rows = aside.count + (staged.rows if staged else 0)
+    return Decoded(staged=staged, quarantined=sink.file, rows=rows)
+
+
+def _stage(task: DecodeTask, storage: Storage, aside: BadRecords | None) -> StagedFile | None:
     schema = input_schema(task.operation, task.dataset)
     with _memory_limit():
-        tables = iter_tables(task.format, storage.open(task.path), schema, split=task.split)
-        staged = StagedFileStore(storage).write(
+        source = storage.open(task.path)
+        if task.records:
+            tables = iter_record_tables(source, schema, split=task.split, aside=aside)
+        else:
+            tables = iter_tables(task.format, source, schema, split=task.split, aside=aside)
+        return StagedFileStore(storage).write(
             task.dataset,
             task.operation,
             tables,
             f"{task.prefix}-{task.number:05d}.arrow",
             task.number * _ROWS_PER_SPLIT,
         )
-    return Decoded(staged=staged)
+
+
+def decoded_input(raw: RawInput, splits: Sequence[Decoded]) -> DecodedInput:
+    """What the splits of an input, in order, come to together."""
+    starts = accumulate((split.rows for split in splits), initial=0)
+    # Only NDJSON is numbered from the start of each split: what lies before was not read.
+    counted = raw.format is Format.NDJSON
+    return DecodedInput(
+        staged=tuple(split.staged for split in splits if split.staged is not None),
+        quarantined=tuple(
+            msgspec.structs.replace(split.quarantined, first_row=start if counted else 0)
+            for split, start in zip(splits, starts, strict=False)
+            if split.quarantined is not None
+        ),
+    )
 
 
 @contextmanager

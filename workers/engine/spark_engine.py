@@ -12,10 +12,11 @@ from app.lake.commit_message import CommitMessage
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import EngineStopped
 from app.lake.operation import Operation
-from app.lake.staging import RawInput, StagedFile
+from app.lake.quarantine import DecodedInput
+from app.lake.staging import RawInput
 from app.lake.write_plan import MergeTask
-from workers.engine.decode_handle import Decoded, DecodeTask, Prepared, PrepareTask
-from workers.engine.tasks import Answer, Task, pack, run_partition, unpack_answer
+from workers.engine.decode_handle import Decoded, DecodeTask, Prepared, PrepareTask, decoded_input
+from workers.engine.tasks import Answer, Task, TaskSetup, pack, run_partition, unpack_answer
 
 # Below this many input bytes, starting one more Python task costs more than it saves.
 _BYTES_PER_TASK = 32 * 1024 * 1024
@@ -25,12 +26,12 @@ class SparkEngine:
     """The engine of one worker process. `start` is called once, before the first tasks, by whichever thread."""
 
     def __init__(
-        self, start: Callable[[], SparkSession], storage_uri: str, *, died: Callable[[], None]
+        self, start: Callable[[], SparkSession], setup: TaskSetup, *, died: Callable[[], None]
     ) -> None:
         """`died` is called when Spark's JVM is found gone: this process cannot start another one."""
         self._start = start
         self._died = died
-        self._storage_uri = storage_uri
+        self._setup = setup
         self._lock = threading.Lock()
         self._session: SparkSession | None = None
         self._running: set[str] = set()
@@ -40,7 +41,7 @@ class SparkEngine:
         """Starts the session and its first Python processes, so that no write waits for them."""
         context = self._spark().sparkContext
         slices = context.defaultParallelism
-        context.parallelize([], slices).mapPartitions(partial(run_partition, self._storage_uri)).collect()
+        context.parallelize([], slices).mapPartitions(partial(run_partition, self._setup)).collect()
 
     def _spark(self) -> SparkSession:
         with self._lock:
@@ -49,9 +50,19 @@ class SparkEngine:
             return self._session
 
     def decode(
-        self, raw: RawInput, dataset: DatasetDefinition, operation: Operation, *, prefix: str, tag: str
-    ) -> list[StagedFile]:
-        """Checks and splits a raw input. Raises SchemaMismatch, MalformedBody, CorruptFile, EngineStopped."""
+        self,
+        raw: RawInput,
+        dataset: DatasetDefinition,
+        operation: Operation,
+        *,
+        prefix: str,
+        quarantine: str | None = None,
+        tag: str,
+    ) -> DecodedInput:
+        """Checks and splits a raw input. `quarantine`: what paths of files of bad records start with, if it keeps them.
+
+        Raises SchemaMismatch, MalformedBody, CorruptFile, EngineStopped.
+        """
         unpack = PrepareTask(raw=raw, prefix=prefix)
         prepared = self._run([unpack], tag, raw.size_bytes)[0]
         if not isinstance(prepared, Prepared):
@@ -62,16 +73,16 @@ class SparkEngine:
                 operation=operation,
                 path=prepared.path,
                 format=raw.format,
+                records=raw.records,
                 split=split,
                 number=number,
                 prefix=prefix,
+                quarantine=quarantine,
             )
             for number, split in enumerate(prepared.splits)
         ]
         answers = self._run(tasks, tag, raw.size_bytes)
-        return [
-            answer.staged for answer in answers if isinstance(answer, Decoded) and answer.staged is not None
-        ]
+        return decoded_input(raw, [answer for answer in answers if isinstance(answer, Decoded)])
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task. Raises CorruptFile, StorageFull, EngineStopped."""
@@ -104,7 +115,7 @@ class SparkEngine:
         slices = min(len(tasks), max(context.defaultParallelism, size_bytes // _BYTES_PER_TASK))
         context.setJobGroup(tag, tag, interruptOnCancel=True)
         packed = [pack(task) for task in tasks]
-        work = context.parallelize(packed, slices).mapPartitions(partial(run_partition, self._storage_uri))
+        work = context.parallelize(packed, slices).mapPartitions(partial(run_partition, self._setup))
         return list(work.collect())
 
     def _alive(self) -> bool:

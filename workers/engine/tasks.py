@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
+from app.files.hot_folder import HotFolder
+from app.files.slice_merge import Memory
 from app.files.storage import open_storage
 from app.lake.commit_message import CommitMessage
 from app.lake.errors import HeadwaterError, error_of
 from app.lake.write_plan import MergeTask
 from workers.engine.decode_handle import Decoded, DecodeTask, Prepared, PrepareTask, decode, prepare
 from workers.engine.merge_handle import MergeHandle
+from workers.engine.task_files import Place
 
 Task = PrepareTask | DecodeTask | MergeTask
 Answer = Prepared | Decoded | CommitMessage
+
+
+class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
+    """How tasks are set up on every machine. `scratch` and `hot_folder` are local folders, `hot_bytes_max` 0 keeps
+    no hot copies.
+    """
+
+    storage_uri: str
+    memory_bytes: int
+    scratch: str
+    hot_folder: str
+    hot_bytes_max: int
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -45,23 +62,33 @@ def unpack_answer(packed: bytes) -> Answer:
     return answer
 
 
-def run_partition(storage_uri: str, packed: Iterable[bytes]) -> Iterator[bytes]:
+def run_partition(setup: TaskSetup, packed: Iterable[bytes]) -> Iterator[bytes]:
     """Runs the tasks of one Spark partition, one after another."""
     # Tasks are the parallelism: one thread each.
     pa.set_cpu_count(1)
     for item in packed:
-        yield msgspec.msgpack.encode(_run(storage_uri, _TASK.decode(item)))
+        yield msgspec.msgpack.encode(_run(place_of(setup), _TASK.decode(item)))
 
 
-def _run(storage_uri: str, task: Task) -> Answer | Refusal:
-    storage = open_storage(storage_uri)
+@cache
+def place_of(setup: TaskSetup) -> Place:
+    """What this process works with; made once, so that readers keep what they have read."""
+    hot = HotFolder(Path(setup.hot_folder), setup.hot_bytes_max) if setup.hot_bytes_max else None
+    return Place(
+        storage=open_storage(setup.storage_uri),
+        memory=Memory(bytes_max=setup.memory_bytes, scratch=Path(setup.scratch)),
+        hot=hot,
+    )
+
+
+def _run(place: Place, task: Task) -> Answer | Refusal:
     try:
         match task:
             case MergeTask():
-                return MergeHandle.on(storage).run(task)
+                return MergeHandle(place).run(task)
             case DecodeTask():
-                return decode(task, storage)
+                return decode(task, place.storage)
             case PrepareTask():
-                return prepare(task, storage)
+                return prepare(task, place.storage)
     except HeadwaterError as error:
         return Refusal(code=error.code, detail=error.detail, facts=error.facts)

@@ -1,0 +1,202 @@
+"""The files that a task writes: data files, ended at the target size, and the changelog of the file group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.files.key_index_file import write_index
+from app.files.parquet_file import (
+    BASE_ROW_GROUP_ROWS,
+    CHANGELOG_ROW_GROUP_ROWS,
+    ParquetSink,
+    column_statistics,
+    create_parquet,
+    unique_columns,
+)
+from app.files.storage import Storage
+from app.lake.dataset import DatasetDefinition
+from app.lake.file_group import ChangelogFile, DataFile, FileKind, IndexFile, IndexKind
+from app.lake.key_hash import hash_keys
+from app.lake.key_index import BloomFilter, KeyIndex
+from app.lake.meta_columns import CORRECTS_COLUMN, OFFSET_COLUMN
+from app.lake.paths import Folder
+from app.lake.record_key import encode_keys
+from app.lake.staging import Slot
+
+
+class DataSink(AbstractContextManager["DataSink"]):
+    """Data files of one file group, by slot. Left by an exception, or by `discard`, it leaves no file behind."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        dataset: DatasetDefinition,
+        *,
+        file_group: str,
+        path_of: Callable[[Folder, Slot], str],
+        schema: pa.Schema,
+        kind: FileKind = FileKind.BASE,
+        index: IndexKind | None = None,
+    ) -> None:
+        """`path_of` names a new file. `schema`: of the rows. `index`: the key index that is written for each file."""
+        self._storage = storage
+        self._dataset = dataset
+        self._file_group = file_group
+        self._path_of = path_of
+        self._schema = schema
+        self._kind = kind
+        self._index = index
+        self._open: dict[Slot, _OpenFile] = {}
+        self._files: list[DataFile] = []
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()
+
+    def write(self, slot: Slot, rows: pa.Table) -> None:
+        """Adds rows to the slot's file; the next one is begun when it has its size."""
+        if rows.num_rows == 0:
+            return
+        file = self._open.get(slot)
+        if file is None:
+            file = self._open[slot] = _OpenFile(
+                create_parquet(
+                    self._storage,
+                    self._path_of(Folder.DATA, slot),
+                    self._schema,
+                    row_group_rows=BASE_ROW_GROUP_ROWS,
+                    unique_columns=unique_columns(self._dataset),
+                )
+            )
+        file.sink.write(rows)
+        if self._index is not None:
+            file.hashes.append(hash_keys(encode_keys(rows, self._dataset.record_key)))
+        if file.sink.hashing.size_bytes >= self._dataset.target_bytes:
+            self._end(slot)
+
+    def finish(self) -> tuple[DataFile, ...]:
+        """Ends the open files and returns all; from here on they stay."""
+        for slot in list(self._open):
+            self._end(slot)
+        files, self._files = tuple(self._files), []
+        return files
+
+    def discard(self) -> None:
+        """Drops everything that `finish` has not returned."""
+        for file in self._open.values():
+            file.stack.close()
+        self._open.clear()
+        self._storage.delete([path for file in self._files for path in file.paths])
+        self._files.clear()
+
+    def _end(self, slot: Slot) -> None:
+        file = self._open.pop(slot)
+        file.sink.finish()
+        file.stack.close()
+        stored = file.sink.stored(self._dataset.schema.id)
+        self._files.append(
+            DataFile(
+                **msgspec.structs.asdict(stored),
+                file_group=self._file_group,
+                slot=slot,
+                kind=self._kind,
+                statistics=column_statistics(file.sink.metadata[0], self._dataset.schema),
+                index_file=self._index_file(slot, file),
+            )
+        )
+
+    def _index_file(self, slot: Slot, file: _OpenFile) -> IndexFile | None:
+        if self._index is None:
+            return None
+        path = self._path_of(Folder.INDEX, slot)
+        kind = KeyIndex if self._index is IndexKind.RECORD else BloomFilter
+        return write_index(self._storage, path, kind.of_hashes(np.concatenate(file.hashes)))
+
+
+class _OpenFile:
+    """A data file that takes rows, and the key hashes of those it has."""
+
+    def __init__(self, creation: AbstractContextManager[ParquetSink]) -> None:
+        self.stack = ExitStack()
+        self.sink = self.stack.enter_context(creation)
+        self.hashes: list[np.ndarray] = []
+
+
+class ChangelogSink(AbstractContextManager["ChangelogSink"]):
+    """The one changelog file of a commit message; none if no change comes. `rows` counts those written."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        dataset: DatasetDefinition,
+        *,
+        file_group: str,
+        path_of: Callable[[], str],
+    ) -> None:
+        self._storage = storage
+        self._dataset = dataset
+        self._file_group = file_group
+        self._path_of = path_of
+        self._stack = ExitStack()
+        self._sink: ParquetSink | None = None
+        self.rows = 0
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def write(self, changes: pa.Table) -> None:
+        """Adds changes in feed order; what they say of each other counts from the first of them."""
+        if changes.num_rows == 0:
+            return
+        if self._sink is None:
+            self._sink = self._stack.enter_context(
+                create_parquet(
+                    self._storage,
+                    self._path_of(),
+                    changes.schema,
+                    row_group_rows=CHANGELOG_ROW_GROUP_ROWS,
+                    unique_columns=unique_columns(self._dataset),
+                )
+            )
+        self._sink.write(shifted(changes, CORRECTS_COLUMN, self.rows))
+        self.rows += changes.num_rows
+
+    def finish(self) -> tuple[ChangelogFile, ...]:
+        """Ends the file."""
+        if self._sink is None:
+            return ()
+        self._sink.finish()
+        self._stack.close()
+        stored = self._sink.stored(self._dataset.schema.id)
+        return (ChangelogFile(**msgspec.structs.asdict(stored), file_group=self._file_group),)
+
+
+def shifted(rows: pa.Table, column: str, by: int) -> pa.Table:
+    """The rows with relative offsets that count from `by` changes earlier."""
+    if by == 0 or column not in rows.column_names:
+        return rows
+    at = rows.schema.get_field_index(column)
+    offsets = rows.column(column)
+    moved = pc.if_else(pc.less(offsets, 0), pc.subtract(offsets, pa.scalar(by, pa.int64())), offsets)
+    return rows.set_column(at, rows.schema.field(at), moved)
+
+
+def at_offset(rows: pa.Table, by: int | None) -> pa.Table:
+    """New rows whose changes begin `by` changes into the commit's; None: no change tells of them."""
+    if by is not None:
+        return shifted(rows, OFFSET_COLUMN, by)
+    at = rows.schema.get_field_index(OFFSET_COLUMN)
+    known = pc.if_else(
+        pc.less(rows.column(OFFSET_COLUMN), 0), pa.scalar(None, pa.int64()), rows.column(OFFSET_COLUMN)
+    )
+    return rows.set_column(at, rows.schema.field(at), known)

@@ -1,0 +1,82 @@
+"""Log files: writes kept beside the base files, to be merged on read or at compaction.
+
+A log holds the rows of one commit and file group as they came: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job`
+(the write within the commit), and the meta columns. `_hw_op` is 0 for a row that merges, 1 for one that deletes its
+key, and 3 for one that was merged when it was written, so that it is put in place as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from app.files.parquet_file import ParquetReader
+from app.files.slice_merge import Incoming, incoming_schema
+from app.lake.changelog import OP_COLUMN, Op
+from app.lake.dataset import DatasetDefinition
+from app.lake.file_group import DataFile
+from app.lake.meta_columns import META_FIELDS, resolved
+from app.lake.operation import Operation
+from app.lake.staging import JOB_COLUMN
+from app.lake.write_plan import WriteIntent
+
+_MERGES: Final = WriteIntent(operation=Operation.CHANGELOG)
+_PUTS: Final = WriteIntent(operation=Operation.OVERWRITE)
+
+
+def log_schema(dataset: DatasetDefinition) -> pa.Schema:
+    """The columns of a log file."""
+    return pa.schema([*incoming_schema(dataset), *META_FIELDS])
+
+
+def logged(reader: ParquetReader, dataset: DatasetDefinition, logs: Sequence[DataFile]) -> Incoming:
+    """The writes in these logs, in the order of their commits, as rows that meet the base files."""
+    intents: dict[int, WriteIntent] = {}
+    return Incoming(
+        tables=_Tables(reader, dataset, logs, intents),
+        intents=intents,
+        rows=sum(file.row_count for file in logs),
+    )
+
+
+class _Tables:
+    """The rows of logs; while they are read, their writes are numbered and entered in `intents`."""
+
+    def __init__(
+        self,
+        reader: ParquetReader,
+        dataset: DatasetDefinition,
+        logs: Sequence[DataFile],
+        intents: dict[int, WriteIntent],
+    ) -> None:
+        self._reader = reader
+        self._dataset = dataset
+        self._logs = logs
+        self._intents = intents
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        """Raises CorruptFile."""
+        schema = log_schema(self._dataset)
+        first = 0
+        for file in self._logs:
+            last = first - 1
+            for group in range(self._reader.open(file).metadata.num_row_groups):
+                rows = resolved(
+                    self._reader.read_row_group(file, group, schema), file.written_version, file.first_offset
+                )
+                numbered = self._numbered(rows, first)
+                last = max(last, int(numbered.column(JOB_COLUMN).to_numpy().max(initial=-1)))
+                yield numbered
+            first = last + 1
+
+    def _numbered(self, rows: pa.Table, first: int) -> pa.Table:
+        # Two numbers for each write of the log: rows that merge, and rows that are put in place.
+        puts = rows.column(OP_COLUMN).to_numpy() == Op.CORRECT_TO
+        jobs = first + 2 * rows.column(JOB_COLUMN).to_numpy().astype(np.int64) + puts
+        for job in np.unique(jobs):
+            self._intents[int(job)] = _PUTS if (job - first) % 2 else _MERGES
+        at = rows.schema.get_field_index(JOB_COLUMN)
+        return rows.set_column(at, rows.schema.field(at), pa.array(jobs, pa.int32()))

@@ -1,0 +1,38 @@
+"""The live rows of a file group as readers see them: base files, without deleted rows, with the logs merged in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from app.files.file_slice import Block, SliceReader
+from app.files.log_file import logged
+from app.files.slice_merge import Memory, meet
+from app.lake.dataset import DatasetDefinition
+from app.lake.file_group import DataFile, FileKind
+from app.lake.meta_columns import stored_schema
+
+
+def merged_blocks(
+    slices: SliceReader, dataset: DatasetDefinition, files: Sequence[DataFile], memory: Memory
+) -> Iterator[Block]:
+    """The rows of one file group, whose `files` stand in the order of their commits. Raises CorruptFile.
+
+    Postponed writes are not among them: nobody sees those before they have a bucket.
+    """
+    schema = stored_schema(dataset)
+    base = [number for number, file in enumerate(files) if file.kind is FileKind.BASE]
+    logs = [file for file in files if file.kind is FileKind.LOG]
+    if not logs:
+        yield from slices.blocks(files, schema, base)
+        return
+    rows = sum(files[number].live_rows for number in base)
+    writes = logged(slices.reader, dataset, logs)
+    for item in meet(dataset, lambda _: slices.blocks(files, schema, base), writes, memory, live_rows=rows):
+        if isinstance(item, Block):
+            yield item
+            continue
+        for part in (item.kept(), item.result.rows):
+            if part.num_rows:
+                yield Block(file=-1, positions=np.full(part.num_rows, -1, dtype=np.int64), rows=part)

@@ -1,0 +1,211 @@
+"""The live rows of a file group and the rows that meet them: the one place where they come together.
+
+Writes, compaction and reads of logs all go through `meet`: what happens to a row is the same, whoever asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.files.file_slice import FILE_COLUMN, PLACE_COLUMNS, POSITION_COLUMN, SCOPED_COLUMN, Block
+from app.files.spill import Gathering
+from app.lake.changelog import OP_FIELD
+from app.lake.dataset import DatasetDefinition
+from app.lake.key_hash import hash_keys
+from app.lake.merge import MergeResult, merge
+from app.lake.meta_columns import stored_schema
+from app.lake.record_key import encode_keys
+from app.lake.staging import JOB_COLUMN, ROW_COLUMN
+from app.lake.write_plan import WriteIntent
+
+InScope = Callable[[Block], np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memory:
+    """How much of it a task may take for rows, and where it puts what does not fit."""
+
+    bytes_max: int
+    scratch: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """The keys of all incoming rows. `hashes`: uint64, unique, ascending. `keys`: canonical, unique; None where there
+    is no key, or where they take too much memory.
+    """
+
+    hashes: np.ndarray
+    keys: pa.ChunkedArray | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Met:
+    """What became of rows that were touched. `live` are those as they were, with their places beside them: `files`
+    (int32) and `positions` (int64) are -1 for a row that stood in no file as it was.
+    """
+
+    result: MergeResult
+    live: pa.Table
+    files: np.ndarray
+    positions: np.ndarray
+
+    def kept(self) -> pa.Table:
+        """The live rows that stay as they are."""
+        return self.live.filter(pa.array(self.result.kept))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Incoming:
+    """Rows that meet a table: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job`; by job and row.
+
+    `in_scope` tells which live rows are taken out unless one of these rows brings their key.
+    """
+
+    tables: Iterable[pa.Table]
+    intents: Mapping[int, WriteIntent]
+    rows: int
+    in_scope: InScope | None = None
+
+
+def meet(
+    dataset: DatasetDefinition,
+    blocks: Callable[[Wanted], Iterable[Block]],
+    incoming: Incoming,
+    memory: Memory,
+    *,
+    live_rows: int = 0,
+) -> Iterator[Block | Met]:
+    """First the rows that stay untouched, block by block as they come; then what became of the others.
+
+    Touched is a row whose key an incoming row has, or that is in scope. `blocks` is told the keys of all incoming
+    rows; it may leave out blocks without touched rows. `live_rows` (how many there are at most) tells how much may have
+    to be spilled.
+    """
+    scope = incoming.in_scope
+    expected = incoming.rows + (min(incoming.rows, live_rows) if scope is None else live_rows)
+    hashes = _row_hashes(dataset)
+    with Gathering(
+        hashes, memory_bytes=memory.bytes_max, expected_rows=expected, scratch=memory.scratch
+    ) as gathering:
+        found = [np.zeros(0, dtype=np.uint64)]
+        keys: list[pa.ChunkedArray] = []
+        for table in incoming.tables:
+            found.append(hashes(table))
+            gathering.add_incoming(table)
+            if dataset.keyed and not gathering.spilled:
+                keys.append(encode_keys(table, dataset.record_key))
+        unique = np.unique(np.concatenate(found))
+        wanted = pa.array(unique)
+        for block in blocks(Wanted(hashes=unique, keys=None if gathering.spilled else _unique(keys))):
+            scoped = np.zeros(block.rows.num_rows, dtype=bool) if scope is None else scope(block)
+            touched = scoped
+            if len(unique):
+                touched = scoped | pc.is_in(pa.array(hashes(block.rows)), value_set=wanted).to_numpy(
+                    zero_copy_only=False
+                )
+            if touched.any():
+                gathering.add_live(block.at(touched).placed(scoped[touched]))
+            if not touched.all():
+                yield block.at(~touched)
+        for live, rows in gathering.parts():
+            yield from _met(dataset, live, rows, incoming)
+
+
+def _unique(keys: list[pa.ChunkedArray]) -> pa.ChunkedArray | None:
+    if not keys:
+        return None
+    return pa.chunked_array([pa.chunked_array([chunk for part in keys for chunk in part.chunks]).unique()])
+
+
+def _row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
+    key = dataset.record_key
+    if not key:
+        return _whole_row_hashes(dataset)
+
+    def of_keys(rows: pa.Table) -> np.ndarray:
+        return hash_keys(encode_keys(rows, key))
+
+    return of_keys
+
+
+def _whole_row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
+    """Rows without a key are told apart by their values; nested ones, which have no text of their own, do not count."""
+    flat = [field.name for field in dataset.schema.to_arrow() if not pa.types.is_nested(field.type)]
+
+    def of_rows(rows: pa.Table) -> np.ndarray:
+        total = np.zeros(rows.num_rows, dtype=np.uint64)
+        for name in flat:
+            column = rows.column(name)
+            hashed = hash_keys(pc.fill_null(_text(column), b""))
+            hashed[column.is_null().to_numpy()] = np.uint64(0)
+            total = total * np.uint64(0x9E3779B97F4A7C15) + hashed
+        return total
+
+    return of_rows
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The text of flat values, equal for equal ones."""
+    if not pa.types.is_binary(column.type):
+        column = pc.cast(column, pa.large_string())
+    return pc.cast(column, pa.large_binary())
+
+
+def _met(
+    dataset: DatasetDefinition, live: pa.Table | None, rows: pa.Table | None, incoming: Incoming
+) -> Iterator[Block | Met]:
+    live = _no_live(dataset) if live is None else live.combine_chunks()
+    rows = _no_incoming(dataset) if rows is None else rows
+    if incoming.in_scope is not None and dataset.keyed:
+        # A row out of scope that only shares its hash with an incoming one must stay.
+        named = pc.is_in(
+            encode_keys(live, dataset.record_key), value_set=encode_keys(rows, dataset.record_key).unique()
+        )
+        mine = pc.or_(named, live.column(SCOPED_COLUMN))
+        yield from _as_blocks(live.filter(pc.invert(mine)))
+        live = live.filter(mine)
+    current = live.drop_columns(list(PLACE_COLUMNS))
+    yield Met(
+        result=merge(dataset, current, rows, incoming.intents, retract_rest=incoming.in_scope is not None),
+        live=current,
+        files=live.column(FILE_COLUMN).to_numpy(),
+        positions=live.column(POSITION_COLUMN).to_numpy(),
+    )
+
+
+def _as_blocks(placed: pa.Table) -> Iterator[Block]:
+    files = placed.column(FILE_COLUMN).to_numpy()
+    for file in np.unique(files):
+        rows = placed.filter(pa.array(files == file))
+        yield Block(
+            file=int(file),
+            positions=rows.column(POSITION_COLUMN).to_numpy(),
+            rows=rows.drop_columns(list(PLACE_COLUMNS)),
+        )
+
+
+def _no_live(dataset: DatasetDefinition) -> pa.Table:
+    nothing = np.zeros(0, dtype=np.int64)
+    block = Block(file=-1, positions=nothing, rows=stored_schema(dataset).empty_table())
+    return block.placed(nothing.astype(bool))
+
+
+def _no_incoming(dataset: DatasetDefinition) -> pa.Table:
+    return incoming_schema(dataset).empty_table()
+
+
+def incoming_schema(dataset: DatasetDefinition) -> pa.Schema:
+    """The columns of incoming rows; any of the dataset's may be null, since deletes leave them out."""
+    fields = [field.with_nullable(True) for field in dataset.schema.to_arrow()]
+    order = [
+        pa.field(ROW_COLUMN, pa.int64(), nullable=False),
+        pa.field(JOB_COLUMN, pa.int32(), nullable=False),
+    ]
+    return pa.schema([OP_FIELD, *fields, *order])

@@ -1,0 +1,139 @@
+"""Rows that are to meet by key, in parts that fit into memory.
+
+Rows are gathered in memory while they fit. Once they do not, they are split by the hash of their keys over files in a
+scratch folder: equal keys meet in the same part, and one part at a time comes back.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+Hashes = Callable[[pa.Table], np.ndarray]
+_PARTS_MAX: Final = 256
+# A merge holds its rows several times over: as gathered, in its pool, and as its result.
+_COPIES: Final = 4
+_OPTIONS: Final = ipc.IpcWriteOptions(compression="lz4")
+
+
+class Gathering(AbstractContextManager["Gathering"]):
+    """Two sides of rows, `live` and `incoming`, each in the order it was added."""
+
+    def __init__(
+        self, hashes: Hashes, *, memory_bytes: int, expected_rows: int, scratch: Path | None
+    ) -> None:
+        """`hashes` gives uint64 per row. `scratch`: where the parts go, the system's own folder if None."""
+        self._hashes = hashes
+        self._budget_bytes = max(memory_bytes // _COPIES, 1)
+        self._expected_rows = expected_rows
+        self._scratch = scratch
+        self._sides: tuple[list[pa.Table], list[pa.Table]] = ([], [])
+        self._bytes = self._rows = 0
+        self._parts: _Parts | None = None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._parts is not None:
+            self._parts.close()
+
+    @property
+    def spilled(self) -> bool:
+        """Whether the rows did not fit into memory."""
+        return self._parts is not None
+
+    def add_live(self, rows: pa.Table) -> None:
+        self._add(0, rows)
+
+    def add_incoming(self, rows: pa.Table) -> None:
+        self._add(1, rows)
+
+    def _add(self, side: int, rows: pa.Table) -> None:
+        if rows.num_rows == 0:
+            return
+        if self._parts is not None:
+            self._parts.add(side, rows, self._hashes(rows))
+            return
+        self._sides[side].append(rows)
+        self._bytes += rows.nbytes
+        self._rows += rows.num_rows
+        if self._bytes > self._budget_bytes:
+            self._spill()
+
+    def _spill(self) -> None:
+        expected_bytes = self._bytes * max(self._expected_rows / self._rows, 1)
+        count = min(max(math.ceil(expected_bytes / self._budget_bytes) + 1, 2), _PARTS_MAX)
+        self._parts = _Parts(count, self._scratch)
+        for side, tables in enumerate(self._sides):
+            for rows in tables:
+                self._parts.add(side, rows, self._hashes(rows))
+            tables.clear()
+
+    def parts(self) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
+        """The live and the incoming rows of each part; None for a side without rows."""
+        if self._parts is None:
+            live, incoming = (pa.concat_tables(tables) if tables else None for tables in self._sides)
+            yield live, incoming
+            return
+        yield from self._parts.read()
+
+
+class _Parts:
+    """Temporary files: one per part and side."""
+
+    def __init__(self, count: int, scratch: Path | None) -> None:
+        self._count = count
+        self._stack = ExitStack()
+        self._folder = Path(
+            self._stack.enter_context(tempfile.TemporaryDirectory(prefix="spill-", dir=scratch))
+        )
+        self._writers: dict[tuple[int, int], ipc.RecordBatchStreamWriter] = {}
+
+    def close(self) -> None:
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
+        self._stack.close()
+
+    def add(self, side: int, rows: pa.Table, hashes: np.ndarray) -> None:
+        # The low bits have chosen the bucket already.
+        parts = ((hashes >> np.uint64(32)) % np.uint64(self._count)).astype(np.int64)
+        for part in np.unique(parts):
+            chosen = rows.filter(pa.array(parts == part))
+            self._writer(side, int(part), rows.schema).write_table(chosen)
+
+    def _writer(self, side: int, part: int, schema: pa.Schema) -> ipc.RecordBatchStreamWriter:
+        writer = self._writers.get((side, part))
+        if writer is None:
+            writer = ipc.new_stream(str(self._path(side, part)), schema, options=_OPTIONS)
+            self._writers[side, part] = writer
+        return writer
+
+    def _path(self, side: int, part: int) -> Path:
+        return self._folder / f"{side}-{part}.arrows"
+
+    def read(self) -> Iterator[tuple[pa.Table | None, pa.Table | None]]:
+        for writer in self._writers.values():
+            writer.close()
+        written = set(self._writers)
+        self._writers.clear()
+        for part in range(self._count):
+            sides = [self._one(side, part) if (side, part) in written else None for side in (0, 1)]
+            if sides != [None, None]:
+                yield sides[0], sides[1]
+
+    def _one(self, side: int, part: int) -> pa.Table:
+        path = self._path(side, part)
+        with ipc.open_stream(pa.OSFile(str(path))) as reader:
+            table = reader.read_all()
+        path.unlink()
+        return table

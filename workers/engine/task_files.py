@@ -1,0 +1,163 @@
+"""What a task on one file group reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from app.files.data_sink import ChangelogSink, DataSink
+from app.files.deletion_vector_file import VectorReader
+from app.files.file_slice import Block, SliceReader
+from app.files.hot_folder import HotFolder
+from app.files.lookup import KeyLookup
+from app.files.parquet_file import ParquetReader
+from app.files.slice_merge import Incoming, InScope, Memory, incoming_schema
+from app.files.staged_file import StagedFileStore
+from app.files.storage import Storage
+from app.lake.dataset import DatasetDefinition, IndexType, TableType
+from app.lake.errors import FieldError, InvalidRequest
+from app.lake.file_group import DataFile, FileKind, IndexKind
+from app.lake.filters.evaluate import matches
+from app.lake.meta_columns import stored_schema
+from app.lake.partition import partition_codes
+from app.lake.paths import Folder, written_path
+from app.lake.staging import JOB_COLUMN, ROW_COLUMN, Slot
+from app.lake.write_plan import MergeTask
+
+# Segments of many small batches are read at once.
+_STEP_ROWS: Final = 256 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Place:
+    """What of this process and this machine a task may use."""
+
+    storage: Storage
+    memory: Memory
+    hot: HotFolder | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskFiles:
+    """The input and the output of one merge task."""
+
+    task: MergeTask
+    place: Place
+    slices: SliceReader = field(init=False)
+    lookup: KeyLookup = field(init=False)
+
+    def __post_init__(self) -> None:
+        storage = self.place.storage
+        reader, vectors = ParquetReader(storage), VectorReader(storage)
+        object.__setattr__(self, "slices", SliceReader(reader, vectors))
+        object.__setattr__(self, "lookup", KeyLookup(storage, reader, vectors, self.place.hot))
+
+    @property
+    def live_rows(self) -> int:
+        """How many rows the group has at most."""
+        return sum(file.live_rows for file in self.task.files)
+
+    @property
+    def base(self) -> list[int]:
+        """Numbers of the files that hold rows of the table."""
+        return [at for at, file in enumerate(self.task.files) if file.kind is FileKind.BASE]
+
+    @property
+    def pending(self) -> list[DataFile]:
+        """Logs, and writes that wait for a bucket, in the order of their commits."""
+        return [file for file in self.task.files if file.kind is not FileKind.BASE]
+
+    def blocks(self, numbers: Sequence[int]) -> Iterator[Block]:
+        """Live rows of these files. Raises CorruptFile."""
+        return self.slices.blocks(self.task.files, stored_schema(self.task.dataset), numbers)
+
+    def incoming(self) -> Incoming:
+        """The rows of the grouped writes, and the scope of a write that runs by itself."""
+        return Incoming(
+            tables=self._staged(),
+            intents=self.task.intents,
+            rows=sum(segment.rows for segment in self.task.segments),
+            in_scope=self._in_scope(),
+        )
+
+    def _staged(self) -> Iterator[pa.Table]:
+        """Staged rows in order of acceptance, so many at a time. Raises CorruptFile, InvalidRequest."""
+        store = StagedFileStore(self.place.storage)
+        schema = incoming_schema(self.task.dataset)
+        for segment in self.task.segments:
+            whole = segment.rows <= _STEP_ROWS
+            for batches in [segment.batch_indices] if whole else [[index] for index in segment.batch_indices]:
+                rows = store.read(segment.file, batches, self.task.dataset)
+                job = pa.repeat(pa.scalar(segment.job, pa.int32()), rows.num_rows)
+                rows = rows.append_column(pa.field(JOB_COLUMN, pa.int32(), nullable=False), job)
+                rows = rows.select(schema.names).cast(schema)
+                self._refuse_outside(rows)
+                yield rows
+
+    def _refuse_outside(self, rows: pa.Table) -> None:
+        """What replaces the rows that a filter matches must match it, or the next such write would double it."""
+        scope = self.task.scope
+        if scope is None or scope.where is None:
+            return
+        outside = np.flatnonzero(~matches(scope.where, rows))
+        if len(outside):
+            row = rows.column(ROW_COLUMN)[int(outside[0])].as_py()
+            detail = f"row {row} does not match the filter of the overwrite: {scope.where.text}"
+            raise InvalidRequest(detail, [FieldError(pointer=f"/source/rows/{row}", detail=detail)])
+
+    def _in_scope(self) -> InScope | None:
+        scope = self.task.scope
+        if scope is None:
+            return None
+
+        def of(block: Block) -> np.ndarray:
+            inside = np.ones(block.rows.num_rows, dtype=bool)
+            if scope.partitions is not None and block.file >= 0:
+                inside &= self.task.files[block.file].slot.partition_path in scope.partitions
+            elif scope.partitions is not None:
+                codes, paths = partition_codes(block.rows, self.task.dataset.partition_by)
+                inside &= np.array([path in scope.partitions for path in paths])[codes]
+            if scope.where is not None:
+                inside &= matches(scope.where, block.rows)
+            return inside
+
+        return of
+
+    def path(self, folder: Folder, slot: Slot) -> str:
+        """A new path for a file of this attempt."""
+        return written_path(self.task.data_prefix, folder, slot, self.task.attempt)
+
+    def data_sink(self, kind: FileKind = FileKind.BASE, schema: pa.Schema | None = None) -> DataSink:
+        """Where data files are written."""
+        return DataSink(
+            self.place.storage,
+            self.task.dataset,
+            file_group=self.task.file_group,
+            path_of=self.path,
+            schema=schema or stored_schema(self.task.dataset),
+            kind=kind,
+            index=_index_kind(self.task.dataset) if kind is FileKind.BASE else None,
+        )
+
+    def changelog_sink(self) -> ChangelogSink:
+        """Where the changes are written."""
+        return ChangelogSink(
+            self.place.storage,
+            self.task.dataset,
+            file_group=self.task.file_group,
+            path_of=lambda: self.path(Folder.CHANGES, self.task.slot),
+        )
+
+
+def _index_kind(dataset: DatasetDefinition) -> IndexKind | None:
+    """The key index that each base file gets: positions too, where old rows are marked by position."""
+    if not dataset.keyed:
+        return None
+    marks = dataset.table_type is TableType.MERGE_ON_READ and dataset.looks_up
+    if marks or dataset.index is IndexType.RECORD:
+        return IndexKind.RECORD
+    return IndexKind.BLOOM if dataset.index is IndexType.BLOOM else None
