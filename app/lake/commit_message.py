@@ -12,16 +12,17 @@ from app.lake.quarantine import QuarantineFile
 
 
 class KeyConflict(msgspec.Struct, frozen=True, kw_only=True):
-    """An insert of grouped write `job` met live keys.
+    """An insert of grouped write `job` met live keys, or its rows brought sums out of the range of a field.
 
-    `blamed` holds the grouped writes whose rows were in the way; -1 stands for the table itself.
-    `keys` names a few of the keys, `count` says how many there are.
+    `blamed` holds the grouped writes whose rows were in the way; -1 stands for the table itself. `keys` names a few of
+    the keys, `count` says how many there are. `overflowed`: the field whose sum does not fit, None for live keys.
     """
 
     job: int
     blamed: tuple[int, ...]
     keys: tuple[dict[str, Any], ...]
     count: int
+    overflowed: str | None = None
 
 
 class CommitMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):

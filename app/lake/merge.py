@@ -1,80 +1,92 @@
 """The merge: what becomes of live rows when grouped writes meet them.
 
-Only rows whose keys were touched come in; the untouched rest of a file group never passes through here. Decisions
-are made on row numbers into one pool (the current rows, then the incoming ones); payload columns are gathered
-once, at the end, so they may be of any type.
-
-Each write is first reduced to one row per key. Then the writes meet the table in order of acceptance, in rounds: round
-n holds every key's n-th write, so a round has each key once and is decided with whole columns. A group of writes of
-different keys takes one round.
+Only rows whose keys were touched come in; the untouched rest of a file group never passes through here. All rows get
+numbers, each write is reduced to one turn per key, the turns are played in order of acceptance, and what came of it is
+gathered once, at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.lake.changelog import OP_FIELD, Op
+from app.lake.changelog import OP_COLUMN, OP_FIELD
 from app.lake.commit_message import KeyConflict
 from app.lake.dataset import DatasetDefinition, MergeMode
 from app.lake.instant import RowCounts
-from app.lake.operation import Operation
-from app.lake.record_key import encode_keys
-from app.lake.staging import JOB_COLUMN, ROW_COLUMN
+from app.lake.merging.fold import FOLDING, Fold
+from app.lake.merging.numbered_rows import NumberedRows, key_numbers, occurrence_numbers
+from app.lake.merging.outcome import Feed, Past, key_conflicts, overflow_conflicts, row_counts
+from app.lake.merging.play import ABSENT, Board, Play, meetings_of
+from app.lake.merging.turns import IncomingRows, Keep, Reduced, Turns, reduce_writes
+from app.lake.meta_columns import CORRECTS_FIELD, META_FIELDS
+from app.lake.staging import JOB_COLUMN
 from app.lake.write_plan import WriteIntent
 
-KEYS_NAMED_MAX = 10
-_ABSENT = -1
-_TABLE = -1
+_ORDERED = (MergeMode.EVENT_TIME, *FOLDING)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MergeResult:
-    """`kept`: boolean over the current rows, true where the row stays as it is. `rows`: rows to add, in the
-    dataset's columns. `changes`: `_hw_op` and the dataset's columns, in feed order. `counts`: by grouped write.
+    """`kept`: over the current rows (bool), true where the row stays as it is. `rows`: rows to add, the dataset's
+    columns and the meta columns. `replaced`: by row of `rows`, the index of the current row whose place it takes, or -1
+    (int64). `changes`: `_hw_op`, `_hw_corrects` and the dataset's columns, in feed order. `counts`: by grouped write.
+    `set_aside`: incoming rows that go into quarantine. With conflicts there are neither rows nor changes to use.
     """
 
     kept: np.ndarray
     rows: pa.Table
+    replaced: np.ndarray
     changes: pa.Table
     counts: dict[int, RowCounts]
     conflicts: tuple[KeyConflict, ...]
+    set_aside: pa.Table
 
 
 def merge(
-    dataset: DatasetDefinition, current: pa.Table, incoming: pa.Table, intents: Mapping[int, WriteIntent]
+    dataset: DatasetDefinition,
+    current: pa.Table,
+    incoming: pa.Table,
+    intents: Mapping[int, WriteIntent],
+    *,
+    retract_rest: bool = False,
 ) -> MergeResult:
     """Merges grouped writes into the live rows of their keys.
 
-    `current`: live rows, the dataset's columns, unique by key. `incoming`: the dataset's columns (nullable in a
-    delete) with `_hw_job` and `_hw_row`, ordered by both. `intents`: by `_hw_job`.
+    `current`: live rows, the dataset's columns and the meta columns, unique by key. `incoming`: `_hw_op`, the dataset's
+    columns (nullable), `_hw_job` and `_hw_row`, ordered by both; with the meta columns where it is what logs hold: then
+    the rows that come out carry those of the rows that caused them. `intents`: by `_hw_job`.
+
+    `retract_rest`: current rows whose key no incoming row has are taken out, for the only write. Rows without a key
+    are told apart by all their values, and meet in this way only.
     """
-    state = _State.of(dataset, current, incoming, intents)
-    for job, positions in state.rounds():
-        state.play(job, positions)
-    return state.result()
+    if not dataset.keyed and not retract_rest:
+        raise ValueError("rows without a key meet only where all that is not given again is taken out")
+    merging = _Merging.of(dataset, current, incoming, intents)
+    play = merging.play(intents)
+    play.run()
+    if retract_rest:
+        merging.retract_rest(play, min(intents))
+    return merging.result(play, intents)
 
 
-@dataclass(kw_only=True)
-class _State:
-    """The pool and what has been decided so far. Arrays over the pool are named `pool_…`, over keys `key_…`."""
+@dataclass(frozen=True, kw_only=True)
+class _Merging:
+    """What a merge starts from: `rows` are the current and the incoming ones; `key` and `order` go by row number."""
 
     dataset: DatasetDefinition
-    intents: Mapping[int, WriteIntent]
-    pool: pa.Table
-    current_rows: int
-    pool_key: np.ndarray
-    pool_order: np.ndarray
-    pool_job: np.ndarray
-    pool_row: np.ndarray
-    key_live: np.ndarray
-    outcomes: dict[str, list[np.ndarray]] = field(default_factory=dict)
-    events: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = field(default_factory=list)
-    refused: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
+    current: pa.Table
+    incoming: pa.Table
+    fold: Fold | None
+    rows: NumberedRows
+    key: np.ndarray
+    order: np.ndarray
+    facts: IncomingRows
+    reduced: Reduced
 
     @classmethod
     def of(
@@ -83,206 +95,135 @@ class _State:
         current: pa.Table,
         incoming: pa.Table,
         intents: Mapping[int, WriteIntent],
-    ) -> _State:
+    ) -> _Merging:
+        fold = Fold.of(dataset)
         columns = dataset.schema.names()
-        relaxed = pa.schema([entry.with_nullable(True) for entry in dataset.schema.to_arrow()])
-        pool = pa.concat_tables(
-            [current.select(columns).cast(relaxed), incoming.select(columns).cast(relaxed)]
+        relaxed = pa.schema([field.with_nullable(True) for field in dataset.schema.to_arrow()])
+        widened = relaxed if fold is None else fold.widened()
+        job = incoming.column(JOB_COLUMN).to_numpy().astype(np.int64)
+        given = incoming.select(columns).cast(widened).combine_chunks()
+        if fold is not None:
+            replacing = [number for number, intent in intents.items() if intent.operation.replaces]
+            given = fold.states(given, ~np.isin(job, replacing))
+        rows = NumberedRows([current.select(columns).cast(widened), given])
+        base, everything = current.num_rows, rows.all()
+        keyed = dataset.keyed
+        key = key_numbers(everything, dataset.record_key) if keyed else occurrence_numbers(everything, base)
+        order = _order_ranks(everything, dataset)
+        facts = IncomingRows(
+            key=key[base:], job=job, op=incoming.column(OP_COLUMN).to_numpy(), order=order[base:]
         )
-        pool_key, keys = _key_numbers(pool, dataset.record_key)
-        rows = current.num_rows
-        key_live = np.full(keys, _ABSENT, dtype=np.int64)
-        key_live[pool_key[:rows]] = np.arange(rows)
-        absent = np.full(rows, _TABLE, dtype=np.int64)
+        keep: Keep = "all" if fold is not None else "last"
+        keep = "first" if dataset.merge_mode is MergeMode.FIRST else keep
         return cls(
             dataset=dataset,
-            intents=intents,
-            pool=pool,
-            current_rows=rows,
-            pool_key=pool_key,
-            pool_order=_order_ranks(pool, dataset),
-            pool_job=np.concatenate([absent, incoming.column(JOB_COLUMN).to_numpy().astype(np.int64)]),
-            pool_row=np.concatenate([absent, incoming.column(ROW_COLUMN).to_numpy().astype(np.int64)]),
-            key_live=key_live,
+            current=current,
+            incoming=incoming,
+            fold=fold,
+            rows=rows,
+            key=key,
+            order=order,
+            facts=facts,
+            reduced=reduce_writes(facts, keep=keep),
         )
 
-    def rounds(self) -> list[tuple[Operation, np.ndarray]]:
-        """(operation, pool positions) pairs: each key once per round, each key's writes in order of acceptance."""
-        positions = self._combined()
-        keys = self.pool_key[positions]
-        by_key = np.lexsort((self.pool_job[positions], keys))
-        starts = np.flatnonzero(np.diff(keys[by_key], prepend=-1))
-        lengths = np.diff(np.append(starts, len(by_key)))
-        turn = np.empty(len(positions), dtype=np.int64)
-        turn[by_key] = np.arange(len(by_key)) - np.repeat(starts, lengths)
-        rounds = []
-        for number in range(int(turn.max(initial=-1)) + 1):
-            members = positions[turn == number]
-            for operation in dict.fromkeys(intent.operation for intent in self.intents.values()):
-                jobs = [job for job, intent in self.intents.items() if intent.operation is operation]
-                chosen = members[np.isin(self.pool_job[members], jobs)]
-                if len(chosen):
-                    rounds.append((operation, chosen))
-        return rounds
-
-    def _combined(self) -> np.ndarray:
-        """Pool positions of the one row per (write, key) that counts; the others are unchanged by definition."""
-        positions = np.arange(self.current_rows, len(self.pool_key))
-        order = self.pool_order[positions].copy()
-        deletes = [job for job, intent in self.intents.items() if intent.operation is Operation.DELETE]
-        # A delete without an ordering value always wins, so it stands above every value of its own write.
-        order[np.isin(self.pool_job[positions], deletes) & (order < 0)] = np.iinfo(np.int64).max
-        ranked = np.lexsort(
-            (self.pool_row[positions], order, self.pool_job[positions], self.pool_key[positions])
+    def play(self, intents: Mapping[int, WriteIntent]) -> Play:
+        base = self.current.num_rows
+        return Play(
+            mode=self.dataset.merge_mode,
+            fold=self.fold,
+            rows=self.rows,
+            turns=self._turns(),
+            board=Board.of(int(self.key.max(initial=-1)) + 1, self.key[:base], self.order[:base]),
+            meetings=meetings_of(intents),
         )
-        jobs, keys = self.pool_job[positions][ranked], self.pool_key[positions][ranked]
-        last = (
-            np.append((np.diff(jobs) != 0) | (np.diff(keys) != 0), True)
-            if len(ranked)
-            else np.zeros(0, dtype=bool)
+
+    def _turns(self) -> Turns:
+        reduced, facts = self.reduced, self.facts
+        cause = reduced.cause
+        row = self.current.num_rows + cause
+        order = facts.order[cause]
+        if self.fold is not None:
+            several = np.bincount(reduced.member_of, minlength=len(cause)) > 1
+            if several.any():
+                folded = several[reduced.member_of]
+                numbers = self.current.num_rows + reduced.members[folded]
+                made = self.fold.meet_in_order(self.rows.gather(numbers), reduced.member_of[folded])
+                row[several] = self.rows.add(made)
+        return Turns(
+            cause=cause,
+            row=row,
+            key=facts.key[cause],
+            job=facts.job[cause],
+            order=order,
+            reset=reduced.reset,
+            puts=reduced.puts,
         )
-        self._note("unchanged", positions[ranked[~last]])
-        return np.sort(positions[ranked[last]])
 
-    def play(self, operation: Operation, positions: np.ndarray) -> None:
-        """Applies one operation to distinct keys."""
-        live = self.key_live[self.pool_key[positions]]
-        present = live != _ABSENT
-        if operation is Operation.DELETE:
-            self._delete(positions, live, present)
-            return
-        self._insert(positions[~present])
-        if operation.refuses_live_keys:
-            self.refused.append((positions[present], live[present]))
-        else:
-            self._update(positions[present], live[present])
+    def retract_rest(self, play: Play, job: int) -> None:
+        base = self.current.num_rows
+        named = np.zeros(len(play.board.live), dtype=bool)
+        named[self.facts.key] = True
+        play.retract(self.key[:base][~named[self.key[:base]]], job, len(self.facts.key))
 
-    def _insert(self, positions: np.ndarray) -> None:
-        self.key_live[self.pool_key[positions]] = positions
-        self._emit(positions, Op.APPEND, positions)
-        self._note("inserted", positions)
-
-    def _update(self, positions: np.ndarray, live: np.ndarray) -> None:
-        if self.dataset.merge_mode is MergeMode.EVENT_TIME:
-            late = self.pool_order[positions] < self.pool_order[live]
-        else:
-            late = np.zeros(len(positions), dtype=bool)
-        same = np.zeros(len(positions), dtype=bool)
-        same[~late] = self._equal(live[~late], positions[~late])
-        changed = ~late & ~same
-        self._note("unchanged", positions[~changed])
-        winners, losers = positions[changed], live[changed]
-        self.key_live[self.pool_key[winners]] = winners
-        self._emit(winners, Op.CORRECT_FROM, losers)
-        self._emit(winners, Op.CORRECT_TO, winners)
-        self._note("updated", winners)
-
-    def _delete(self, positions: np.ndarray, live: np.ndarray, present: np.ndarray) -> None:
-        applies = present.copy()
-        if self.dataset.merge_mode is MergeMode.EVENT_TIME:
-            order = self.pool_order[positions]
-            applies &= (order < 0) | (order >= self.pool_order[live])
-        self._note("unchanged", positions[~applies])
-        gone = positions[applies]
-        self.key_live[self.pool_key[gone]] = _ABSENT
-        self._emit(gone, Op.RETRACT, live[applies])
-        self._note("deleted", gone)
-
-    def _equal(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
-        """Whether two rows of the pool hold the same values, column by column, null equal to null."""
-        equal = np.ones(len(before), dtype=bool)
-        one, other = _gather(self.pool, before), _gather(self.pool, after)
-        for name in self.pool.column_names:
-            if not equal.any():
-                break
-            equal &= _equal_values(one.column(name), other.column(name))
-        return equal
-
-    def _note(self, outcome: str, positions: np.ndarray) -> None:
-        self.outcomes.setdefault(outcome, []).append(positions)
-
-    def _emit(self, causes: np.ndarray, op: Op, rows: np.ndarray) -> None:
-        self.events.append((causes, np.full(len(causes), op, dtype=np.uint8), rows))
-
-    def result(self) -> MergeResult:
-        live = self.key_live[self.key_live >= self.current_rows]
-        kept = self.key_live[self.pool_key[: self.current_rows]] == np.arange(self.current_rows)
+    def result(self, play: Play, intents: Mapping[int, WriteIntent]) -> MergeResult:
+        base = self.current.num_rows
+        aside = self._set_aside(play)
+        feed = Feed.of(play.events)
+        changes = self.rows.gather(feed.row)
+        keys = self.incoming.select(list(self.dataset.record_key))
+        conflicts = key_conflicts(play.refused, self.facts.job, keys)
+        if self.fold is not None:
+            conflicts += overflow_conflicts(self.fold.unfit(changes), feed, keys, intents)
+        counts = row_counts(play.outcomes, intents)
+        if conflicts:
+            return self._refused(counts, conflicts)
+        at = play.board.live[self.key[:base]]
+        kept = at == np.arange(base)
+        live = np.sort(play.board.live[play.board.live >= base])
+        replaced_by = np.full(self.rows.count, -1, dtype=np.int64)
+        gone = np.flatnonzero(~kept & (at != ABSENT))
+        replaced_by[at[gone]] = gone
+        past = Past.of(self.rows.count, self.current, self.incoming, feed)
         schema = self.dataset.schema.to_arrow()
         return MergeResult(
             kept=kept,
-            rows=_gather(self.pool, np.sort(live)).cast(schema),
-            changes=self._changes(schema),
-            counts=self._counts(),
-            conflicts=self._conflicts(),
+            rows=past.stored(self.rows.gather(live).cast(schema), live),
+            replaced=replaced_by[live],
+            changes=past.told(changes.cast(schema), feed),
+            counts=counts,
+            conflicts=(),
+            set_aside=self.incoming.take(pa.array(aside)),
         )
 
-    def _changes(self, schema: pa.Schema) -> pa.Table:
-        """Changes in the order of the rows that caused them, so a key's changes stand in order of acceptance."""
-        causes = np.concatenate([part[0] for part in self.events] or [np.zeros(0, dtype=np.int64)])
-        ops = np.concatenate([part[1] for part in self.events] or [np.zeros(0, dtype=np.uint8)])
-        rows = np.concatenate([part[2] for part in self.events] or [np.zeros(0, dtype=np.int64)])
-        order = np.lexsort((ops, causes))
-        table = _gather(self.pool, rows[order]).cast(schema)
-        return table.add_column(0, OP_FIELD, pa.array(ops[order]))
+    def _set_aside(self, play: Play) -> np.ndarray:
+        """Positions of the incoming rows that go into quarantine; the others that a write merged away are unchanged."""
+        chosen = np.zeros(len(self.reduced.cause), dtype=bool)
+        chosen[np.concatenate([np.zeros(0, dtype=np.int64), *play.aside])] = True
+        aside = np.sort(self.reduced.members[chosen[self.reduced.member_of]])
+        play.note("quarantined", self.facts.job[aside])
+        away = self.reduced.merged_away
+        play.note("unchanged", self.facts.job[away[~np.isin(away, aside)]])
+        return aside
 
-    def _counts(self) -> dict[int, RowCounts]:
-        jobs = sorted(self.intents)
-        totals = {job: dict.fromkeys(RowCounts.__struct_fields__, 0) for job in jobs}
-        for outcome, parts in self.outcomes.items():
-            counted = np.bincount(self.pool_job[np.concatenate(parts)], minlength=max(jobs, default=0) + 1)
-            for job in jobs:
-                totals[job][outcome] = int(counted[job])
-        return {job: RowCounts(**totals[job]) for job in jobs}
-
-    def _conflicts(self) -> tuple[KeyConflict, ...]:
-        positions = np.concatenate([part[0] for part in self.refused] or [np.zeros(0, dtype=np.int64)])
-        live = np.concatenate([part[1] for part in self.refused] or [np.zeros(0, dtype=np.int64)])
-        conflicts = []
-        for job in np.unique(self.pool_job[positions]):
-            mine = self.pool_job[positions] == job
-            named = self.pool.select(list(self.dataset.record_key)).take(
-                pa.array(positions[mine][:KEYS_NAMED_MAX])
-            )
-            blamed = tuple(int(other) for other in np.unique(self.pool_job[live[mine]]))
-            keys = tuple({name: _plain(value) for name, value in row.items()} for row in named.to_pylist())
-            conflicts.append(KeyConflict(job=int(job), blamed=blamed, keys=keys, count=int(mine.sum())))
-        return tuple(conflicts)
+    def _refused(self, counts: dict[int, RowCounts], conflicts: list[KeyConflict]) -> MergeResult:
+        schema = self.dataset.schema.to_arrow()
+        return MergeResult(
+            kept=np.ones(self.current.num_rows, dtype=bool),
+            rows=pa.schema([*schema, *META_FIELDS]).empty_table(),
+            replaced=np.zeros(0, dtype=np.int64),
+            changes=pa.schema([OP_FIELD, CORRECTS_FIELD, *schema]).empty_table(),
+            counts=counts,
+            conflicts=tuple(conflicts),
+            set_aside=self.incoming.slice(0, 0),
+        )
 
 
-def _key_numbers(pool: pa.Table, key: Sequence[str]) -> tuple[np.ndarray, int]:
-    """A dense number per distinct key, for every row, and how many keys there are."""
-    encoded = encode_keys(pool, key).combine_chunks().dictionary_encode()
-    return encoded.indices.to_numpy().astype(np.int64), len(encoded.dictionary)
-
-
-def _order_ranks(pool: pa.Table, dataset: DatasetDefinition) -> np.ndarray:
-    """The dense rank of every row's ordering value: int64, -1 for null. Without an ordering field, all 0."""
-    if dataset.ordering_field is None or dataset.merge_mode is not MergeMode.EVENT_TIME:
-        return np.zeros(pool.num_rows, dtype=np.int64)
-    values = pool.column(dataset.ordering_field)
+def _order_ranks(rows: pa.Table, dataset: DatasetDefinition) -> np.ndarray:
+    """The dense rank of every row's ordering value: int64, from 1, 0 for null. Without an ordering field, all 0."""
+    if dataset.ordering_field is None or dataset.merge_mode not in _ORDERED:
+        return np.zeros(rows.num_rows, dtype=np.int64)
+    values = rows.column(dataset.ordering_field)
     ranks: np.ndarray = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.int64)
-    ranks[values.is_null().to_numpy()] = -1
+    ranks[values.is_null().to_numpy()] = 0
     return ranks
-
-
-def _equal_values(one: pa.ChunkedArray, other: pa.ChunkedArray) -> np.ndarray:
-    if pa.types.is_nested(one.type):
-        # Arrow has no kernel that compares nested values.
-        pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
-        return np.fromiter((left == right for left, right in pairs), dtype=bool, count=len(one))
-    same = pc.fill_null(pc.equal(one, other), False)
-    if one.null_count and other.null_count:
-        same = pc.or_(same, pc.and_(one.is_null(), other.is_null()))
-    flags: np.ndarray = same.to_numpy()
-    return flags
-
-
-def _gather(table: pa.Table, rows: np.ndarray) -> pa.Table:
-    """The rows in that order; without a copy where they stand in it already, as in a load of new keys."""
-    if len(rows) and rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
-        return table.slice(int(rows[0]), len(rows))
-    return table.take(pa.array(rows))
-
-
-def _plain(value: object) -> object:
-    return value if isinstance(value, bool | int | str) else str(value)

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.lake.changelog import OP_COLUMN, Op, fold
+from app.lake.changelog import OP_COLUMN, OP_FIELD, Op, fold
 from app.lake.commit_message import CommitMessage, failed_writes
 from app.lake.dataset import DatasetDefinition
 from app.lake.define import define_dataset
 from app.lake.instant import RowCounts
 from app.lake.merge import MergeResult, merge
+from app.lake.meta_columns import CORRECTS_COLUMN, META_FIELDS, META_NAMES
 from app.lake.new_dataset import NewDataset, NewField, NewSchema
 from app.lake.operation import Operation
 from app.lake.staging import JOB_COLUMN, ROW_COLUMN
@@ -48,10 +49,14 @@ def run(table: Table, writes: list[tuple[Operation, list[Row]]]) -> MergeResult:
     relaxed = pa.schema([entry.with_nullable(True) for entry in schema])
     keys = {table.key(row) for _, rows in writes for row in rows}
     current = pa.Table.from_pylist([row for key, row in table.live.items() if key in keys], schema=schema)
+    for meta in META_FIELDS:
+        current = current.append_column(meta, pa.array(np.arange(current.num_rows)))
     rows = [row for _, part in writes for row in part]
     jobs = [number for number, (_, part) in enumerate(writes) for _ in part]
     positions = [at for _, part in writes for at in range(len(part))]
     incoming = pa.Table.from_pylist(rows, schema=relaxed)
+    ops = [1 if operation is Operation.DELETE else 0 for operation, part in writes for _ in part]
+    incoming = incoming.add_column(0, OP_FIELD, pa.array(ops, pa.uint8()))
     incoming = incoming.append_column(JOB_COLUMN, pa.array(jobs, pa.int32()))
     incoming = incoming.append_column(ROW_COLUMN, pa.array(positions, pa.int64()))
     return merge(
@@ -67,7 +72,8 @@ def row(k: str, ts: int | None = 1, n: int = 0, **values: Any) -> Row:
 
 
 def feed(result: MergeResult) -> list[tuple[int, Row]]:
-    return [(entry.pop(OP_COLUMN), entry) for entry in result.changes.to_pylist()]
+    changes = result.changes.drop_columns([CORRECTS_COLUMN])
+    return [(entry.pop(OP_COLUMN), entry) for entry in changes.to_pylist()]
 
 
 def by_key(table: Table, changes: list[tuple[int, Row]]) -> dict[Any, list[tuple[int, Row]]]:
@@ -122,7 +128,9 @@ def test_a_group_merges_like_its_writes_one_after_another(
     touched = {table.key(values) for _, part in accepted for values in part}
     current = [values for values in start if table.key(values) in touched]
     kept = [values for values, stays in zip(current, result.kept, strict=True) if stays]
-    stored = {table.key(values): values for values in kept + result.rows.to_pylist()}
+    stored = {
+        table.key(values): values for values in kept + result.rows.drop_columns(list(META_NAMES)).to_pylist()
+    }
     assert stored == {key: values for key, values in table.live.items() if key in touched}
     assert len(kept) + result.rows.num_rows == len(stored)
 
