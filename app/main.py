@@ -26,6 +26,7 @@ from app.api.credentials import Credentials
 from app.api.threads import Threads
 from app.api.wakeups import Wakeups
 from app.files.parquet_file import ParquetReader
+from app.files.quarantine_file import QuarantineFileStore
 from app.files.staged_file import StagedFileStore
 from app.files.storage import open_storage
 from app.lake.errors import HeadwaterError
@@ -99,6 +100,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
             group=GroupAccept(jobs),
             storage=storage,
             staged=StagedFileStore(storage),
+            quarantine=QuarantineFileStore(storage),
             wake=relay.wake,
             inline_bytes_max=settings.inline_bytes_max,
             upload_bytes_max=settings.upload_bytes_max,

@@ -49,6 +49,11 @@ class ParquetSink:
         self._pending_rows += table.num_rows
         if self._pending_rows >= self.row_group_rows:
             self._flush(everything=False)
+    def write_group(self, table: pa.Table) -> None:
+        """Adds rows as a row group of their own, at once; not to be mixed with `write`."""
+        self.rows += table.num_rows
+        self.writer.write_table(table, row_group_size=max(table.num_rows, 1))
+
 
     def finish(self) -> None:
         """Writes what is buffered, then the footer."""

@@ -5,6 +5,8 @@
     {tenant}/{dataset}/deletes/{partition}/{bucket}-{attempt}-{random}.roaring    deletion vectors
     {tenant}/{dataset}/index/{partition}/{bucket}-{attempt}-{random}.arrow        key indexes
     {tenant}/{dataset}/staged/{job or body}…                                      input of writes
+    {tenant}/{dataset}/quarantine/{job}….parquet                                  bad records, of input
+    {tenant}/{dataset}/quarantine/{partition}/{bucket}-{attempt}-{random}.parquet … and of rows that met live keys
     {tenant}/{dataset}/uploads/{upload}                                           uploads
 
 An attempt is `{instant}-{epoch}-{round}`: with the random part, no two runs of a task ever write the same path.
@@ -20,7 +22,7 @@ from typing import Final
 from app.lake.staging import Slot
 
 _ATTEMPT: Final = re.compile(r"/\d{5}-(\d{20}-[0-9a-f]{6})-\d+-\d+-[0-9a-f]{8}\.(?:parquet|roaring|arrow)$")
-_STAGED: Final = re.compile(r"/staged/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[^/]*$")
+_STAGED: Final = re.compile(r"/(?:staged|quarantine)/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[^/]*$")
 
 
 class Folder(str, Enum):
@@ -30,6 +32,7 @@ class Folder(str, Enum):
     CHANGES = "changes"
     DELETES = "deletes"
     INDEX = "index"
+    QUARANTINE = "quarantine"
 
     @property
     def suffix(self) -> str:
@@ -69,6 +72,11 @@ def decoded_prefix(prefix: str, job_id: str, epoch: int) -> str:
     return f"{prefix}/staged/{job_id}-{epoch}"
 
 
+def quarantine_prefix(prefix: str, job_id: str, epoch: int) -> str:
+    """What the names of the files start with that bad records of a write's input go to."""
+    return f"{prefix}/{Folder.QUARANTINE.value}/{job_id}-{epoch}"
+
+
 def body_path(prefix: str, body_id: str) -> str:
     """Where a large request body is kept as it came."""
     return f"{prefix}/staged/{body_id}.body"
@@ -86,6 +94,6 @@ def instant_of(path: str) -> str | None:
 
 
 def job_of(path: str) -> str | None:
-    """The job that a staged file belongs to (for a body: its own id, which is no job's); None for other files."""
+    """The job that input or bad records belong to (for a body: its own id, which is no job's); None for other files."""
     found = _STAGED.search(path)
     return found.group(1) if found else None

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import msgspec
 
+from app.lake.staging import StagedFile
+
 
 class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of bad records of one write, each with its position in the write, its faults and its payload."""
+    """A file of bad records of one write, each with its position, its faults and its payload.
+
+    `first_row`: the row of the write from which positions in the file count.
+    """
 
     path: str
     size_bytes: int
     checksum: str
     row_count: int
+    first_row: int = 0
+
+
+class DecodedInput(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a raw input: its rows, and the records that were set aside."""
+
+    staged: tuple[StagedFile, ...]
+    quarantined: tuple[QuarantineFile, ...] = ()

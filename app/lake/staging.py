@@ -52,13 +52,17 @@ class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RawInput(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes on storage that a worker decodes: a large body or an upload."""
+    """Bytes on storage that a worker decodes: a large body or an upload.
+
+    `records`: a Parquet file of records that were set aside before, each as it was sent.
+    """
 
     path: str
     size_bytes: int
     checksum: str
     format: Format
     gzip: bool = False
+    records: bool = False
 
 
 def with_ops(rows: pa.Table, operation: Operation, dataset: DatasetDefinition) -> pa.Table:

@@ -12,18 +12,19 @@ from app.lake.dataset import DatasetDefinition
 from app.lake.errors import BodyTooLarge, FieldError, InvalidRequest, MalformedBody
 from app.lake.identifiers import new_id, new_instant_id
 from app.lake.operation import Operation, input_schema
-from app.lake.paths import body_path, dataset_prefix, staged_path, upload_path
+from app.lake.paths import body_path, dataset_prefix, quarantine_prefix, staged_path, upload_path
+from app.lake.rows.bad_records import BadRecords
 from app.lake.rows.csv_rows import decode_csv
 from app.lake.rows.formats import Format
 from app.lake.rows.gzip_stream import gunzip_stream
 from app.lake.rows.json_rows import decode_json_rows, decode_ndjson
 from app.lake.schema import Schema
 from app.lake.staging import RawInput, StagedFile
-from app.lake.write_options import WriteOptions, brings_rows, check_options, resolve_mode
+from app.lake.write_options import OnError, WriteOptions, brings_rows, check_options, resolve_mode
 from app.services.bodies import BodySpool, StoredBody
 from app.services.group_accept import GroupAccept
 from app.services.model import Accepted, Dataset, NewJob, Upload, WriteRequest
-from app.services.ports import Catalog, Jobs, ObjectStorage, StagedFiles
+from app.services.ports import Catalog, Jobs, ObjectStorage, QuarantineFiles, StagedFiles
 
 
 class JsonRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +85,7 @@ class AcceptWrite:
     group: GroupAccept
     storage: ObjectStorage
     staged: StagedFiles
+    quarantine: QuarantineFiles
     wake: Callable[[], None]
     inline_bytes_max: int
     upload_bytes_max: int
@@ -130,7 +132,8 @@ class AcceptWrite:
         )
         accepted = self.group.accept(dataset.tenant_id, new)
         if accepted.replayed:
-            self._discard([file.path for file in request.staged] + _stored_body(incoming))
+            made = [file.path for file in request.staged] + [file.path for file in request.quarantined]
+            self._discard(made + _stored_body(incoming))
         else:
             self.wake()
         return accepted
@@ -144,16 +147,23 @@ class AcceptWrite:
             options=incoming.options,
             schema_id=dataset.definition.schema.id,
         )
-        match self._rows(dataset, incoming, job_id):
-            case RawInput() as raw:
-                return msgspec.structs.replace(request, raw=raw)
-            case pa.Table() as rows:
-                staged = self._stage(dataset, incoming.operation, rows, job_id)
-                return msgspec.structs.replace(request, staged=staged)
-            case _:
-                return request
+        prefix = dataset_prefix(dataset.tenant_id, dataset.id)
+        with self.quarantine.sink(f"{quarantine_prefix(prefix, job_id, 0)}.parquet") as sink:
+            aside = BadRecords(keep=sink.keep) if incoming.options.on_error is OnError.QUARANTINE else None
+            rows = self._rows(dataset, incoming, job_id, aside)
+            if aside is not None:
+                aside.close()
+        if isinstance(rows, RawInput):
+            return msgspec.structs.replace(request, raw=rows)
+        return msgspec.structs.replace(
+            request,
+            staged=() if rows is None else self._stage(dataset, incoming.operation, rows, job_id),
+            quarantined=() if sink.file is None else (sink.file,),
+        )
 
-    def _rows(self, dataset: Dataset, incoming: IncomingWrite, job_id: str) -> RawInput | pa.Table | None:
+    def _rows(
+        self, dataset: Dataset, incoming: IncomingWrite, job_id: str, aside: BadRecords | None
+    ) -> RawInput | pa.Table | None:
         """The rows of a small text, where the others are to be read from, or None for a write without rows."""
         schema = input_schema(incoming.operation, dataset.definition)
         match incoming.source:
@@ -171,14 +181,16 @@ class AcceptWrite:
             ):
                 return RawInput(path=path, size_bytes=size, checksum=checksum, format=form, gzip=gzip)
             case JsonRows(text=text):
-                return decode_json_rows(text, schema)
+                return decode_json_rows(text, schema, aside=aside)
             case Body(content=bytes() as content, format=form, gzip=gzip):
-                decoded = self._decode_small(content, form, gzip, schema)
+                decoded = self._decode_small(content, form, gzip, schema, aside)
                 return self._store(dataset, content, form, gzip, job_id) if decoded is None else decoded
             case _:
                 return None
 
-    def _decode_small(self, content: bytes, form: Format, gzip: bool, schema: Schema) -> pa.Table | None:
+    def _decode_small(
+        self, content: bytes, form: Format, gzip: bool, schema: Schema, aside: BadRecords | None
+    ) -> pa.Table | None:
         """The rows of a small text body; None where a worker must decode it.
 
         Parquet and Arrow can expand without bound, so they are decoded by Spark's processes, never in the API.
@@ -192,7 +204,7 @@ class AcceptWrite:
                 return None
             if not content:
                 raise MalformedBody("the body is empty once decompressed")
-        return _TEXT_DECODERS[form](content, schema)
+        return _TEXT_DECODERS[form](content, schema, aside=aside)
 
     def _store(self, dataset: Dataset, content: bytes, form: Format, gzip: bool, job_id: str) -> RawInput:
         path = body_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)
@@ -214,7 +226,7 @@ class AcceptWrite:
         return () if file is None else (file,)
 
 
-_TEXT_DECODERS: dict[Format, Callable[[bytes, Schema], pa.Table]] = {
+_TEXT_DECODERS: dict[Format, Callable[..., pa.Table]] = {
     Format.NDJSON: decode_ndjson,
     Format.CSV: decode_csv,
     Format.JSON_ROWS: decode_json_rows,

@@ -18,6 +18,9 @@ from app.lake.dataset import DatasetDefinition
 from app.lake.errors import HeadwaterError
 from app.lake.file_group import DataFile, StoredFile
 from app.lake.operation import Operation
+from app.lake.quarantine import DecodedInput, QuarantineFile
+from app.lake.rows.bad_records import BadRecord
+from app.lake.schema import Schema
 from app.lake.staging import RawInput, StagedFile
 from app.lake.write_plan import MergeTask
 from app.services.model import (
@@ -268,9 +271,19 @@ class WriteEngine(Protocol):
     """Runs the tasks of a write on Spark."""
 
     def decode(
-        self, raw: RawInput, dataset: DatasetDefinition, operation: Operation, *, prefix: str, tag: str
-    ) -> list[StagedFile]:
-        """Checks and splits a raw input. Raises SchemaMismatch, MalformedBody, CorruptFile, EngineStopped."""
+        self,
+        raw: RawInput,
+        dataset: DatasetDefinition,
+        operation: Operation,
+        *,
+        prefix: str,
+        quarantine: str | None = None,
+        tag: str,
+    ) -> DecodedInput:
+        """Checks and splits a raw input. `quarantine`: what paths of files of bad records start with, if it keeps them.
+
+        Raises SchemaMismatch, MalformedBody, CorruptFile, EngineStopped.
+        """
         ...
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
@@ -280,6 +293,31 @@ class WriteEngine(Protocol):
     def progress(self, tag: str) -> tuple[int, int]:
         """Tasks done and in all of what runs under the tag."""
         ...
+
+class BadRecordSink(Protocol):
+    """An open file of bad records."""
+
+    @property
+    def file(self) -> QuarantineFile | None:
+        """What was written, once the sink is closed; None if there was no record."""
+        ...
+
+    def keep(self, records: Sequence[BadRecord]) -> None:
+        """Adds records, a few megabytes at a time. Raises StorageFull."""
+        ...
+
+
+class QuarantineFiles(Protocol):
+    """Keeps bad records."""
+
+    def sink(self, path: str) -> AbstractContextManager[BadRecordSink]:
+        """A new file, closed at the end; left by an exception, or without a record, it leaves no file behind."""
+        ...
+
+    def read(self, file: QuarantineFile, first: int, count: int) -> list[BadRecord]:
+        """Records [first, first + count) of a file. Raises CorruptFile."""
+        ...
+
 
     def cancel(self, tag: str) -> None:
         """Stops what runs under the tag; its caller gets EngineStopped."""

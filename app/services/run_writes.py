@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
+
 from app.lake.commit_message import CommitMessage, KeyConflict, failed_writes
 from app.lake.conflict import Conflicted
 from app.lake.errors import (
@@ -18,8 +20,10 @@ from app.lake.errors import (
     Unavailable,
 )
 from app.lake.instant import Action, RowCounts
-from app.lake.paths import attempt_name, dataset_prefix, decoded_prefix
+from app.lake.paths import attempt_name, dataset_prefix, decoded_prefix, quarantine_prefix
+from app.lake.quarantine import QuarantineFile
 from app.lake.staging import StagedFile
+from app.lake.write_options import OnError
 from app.lake.write_plan import WriteIntent, file_group, plan_merge, touched_slots
 from app.services.commit import Publish
 from app.services.lease import Lease
@@ -110,17 +114,26 @@ class RunWrites:
     def _decode(self, tenant_id: str, dataset_id: str, group: _Group) -> None:
         """Brings every write of the group to staged input; one that cannot be read fails alone."""
         group.staged = {job.id: job.request.staged for job in group.jobs}
+        group.quarantined = {job.id: job.request.quarantined for job in group.jobs}
         encoded = [(job, job.request.raw) for job in group.jobs if job.request.raw is not None]
         if not encoded:
             return
         definition = self.catalog.get(tenant_id, dataset_id).definition
         group.stage = "decode"
         for job, raw in encoded:
-            prefix = decoded_prefix(dataset_prefix(tenant_id, dataset_id), job.id, job.epoch)
+            place = dataset_prefix(tenant_id, dataset_id)
+            aside = job.request.options.on_error is OnError.QUARANTINE
             try:
-                group.staged[job.id] = tuple(
-                    self.engine.decode(raw, definition, job.request.operation, prefix=prefix, tag=group.tag)
+                decoded = self.engine.decode(
+                    raw,
+                    definition,
+                    job.request.operation,
+                    prefix=decoded_prefix(place, job.id, job.epoch),
+                    quarantine=quarantine_prefix(place, job.id, job.epoch) if aside else None,
+                    tag=group.tag,
                 )
+                group.staged[job.id] = decoded.staged
+                group.quarantined[job.id] = decoded.quarantined
             except HeadwaterError as error:
                 self._fail(tenant_id, job, error)
                 group.jobs.remove(job)
@@ -209,6 +222,7 @@ class _Group:
 
     jobs: list[Job]
     staged: dict[str, tuple[StagedFile, ...]] = field(default_factory=dict)
+    quarantined: dict[str, tuple[QuarantineFile, ...]] = field(default_factory=dict)
     stage: str = "plan"
     rounds: int = 0
     tag: str = field(init=False)
@@ -232,8 +246,13 @@ def _commit(
     outcomes = []
     for number, job in enumerate(group.jobs):
         counts = sum((message.counts.get(number, RowCounts()) for message in messages.values()), RowCounts())
-        _check_sum(job, counts, group.staged[job.id])
-        outcomes.append(JobOutcome(claim=job.claim, instant_id=job.instant_id, counts=counts))
+        refused = [file for message in messages.values() for file in message.quarantined.get(number, ())]
+        _check_sum(job, counts, sum(file.row_count for file in refused), group.staged[job.id])
+        quarantined = (*group.quarantined[job.id], *refused)
+        counts = msgspec.structs.replace(counts, quarantined=sum(file.row_count for file in quarantined))
+        outcomes.append(
+            JobOutcome(claim=job.claim, instant_id=job.instant_id, counts=counts, quarantined=quarantined)
+        )
     return NewCommit(
         dataset_id=dataset.id,
         action=Action.COMMIT,
@@ -244,10 +263,10 @@ def _commit(
     )
 
 
-def _check_sum(job: Job, counts: RowCounts, staged: Sequence[StagedFile]) -> None:
+def _check_sum(job: Job, counts: RowCounts, refused: int, staged: Sequence[StagedFile]) -> None:
     """Every row that came in is accounted for, or nothing is published."""
     expected = sum(file.rows for file in staged)
-    counted = counts.inserted + counts.updated + counts.deleted + counts.unchanged
+    counted = counts.inserted + counts.updated + counts.deleted + counts.unchanged + refused
     if counted != expected:
         raise HeadwaterError(
             f"job {job.id}: {expected} rows went in, {counted} came out; nothing was published"

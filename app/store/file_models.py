@@ -153,6 +153,8 @@ quarantine_files: Final = Table(
     Column("seq", BigInteger, Identity(always=True), nullable=False),
     word("path"),
     id_column("job_id"),
+    # The row of the write from which positions in the file count.
+    number("first_row", default=0),
     number("row_count"),
     number("size_bytes"),
     Column("checksum", Text, nullable=False),

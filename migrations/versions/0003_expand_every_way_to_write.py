@@ -57,6 +57,7 @@ STATEMENTS = (
         seq bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
         path text COLLATE "C" NOT NULL,
         job_id uuid NOT NULL,
+        first_row bigint DEFAULT 0 NOT NULL,
         row_count bigint NOT NULL,
         size_bytes bigint NOT NULL,
         checksum text NOT NULL,

@@ -56,6 +56,11 @@ def record_ends(data: bytes) -> npt.NDArray[np.intp]:
     return ends[_outside_quotes(octets, ends)] + 1
 
 
+def is_record(text: bytes, *, blank_lines: bool) -> bool:
+    """Whether the text, without a line end, is exactly one record. `blank_lines`: whether nothing is one."""
+    return (blank_lines or bool(text)) and _LAST_RECORD.match(text) is not None
+
+
 def record_spans(data: bytes, *, blank_lines: bool) -> list[tuple[int, int]]:
     """Start and end of each record, line ends included. `blank_lines`: whether these are records."""
     ends = record_ends(data).tolist()

@@ -104,6 +104,14 @@ def iter_line_tables(data: bytes, schema: Schema, origin: Origin, findings: Find
     yield from _iter_steps(rows, _locate(lines, origin), compile_schema(schema), findings)
 
 
+def iter_text_tables(
+    texts: Sequence[bytes], first_row: int, schema: Schema, findings: Findings
+) -> Iterator[pa.Table]:
+    """The good rows of JSON texts of one row each, in steps; of the others `findings` is told."""
+    located = ((Origin(row=first_row + number), text) for number, text in enumerate(texts))
+    yield from _iter_steps(texts, located, compile_schema(schema), findings)
+
+
 def _iter_steps(
     rows: Sequence[bytes | msgspec.Raw],
     located: Iterator[tuple[Origin, bytes]],

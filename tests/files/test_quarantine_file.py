@@ -1,0 +1,136 @@
+"""Quarantine files: what is set aside is read back as it was sent, by ranges, and sent again."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from app.files.quarantine_file import QuarantineFileStore
+from app.files.storage import Storage, open_storage
+from app.lake.errors import CorruptFile, FieldError, StorageFull
+from app.lake.quarantine import QuarantineFile
+from app.lake.rows import BadRecord, BadRecords, Split, decode_ndjson
+from app.lake.rows.formats import Format
+from app.lake.rows.records import iter_record_tables
+from app.lake.rows.splits import plan_splits
+from tests.lake.rows.samples import schema_of
+
+SCHEMA = schema_of({"id": "int32!", "name": "string"})
+
+
+@pytest.fixture
+def storage(tmp_path) -> Storage:
+    return open_storage(tmp_path.as_uri())
+
+
+def record(position: int, payload: bytes, header: bytes | None = None) -> BadRecord:
+    errors = (FieldError(pointer="/id", detail=f"näïve {position}"), FieldError(pointer="", detail=""))
+    return BadRecord(position=position, errors=errors, payload=payload, header=header)
+
+
+RECORDS = [record(3 * number, b"\xff\x00%d" % number, b"id" if number % 2 else None) for number in range(50)]
+
+
+def test_records_are_read_back_by_ranges_over_what_was_written_step_by_step(storage):
+    store = QuarantineFileStore(storage)
+    with store.sink("t/d/quarantine/a.parquet") as sink:
+        for start in range(0, 50, 7):
+            sink.keep(RECORDS[start : start + 7])
+    assert sink.file is not None
+    assert sink.file.row_count == 50
+    for first, count in ((0, 50), (0, 1), (6, 2), (49, 5), (13, 0), (10, 30)):
+        assert store.read(sink.file, first, count) == RECORDS[first : first + count]
+
+
+def test_without_a_record_there_is_no_file(storage):
+    store = QuarantineFileStore(storage)
+    with store.sink("t/a.parquet") as sink:
+        pass
+    assert sink.file is None
+    assert store.write([], "t/b.parquet") is None
+    with pytest.raises(StorageFull):
+        fill(store, "t/c.parquet")
+    assert list(storage.list("t")) == []
+
+
+def fill(store: QuarantineFileStore, path: str) -> None:
+    with store.sink(path) as sink:
+        sink.keep(RECORDS)
+        raise StorageFull("no more")
+
+
+def test_a_damaged_file_is_refused(storage):
+    store = QuarantineFileStore(storage)
+    file = store.write(RECORDS, "t/a.parquet")
+    with pytest.raises(CorruptFile):
+        store.read(QuarantineFile(path=file.path, size_bytes=9, checksum="x", row_count=50), 0, 1)
+    with pytest.raises(CorruptFile):
+        store.read(QuarantineFile(path="t/none", size_bytes=9, checksum="x", row_count=50), 0, 1)
+
+
+def test_rows_that_are_refused_later_on_are_kept_as_json(storage):
+    store = QuarantineFileStore(storage)
+    rows = pa.concat_tables(
+        [decode_ndjson(text, SCHEMA) for text in (b'{"id":1,"name":"a"}', b'{"id":2}\n{"id":3}')]
+    )
+    file = store.write_rows(rows, [4, 7, 9], "the key is in the table already", "t/a.parquet")
+    found = store.read(file, 0, 9)
+    assert [(each.position, each.payload) for each in found] == [
+        (4, b'{"id":1,"name":"a"}'),
+        (7, b'{"id":2,"name":null}'),
+        (9, b'{"id":3,"name":null}'),
+    ]
+    assert found[0].errors == (FieldError(pointer="", detail="the key is in the table already"),)
+    assert store.write_rows(rows.slice(0, 0), [], "", "t/b.parquet") is None
+
+
+SENT_AGAIN = [
+    record(0, b'{"id":1}'),
+    record(0, b'{"id":\n2,\r\n"name":"b"}'),
+    record(0, b'{"id":'),
+    record(0, b"3,c", b"id,name"),
+    record(0, b'4,"never closed', b"id,name"),
+    record(0, b'5,"d\ne"', b"id,name"),
+    record(0, b'",6', b"id,name"),
+    record(0, b"7,f\n8,g", b"id,name"),
+    record(0, b"h,9", b"name,id"),
+    record(0, b"", b"id,name"),
+    record(0, b"10,i,j", b"id,name"),
+    record(0, b""),
+    record(0, b'{"id":11}'),
+]
+
+
+@pytest.mark.parametrize("step", [1, 2, 100])
+@pytest.mark.parametrize("target", [1, 1 << 20])
+def test_each_record_that_is_sent_again_is_read_by_itself(storage, step, target):
+    store = QuarantineFileStore(storage)
+    with store.sink("t/a.parquet") as sink:
+        for start in range(0, len(SENT_AGAIN), step):
+            sink.keep(SENT_AGAIN[start : start + step])
+    source = storage.open("t/a.parquet")
+    kept: list[BadRecord] = []
+    aside = BadRecords(keep=kept.extend)
+    tables = [SCHEMA.to_arrow().empty_table()]
+    for split in plan_splits(Format.PARQUET, source, sink.file.size_bytes, target):
+        tables += iter_record_tables(source, SCHEMA, split=split, aside=aside)
+    aside.close()
+    assert pa.concat_tables(tables).to_pylist() == [
+        {"id": 1, "name": None},
+        {"id": 2, "name": "b"},
+        {"id": 3, "name": "c"},
+        {"id": 5, "name": "d\ne"},
+        {"id": 9, "name": "h"},
+        {"id": 11, "name": None},
+    ]
+    bad = sorted(kept, key=lambda each: each.position)
+    assert [each.position for each in bad] == [2, 4, 6, 7, 9, 10, 11]
+    for each in bad:
+        sent = SENT_AGAIN[each.position]
+        assert (each.payload, each.header) == (sent.payload, sent.header)
+
+
+def test_a_file_of_records_can_hold_one_split(storage):
+    file = QuarantineFileStore(storage).write([record(0, b'{"id":1}')], "t/a.parquet")
+    (table,) = iter_record_tables(storage.open(file.path), SCHEMA, split=Split())
+    assert table["id"].to_pylist() == [1]
