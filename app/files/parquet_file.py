@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 from app.files.begun_groups import BegunGroups
 from app.files.checksums import HashingSink, buffered, verify
 from app.files.storage import Storage
+from app.lake.column_bounds import stored_bound
 from app.lake.conforming import conform, sources
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import CorruptFile
@@ -23,7 +23,6 @@ from app.lake.schema import Schema
 
 BASE_ROW_GROUP_ROWS: Final = 128 * 1024
 CHANGELOG_ROW_GROUP_ROWS: Final = 16 * 1024
-_BOUND_CHARACTERS_MAX: Final = 64
 _FOOTERS_CACHED: Final = 256
 _BEGUN_GROUPS_BYTES: Final = 32 * 1024 * 1024
 
@@ -49,11 +48,11 @@ class ParquetSink:
         self._pending_rows += table.num_rows
         if self._pending_rows >= self.row_group_rows:
             self._flush(everything=False)
+
     def write_group(self, table: pa.Table) -> None:
         """Adds rows as a row group of their own, at once; not to be mixed with `write`."""
         self.rows += table.num_rows
         self.writer.write_table(table, row_group_size=max(table.num_rows, 1))
-
 
     def finish(self) -> None:
         """Writes what is buffered, then the footer."""
@@ -135,21 +134,10 @@ def _merged(parts: list[Any]) -> ColumnStatistics:
     bounded = [part for part in parts if part.has_min_max]
     nulls = sum(part.null_count for part in parts) if all(part.has_null_count for part in parts) else None
     return ColumnStatistics(
-        minimum=_bound(min((part.min for part in bounded), default=None)),
-        maximum=_bound(max((part.max for part in bounded), default=None)),
+        minimum=stored_bound(min((part.min for part in bounded), default=None)),
+        maximum=stored_bound(max((part.max for part in bounded), default=None)),
         null_count=nulls,
     )
-
-
-def _bound(value: Any) -> Any:
-    match value:
-        case None | bool() | int() | float():
-            return value
-        case bytes():
-            value = base64.b64encode(value).decode()
-        case _:
-            value = value.isoformat() if hasattr(value, "isoformat") else str(value)
-    return value if len(value) <= _BOUND_CHARACTERS_MAX else None
 
 
 class ParquetReader:

@@ -17,7 +17,8 @@ from app.lake.dataset import (
 from app.lake.identifiers import is_uuid
 from app.lake.merge_rules import MERGE_RULES
 from app.lake.new_dataset import NewBucket, NewDataset
-from app.lake.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX
+from app.lake.partition_rules import PARTITION_RULES
+from app.lake.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
 from app.lake.types import TypeSyntaxError, may_be_key, may_be_ordered, parse_type
 
 Fault = tuple[str, str]
@@ -49,8 +50,8 @@ def _fields_rule(new: NewDataset) -> Iterator[Fault]:
         pointer = f"/schema/fields/{number}"
         if not 1 <= len(field.name) <= FIELD_NAME_CHARACTERS_MAX or not field.name.isprintable():
             yield f"{pointer}/name", f"expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters"
-        if field.name.startswith("_hw_"):
-            yield f"{pointer}/name", "names starting with '_hw_' are reserved"
+        if field.name.startswith(RESERVED_PREFIX):
+            yield f"{pointer}/name", f"names starting with {RESERVED_PREFIX!r} are reserved"
         earlier = seen.setdefault(field.name.casefold(), number)
         if earlier != number:
             yield f"{pointer}/name", f"field {earlier} has this name already (names differ by more than case)"
@@ -61,9 +62,8 @@ def _fields_rule(new: NewDataset) -> Iterator[Fault]:
 
 
 def _references(new: NewDataset) -> Iterator[tuple[str, str]]:
-    for part in ("record_key", "partition_by"):
-        for number, name in enumerate(getattr(new, part)):
-            yield f"/{part}/{number}", name
+    for number, name in enumerate(new.record_key):
+        yield f"/record_key/{number}", name
     for number, name in enumerate((new.bucket or NewBucket()).key):
         yield f"/bucket/key/{number}", name
     for part in ("ordering_field", "event_time_field"):
@@ -81,7 +81,7 @@ def _references_rule(new: NewDataset) -> Iterator[Fault]:
             data_type = parse_type(types[name])
         except TypeSyntaxError:
             continue
-        if pointer.startswith(("/record_key", "/partition_by")) and not may_be_key(data_type):
+        if pointer.startswith("/record_key") and not may_be_key(data_type):
             yield pointer, f"{name!r} is {data_type}, which has no exact equality; use another type"
         if pointer == "/ordering_field" and not may_be_ordered(data_type):
             yield (
@@ -95,10 +95,8 @@ def _references_rule(new: NewDataset) -> Iterator[Fault]:
 
 
 def _repeats_rule(new: NewDataset) -> Iterator[Fault]:
-    for part in ("record_key", "partition_by"):
-        names = getattr(new, part)
-        if len(set(names)) != len(names):
-            yield f"/{part}", "a field is named twice"
+    if len(set(new.record_key)) != len(new.record_key):
+        yield "/record_key", "a field is named twice"
     bucket_key = (new.bucket or NewBucket()).key
     if len(set(bucket_key)) != len(bucket_key):
         yield "/bucket/key", "a field is named twice"
@@ -106,14 +104,6 @@ def _repeats_rule(new: NewDataset) -> Iterator[Fault]:
 
 def _key_rule(new: NewDataset) -> Iterator[Fault]:
     if new.record_key:
-        mode = (new.bucket or NewBucket()).mode
-        outside = [name for name in new.partition_by if name not in new.record_key]
-        if outside and mode is not BucketMode.KEY_DYNAMIC:
-            yield (
-                "/partition_by",
-                f"a key lives in one partition only if its fields decide which: add {outside} to the record key, "
-                "or use bucket mode 'key_dynamic', which keeps keys unique across partitions",
-            )
         return
     unkeyed = "an append-only dataset (no record_key) merges nothing"
     for part in ("ordering_field", "merge_mode", "delete_marker", "index"):
@@ -200,5 +190,6 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _index_rule,
     _changelog_rule,
     _files_rule,
+    *PARTITION_RULES,
     *MERGE_RULES,
 )

@@ -16,6 +16,7 @@ from app.lake.dataset import (
 from app.lake.dataset_rules import broken_rules
 from app.lake.errors import FieldError, InvalidDataset
 from app.lake.new_dataset import NewBucket, NewDataset
+from app.lake.partition.fields import parse_partition, plain_names
 from app.lake.schema import Field, Schema
 from app.lake.types import parse_type
 
@@ -40,11 +41,11 @@ def define_dataset(new: NewDataset) -> DatasetDefinition:
     bucket = _bucket(new)
     return DatasetDefinition(
         name=new.name,
-        schema=Schema(id=1, fields=fields).with_required([*new.record_key, *new.partition_by]),
+        schema=Schema(id=1, fields=fields).with_required(_required(new)),
         record_key=tuple(new.record_key),
         ordering_field=new.ordering_field,
         event_time_field=new.event_time_field,
-        partition_by=tuple(new.partition_by),
+        partition_by=tuple(parse_partition(text).text for text in new.partition_by),
         table_type=new.table_type,
         bucket=bucket,
         merge_mode=new.merge_mode or default_merge,
@@ -58,6 +59,11 @@ def define_dataset(new: NewDataset) -> DatasetDefinition:
         delete_marker=new.delete_marker,
         target_bytes=new.target_bytes,
     )
+
+
+def _required(new: NewDataset) -> list[str]:
+    """The fields that never hold nulls: those of the key, and with a key those that rows are partitioned by as such."""
+    return [*new.record_key, *plain_names(new.partition_by)] if new.record_key else []
 
 
 def _bucket(new: NewDataset) -> Bucket:

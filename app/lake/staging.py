@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
-from app.lake.dataset import DatasetDefinition
+from app.lake.dataset import BucketMode, DatasetDefinition
 from app.lake.operation import Operation
 from app.lake.partition import partition_codes
 from app.lake.record_key import bucket_numbers
@@ -92,8 +92,10 @@ def split_by_slot(
         return
     positions = pa.array(np.arange(first_row, first_row + rows.num_rows, dtype=np.int64))
     rows = rows.append_column(pa.field(ROW_COLUMN, pa.int64(), nullable=False), positions)
-    partitions, paths = partition_codes(rows, dataset.partition_by)
-    buckets = bucket_numbers(rows, dataset.bucket_key, dataset.bucket.count)
+    # Where keys are unique across partitions, a key is looked for in all of them.
+    by = () if dataset.bucket.mode is BucketMode.KEY_DYNAMIC else dataset.partition_by
+    partitions, paths = partition_codes(rows, by)
+    buckets = bucket_numbers(rows, dataset.bucket_key, dataset.bucket.count, dataset.bucket.function)
     codes = partitions.astype(np.int64) * dataset.bucket.count + buckets
     order = np.argsort(codes, kind="stable")
     ends = np.flatnonzero(np.diff(codes[order])) + 1

@@ -11,6 +11,7 @@ import msgspec
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import FieldError, InvalidRequest
 from app.lake.operation import Operation, check_operation
+from app.lake.partition import PartitionSyntaxError, check_partition_glob
 
 INT64_MAX: Final = 2**63 - 1
 WRITER_ID_CHARACTERS_MAX: Final = 255
@@ -136,12 +137,15 @@ def _partitions_rule(
         return
     if not dataset.partition_by:
         yield "/operation", "the dataset has no partitions (no partition_by); delete with a filter instead"
+        return
     if not 1 <= len(options.partitions) <= PARTITION_GLOBS_MAX:
         expected = f"expected 1–{PARTITION_GLOBS_MAX} globs of partition paths, such as 'day=2026-11-*'"
         yield "/partitions", expected
     for number, glob in enumerate(options.partitions):
-        if not glob:
-            yield f"/partitions/{number}", "an empty glob matches no partition; '*' matches all"
+        try:
+            check_partition_glob(glob, dataset.partition_by)
+        except PartitionSyntaxError as error:
+            yield f"/partitions/{number}", str(error)
 
 
 def _rows_rule(operation: Operation, options: WriteOptions, _: DatasetDefinition) -> Iterator[_Fault]:

@@ -51,7 +51,7 @@ def field(name: str, type_name: str) -> dict[str, Any]:
         ({"record_key": ["id", "id"]}, "/record_key"),
         ({"ordering_field": "raw"}, "/ordering_field"),
         ({"event_time_field": "id"}, "/event_time_field"),
-        ({"partition_by": ["day"]}, "/partition_by"),
+        ({"partition_by": ["day"]}, "/partition_by/0"),
         ({"merge_mode": "event_time"}, "/ordering_field"),
         ({"record_key": [], "ordering_field": "seen"}, "/ordering_field"),
         ({"record_key": [], "merge_mode": "commit_time"}, "/merge_mode"),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.lake.partition import partition_codes, partition_path
+from app.lake.dataset import BucketFunction
 from app.lake.record_key import bucket_numbers, encode_keys
 
 ROWS = pa.table(
@@ -65,27 +65,9 @@ def test_different_keys_have_different_bytes(one: tuple[str, str], other: tuple[
     assert (first == second) == (one == other)
 
 
-@pytest.mark.parametrize(
-    ("values", "path"),
-    [
-        (["2013", "EWR"], "year=2013/origin=EWR"),
-        (["..", "a/b"], "year=../origin=a%2Fb"),
-        (["", "ü %"], "year=/origin=%C3%BC %25"),
-    ],
-)
-def test_partition_paths_stay_below_their_folder(values: list[str], path: str) -> None:
-    assert partition_path(["year", "origin"], values) == path
-
-
-@given(st.lists(st.tuples(st.text(max_size=3), st.integers(0, 3)), min_size=1, max_size=20))
-def test_rows_share_a_partition_exactly_if_their_values_are_equal(values: list[tuple[str, int]]) -> None:
-    rows = pa.table({"x": [x for x, _ in values], "y": pa.array([y for _, y in values], pa.int64())})
-    codes, paths = partition_codes(rows, ["x", "y"])
-    assert [paths[code] for code in codes] == [partition_path(["x", "y"], [x, str(y)]) for x, y in values]
-    assert len(set(paths)) == len(paths)
-
-
-def test_long_values_make_short_and_distinct_segments() -> None:
-    long, longer = partition_path(["p"], ["ü" * 300]), partition_path(["p"], ["ü" * 301])
-    assert long != longer
-    assert max(len(long), len(longer)) <= 200
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint32()])
+def test_vectors_of_remainders(kind: pa.DataType) -> None:
+    numbers = [0, 1, 5, 127] + ([-1, -5, -128] if kind != pa.uint32() else [])
+    rows = pa.table({"i": pa.array(numbers, kind)})
+    found = bucket_numbers(rows, ["i"], 5, BucketFunction.MOD)
+    assert found.tolist() == [0, 1, 0, 2, 4, 0, 2][: len(numbers)]

@@ -1,0 +1,23 @@
+"""Bounds of columns as the catalogue keeps them."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any, Final
+
+BOUND_CHARACTERS_MAX: Final = 64
+
+
+def stored_bound(value: Any) -> Any:
+    """The least or greatest value of a column as a JSON value; None for none, and for one too long to keep.
+
+    Booleans and numbers stay; bytes are base64, times ISO 8601, decimals and strings their text.
+    """
+    match value:
+        case None | bool() | int() | float():
+            return value
+        case bytes():
+            text = base64.b64encode(value).decode()
+        case _:
+            text = value.isoformat() if hasattr(value, "isoformat") else str(value)
+    return text if len(text) <= BOUND_CHARACTERS_MAX else None

@@ -1,0 +1,54 @@
+"""Segments of a partition path: `name=value` in Hive's form, percent-escaped: any value is a safe folder name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import quote, unquote
+
+import xxhash
+
+SEGMENT_CHARACTERS_MAX: Final = 200
+NULL_VALUE: Final = "__HIVE_DEFAULT_PARTITION__"
+_SAFE: Final = " "
+_KEPT: Final = SEGMENT_CHARACTERS_MAX - 17
+
+
+def partition_path(names: Sequence[str], values: Sequence[str | None]) -> str:
+    """The path of one partition; the empty string for a dataset without partitions."""
+    return "/".join(segment(name, value) for name, value in zip(names, values, strict=True))
+
+
+def segment(name: str, value: str | None) -> str:
+    """One folder of a path: at most 200 characters, and another one for every other value."""
+    # quote() keeps dots; the `name=` before a value already makes `..` harmless.
+    text = f"{quote(name, safe=_SAFE)}={_escaped(value)}"
+    if len(text) <= SEGMENT_CHARACTERS_MAX and not _is_shortened(text):
+        return text
+    # File systems end names at 255 bytes; the digest keeps shortened names apart, from each other and from others.
+    return f"{text[:_KEPT]}~{xxhash.xxh64_hexdigest(text.encode())}"
+
+
+def _escaped(value: str | None) -> str:
+    if value is None:
+        return NULL_VALUE
+    # Text that reads like the mark of null is escaped where it need not be.
+    return quote(value, safe=_SAFE) if value != NULL_VALUE else value.replace("_", "%5F", 1)
+
+
+def _is_shortened(text: str) -> bool:
+    return len(text) == SEGMENT_CHARACTERS_MAX and text[_KEPT] == "~"
+
+
+def read_segment(text: str, name: str) -> str | None:
+    """The value in a segment of the field called `name`; None for null, and where the segment is cut short.
+
+    Raises ValueError for a segment of another field.
+    """
+    if _is_shortened(text):
+        return None
+    expected = f"{quote(name, safe=_SAFE)}="
+    if not text.startswith(expected):
+        raise ValueError(f"the partition {text!r} is none of the field {name!r}")
+    value = text.removeprefix(expected)
+    return None if value == NULL_VALUE else unquote(value)
