@@ -63,6 +63,7 @@ class HeadwaterFilter(Dialect):
     """sqlglot registers a dialect by the name of its class, hence one that no other package has."""
 
     class Tokenizer(tokens.Tokenizer):
+        NESTED_COMMENTS = False
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
             **_WORDS,
             **{sign: kind for sign, kind in _SIGNS.items() if len(sign) > 1},

@@ -59,6 +59,8 @@ _PARTS: Final[Mapping[type[exp.Expr], frozenset[str]]] = {
     exp.Null: frozenset(),
 }
 _NAMES_SHOWN: Final = 5
+# Arrow's time for a text grows with the number of signs in the pattern: thousands would take long for every row.
+_PATTERN_CHARACTERS_MAX: Final = 1_000
 
 
 def parse_filter(text: str, schema: Schema) -> Filter:
@@ -164,6 +166,9 @@ class _Reader:
             raise self._fault(
                 like.expression, "this is no pattern", "a string; % is any text, _ any character"
             )
+        if len(pattern.text) > _PATTERN_CHARACTERS_MAX:
+            expected = f"at most {_PATTERN_CHARACTERS_MAX:,} characters"
+            raise self._fault(like.expression, "the pattern is too long", expected)
         escape = None if sign is None else self._literal(sign).text
         if escape is not None and len(escape) != 1:
             raise self._fault(node, "this cannot escape", "one character after ESCAPE")
