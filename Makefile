@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories check lint format types contracts openapi lock clean \
-	bench bench-latency bench-upsert bench-feed bench-memory bench-small-writes bench-peers
+	bench bench-latency bench-upsert bench-feed bench-memory bench-small-writes bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,7 +55,7 @@ openapi: setup ## write the schema that the service serves to openapi/openapi.js
 # Each starts a service of its own in a scratch folder (BENCH="--scratch DIR" says where, --help what else can be set)
 # and leaves bench/results/NAME.json. docs/performance.md explains them.
 BENCHES := latency upsert feed memory small-writes
-bench: ## measure everything
+bench: ## measure the service by itself
 	@$(MAKE) --no-print-directory $(addprefix bench-,$(BENCHES))
 
 bench-latency: setup ## POST to visible in the feed, 1,000 rows and 1 row
@@ -73,9 +73,9 @@ bench-memory: setup ## the API under a 2 GiB upload, the worker under a large up
 bench-small-writes: setup ## 50 clients with 100 rows each on one dataset
 	@$(BIN)/python -m bench.small_writes $(BENCH)
 
-bench-peers: setup ## the same upserts by delta-rs, in an environment of its own
+bench-write: setup ## all ways to write beside DuckLake and delta-rs, in an environment that has them
 	@$(PYTHON) requirements/build_environment.py --venv .venv-bench requirements/dev.txt requirements/bench.txt
-	@.venv-bench/bin/python -m bench.peers $(BENCH)
+	@.venv-bench/bin/python -m bench.write $(BENCH)
 
 # One resolution for every platform and Python from 3.11; each set keeps to the versions of the one before it.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \

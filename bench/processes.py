@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Iterator
@@ -101,3 +102,20 @@ def _add(peak: Peak, process: psutil.Process) -> None:
     peak.resident = max(peak.resident, resident)
     if proportional > peak.proportional:
         peak.proportional, peak.by_program = proportional, by_program
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """Keeps this process, whatever threads it has or starts, on one core."""
+    cores = os.sched_getaffinity(0)
+    _keep_on({min(cores)})
+    try:
+        yield
+    finally:
+        _keep_on(cores)
+
+
+def _keep_on(cores: set[int]) -> None:
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread.name), cores)

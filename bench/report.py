@@ -52,8 +52,18 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
     return {name: round(value, 1) for name, value in {**found, "max": float(values.max())}.items()}
 
 
-def publish(name: str, parameters: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Prints the rows as a table and writes `bench/results/NAME.json`."""
+def publish(
+    name: str,
+    parameters: Mapping[str, Any],
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    notes: Sequence[str] = (),
+    samples: Any = None,
+) -> None:
+    """Prints the rows as a table, and the notes below it, and writes `bench/results/NAME.json`.
+
+    The file has the samples, too, that the rows sum up, where they are given.
+    """
     RESULTS.mkdir(exist_ok=True)
     document = {
         "bench": name,
@@ -62,6 +72,8 @@ def publish(name: str, parameters: Mapping[str, Any], rows: Sequence[Mapping[str
         "machine": machine(),
         "parameters": dict(parameters),
         "figures": [dict(row) for row in rows],
+        **({"notes": list(notes)} if notes else {}),
+        **({} if samples is None else {"samples": samples}),
     }
     (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")
     print(f"\n{name}: {', '.join(f'{key}={value}' for key, value in parameters.items())}")
@@ -70,6 +82,8 @@ def publish(name: str, parameters: Mapping[str, Any], rows: Sequence[Mapping[str
     widths = [max(len(line[at]) for line in cells) for at in range(len(columns))]
     for line in cells:
         print("  " + "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
+    for note in notes:
+        print(f"  {note}")
     load = document["machine"]["load_average"]  # type: ignore[index]
     print(f"  load average {load}, {RESULTS.name}/{name}.json", flush=True)
 
@@ -77,7 +91,8 @@ def publish(name: str, parameters: Mapping[str, Any], rows: Sequence[Mapping[str
 def _text(value: Any) -> str:
     match value:
         case float():
-            return f"{value:,.1f}" if abs(value) < 1000 else f"{value:,.0f}"
+            decimals = 2 if abs(value) < 10 else 1 if abs(value) < 1000 else 0
+            return f"{value:,.{decimals}f}"
         case int():
             return f"{value:,}"
         case _:

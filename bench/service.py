@@ -24,6 +24,14 @@ _START_SECONDS_MAX = 120.0
 _STOP_SECONDS_MAX = 40.0
 
 
+class JobFailed(SystemExit):
+    """A write did not succeed; `problem` says why. Unless somebody has a use for that, it ends the measurement."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        super().__init__(f"a write did not succeed: {json.dumps(job, indent=2)}")
+        self.problem: Mapping[str, Any] = job["error"] or {"title": f"the job is {job['state']}"}
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Service:
     """A running service: its address and key, its data folder, and the processes it consists of."""
@@ -99,10 +107,10 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def finished(client: httpx.Client, job: Mapping[str, Any]) -> dict[str, Any]:
-    """The job once it has succeeded; ends the measurement if it has not."""
+    """The job once it has succeeded. Raises JobFailed."""
     found: dict[str, Any] = dict(job)
     while found["state"] in {"queued", "running"}:
         found = client.get(found["links"]["self"], params={"wait": 60}).raise_for_status().json()
     if found["state"] != "succeeded":
-        raise SystemExit(f"a write did not succeed: {json.dumps(found, indent=2)}")
+        raise JobFailed(found)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -33,8 +33,7 @@ class Written:
     @property
     def run_seconds(self) -> float:
         """From the worker's claim to the commit."""
-        started, ended = (datetime.fromisoformat(self.job[name]) for name in ("started_at", "finished_at"))
-        return (ended - started).total_seconds()
+        return run_seconds(self.job)
 
     def megabytes(self, folder: str) -> float:
         """Megabytes of those files below a folder of the dataset, such as `data` or `changes`."""
@@ -50,9 +49,18 @@ class Table:
     id: str
 
     @classmethod
-    def create(cls, service: Service, client: httpx.Client, name: str, *, buckets: int) -> Table:
+    def create(
+        cls,
+        service: Service,
+        client: httpx.Client,
+        name: str,
+        *,
+        buckets: int,
+        table_type: str = "copy_on_write",
+    ) -> Table:
         """A new, empty one."""
-        made = client.post("/datasets", json=definition(name, buckets=buckets)).raise_for_status().json()
+        registration = {**definition(name, buckets=buckets), "table_type": table_type}
+        made = client.post("/datasets", json=registration).raise_for_status().json()
         return cls(service=service, client=client, id=made["id"])
 
     @property
@@ -61,9 +69,28 @@ class Table:
         return self.service.data / "storage"
 
     def stored(self) -> dict[Path, int]:
-        """Every file on storage, by path below its root, with its size."""
-        paths = self.storage.rglob("*")
+        """Every file of the table, by path below the storage root, with its size."""
+        paths = self.storage.glob(f"*/{self.id}/**/*")
         return {path.relative_to(self.storage): path.stat().st_size for path in paths if path.is_file()}
+
+    def upload(self, file: Path) -> dict[str, Any]:
+        """Sends a Parquet file; what a write names it by, its `source`."""
+        upload = self.client.post(
+            f"/datasets/{self.id}/uploads",
+            content=_pieces(file),
+            headers={"Content-Type": "application/octet-stream"},
+        )
+        upload_id = upload.raise_for_status().json()["id"]
+        return {"kind": "upload", "upload_id": upload_id, "format": "parquet"}
+
+    def commit(self, operation: str, **members: Any) -> dict[str, Any]:
+        """Asks for a write with these members of its body, and waits for its job to succeed."""
+        reply = self.client.post(
+            f"/datasets/{self.id}/writes",
+            json={"operation": operation, **members},
+            headers={"Prefer": "wait=60"},
+        )
+        return finished(self.client, reply.raise_for_status().json())
 
     def write(self, operation: str, numbers: np.ndarray, *, ts: int) -> Written:
         """Uploads the rows with these numbers as Parquet and writes them."""
@@ -71,27 +98,35 @@ class Table:
         write_parquet(file, numbers, ts=ts)
         before = self.stored()
         began = time.perf_counter()
-        upload = (
-            self.client.post(
-                f"/datasets/{self.id}/uploads",
-                content=_pieces(file),
-                headers={"Content-Type": "application/octet-stream"},
-            )
-            .raise_for_status()
-            .json()
-        )
+        source = self.upload(file)
         uploaded = time.perf_counter()
-        source = {"kind": "upload", "upload_id": upload["id"], "format": "parquet"}
-        reply = self.client.post(
-            f"/datasets/{self.id}/writes",
-            json={"operation": operation, "source": source},
-            headers={"Prefer": "wait=60"},
-        )
-        job = finished(self.client, reply.raise_for_status().json())
+        job = self.commit(operation, source=source)
         ended = time.perf_counter()
         file.unlink()
         files = {path: size for path, size in self.stored().items() if path not in before}
         return Written(job=job, upload_seconds=uploaded - began, seconds=ended - uploaded, files=files)
+
+    def pages(
+        self, accept: str, *, limit: int, since: int = 0, until: int | None = None
+    ) -> Iterator[httpx.Response]:
+        """The feed from `since` to `until`, or to its end, page by page."""
+        stop = {} if until is None else {"until": until}
+        while True:
+            page = self.client.get(
+                f"/datasets/{self.id}/changes",
+                params={"since": since, "limit": limit, **stop},
+                headers={"Accept": accept},
+            )
+            yield page.raise_for_status()
+            since = int(page.headers["headwater-next-since"])
+            if since == until or page.headers["headwater-pending"] == "0":
+                return
+
+
+def run_seconds(job: Mapping[str, Any]) -> float:
+    """From the worker's claim of a job to the commit."""
+    started, ended = (datetime.fromisoformat(job[name]) for name in ("started_at", "finished_at"))
+    return (ended - started).total_seconds()
 
 
 def _pieces(file: Path) -> Iterator[bytes]:

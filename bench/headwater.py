@@ -1,0 +1,116 @@
+"""Headwater at the work of `bench.workload`: a whole service, written to over HTTP. Its systems are the table types."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+
+from bench.in_process import InProcess
+from bench.lake import Omitted
+from bench.service import JobFailed, Service
+from bench.table import Table, run_seconds
+
+_ARROW: Final = "application/vnd.apache.arrow.stream"
+_PAGE_ROWS: Final = 10_000
+
+
+class Headwater:
+    """Tables of one type in a running service."""
+
+    version = ""
+
+    def __init__(self, service: Service, client: httpx.Client, table_type: str, *, buckets: int) -> None:
+        self.name = table_type
+        self.works = service.supervisor
+        self.holds = service.process("workers.main")
+        self._service = service
+        self._client = client
+        self._table_type = table_type
+        self._buckets = buckets
+        self._tables: list[Table] = []
+        self._in_process = InProcess.of(service)
+        self._job: dict[str, Any] = {}
+
+    def create(self) -> None:
+        """Another dataset."""
+        name = f"trips_{self._table_type}_{len(self._tables)}"
+        with _accepted():
+            self._tables.append(
+                Table.create(
+                    self._service, self._client, name, buckets=self._buckets, table_type=self._table_type
+                )
+            )
+
+    @property
+    def _table(self) -> Table:
+        return self._tables[-1]
+
+    def stage(self, file: Path) -> dict[str, Any]:
+        """An upload."""
+        with _accepted():
+            return self._table.upload(file)
+
+    def bulk_insert(self, source: dict[str, Any]) -> Mapping[str, float]:
+        """A bulk_insert, which refuses keys that are there."""
+        return self._commit("bulk_insert", source=source)
+
+    def upsert(self, source: dict[str, Any]) -> Mapping[str, float]:
+        """An upsert."""
+        return self._commit("upsert", source=source)
+
+    def delete(self, where: str) -> Mapping[str, float]:
+        """A delete by filter."""
+        return self._commit("delete", where=where)
+
+    def _commit(self, operation: str, **members: Any) -> Mapping[str, float]:
+        with _accepted():
+            self._job = self._table.commit(operation, **members)
+        return {"run": run_seconds(self._job)}
+
+    def changes(self) -> Mapping[str, Callable[[], int]]:
+        """The feed of the commit: by the service's own reader in this process, and over HTTP; none of an idle one."""
+        if self._job["first_offset"] is None:
+            return {}
+        since, until = self._job["first_offset"], self._job["last_offset"] + 1
+        return {
+            "changes": partial(self._in_process.changes, self._table.id, since, until),
+            "changes over HTTP": partial(self._pages, since, until),
+        }
+
+    def _pages(self, since: int, until: int) -> int:
+        reached = since
+        for page in self._table.pages(_ARROW, limit=_PAGE_ROWS, since=since, until=until):
+            reached = int(page.headers["headwater-next-since"])
+        return reached - since
+
+    def read(self, where: str | None) -> int:
+        """Files as one task would read them."""
+        return self._in_process.rows(self._table.id, where)
+
+    def files(self) -> dict[Path, int]:
+        """Data, changes, staged rows and whatever else is in the dataset's folder, uploads included."""
+        folder = Path(self._in_process.folder(self._table.id))
+        return {path.relative_to(folder): size for path, size in self._table.stored().items()}
+
+
+@contextmanager
+def _accepted() -> Iterator[None]:
+    """Puts a refusal, or a failure, into the words that its problem document has for it."""
+    try:
+        yield
+    except httpx.HTTPStatusError as error:
+        refused = error.response.is_client_error
+        raise Omitted(_told(error.response.json(), refused=refused)) from error
+    except JobFailed as error:
+        raise Omitted(_told(error.problem, refused=False)) from error
+
+
+def _told(problem: Mapping[str, Any], *, refused: bool) -> str:
+    faults = [f"{fault['pointer']}: {fault['detail']}" for fault in problem.get("errors", ())]
+    what = "not accepted by the service" if refused else "failed in the service"
+    return f"{what}: {'; '.join([problem.get('detail') or problem['title'], *faults])}"

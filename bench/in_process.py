@@ -1,0 +1,104 @@
+"""Reading a running service's tables in this process, through the classes that the service itself reads with.
+
+This is what a task of a Spark job does, without Spark: one thread, files as Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from app.files.deletion_vector_file import VectorReader
+from app.files.parquet_file import ParquetReader
+from app.files.storage import open_storage
+from app.lake.deletion_vector import live_mask
+from app.lake.file_group import DataFile, FileKind
+from app.lake.filters.evaluate import matches
+from app.lake.filters.parse import parse_filter
+from app.lake.paths import dataset_prefix
+from app.services.model import Dataset
+from app.services.read_changes import FeedQuery, ReadChanges
+from app.settings import Settings
+from app.store.catalog import CatalogStore
+from app.store.changelog_store import ChangelogStore
+from app.store.session import Database
+from app.store.tenants import TenantStore
+from app.store.timeline_store import TimelineStore
+from bench.lake import Omitted
+from bench.service import Service
+
+_PAGE_ROWS = 65_536
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InProcess:
+    """The stores of a running service, and a reader of its files."""
+
+    tenant_id: str
+    catalog: CatalogStore
+    timeline: TimelineStore
+    changelog: ChangelogStore
+    reader: ParquetReader
+    vectors: VectorReader
+
+    @classmethod
+    def of(cls, service: Service) -> InProcess:
+        """Set up as the service's API is."""
+        settings = Settings.from_environment(service.process("app.main").environ())
+        database = Database(settings.database_url, application_name="headwater bench")
+        principal = TenantStore(database).authenticate(service.api_key)
+        if principal is None:
+            raise SystemExit("the key that the service announced is not known to its database")
+        storage = open_storage(settings.storage_uri)
+        return cls(
+            tenant_id=principal.tenant_id,
+            catalog=CatalogStore(database),
+            timeline=TimelineStore(database),
+            changelog=ChangelogStore(database),
+            reader=ParquetReader(storage),
+            vectors=VectorReader(storage),
+        )
+
+    def folder(self, dataset_id: str) -> str:
+        """Where a dataset's files are, below the storage root."""
+        return dataset_prefix(self.tenant_id, dataset_id)
+
+    def changes(self, dataset_id: str, since: int, until: int) -> int:
+        """Reads the changes at positions [since, until); how many there were."""
+        dataset = self._dataset(dataset_id)
+        feed = ReadChanges(index=self.changelog, reader=self.reader)
+        query = FeedQuery(limit=_PAGE_ROWS, until=until)
+        at = since
+        while at < until:
+            at = feed.page(dataset, at, query).next_since
+        return at - since
+
+    def rows(self, dataset_id: str, where: str | None) -> int:
+        """Reads the rows of the table at its head, or those that a filter selects; how many there were."""
+        dataset = self._dataset(dataset_id)
+        blocks = self._blocks(dataset)
+        if where is None:
+            return sum(rows.num_rows for rows in blocks)
+        selection = parse_filter(where, dataset.definition.schema)
+        return sum(rows.filter(pa.array(matches(selection, rows))).num_rows for rows in blocks)
+
+    def _blocks(self, dataset: Dataset) -> Iterator[pa.Table]:
+        files = self.timeline.live_files(self.tenant_id, dataset.id, dataset.version, None)
+        if any(file.kind is not FileKind.BASE for file in files):
+            raise Omitted("it has logs, which are merged on read; this benchmark reads base files")
+        for file in files:
+            yield from self._live_rows(file, dataset.definition.schema.to_arrow())
+
+    def _live_rows(self, file: DataFile, schema: pa.Schema) -> Iterator[pa.Table]:
+        """The one place that knows how a file is read: row group by row group, without what its vector took out."""
+        gone = None if file.deletion_vector is None else self.vectors.read(file.deletion_vector)
+        first = 0
+        for group in range(self.reader.open(file).metadata.num_row_groups):
+            rows = self.reader.read_row_group(file, group, schema)
+            start, first = first, first + rows.num_rows
+            yield rows if gone is None else rows.filter(pa.array(live_mask(gone, start, rows.num_rows)))
+
+    def _dataset(self, dataset_id: str) -> Dataset:
+        return self.catalog.get(self.tenant_id, dataset_id)
