@@ -5,7 +5,6 @@ The files of each boot are in a folder of their own, so what a crash of the mach
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
 import os
@@ -23,7 +22,6 @@ _log = logging.getLogger(__name__)
 
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _BOOT_PREFIX: Final = "boot-"
-_LOCK: Final = "lock"
 _NEW_SUFFIX: Final = ".new"
 # The writer of a new file that has not grown for so long was killed.
 _ABANDONED_SECONDS: Final = 600
@@ -93,28 +91,27 @@ class HotFolder:
             self._unlisted_bytes = 0
 
     def _make_room(self) -> None:
-        """Removes what was used least recently until the folder fits; new files count, and stay."""
-        with (self._files / _LOCK).open("wb") as lock:
-            # Two processes that made room at once would both remove as much as one has to.
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            found = self._listed()
-            excess = sum(size for _, size, _ in found) - self.bytes_max
-            abandoned_ns = time.time_ns() - _ABANDONED_SECONDS * 10**9
-            for used_ns, size, name in sorted(found):
-                if used_ns < abandoned_ns if name.endswith(_NEW_SUFFIX) else excess > 0:
-                    (self._files / name).unlink(missing_ok=True)
-                    excess -= size
+        """Removes what was used least recently until the folder fits; new files count, and stay.
+
+        Two processes that make room at once remove the same files.
+        """
+        found = self._listed()
+        excess = sum(size for _, size, _ in found) - self.bytes_max
+        abandoned_ns = time.time_ns() - _ABANDONED_SECONDS * 10**9
+        for used_ns, size, name in sorted(found):
+            if used_ns < abandoned_ns if name.endswith(_NEW_SUFFIX) else excess > 0:
+                (self._files / name).unlink(missing_ok=True)
+                excess -= size
 
     def _listed(self) -> list[tuple[int, int, str]]:
         """Every file: when it was used last (nanoseconds), its bytes, its name."""
         found = []
         with os.scandir(self._files) as entries:
             for entry in entries:
-                if entry.name != _LOCK:
-                    # Whoever writes a new file may take it away at any time.
-                    with suppress(FileNotFoundError):
-                        status = entry.stat()
-                        found.append((status.st_mtime_ns, status.st_size, entry.name))
+                # Another process may take it away at any time.
+                with suppress(FileNotFoundError):
+                    status = entry.stat()
+                    found.append((status.st_mtime_ns, status.st_size, entry.name))
         return found
 
     def _path(self, name: str) -> Path:

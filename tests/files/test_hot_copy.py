@@ -76,7 +76,7 @@ class Lake:
         return found.to_pylist()
 
     def copied(self) -> list[Path]:
-        return [file for file in self.hot.rglob("*") if file.is_file() and file.name != "lock"]
+        return [file for file in self.hot.rglob("*") if file.is_file()]
 
     def lose_the_file(self) -> None:
         self.storage.delete([self.file.path])

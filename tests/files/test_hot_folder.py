@@ -32,7 +32,7 @@ def content(folder: HotFolder, name: str) -> bytes | None:
 
 
 def stored(path: Path) -> list[Path]:
-    return [file for file in path.rglob("*") if file.is_file() and file.name != "lock"]
+    return [file for file in path.rglob("*") if file.is_file()]
 
 
 def test_a_file_is_seen_once_it_is_complete(tmp_path: Path) -> None:
