@@ -37,6 +37,7 @@ from app.runtime.memory import keep_freed_memory
 from app.services.accept_write import AcceptWrite
 from app.services.datasets import Datasets
 from app.services.group_accept import GroupAccept
+from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
 from app.services.read_table import ReadTable
 from app.services.relay import Relay
@@ -45,6 +46,7 @@ from app.store.catalog import CatalogStore
 from app.store.changelog_store import ChangelogStore
 from app.store.jobs import JobStore
 from app.store.outbox import OutboxStore
+from app.store.quarantine_store import QuarantineStore
 from app.store.session import Database
 from app.store.tenants import TenantStore
 from app.store.timeline_store import TimelineStore
@@ -90,6 +92,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
     catalog, jobs, timeline = CatalogStore(database), JobStore(database), TimelineStore(database)
     storage = open_storage(settings.storage_uri)
     reader = ParquetReader(storage)
+    quarantine = QuarantineFileStore(storage)
     threads = Threads()
     return Services(
         credentials=Credentials(TenantStore(database).authenticate, threads),
@@ -100,13 +103,16 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
             group=GroupAccept(jobs),
             storage=storage,
             staged=StagedFileStore(storage),
-            quarantine=QuarantineFileStore(storage),
+            quarantine=quarantine,
             wake=relay.wake,
             inline_bytes_max=settings.inline_bytes_max,
             upload_bytes_max=settings.upload_bytes_max,
         ),
         read_changes=ReadChanges(index=ChangelogStore(database), reader=reader),
         read_table=ReadTable(timeline=timeline, reader=reader),
+        quarantine=Quarantine(
+            index=QuarantineStore(database), files=quarantine, jobs=jobs, storage=storage, wake=relay.wake
+        ),
         jobs=jobs,
         timeline=timeline,
         readiness=_readiness(settings, WorkerStore(database), announcements),

@@ -19,6 +19,7 @@ from app.services.accept_write import AcceptWrite
 from app.services.datasets import Datasets
 from app.services.model import Principal
 from app.services.ports import Jobs, Timeline
+from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
 from app.services.read_table import ReadTable
 
@@ -41,6 +42,7 @@ class Services:
     accept_write: AcceptWrite
     read_changes: ReadChanges
     read_table: ReadTable
+    quarantine: Quarantine
     jobs: Jobs
     timeline: Timeline
     readiness: Callable[[], list[Check]]

@@ -40,6 +40,7 @@ _TAGS: Final = {
     "changes": "The feed of changes.",
     "rows": "The table.",
     "timeline": "What happened when.",
+    "quarantine": "Bad records, kept aside.",
     "health": "For whoever runs the service.",
 }
 _CHANGES: Final = ("Change", "DebeziumChange", "DeltaChange")

@@ -20,6 +20,8 @@ PROBLEM_JSON: Final = "application/problem+json"
 REQUEST_ID: Final = "headwater_request_id"
 
 STATUS: Final[Mapping[str, int]] = {
+    "already-redriven": 409,
+    "aggregate-overflow": 422,
     "attempts-exhausted": 500,
     "body-too-large": 413,
     "commit-conflict": 409,

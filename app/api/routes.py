@@ -17,6 +17,7 @@ from app.api.writes import create_write
 ROUTES: Final = (
     create_dataset,
     list_datasets,
+from app.api.quarantine import discard_quarantine, read_quarantine, redrive_quarantine
     get_dataset,
     get_dataset_schema,
     delete_dataset,
@@ -32,3 +33,6 @@ ROUTES: Final = (
     get_liveness,
     get_readiness,
 )
+    read_quarantine,
+    redrive_quarantine,
+    discard_quarantine,

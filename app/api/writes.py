@@ -8,6 +8,7 @@ import msgspec
 from litestar import Response, post
 from litestar.params import QueryParameter
 
+from app.api.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
 from app.api.bodies import (
     JSON,
     is_gzip,
@@ -19,29 +20,22 @@ from app.api.bodies import (
     spool_body,
 )
 from app.api.context import ApiRequest, Services, services_of, tenant_of
-from app.api.documented import BINARY, Answer, documented
-from app.api.headers import Preference, idempotency_key, preference
-from app.api.problems import JobCancelled, document, fault_document, respond
+from app.api.documented import BINARY, documented
+from app.api.headers import idempotency_key, preference
 from app.api.query import DatasetReference
 from app.api.tables import ARROW_STREAM
-from app.api.views import JobView, encode, job_path, job_view
-from app.api.waiting import until_final
 from app.api.write_request import NewWrite, body_facts, from_envelope, request_hash
-from app.lake.errors import FieldError, HeadwaterError, InvalidRequest
+from app.lake.errors import FieldError, InvalidRequest
 from app.lake.operation import Operation
 from app.lake.rows import Format
 from app.lake.rows.formats import MEDIA_TYPES
 from app.lake.write_options import OnError, Overwrite, OverwriteScope, SaveMode, WriteOptions
 from app.services.accept_write import Body, IncomingWrite
 from app.services.bodies import StoredBody
-from app.services.model import Accepted, Dataset, Job, JobState
+from app.services.model import Dataset
 
 _ACCEPTED: Final = (JSON, *MEDIA_TYPES)
 _RAW_DOCUMENTED: Final = ("application/x-ndjson", "text/csv", ARROW_STREAM, "application/vnd.apache.parquet")
-_JOB_HEADERS: Final = {
-    "Location": "The job's path.",
-    "Idempotency-Replayed": "`true` if an earlier request with the same key made the job.",
-}
 
 
 @post(
@@ -51,23 +45,9 @@ _JOB_HEADERS: Final = {
     tags=["writes"],
     status_code=202,
     opt=documented(
-        {
-            200: Answer(
-                description="Committed within the wait that `Prefer` asked for.",
-                content={JSON: JobView},
-                headers={"Preference-Applied": "The wait that was applied.", **_JOB_HEADERS},
-            ),
-            202: Answer(
-                description="Accepted: the write is durable and its job is on its way.",
-                content={JSON: JobView},
-                headers={"Retry-After": "Seconds after which to look again.", **_JOB_HEADERS},
-            ),
-        },
+        ACCEPTED_ANSWERS,
         body={JSON: NewWrite, **dict.fromkeys(_RAW_DOCUMENTED, BINARY)},
-        request_headers={
-            "Idempotency-Key": "Makes a retry safe: the same key with the same request gives the same job.",
-            "Prefer": "`wait=N` waits up to N seconds (60 at most) for the job to end.",
-        },
+        request_headers=ACCEPTING_HEADERS,
         problems=[400, 404, 409, 413, 415, 422, 507],
     ),
 )
@@ -137,7 +117,7 @@ async def create_write(
             )
             incoming = await _from_raw(request, services, found, operation, options, key)
         accepted = await services.threads.run(services.accept_write.accept, found, incoming)
-    return await _answer(request, services, accepted, preferred)
+    return await answer_accepted(request, services, accepted, preferred)
 
 
 def _options(scope: OverwriteScope | None, where: str | None, **given: Any) -> WriteOptions:
@@ -193,35 +173,3 @@ def _raw_hash(incoming: IncomingWrite, media_type: str, content: bytes | StoredB
     gzip = isinstance(incoming.source, Body) and incoming.source.gzip
     facts = body_facts(content, gzip=gzip)
     return request_hash(incoming.operation, incoming.options, media_type, facts)
-
-
-async def _answer(
-    request: ApiRequest, services: Services, accepted: Accepted, preferred: Preference
-) -> Response[Any]:
-    job = accepted.job
-    replayed = {"Idempotency-Replayed": "true"} if accepted.replayed else {}
-    headers = {**replayed, "Location": job_path(job)}
-    if preferred.wait_seconds is not None:
-        job = await until_final(services, job, preferred.wait_seconds)
-        if job.state.final:
-            headers.update(preferred.applied())
-    # Also where nobody waits: the job of a replay may have ended long ago.
-    if job.state in (JobState.FAILED, JobState.CANCELLED):
-        return _failed(request, job, headers)
-    if job.state is JobState.SUCCEEDED:
-        return Response(encode(job_view(job)), status_code=200, media_type=JSON, headers=headers)
-    headers["Retry-After"] = "1"
-    return Response(encode(job_view(job)), status_code=202, media_type=JSON, headers=headers)
-
-
-def _failed(request: ApiRequest, job: Job, headers: dict[str, str]) -> Response[Any]:
-    """The problem that ended the job, under its own status, with the job as a member."""
-    if job.state is JobState.CANCELLED:
-        members = document(
-            JobCancelled.code, JobCancelled.title, "the job was cancelled while it was waited for", {}
-        )
-    elif job.error is not None:
-        members = fault_document(job.error)
-    else:
-        members = document(HeadwaterError.code, HeadwaterError.title, "the job failed without saying why", {})
-    return respond(request, {**members, "job": msgspec.to_builtins(job_view(job), enc_hook=str)}, headers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final
 
@@ -101,15 +101,15 @@ class QuarantineFileStore:
             path,
         )
 
-    def read(self, file: QuarantineFile, first: int, count: int) -> list[BadRecord]:
-        """Records [first, first + count) of a file. Raises CorruptFile."""
+    def read(self, file: QuarantineFile, first: int, count: int) -> Generator[BadRecord, None, None]:
+        """Records [first, first + count) of a file, a few megabytes at a time. Raises CorruptFile."""
         opened = self._storage.open(file.path)
         verify(file, opened)
         try:
             parquet = pq.ParquetFile(opened)
             if parquet.metadata.num_rows != file.row_count:
                 raise CorruptFile(f"{file.path} does not have the rows that were recorded", path=file.path)
-            return list(_records(parquet, first, first + count))
+            yield from _records(parquet, first, first + count)
         except (pa.ArrowException, OSError) as error:
             raise CorruptFile(f"{file.path} is no readable Parquet file: {error}", path=file.path) from error
 

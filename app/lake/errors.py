@@ -145,6 +145,34 @@ class IdempotencyMismatch(HeadwaterError):
 class IdempotencyInFlight(HeadwaterError):
     """A request with the same Idempotency-Key is still being accepted."""
 
+class DataExists(HeadwaterError):
+    """A write of mode `error_if_exists` met a table that holds rows. Fact: `version`."""
+
+    code = "data-exists"
+    title = "The dataset holds data already"
+
+
+class BatchOutOfOrder(HeadwaterError):
+    """A batch of a stream is numbered below the last one and was never seen. Fact: `last_batch_id`."""
+
+    code = "batch-out-of-order"
+    title = "A later batch of this writer was accepted before"
+
+
+class TransactionFailed(HeadwaterError):
+    """Another write of the transaction failed, so this one was not made. Facts: `dataset_id`, `job_id`, `cause`."""
+
+    code = "transaction-failed"
+    title = "Another write of the transaction failed"
+
+
+class AlreadyRedriven(HeadwaterError):
+    """Records in quarantine were driven again by another request, or discarded; `records` names some."""
+
+    code = "already-redriven"
+    title = "Records were driven again already"
+
+
     code = "idempotency-in-flight"
     title = "A request with this Idempotency-Key is still being accepted"
 

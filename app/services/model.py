@@ -277,6 +277,29 @@ class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
 
     `pending` counts the changes after the page, `earliest` is the first offset that can still be read. A `complete`
     page ends where the reader wanted to stop: none after it would have a change.
+class RecordRange(msgspec.Struct, frozen=True, kw_only=True):
+    """`count` records of a quarantine file, from row `first` of it on."""
+
+    path: str
+    first: int
+    count: int
+
+
+class QuarantinePart(msgspec.Struct, frozen=True, kw_only=True):
+    """`count` records of a quarantine file, from row `first` of it on, and what is known of them.
+
+    `number`: the file's own, in the order in which files came. `redriven`: by row, the job that drove a record again.
+    """
+
+    file: QuarantineFile
+    number: int
+    job_id: str
+    written_at: datetime
+    first: int
+    count: int
+    redriven: dict[int, str]
+
+
     """
 
     events: Events

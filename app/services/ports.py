@@ -5,7 +5,7 @@ The tenant is the first argument of everything that touches a tenant's data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import BinaryIO, Protocol
@@ -39,6 +39,8 @@ from app.services.model import (
     Principal,
     Progress,
     Published,
+    QuarantinePart,
+    RecordRange,
     RunnableDataset,
     Upload,
 )
@@ -178,6 +180,31 @@ class ChangelogIndex(Protocol):
         ...
 
 
+class QuarantineIndex(Protocol):
+    """Which records of a dataset are in quarantine, and which of them were driven again."""
+
+    def parts(
+        self, tenant_id: str, dataset_id: str, job_id: str | None, after: tuple[int, int] | None, limit: int
+    ) -> list[QuarantinePart]:
+        """Up to `limit` records in their order, from the one after `after` (file number, row); of one job, or all."""
+        ...
+
+    def numbered(self, tenant_id: str, dataset_id: str, numbers: Sequence[int]) -> list[QuarantinePart]:
+        """The files with these numbers, whole."""
+        ...
+
+    def redrive(self, tenant_id: str, new: NewJob, records: Sequence[RecordRange]) -> Accepted:
+        """One transaction: accepts the job and marks the records as driven again by it.
+
+        Raises AlreadyRedriven if another job has some of them, or they are gone; IdempotencyMismatch, NotFound.
+        """
+        ...
+
+    def discard(self, tenant_id: str, dataset_id: str, job_id: str) -> int:
+        """Forgets the bad records of a job, driven again or not; returns how many they were."""
+        ...
+
+
 class Outbox(Protocol):
     """Messages written in the same transaction as what they tell of."""
 
@@ -314,8 +341,8 @@ class QuarantineFiles(Protocol):
         """A new file, closed at the end; left by an exception, or without a record, it leaves no file behind."""
         ...
 
-    def read(self, file: QuarantineFile, first: int, count: int) -> list[BadRecord]:
-        """Records [first, first + count) of a file. Raises CorruptFile."""
+    def read(self, file: QuarantineFile, first: int, count: int) -> Generator[BadRecord, None, None]:
+        """Records [first, first + count) of a file, a few megabytes at a time. Raises CorruptFile."""
         ...
 
 

@@ -16,7 +16,8 @@ from app.files.storage import Storage, open_storage
 from app.lake.commit_message import CommitMessage
 from app.lake.dataset import DatasetDefinition
 from app.lake.operation import Operation
-from app.lake.staging import RawInput, StagedFile
+from app.lake.quarantine import DecodedInput
+from app.lake.staging import RawInput
 from app.lake.write_plan import MergeTask
 from app.main import Api, compose, server
 from app.messaging.announcements import Announcements
@@ -33,7 +34,7 @@ from app.store.outbox import OutboxStore
 from app.store.session import Database
 from app.store.tenants import TenantStore
 from app.store.timeline_store import TimelineStore
-from workers.engine.decode_handle import DecodeTask, PrepareTask, decode, prepare
+from workers.engine.decode_handle import DecodeTask, PrepareTask, decode, decoded_input, prepare
 from workers.engine.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
@@ -48,18 +49,24 @@ class TasksInProcess:
         self._place = Place(storage=storage, memory=Memory(bytes_max=2**30))
 
     def decode(
-        self, raw: RawInput, dataset: DatasetDefinition, operation: Operation, *, prefix: str, tag: str
-    ) -> list[StagedFile]:
+        self,
+        raw: RawInput,
+        dataset: DatasetDefinition,
+        operation: Operation,
+        *,
+        prefix: str,
+        quarantine: str | None = None,
+        tag: str,
+    ) -> DecodedInput:
         prepared = prepare(PrepareTask(raw=raw, prefix=prefix), self._storage)
         tasks = [
             DecodeTask(
-                dataset=dataset, operation=operation, path=prepared.path, format=raw.format, split=split,
-                number=number, prefix=prefix,
+                dataset=dataset, operation=operation, path=prepared.path, format=raw.format,
+                records=raw.records, split=split, number=number, prefix=prefix, quarantine=quarantine,
             )
             for number, split in enumerate(prepared.splits)
         ]  # fmt: skip
-        staged = [decode(task, self._storage).staged for task in tasks]
-        return [file for file in staged if file is not None]
+        return decoded_input(raw, [decode(task, self._storage) for task in tasks])
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         return [MergeHandle(self._place).run(task) for task in tasks]

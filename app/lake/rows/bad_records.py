@@ -137,7 +137,10 @@ class BadRecords:
         header: bytes | None = None,
         unreadable: MalformedBody | None = None,  # noqa: ARG002 - the faults say so, too
     ) -> None:
-        record = BadRecord(position=position, errors=tuple(faults.listed), payload=payload(), header=header)
+        self.put(BadRecord(position=position, errors=tuple(faults.listed), payload=payload(), header=header))
+
+    def put(self, record: BadRecord) -> None:
+        """Adds a record."""
         self.count += 1
         self._held.append(record)
         self._held_bytes += len(record.payload)
