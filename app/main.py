@@ -108,7 +108,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
             inline_bytes_max=settings.inline_bytes_max,
             upload_bytes_max=settings.upload_bytes_max,
         ),
-        read_changes=ReadChanges(index=ChangelogStore(database), reader=reader),
+        read_changes=ReadChanges(catalog=catalog, index=ChangelogStore(database), reader=reader),
         read_table=ReadTable(timeline=timeline, reader=reader),
         quarantine=Quarantine(
             index=QuarantineStore(database), files=quarantine, jobs=jobs, storage=storage, wake=relay.wake

@@ -68,7 +68,7 @@ class InProcess:
     def changes(self, dataset_id: str, since: int, until: int) -> int:
         """Reads the changes at positions [since, until); how many there were."""
         dataset = self._dataset(dataset_id)
-        feed = ReadChanges(index=self.changelog, reader=self.reader)
+        feed = ReadChanges(catalog=self.catalog, index=self.changelog, reader=self.reader)
         query = FeedQuery(limit=_PAGE_ROWS, until=until)
         at = since
         while at < until:

@@ -11,9 +11,18 @@ from litestar import Response, get
 from app.api.context import ApiRequest, Services, services_of, tenant_of
 from app.api.documented import TEXT, Answer, documented
 from app.api.event_stream import EVENT_STREAM, STILL_HERE, event_stream
-from app.api.feed import LOOK_AGAIN_SECONDS, Form, Since, Until, encoded, position
-from app.api.query import Columns, DatasetReference, named_columns, natural
-from app.lake.errors import NotFound, Unavailable
+from app.api.feed import (
+    LOOK_AGAIN_SECONDS,
+    Form,
+    SchemaChoice,
+    Since,
+    Until,
+    asked_schema,
+    encoded,
+    position,
+)
+from app.api.query import Columns, DatasetReference, natural
+from app.lake.errors import InvalidRequest, NotFound, Unavailable
 from app.lake.forms import ChangeForm
 from app.services.model import ChangePage, Dataset
 from app.services.read_changes import FeedQuery
@@ -33,11 +42,12 @@ _LAST_EVENT_ID: Final = "Last-Event-ID"
             200: Answer(
                 description="Server-sent events `change`: the change as JSON, and as `id` the position behind it.",
                 content={EVENT_STREAM: TEXT},
+                headers={"Headwater-Schema-Id": "The schema under which the first rows are told."},
             ),
             204: Answer(description="Nothing is left before `until`: do not connect again."),
         },
         request_headers={_LAST_EVENT_ID: "The `id` of the last event that was handled; overrides `since`."},
-        problems=[400, 404, 409],
+        problems=[400, 404, 409, 422],
     ),
 )
 async def follow_changes(
@@ -47,30 +57,39 @@ async def follow_changes(
     until: Until = None,
     columns: Columns = None,
     form: Form = ChangeForm.TWO_EVENT,
+    schema: SchemaChoice = "latest",
 ) -> Response[Any]:
     """Sends the changes from a position on, and then each as it comes; ends where `until` is reached.
 
-    The `id` of a `-C` is its own position, so that whoever stops behind it gets the pair again, not half of it.
+    The `id` of a `-C` is its own position, so that whoever stops behind it gets the pair again, not half of it. An
+    event `schema`, whose data is `{"schema_id": …}`, says that the rows behind it are told under another schema.
     """
     services = services_of(request)
     # A reader that was never told an id sends none, or an empty one.
     resumed = request.headers.get(_LAST_EVENT_ID) or None
     start = position(since) if resumed is None else natural(resumed, _LAST_EVENT_ID)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    query = FeedQuery(limit=PAGE_CHANGES, until=until, columns=named_columns(columns, found), form=form)
+    query = FeedQuery(
+        limit=PAGE_CHANGES,
+        until=until,
+        columns=None if columns is None else tuple(columns),
+        form=form,
+        schema_id=asked_schema(schema),
+    )
     # Read here, so that what is wrong with the request is answered rather than streamed.
     first = await services.threads.run(services.read_changes.page, found, start, query)
     if resumed is not None and first.complete and not first.events.table.num_rows:
         # The only answer by which a browser does not connect again, for ever.
         return Response(None, status_code=204)
-    return event_stream(_events(services, found, first, query, tell_start=start is None))
+    events = _events(services, found, first, query, tell_start=start is None)
+    return event_stream(events, {"Headwater-Schema-Id": str(first.schema_id)})
 
 
 async def _events(
     services: Services, dataset: Dataset, page: ChangePage, query: FeedQuery, *, tell_start: bool
 ) -> AsyncIterator[bytes]:
     """Page after page, the next read once the last is sent, so that no more than one is ever in memory."""
-    clock = get_running_loop().time
+    clock, schema_id = get_running_loop().time, page.schema_id
     if tell_start:
         # From the head on, so the page is empty. An id without data is no event, but kept: a reader that breaks off
         # before the first event goes on from here, not from where the head is by then.
@@ -85,12 +104,17 @@ async def _events(
                 if clock() - told >= HEARTBEAT_SECONDS:
                     # As good a time as any to see whether there is still something to follow.
                     dataset = await services.threads.run(services.datasets.get, dataset.tenant_id, dataset.id)
-            except NotFound:
+            except (NotFound, InvalidRequest):
+                # The dataset is gone, or what was asked for does not go with its schema any more: whoever connects
+                # again is told.
                 return
             except Unavailable:
                 # Thousands of readers that come back at once are the last thing a database needs that does.
                 await bell.wait(LOOK_AGAIN_SECONDS)
                 continue
+            if page.schema_id != schema_id:
+                schema_id = page.schema_id
+                yield b'event: schema\ndata: {"schema_id": %d}\n\n' % schema_id
             if page.events.table.num_rows:
                 yield await services.threads.run(_as_events, page)
                 told = clock()

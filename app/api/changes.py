@@ -13,9 +13,18 @@ from litestar.params import QueryParameter
 from app.api.bodies import JSON
 from app.api.context import ApiRequest, Services, services_of, tenant_of
 from app.api.documented import BINARY, TEXT, Answer, documented
-from app.api.feed import LOOK_AGAIN_SECONDS, Form, Since, Until, encoded, position
+from app.api.feed import (
+    LOOK_AGAIN_SECONDS,
+    Form,
+    SchemaChoice,
+    Since,
+    Until,
+    asked_schema,
+    encoded,
+    position,
+)
 from app.api.headers import negotiate
-from app.api.query import Columns, DatasetReference, named_columns
+from app.api.query import Columns, DatasetReference
 from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
 from app.lake.forms import ChangeForm, flat
 from app.services.model import ChangePage, Dataset
@@ -99,18 +108,23 @@ class DeltaChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the feed. `next_since` is the next call's `since`, in any form; `pending` changes follow."""
+    """A page of the feed. `next_since` is the next call's `since`, in any form; `pending` changes follow.
+
+    `schema_id` is the schema under which the rows are told.
+    """
 
     changes: list[ChangeView]
     next_since: int
     pending: int
     earliest: int
+    schema_id: int
 
 
 _POSITION_HEADERS: Final = {
     "Headwater-Next-Since": "The next call's `since`.",
     "Headwater-Pending": "Changes after this page.",
     "Headwater-Earliest": "The first offset that can still be read.",
+    "Headwater-Schema-Id": "The schema under which the rows are told.",
 }
 
 
@@ -127,7 +141,7 @@ _POSITION_HEADERS: Final = {
                 headers=_POSITION_HEADERS,
             )
         },
-        problems=[400, 404, 406, 409],
+        problems=[400, 404, 406, 409, 422],
     ),
 )
 async def read_changes(
@@ -145,6 +159,7 @@ async def read_changes(
     until: Until = None,
     columns: Columns = None,
     form: Form = ChangeForm.TWO_EVENT,
+    schema: SchemaChoice = "latest",
     feed: Annotated[
         Feed, QueryParameter(description="`longpoll` waits for a change where there is none.")
     ] = (Feed.NORMAL),
@@ -161,13 +176,20 @@ async def read_changes(
     media_type = negotiate(request.headers, (JSON, NDJSON, ARROW_STREAM))
     start = position(since)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    query = FeedQuery(limit=limit, until=until, columns=named_columns(columns, found), form=form)
+    query = FeedQuery(
+        limit=limit,
+        until=until,
+        columns=None if columns is None else tuple(columns),
+        form=form,
+        schema_id=asked_schema(schema),
+    )
     page = await _page(services, found, start, query, timeout if feed is Feed.LONGPOLL else 0)
     content = await services.threads.run(_ENCODERS[media_type], page)
     headers = {
         "Headwater-Next-Since": str(page.next_since),
         "Headwater-Pending": str(page.pending),
         "Headwater-Earliest": str(page.earliest),
+        "Headwater-Schema-Id": str(page.schema_id),
     }
     return Response(content, media_type=media_type, headers=headers)
 
@@ -188,7 +210,10 @@ async def _page(
 
 def _as_json(page: ChangePage) -> bytes:
     changes = encoded(page, as_ndjson=False)
-    position = f'"next_since":{page.next_since},"pending":{page.pending},"earliest":{page.earliest}'
+    position = (
+        f'"next_since":{page.next_since},"pending":{page.pending},"earliest":{page.earliest},'
+        f'"schema_id":{page.schema_id}'
+    )
     # Joined at once: a sum would copy the page, which may have megabytes, with every term.
     return b"".join((b'{"changes":', changes, b",", position.encode(), b"}"))
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
-from litestar import Response, delete, get, post
+from litestar import Response, delete, get, patch, post
+from litestar.params import QueryParameter
 
 from app.api.bodies import JSON, read_body, refuse_encoding, require_media_type
 from app.api.context import ApiRequest, services_of, tenant_of
 from app.api.documented import Answer, documented
-from app.api.headers import etag, expected_version
+from app.api.headers import etag, expected_version, required_version
 from app.api.json_body import decode_json
-from app.api.query import DatasetReference, PageSize, PageToken
+from app.api.query import INT64_MAX, DatasetReference, PageSize, PageToken
 from app.api.views import (
     DatasetPage,
     DatasetView,
+    SchemaPage,
     SchemaView,
     dataset_path,
     dataset_view,
@@ -22,6 +24,7 @@ from app.api.views import (
     schema_view,
 )
 from app.lake.new_dataset import NewDataset
+from app.lake.schema_change import SchemaChanges
 
 _DEFINITION_BYTES_MAX: Final = 4 * 1024 * 1024
 _TAGS: Final = ["datasets"]
@@ -96,6 +99,39 @@ async def get_dataset(request: ApiRequest, dataset: DatasetReference) -> Respons
     return Response(encode(dataset_view(found)), media_type=JSON, headers={"ETag": etag(found.version)})
 
 
+@patch(
+    "/datasets/{dataset:str}",
+    operation_id="change_dataset",
+    summary="Change the schema of a dataset",
+    tags=_TAGS,
+    opt=documented(
+        {
+            200: Answer(
+                description="Changed, at its next version.", content={JSON: DatasetView}, headers=_ETAG
+            )
+        },
+        body={JSON: SchemaChanges},
+        request_headers={"If-Match": "The ETag that the dataset must still have; required."},
+        problems=[400, 404, 412, 413, 415, 422, 428],
+    ),
+)
+async def change_dataset(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
+    """Changes the schema: all of the changes, one after another, or none.
+
+    They make a version of their own. No file is rewritten: rows that are there already are read under the new schema.
+    """
+    services = services_of(request)
+    require_media_type(request, [JSON])
+    refuse_encoding(request)
+    version = required_version(request.headers)
+    body = decode_json(await read_body(request, _DEFINITION_BYTES_MAX), SchemaChanges)
+    changed = await services.threads.run(
+        services.datasets.evolve, tenant_of(request), dataset, body.changes, version=version
+    )
+    headers = {"ETag": etag(changed.version)}
+    return Response(encode(dataset_view(changed)), media_type=JSON, headers=headers)
+
+
 @get(
     "/datasets/{dataset:str}/schema",
     operation_id="get_dataset_schema",
@@ -103,11 +139,44 @@ async def get_dataset(request: ApiRequest, dataset: DatasetReference) -> Respons
     tags=_TAGS,
     opt=documented({200: Answer(description="The schema.", content={JSON: SchemaView})}, problems=[404]),
 )
-async def get_dataset_schema(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
-    """The current schema, with the ids that fields keep when they are renamed."""
+async def get_dataset_schema(
+    request: ApiRequest,
+    dataset: DatasetReference,
+    schema_id: Annotated[
+        int | None,
+        QueryParameter(
+            name="id", ge=1, le=INT64_MAX, description="One that the dataset had; the latest unless said."
+        ),
+    ] = None,
+) -> Response[Any]:
+    """A schema, with the ids that fields keep when they are renamed."""
     services = services_of(request)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    return Response(encode(schema_view(found)), media_type=JSON)
+    schema = await services.threads.run(services.datasets.schema, found, schema_id)
+    return Response(encode(schema_view(schema)), media_type=JSON)
+
+
+@get(
+    "/datasets/{dataset:str}/schemas",
+    operation_id="list_dataset_schemas",
+    summary="List the schemas of a dataset",
+    tags=_TAGS,
+    opt=documented(
+        {200: Answer(description="A page, the latest first.", content={JSON: SchemaPage})},
+        problems=[400, 404],
+    ),
+)
+async def list_dataset_schemas(
+    request: ApiRequest, dataset: DatasetReference, page_size: PageSize = 100, page_token: PageToken = None
+) -> Response[Any]:
+    """Every schema that the dataset had."""
+    services = services_of(request)
+    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
+    page = await services.threads.run(
+        services.datasets.schemas, found, page_size=page_size, page_token=page_token
+    )
+    views = [schema_view(version) for version in page.items]
+    return Response(encode(SchemaPage(items=views, next_page_token=page.next_token)), media_type=JSON)
 
 
 @delete(

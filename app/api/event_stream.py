@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 from litestar.response import Stream
@@ -12,7 +12,7 @@ EVENT_STREAM: Final = "text/event-stream"
 STILL_HERE: Final = b": still here\n\n"
 
 
-def event_stream(events: AsyncIterator[bytes]) -> Stream:
-    """The events, sent as they come; the next are asked for once these are on their way."""
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+def event_stream(events: AsyncIterator[bytes], told: Mapping[str, str] | None = None) -> Stream:
+    """The events, sent as they come; the next are asked for once these are on their way. `told` are more headers."""
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(told or {})}
     return Stream(events, media_type=EVENT_STREAM, headers=headers)

@@ -41,6 +41,22 @@ Form: TypeAlias = Annotated[
 ]
 
 
+SchemaChoice: TypeAlias = Annotated[
+    str,
+    QueryParameter(
+        name="schema",
+        pattern="^(latest|[0-9]{1,9})$",
+        description="The schema under which rows are told, whichever they were written under: `latest`, or the id of "
+        "one that the dataset had. Columns that a row does not have are null.",
+    ),
+]
+
+
+def asked_schema(choice: str) -> int | None:
+    """The id of the schema that is asked for; None for the latest."""
+    return None if choice == "latest" else int(choice)
+
+
 def position(since: str) -> int | None:
     """The position that `since` names; None for the head. Raises InvalidRequest."""
     return None if since == "now" else natural(since, "since")

@@ -11,7 +11,7 @@ from litestar.datastructures import Headers
 from litestar.datastructures.headers import Accept
 
 from app.api.problems import NotAcceptable
-from app.lake.errors import FieldError, InvalidRequest, PreconditionFailed
+from app.lake.errors import FieldError, InvalidRequest, PreconditionFailed, PreconditionRequired
 
 WAIT_SECONDS_MAX: Final = 60
 IDEMPOTENCY_KEY_CHARACTERS_MAX: Final = 255
@@ -68,6 +68,14 @@ def expected_version(headers: Headers) -> int | None:
     if tag := _ETAG.fullmatch(text):
         return int(tag[1])
     raise PreconditionFailed(f"If-Match: {text} is not the ETag of any version", expected='"<version>"')
+
+
+def required_version(headers: Headers) -> int:
+    """The version that If-Match names. Raises PreconditionRequired, PreconditionFailed."""
+    version = expected_version(headers)
+    if version is None:
+        raise PreconditionRequired('send If-Match with the ETag that this change was made for, such as "7"')
+    return version
 
 
 def negotiate(headers: Headers, available: Sequence[str]) -> str:

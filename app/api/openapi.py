@@ -55,6 +55,7 @@ _TITLES: Final = {
     413: "The body is too large; the limit is in the answer",
     415: "The media type is not read here",
     422: "The content does not fit",
+    428: "If-Match is required",
     500: "The service failed",
     503: "The service is not available right now",
     507: "The storage is full",

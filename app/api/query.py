@@ -11,7 +11,6 @@ from litestar.handlers import BaseRouteHandler
 from litestar.params import PathParameter, QueryParameter
 
 from app.lake.errors import FieldError, InvalidRequest
-from app.services.model import Dataset
 
 INT64_MAX: Final = 2**63 - 1
 PAGE_SIZE_MAX: Final = 1_000
@@ -66,14 +65,6 @@ def moment(text: str, name: str) -> datetime:
             f"{name} is not a time", [FieldError(pointer=f"/{name}", detail=detail)]
         ) from None
     return found
-
-
-def named_columns(named: list[str] | None, dataset: Dataset) -> tuple[str, ...] | None:
-    """A value that is the name of a column is that column, commas included; any other is a list of names."""
-    if named is None:
-        return None
-    known = set(dataset.definition.schema.names())
-    return tuple(name for value in named for name in ([value] if value in known else value.split(",")))
 
 
 def natural(text: str, name: str) -> int:

@@ -6,9 +6,18 @@ from typing import Final
 
 from app.api.change_events import follow_changes
 from app.api.changes import read_changes
-from app.api.datasets import create_dataset, delete_dataset, get_dataset, get_dataset_schema, list_datasets
+from app.api.datasets import (
+    change_dataset,
+    create_dataset,
+    delete_dataset,
+    get_dataset,
+    get_dataset_schema,
+    list_dataset_schemas,
+    list_datasets,
+)
 from app.api.health import get_liveness, get_readiness
 from app.api.jobs import cancel_job, follow_job, get_job
+from app.api.quarantine import discard_quarantine, read_quarantine, redrive_quarantine
 from app.api.rows import read_rows
 from app.api.timeline import read_timeline
 from app.api.uploads import create_upload
@@ -17,9 +26,10 @@ from app.api.writes import create_write
 ROUTES: Final = (
     create_dataset,
     list_datasets,
-from app.api.quarantine import discard_quarantine, read_quarantine, redrive_quarantine
     get_dataset,
     get_dataset_schema,
+    list_dataset_schemas,
+    change_dataset,
     delete_dataset,
     create_upload,
     create_write,
@@ -30,9 +40,9 @@ from app.api.quarantine import discard_quarantine, read_quarantine, redrive_quar
     follow_changes,
     read_rows,
     read_timeline,
-    get_liveness,
-    get_readiness,
-)
     read_quarantine,
     redrive_quarantine,
     discard_quarantine,
+    get_liveness,
+    get_readiness,
+)

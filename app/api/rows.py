@@ -14,7 +14,7 @@ from app.api.bodies import JSON
 from app.api.context import ApiRequest, services_of, tenant_of
 from app.api.documented import BINARY, TEXT, Answer, documented
 from app.api.headers import negotiate
-from app.api.query import INT64_MAX, Columns, DatasetReference, PageToken, moment, named_columns
+from app.api.query import INT64_MAX, Columns, DatasetReference, PageToken, moment
 from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
 from app.lake.rows.encode import encode_rows_json, encode_rows_ndjson
 from app.services.model import RowPage
@@ -23,10 +23,11 @@ LIMIT_MAX: Final = 10_000
 
 
 class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows at `version`; every page of one walk is of the same version."""
+    """Rows at `version`, under the schema it had then; every page of one walk is of the same version."""
 
     rows: list[dict[str, Any]]
     version: int
+    schema_id: int
     next_page_token: str | None
 
 
@@ -42,6 +43,7 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
                 content={JSON: RowsPage, NDJSON: TEXT, ARROW_STREAM: BINARY},
                 headers={
                     "Headwater-Version": "The version of the rows.",
+                    "Headwater-Schema-Id": "The schema that the dataset had at that version.",
                     "Headwater-Next-Page-Token": "The next page's token; absent on the last.",
                 },
             )
@@ -73,12 +75,12 @@ async def read_rows(
         found,
         version=version,
         as_of=time,
-        columns=named_columns(columns, found),
+        columns=columns,
         limit=limit,
         page_token=page_token,
     )
     content = await services.threads.run(partial(_ENCODERS[media_type], page))
-    headers = {"Headwater-Version": str(page.version)}
+    headers = {"Headwater-Version": str(page.version), "Headwater-Schema-Id": str(page.schema_id)}
     if page.next_page_token is not None:
         headers["Headwater-Next-Page-Token"] = page.next_page_token
     return Response(content, media_type=media_type, headers=headers)
@@ -86,9 +88,9 @@ async def read_rows(
 
 def _as_json(page: RowPage) -> bytes:
     position = msgspec.json.encode(page.next_page_token)
-    version = str(page.version).encode()
+    stand = b'"version":%d,"schema_id":%d' % (page.version, page.schema_id)
     rows = encode_rows_json(page.rows)
-    return b"".join((b'{"rows":', rows, b',"version":', version, b',"next_page_token":', position, b"}"))
+    return b"".join((b'{"rows":', rows, b",", stand, b',"next_page_token":', position, b"}"))
 
 
 def _as_ndjson(page: RowPage) -> bytes:

@@ -10,7 +10,10 @@ import msgspec
 
 _REFERENCE: Final = "#/components/schemas/"
 # Unions get a name, so that generated clients have one type for them.
-_UNIONS: Final = {("RowsSource", "UploadSource"): "WriteSource"}
+_UNIONS: Final = {
+    ("RowsSource", "UploadSource"): "WriteSource",
+    ("AddField", "DropField", "RenameField", "WidenField", "RelaxField", "ReorderFields"): "SchemaChange",
+}
 
 
 def components_of(types: Sequence[Any], symbols: Sequence[type[Enum]] = ()) -> dict[str, dict[str, Any]]:

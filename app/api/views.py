@@ -13,7 +13,7 @@ from app.lake.dataset import Bucket, Changelog, MergeMode, TableType
 from app.lake.instant import Action, InstantState, RowCounts
 from app.lake.operation import Operation
 from app.lake.schema import Field
-from app.services.model import Dataset, InstantRecord, Job, JobKind, JobState, Progress, Upload
+from app.services.model import Dataset, InstantRecord, Job, JobKind, JobState, Progress, SchemaVersion, Upload
 
 
 class ColumnView(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +75,14 @@ class SchemaView(msgspec.Struct, frozen=True, kw_only=True):
 
     id: int
     fields: list[Field]
+    created_at: datetime
+
+
+class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Schemas of a dataset, the latest first."""
+
+    items: list[SchemaView]
+    next_page_token: str | None
 
 
 class UploadView(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,10 +208,10 @@ def dataset_view(dataset: Dataset) -> DatasetView:
     )
 
 
-def schema_view(dataset: Dataset) -> SchemaView:
-    """The schema of a dataset with its ids."""
-    schema = dataset.definition.schema
-    return SchemaView(id=schema.id, fields=list(schema.fields))
+def schema_view(version: SchemaVersion) -> SchemaView:
+    """The JSON form of a schema."""
+    schema = version.schema
+    return SchemaView(id=schema.id, fields=list(schema.fields), created_at=version.created_at)
 
 
 def upload_view(upload: Upload) -> UploadView:

@@ -11,6 +11,7 @@ class Action(str, Enum):
     """What an instant does to the dataset."""
 
     COMMIT = "commit"
+    SCHEMA = "schema"
 
 
 class InstantState(str, Enum):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.lake.define import define_dataset
-from app.lake.identifiers import new_id
+from app.lake.errors import PreconditionFailed
+from app.lake.evolution import evolve
+from app.lake.identifiers import new_id, new_instant_id
 from app.lake.new_dataset import NewDataset
-from app.services.model import Dataset, Page
+from app.lake.schema_change import SchemaChange
+from app.services.model import Dataset, Page, SchemaVersion
 from app.services.ports import Catalog
 
 
@@ -28,6 +32,32 @@ class Datasets:
     def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
         """Datasets by name."""
         return self.catalog.list(tenant_id, page_size=page_size, page_token=page_token)
+
+    def evolve(
+        self, tenant_id: str, reference: str, changes: Sequence[SchemaChange], *, version: int
+    ) -> Dataset:
+        """Changes the schema of a dataset that must be at `version` still; that makes the next version.
+
+        Raises NotFound, PreconditionFailed, SchemaChangeRefused.
+        """
+        dataset = self.catalog.get(tenant_id, reference)
+        if dataset.version != version:
+            raise PreconditionFailed(
+                f"The dataset is at version {dataset.version}, not {version}", version=dataset.version
+            )
+        evolved = evolve(dataset.definition, changes)
+        return self.catalog.evolve(
+            tenant_id, dataset.id, evolved, version=version, instant_id=new_instant_id()
+        )
+
+    def schema(self, dataset: Dataset, schema_id: int | None) -> SchemaVersion:
+        """A schema of the dataset, the one it has unless said. Raises NotFound."""
+        wanted = dataset.definition.schema.id if schema_id is None else schema_id
+        return self.catalog.schema(dataset.tenant_id, dataset.id, wanted)
+
+    def schemas(self, dataset: Dataset, *, page_size: int, page_token: str | None) -> Page:
+        """Every schema that the dataset had, the latest first."""
+        return self.catalog.schemas(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
 
     def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
         """Ends a dataset; `version`, if given, must be its version still. Raises NotFound, PreconditionFailed."""

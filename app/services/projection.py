@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.lake.errors import FieldError, InvalidRequest
-from app.services.model import Dataset
+from app.lake.schema import Schema
 
 
-def checked_columns(dataset: Dataset, columns: Sequence[str] | None) -> list[str]:
-    """The names, or those of all columns for None. Raises InvalidRequest for unknown, repeated and no names."""
-    known = dataset.definition.schema.names()
-    if columns is None:
-        return known
-    unknown = [name for name in columns if name not in known]
-    if unknown or not columns or len(set(columns)) != len(columns):
+def projection(schema: Schema, asked: Sequence[str] | None) -> Schema:
+    """The schema with the columns that are asked for, all of them for None.
+
+    What is asked for is the name of a column, commas included, or a list of names between commas. Raises
+    InvalidRequest for unknown, repeated and no names.
+    """
+    if asked is None:
+        return schema
+    known = set(schema.names())
+    names = [name for value in asked for name in ([value] if value in known else value.split(","))]
+    unknown = [name for name in names if name not in known]
+    if unknown or not names or len(set(names)) != len(names):
         detail = f"unknown: {unknown}" if unknown else "name each column once, and at least one"
         raise InvalidRequest("the columns are not valid", [FieldError(pointer="/columns", detail=detail)])
-    return list(columns)
+    return schema.select(names)

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from app.lake.errors import FieldError, InvalidRequest
 from app.lake.file_group import DataFile
+from app.lake.schema import Schema
 from app.services.model import Dataset, RowPage
 from app.services.ports import FileReader, Timeline
-from app.services.projection import checked_columns
+from app.services.projection import projection
 
 
 class _Position(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,14 +47,21 @@ class ReadTable:
 
         Rows come in no particular order, the same on every walk over a version. Raises InvalidRequest, CorruptFile.
         """
-        names = checked_columns(dataset, columns)
         position = self._start(dataset, version, as_of, page_token)
+        schema = projection(self._schema(dataset, position.version), columns)
         files = self.timeline.live_files(dataset.tenant_id, dataset.id, position.version, None)
-        rows = self._read(dataset, files, names, position.row, limit)
+        rows = self._read(files, schema.to_arrow(), position.row, limit)
         reached = position.row + rows.num_rows
         more = reached < sum(file.row_count for file in files)
         token = _encode(_Position(version=position.version, row=reached)) if more else None
-        return RowPage(rows=rows, version=position.version, next_page_token=token)
+        return RowPage(rows=rows, version=position.version, schema_id=schema.id, next_page_token=token)
+
+    def _schema(self, dataset: Dataset, version: int) -> Schema:
+        """The schema at a version: a look back shows the columns that there were."""
+        latest = dataset.definition.schema
+        if version == dataset.version or latest.id == 1:
+            return latest
+        return self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
 
     def _start(
         self, dataset: Dataset, version: int | None, as_of: datetime | None, page_token: str | None
@@ -78,10 +86,7 @@ class ReadTable:
             )
         return _Position(version=dataset.version if version is None else version, row=0)
 
-    def _read(
-        self, dataset: Dataset, files: Sequence[DataFile], names: list[str], first_row: int, limit: int
-    ) -> pa.Table:
-        schema = dataset.definition.schema.select(names).to_arrow()
+    def _read(self, files: Sequence[DataFile], schema: pa.Schema, first_row: int, limit: int) -> pa.Table:
         tables = [schema.empty_table()]
         skip, wanted = first_row, limit
         for file in files:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, Select, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
@@ -11,12 +11,15 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import DatasetExists, NotFound, PreconditionFailed
 from app.lake.identifiers import is_uuid
-from app.services.model import Dataset, Page, Upload
+from app.services.model import Dataset, Page, SchemaVersion, Upload
 from app.store.ending import cancel_jobs
 from app.store.models import datasets, heads, schema_versions, uploads
 from app.store.one_of import one_of
-from app.store.paging import decode_token, page_of
+from app.store.paging import decode_number, decode_token, page_of
+from app.store.schemas import commit_schema, schemas_of, store_schema
 from app.store.session import Database
+
+_SCHEMA_ID_MAX: Final = 2**31 - 1
 
 
 class CatalogStore:
@@ -42,11 +45,7 @@ class CatalogStore:
                     f"There is a dataset named {definition.name!r} already", name=definition.name
                 )
             connection.execute(insert(heads).values(dataset_id=dataset_id))
-            connection.execute(
-                insert(schema_versions).values(
-                    dataset_id=dataset_id, schema_id=definition.schema.id, schema=definition.schema
-                )
-            )
+            store_schema(connection, dataset_id, definition.schema)
             return _find(connection, dataset_id)
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
@@ -70,20 +69,51 @@ class CatalogStore:
         """
         with self._database.tenant(tenant_id) as connection:
             dataset_id = _find(connection, reference).id
-            # Same order of locks as a commit, so that the two never wait for each other in a ring.
-            head = connection.execute(
-                select(heads.c.version).where(heads.c.dataset_id == dataset_id).with_for_update()
-            ).scalar_one()
+            head = _lock_head(connection, dataset_id)
             # Waits for writes being accepted, so that each of them is seen and cancelled here.
             still = select(datasets.c.deleted_at).where(datasets.c.id == dataset_id).with_for_update()
             if connection.execute(still).scalar_one() is not None:
                 raise _not_found(reference)
-            if version is not None and version != head:
-                raise PreconditionFailed(f"The dataset is at version {head}, not {version}", version=head)
+            if version is not None:
+                _check_version(head, version)
             connection.execute(
                 update(datasets).where(datasets.c.id == dataset_id).values(deleted_at=func.clock_timestamp())
             )
             cancel_jobs(connection, dataset_id)
+
+    def evolve(
+        self, tenant_id: str, dataset_id: str, definition: DatasetDefinition, *, version: int, instant_id: str
+    ) -> Dataset:
+        """Gives the dataset, which must be at `version` still, an evolved definition; that makes the next version.
+
+        Raises NotFound, PreconditionFailed.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            _find(connection, dataset_id)
+            head = _lock_head(connection, dataset_id)
+            # Again, since it may have been deleted while the lock was waited for.
+            _find(connection, dataset_id)
+            _check_version(head, version)
+            commit_schema(connection, dataset_id, definition, version=version + 1, instant_id=instant_id)
+            return _find(connection, dataset_id)
+
+    def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:
+        """Raises NotFound."""
+        wanted = schema_versions.c.dataset_id == dataset_id, schema_versions.c.schema_id == schema_id
+        with self._database.tenant(tenant_id) as connection:
+            found = schemas_of(connection, *wanted, limit=1) if schema_id <= _SCHEMA_ID_MAX else []
+        if not found:
+            raise NotFound(f"The dataset has no schema {schema_id}")
+        return found[0]
+
+    def schemas(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """SchemaVersion items, the latest first. Raises InvalidRequest for a token that is none."""
+        wanted = [schema_versions.c.dataset_id == dataset_id]
+        if page_token is not None:
+            wanted.append(schema_versions.c.schema_id < decode_number(page_token, _SCHEMA_ID_MAX))
+        with self._database.tenant(tenant_id) as connection:
+            found = schemas_of(connection, *wanted, limit=page_size + 1)
+        return page_of(found, page_size, lambda item: str(item.schema.id), lambda item: item)
 
     def add_upload(self, tenant_id: str, upload: Upload) -> None:
         """Records an upload. Raises NotFound if its dataset is gone."""
@@ -105,6 +135,19 @@ class CatalogStore:
         if row is None:
             raise NotFound(f"There is no upload {upload_id} of this dataset")
         return Upload(**row._asdict())
+
+
+def _lock_head(connection: Connection, dataset_id: str) -> int:
+    """The head's version. Same order of locks as a commit, so that no two wait for each other in a ring."""
+    version: int = connection.execute(
+        select(heads.c.version).where(heads.c.dataset_id == dataset_id).with_for_update()
+    ).scalar_one()
+    return version
+
+
+def _check_version(head: int, version: int) -> None:
+    if version != head:
+        raise PreconditionFailed(f"The dataset is at version {head}, not {version}", version=head)
 
 
 def share_datasets(connection: Connection, dataset_ids: Collection[str]) -> set[str]:

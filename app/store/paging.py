@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from app.lake.errors import FieldError, InvalidRequest
 from app.services.model import Page
+
+_DIGITS_MAX: Final = 19
 
 
 def encode_token(position: str) -> str:
@@ -25,9 +27,25 @@ def decode_token(token: str) -> str:
     except (ValueError, msgspec.DecodeError):
         position = "\0"
     if "\0" in position:
-        error = FieldError(pointer="/page_token", detail="expected next_page_token of the page before")
-        raise InvalidRequest("The page token is none that this service gave out", [error]) from None
+        raise _unknown_token() from None
     return position
+
+
+def _unknown_token() -> InvalidRequest:
+    error = FieldError(pointer="/page_token", detail="expected next_page_token of the page before")
+    return InvalidRequest("The page token is none that this service gave out", [error])
+
+
+def decode_number(token: str, maximum: int) -> int:
+    """The number in a token. Raises InvalidRequest for a text that is none."""
+    position = decode_token(token)
+    if (
+        not (position.isascii() and position.isdigit())
+        or len(position) > _DIGITS_MAX
+        or int(position) > maximum
+    ):
+        raise _unknown_token()
+    return int(position)
 
 
 def page_of(

@@ -188,7 +188,7 @@ def history(commits):
 
 def test_the_next_page_is_read_once_the_last_is_sent():
     stored = Stored(history=history(5))
-    read = ReadChanges(index=stored, reader=stored)
+    read = ReadChanges(catalog=stored, index=stored, reader=stored)
     wakeups = Wakeups()
     services = SimpleNamespace(threads=Threads(), wakeups=wakeups, read_changes=read)
     query = FeedQuery(limit=2, until=10)
@@ -208,7 +208,7 @@ def test_the_next_page_is_read_once_the_last_is_sent():
 
 def test_a_stream_ends_when_the_process_stops():
     stored = Stored(history=history(1))
-    read = ReadChanges(index=stored, reader=stored)
+    read = ReadChanges(catalog=stored, index=stored, reader=stored)
     services = SimpleNamespace(threads=Threads(), wakeups=Wakeups(), read_changes=read)
     query = FeedQuery(limit=2)
 
@@ -224,7 +224,7 @@ def test_a_stream_ends_when_the_process_stops():
 def test_a_stream_outlives_a_database_that_is_away_for_a_while(monkeypatch):
     monkeypatch.setattr(change_events, "LOOK_AGAIN_SECONDS", 0.01)
     stored = Stored(history=history(2))
-    read = ReadChanges(index=stored, reader=stored)
+    read = ReadChanges(catalog=stored, index=stored, reader=stored)
     query = FeedQuery(limit=2, until=4)
     faults = [Unavailable("gone"), Unavailable("still gone")]
 

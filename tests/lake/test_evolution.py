@@ -338,9 +338,7 @@ VALUES = {
     "double": st.integers(-128, 127).map(lambda number: number / 4),
     "decimal": st.integers(-9999, 9999).map(lambda number: Decimal(number).scaleb(-1)),
     "date": st.dates(dt.date(1, 1, 1)),
-    "timestamp": st.datetimes(naive(1, 1, 1)).map(
-        lambda time: time.replace(microsecond=0, tzinfo=dt.UTC)
-    ),
+    "timestamp": st.datetimes(naive(1, 1, 1)).map(lambda time: time.replace(microsecond=0, tzinfo=dt.UTC)),
     "string": st.text(max_size=3),
 }
 
@@ -418,8 +416,9 @@ def test_rows_written_before_a_change_are_read_right_after_it(data: st.DataObjec
             [each["k"] in {one["k"] for one in written} for each in live.to_pylist()], pa.bool_()
         )
         untouched = live.filter(pa.compute.invert(touched))
-        live = pa.concat_tables([untouched, live.filter(touched).filter(pa.array(result.kept)), result.rows])
-        for each in result.rows.to_pylist():
+        new = conform(result.rows, live.schema)
+        live = pa.concat_tables([untouched, live.filter(touched).filter(pa.array(result.kept)), new])
+        for each in new.to_pylist():
             by_id[each["k"]] = {field.id: each[field.name] for field in dataset.schema.fields}
     latest = dataset.schema
     found = {row["k"]: row for row in conform(live, latest.to_arrow()).to_pylist()}

@@ -30,7 +30,7 @@ HALVED = History(
 
 
 def page(stored: Stored, since: int | None, **query: Any) -> ChangePage:
-    return ReadChanges(index=stored, reader=stored).page(DATASET, since, FeedQuery(**query))
+    return ReadChanges(catalog=stored, index=stored, reader=stored).page(DATASET, since, FeedQuery(**query))
 
 
 @EVERY_FORM

@@ -27,6 +27,9 @@ class Stored:
     earliest: int = 0
     read: list[tuple[int, list[str], int]] = field(default_factory=list)
 
+    def get(self, tenant_id: str, reference: str) -> Dataset:
+        return DATASET
+
     def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds:
         return FeedBounds(earliest=self.earliest, next_offset=len(self.history.changes))
 

@@ -1,0 +1,129 @@
+"""The schemas that a dataset had one after another, and the commits that moved it on."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+
+from app.lake.conflict import Conflicted
+from app.lake.dataset import DatasetDefinition
+from app.lake.instant import Action, InstantState, RowCounts
+from app.lake.schema import Schema
+from app.services.model import NewCommit, SchemaVersion
+from app.store.file_models import commits
+from app.store.models import datasets, heads, instants, schema_versions
+
+_OPERATION = "evolve"
+
+
+def store_definition(connection: Connection, dataset_id: str, definition: DatasetDefinition) -> None:
+    """Makes an evolved definition that of the dataset, whose head row the caller has locked."""
+    connection.execute(update(datasets).where(datasets.c.id == dataset_id).values(definition=definition))
+    store_schema(connection, dataset_id, definition.schema)
+
+
+def store_schema(connection: Connection, dataset_id: str, schema: Schema) -> None:
+    """Keeps a schema under its id."""
+    connection.execute(
+        insert(schema_versions).values(dataset_id=dataset_id, schema_id=schema.id, schema=schema)
+    )
+
+
+def commit_schema(
+    connection: Connection, dataset_id: str, definition: DatasetDefinition, *, version: int, instant_id: str
+) -> None:
+    """A commit without files at `version`, the one after the head, which the caller has locked."""
+    store_definition(connection, dataset_id, definition)
+    now = func.date_trunc("milliseconds", func.clock_timestamp())
+    head = connection.execute(
+        update(heads)
+        .where(heads.c.dataset_id == dataset_id)
+        .values(
+            version=version,
+            committed_at=func.greatest(now, heads.c.committed_at + timedelta(milliseconds=1)),
+        )
+        .returning(heads.c.committed_at, heads.c.next_offset)
+    ).one()
+    connection.execute(
+        insert(commits).values(
+            dataset_id=dataset_id,
+            version=version,
+            action=Action.SCHEMA.value,
+            instant_id=instant_id,
+            committed_at=head.committed_at,
+            first_offset=head.next_offset,
+            next_offset=head.next_offset,
+            schema_id=definition.schema.id,
+            files_added=0,
+            files_removed=0,
+            bytes_added=0,
+            counts=RowCounts(),
+        )
+    )
+    connection.execute(
+        insert(instants).values(
+            dataset_id=dataset_id,
+            id=instant_id,
+            action=Action.SCHEMA.value,
+            operation=_OPERATION,
+            state=InstantState.COMPLETED.value,
+            version=version,
+            completed_at=head.committed_at,
+            counts=RowCounts(),
+        )
+    )
+
+
+def outdated_plan(connection: Connection, commit: NewCommit, head_version: int) -> Conflicted | None:
+    """The conflict of a commit that was planned under a schema which the dataset no longer has.
+
+    Input and files stay readable under the new one, but the plan wrote what the old one asks for: all of it is made
+    again.
+    """
+    if head_version == commit.read_version:
+        return None
+    winner = connection.execute(
+        select(commits.c.instant_id)
+        .where(
+            commits.c.dataset_id == commit.dataset_id,
+            commits.c.version > commit.read_version,
+            commits.c.schema_id > commit.schema_id,
+        )
+        .order_by(commits.c.version.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+    if winner is None:
+        return None
+    groups = sorted({message.file_group for message in commit.messages})
+    return Conflicted(file_groups=tuple(groups), winner=winner, head_version=head_version)
+
+
+def schemas_of(connection: Connection, *conditions: ColumnElement[bool], limit: int) -> list[SchemaVersion]:
+    """Schemas that meet the conditions, the latest first."""
+    query = (
+        select(schema_versions.c.schema, schema_versions.c.created_at)
+        .where(*conditions)
+        .order_by(schema_versions.c.schema_id.desc())
+        .limit(limit)
+    )
+    return [_schema_version(row) for row in connection.execute(query)]
+
+
+def schema_at(connection: Connection, dataset_id: str, version: int) -> Schema:
+    """The schema that the dataset had at a version that it has reached."""
+    by_commit = select(commits.c.schema_id).where(
+        commits.c.dataset_id == dataset_id, commits.c.version == version
+    )
+    wanted = func.coalesce(by_commit.scalar_subquery(), 1)
+    found: Schema = connection.execute(
+        select(schema_versions.c.schema).where(
+            schema_versions.c.dataset_id == dataset_id, schema_versions.c.schema_id == wanted
+        )
+    ).scalar_one()
+    return found
+
+
+def _schema_version(row: Any) -> SchemaVersion:
+    return SchemaVersion(schema=row.schema, created_at=row.created_at)
