@@ -100,6 +100,13 @@ class DuplicateKey(HeadwaterError):
     title = "Keys of an insert exist already"
 
 
+class AggregateOverflow(HeadwaterError):
+    """Rows of a write would bring a sum out of the range of its field. Facts: `field`, `keys` (some), `count`."""
+
+    code = "aggregate-overflow"
+    title = "A sum does not fit its field"
+
+
 class NotFound(HeadwaterError):
     """No such thing for this tenant. Another tenant's thing is reported exactly alike."""
 
@@ -129,21 +136,14 @@ class PreconditionRequired(HeadwaterError):
 
 
 class CommitConflict(HeadwaterError):
-    """Other commits kept winning. Facts: `winner` (instant), `file_groups`, `retryable`."""
+    """Other commits kept winning; facts: `winner` (instant), `file_groups`, `retryable`.
+
+    Or the dataset is not at the version that the write expects; facts: `expected_version`, `head_version`, `retryable`.
+    """
 
     code = "commit-conflict"
     title = "Another commit changed the same data"
 
-
-class IdempotencyMismatch(HeadwaterError):
-    """The Idempotency-Key was used before with another payload."""
-
-    code = "idempotency-mismatch"
-    title = "The Idempotency-Key belongs to another request"
-
-
-class IdempotencyInFlight(HeadwaterError):
-    """A request with the same Idempotency-Key is still being accepted."""
 
 class DataExists(HeadwaterError):
     """A write of mode `error_if_exists` met a table that holds rows. Fact: `version`."""
@@ -172,6 +172,16 @@ class AlreadyRedriven(HeadwaterError):
     code = "already-redriven"
     title = "Records were driven again already"
 
+
+class IdempotencyMismatch(HeadwaterError):
+    """The Idempotency-Key was used before with another payload."""
+
+    code = "idempotency-mismatch"
+    title = "The Idempotency-Key belongs to another request"
+
+
+class IdempotencyInFlight(HeadwaterError):
+    """A request with the same Idempotency-Key is still being accepted."""
 
     code = "idempotency-in-flight"
     title = "A request with this Idempotency-Key is still being accepted"

@@ -111,6 +111,12 @@ def bucket_file_group(slot: Slot) -> str:
     return f"{slot.partition_path}/bucket-{slot.bucket:05d}".lstrip("/")
 
 
+def bucket_slot(file_group: str) -> Slot:
+    """The slot that gave a bucket's file group its name."""
+    partition_path, _, bucket = file_group.rpartition("bucket-")
+    return Slot(partition_path=partition_path.rstrip("/"), bucket=int(bucket))
+
+
 def append_file_group(slot: Slot, attempt: str) -> str:
     """The file group of rows without a key: new with every attempt, so that appends never meet."""
     return f"{slot.partition_path}/append-{attempt}".lstrip("/")

@@ -8,8 +8,9 @@ from typing import Final
 
 import msgspec
 
-from app.lake.dataset import DatasetDefinition
+from app.lake.dataset import BucketMode, DatasetDefinition
 from app.lake.errors import FieldError, InvalidRequest
+from app.lake.filters.parse import parse_filter
 from app.lake.operation import Operation, check_operation
 from app.lake.partition import PartitionSyntaxError, check_partition_glob
 
@@ -88,13 +89,19 @@ def resolve_mode(operation: Operation, options: WriteOptions) -> tuple[Operation
 
 
 def check_options(operation: Operation, options: WriteOptions, dataset: DatasetDefinition) -> None:
-    """Raises InvalidRequest with every fault of options that do not go together, or not with the dataset."""
+    """Raises InvalidRequest with every fault of options that do not go together, or not with the dataset.
+
+    Raises InvalidFilter for a filter that does not fit the dataset.
+    """
     check_operation(operation, dataset, by_filter=options.where is not None)
     faults = [fault for rule in _RULES for fault in rule(operation, options, dataset)]
     if faults:
         errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
         said = "; ".join(f"{error.pointer.removeprefix('/')}: {error.detail}" for error in errors)
         raise InvalidRequest(f"the options of the write do not go together: {said}", errors)
+    for text in (options.where, options.overwrite.where if options.overwrite else None):
+        if text is not None:
+            parse_filter(text, dataset.schema)
 
 
 def _mode_rule(operation: Operation, options: WriteOptions, _: DatasetDefinition) -> Iterator[_Fault]:
@@ -116,6 +123,11 @@ def _overwrite_rule(
         yield "/overwrite", "a scope belongs to operation overwrite (or mode overwrite)"
     if overwrite.scope is OverwriteScope.PARTITIONS and not dataset.partition_by:
         yield "/overwrite/scope", "the dataset has no partitions (no partition_by); use 'table' or 'filter'"
+    elif overwrite.scope is OverwriteScope.PARTITIONS and dataset.bucket.mode is BucketMode.KEY_DYNAMIC:
+        yield (
+            "/overwrite/scope",
+            "under bucket mode key_dynamic keys move between partitions, so none is replaced by itself; use 'filter'",
+        )
     if overwrite.scope is OverwriteScope.FILTER and overwrite.where is None:
         yield "/overwrite/where", "scope 'filter' replaces the rows that a filter matches: give it here"
     if overwrite.scope is not OverwriteScope.FILTER and overwrite.where is not None:

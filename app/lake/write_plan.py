@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from app.lake.dataset import DatasetDefinition
-from app.lake.file_group import DataFile, append_file_group, bucket_file_group
+from app.lake.file_group import DataFile, FileKind, append_file_group, bucket_file_group, bucket_slot
+from app.lake.filters.prune import may_match
 from app.lake.filters.tree import Filter
 from app.lake.operation import Operation
+from app.lake.partition.statistics import partition_statistics
 from app.lake.staging import Slot, StagedFile
+
+# Staged rows of one partition that a task appends; more go to several tasks, which run at once.
+APPEND_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
 class StagedSegment(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,14 +74,9 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     compact: bool = False
 
 
-def touched_slots(writes: Mapping[int, Sequence[StagedFile]]) -> list[Slot]:
-    """The slots that the grouped writes touch, in order."""
-    return sorted({batch.slot for files in writes.values() for file in files for batch in file.batches})
-
-
-def file_group(dataset: DatasetDefinition, slot: Slot, attempt: str) -> str:
-    """The file group that rows of a slot go to: the bucket's own, or, without a key, one new with every attempt."""
-    return bucket_file_group(slot) if dataset.keyed else append_file_group(slot, attempt)
+def touched_groups(writes: Mapping[int, Sequence[StagedFile]]) -> list[str]:
+    """The file groups of the buckets that the rows of grouped writes with keys go to."""
+    return [bucket_file_group(slot) for slot in sorted(_segments_by_slot(writes))]
 
 
 def plan_merge(
@@ -84,11 +85,136 @@ def plan_merge(
     intents: Mapping[int, WriteIntent],
     live: Iterable[DataFile],
     *,
-    groups: Mapping[Slot, str],
+    scope: Scope | None = None,
+    done: Container[str] = frozenset(),
     attempt: str,
     data_prefix: str,
 ) -> list[MergeTask]:
-    """One task per slot of `groups`, which gives its file group. `writes` are numbered in order of acceptance."""
+    """One task per file group that the rows go to or the scope reaches, but for the groups that are `done`.
+
+    `writes`: numbered in order of acceptance. `live`: the live files of the touched groups, with a scope of all.
+    """
+    segments = _segments_by_slot(writes)
+    files = sorted(live, key=lambda file: (file.added_version or 0, file.path))
+    if dataset.keyed:
+        work = _by_bucket(dataset, segments, files, scope)
+    elif scope is None:
+        work = _appends(dataset, segments, attempt)
+    elif any(intent.operation.replaces for intent in intents.values()):
+        work = _by_partition(dataset, segments, files, scope, attempt)
+    else:
+        work = _by_group(dataset, files, scope)
+    return [
+        MergeTask(
+            dataset=dataset,
+            slot=each.slot,
+            file_group=each.file_group,
+            files=each.files,
+            segments=each.segments,
+            # A scope is that of the one write that there is, also where none of its rows go.
+            intents=dict(intents) if scope else {part.job: intents[part.job] for part in each.segments},
+            attempt=attempt,
+            data_prefix=data_prefix,
+            scope=scope,
+        )
+        for each in work
+        if each.file_group not in done
+    ]
+
+
+class _Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes one task."""
+
+    slot: Slot
+    file_group: str
+    files: tuple[DataFile, ...] = ()
+    segments: tuple[StagedSegment, ...] = ()
+
+
+_Segments = Mapping[Slot, Sequence[StagedSegment]]
+
+
+def _by_bucket(
+    dataset: DatasetDefinition, segments: _Segments, live: Sequence[DataFile], scope: Scope | None
+) -> list[_Work]:
+    """The buckets that rows go to, and those in which a file may hold rows in scope, each with all its files."""
+    slots = {bucket_file_group(slot): slot for slot in segments}
+    files: dict[str, list[DataFile]] = {}
+    for file in live:
+        files.setdefault(file.file_group, []).append(file)
+        if scope is not None and reaches(scope, dataset, file):
+            slots.setdefault(file.file_group, bucket_slot(file.file_group))
+    return [
+        _Work(
+            slot=slots[group],
+            file_group=group,
+            files=tuple(files.get(group, ())),
+            segments=tuple(segments.get(slots[group], ())),
+        )
+        for group in sorted(slots)
+    ]
+
+
+def _appends(dataset: DatasetDefinition, segments: _Segments, attempt: str) -> list[_Work]:
+    """Rows without a key meet nothing: large ones go to several groups at once, unless a partition is to be one."""
+    work = []
+    for slot in sorted(segments):
+        whole = dataset.bucket.shuffle_by_partition
+        for number, part in enumerate([segments[slot]] if whole else _packed(segments[slot])):
+            group = append_file_group(slot, f"{attempt}-{number}" if number else attempt)
+            work.append(_Work(slot=slot, file_group=group, segments=tuple(part)))
+    return work
+
+
+def _by_partition(
+    dataset: DatasetDefinition, segments: _Segments, live: Sequence[DataFile], scope: Scope, attempt: str
+) -> list[_Work]:
+    """What replaces rows without a key: a new group per partition, with what is in scope of the old ones."""
+    files: dict[Slot, list[DataFile]] = {}
+    for file in live:
+        if reaches(scope, dataset, file):
+            files.setdefault(Slot(partition_path=file.slot.partition_path, bucket=0), []).append(file)
+    return [
+        _Work(
+            slot=slot,
+            file_group=append_file_group(slot, attempt),
+            files=tuple(files.get(slot, ())),
+            segments=tuple(segments.get(slot, ())),
+        )
+        for slot in sorted({*segments, *files})
+    ]
+
+
+def _by_group(dataset: DatasetDefinition, live: Sequence[DataFile], scope: Scope) -> list[_Work]:
+    """Rows without a key that are taken out: each group by itself, with those of its files that may hold any."""
+    files: dict[str, list[DataFile]] = {}
+    for file in live:
+        if reaches(scope, dataset, file):
+            files.setdefault(file.file_group, []).append(file)
+    return [
+        _Work(slot=files[group][0].slot, file_group=group, files=tuple(files[group]))
+        for group in sorted(files)
+    ]
+
+
+def reaches(scope: Scope, dataset: DatasetDefinition, file: DataFile) -> bool:
+    """Whether the file may hold rows in scope: false only if it certainly holds none."""
+    path = file.slot.partition_path
+    # Logs of groups that hold several partitions lie in none.
+    if scope.partitions is not None and path and path not in scope.partitions:
+        return False
+    # What rows in a log become is known once they are merged.
+    if scope.where is None or file.kind is not FileKind.BASE:
+        return True
+    schema = dataset.schema
+    implied = partition_statistics(path, dataset.partition_by, schema)
+    return all(
+        may_match(scope.where, statistics, schema, file.row_count)
+        for statistics in (implied, file.statistics)
+    )
+
+
+def _segments_by_slot(writes: Mapping[int, Sequence[StagedFile]]) -> dict[Slot, list[StagedSegment]]:
     segments: dict[Slot, list[StagedSegment]] = {}
     for job in sorted(writes):
         for staged in writes[job]:
@@ -98,19 +224,19 @@ def plan_merge(
             for slot, indices in batches.items():
                 segment = StagedSegment(job=job, file=staged, batch_indices=tuple(indices))
                 segments.setdefault(slot, []).append(segment)
-    files: dict[str, list[DataFile]] = {}
-    for file in sorted(live, key=lambda file: (file.added_version or 0, file.path)):
-        files.setdefault(file.file_group, []).append(file)
-    return [
-        MergeTask(
-            dataset=dataset,
-            slot=slot,
-            file_group=group,
-            files=tuple(files.get(group, ())),
-            segments=tuple(segments[slot]),
-            intents={segment.job: intents[segment.job] for segment in segments[slot]},
-            attempt=attempt,
-            data_prefix=data_prefix,
-        )
-        for slot, group in groups.items()
-    ]
+    return segments
+
+
+def _packed(segments: Iterable[StagedSegment]) -> Iterator[list[StagedSegment]]:
+    """The segments in order, so many together that a task is worth its while."""
+    pack: list[StagedSegment] = []
+    packed_bytes = 0.0
+    for segment in segments:
+        size_bytes = segment.file.size_bytes * segment.rows / max(segment.file.rows, 1)
+        if pack and packed_bytes + size_bytes > APPEND_BYTES_MAX:
+            yield pack
+            pack, packed_bytes = [], 0.0
+        pack.append(segment)
+        packed_bytes += size_bytes
+    if pack:
+        yield pack

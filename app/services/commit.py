@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.lake.conflict import Conflicted
@@ -17,26 +18,30 @@ _PAUSE_SECONDS_MAX = 5.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Publish:
-    """The one way to a new version."""
+    """The one way to new versions."""
 
     timeline: Timeline
 
-    def run(self, tenant_id: str, commit: NewCommit) -> Published | Conflicted | Fenced:
-        """Publishes a commit.
+    def run(
+        self, tenant_id: str, commits: Sequence[NewCommit]
+    ) -> tuple[Published, ...] | Conflicted | Fenced:
+        """Publishes commits of different datasets, all or none. Raises CommitConflict.
 
-        If the connection breaks while COMMIT is under way, nothing is deleted and nothing is assumed: the head row
-        is asked (behind its lock) whether the jobs were published, for as long as it takes to get an answer.
+        If the connection breaks while COMMIT is under way, nothing is deleted and nothing is assumed: the head rows
+        are asked (behind their locks) whether the jobs were published, for as long as it takes to get an answer.
         """
+        jobs_of = {
+            commit.dataset_id: [outcome.claim.job_id for outcome in commit.outcomes] for commit in commits
+        }
         pause_seconds = 0.1
         unknown = False
         while True:
             try:
                 if unknown:
-                    job_ids = [outcome.claim.job_id for outcome in commit.outcomes]
-                    found = self.timeline.outcome_of(tenant_id, commit.dataset_id, job_ids)
+                    found = self.timeline.outcome_of(tenant_id, jobs_of)
                     if found is not None:
                         return found
-                return self.timeline.publish(tenant_id, commit)
+                return self.timeline.publish(tenant_id, commits)
             except OutcomeUnknown:
                 _log.warning("the answer to COMMIT was lost; asking for the outcome")
                 unknown = True

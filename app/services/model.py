@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from app.lake.commit_message import CommitMessage
 from app.lake.dataset import DatasetDefinition
+from app.lake.errors import TransactionFailed
 from app.lake.file_group import ChangelogFile
 from app.lake.forms import ChangeForm, Events
 from app.lake.instant import Action, InstantState, RowCounts
 from app.lake.operation import Operation
 from app.lake.quarantine import QuarantineFile
+from app.lake.schema import Schema
 from app.lake.staging import RawInput, StagedFile
 from app.lake.write_options import SaveMode, WriteOptions
 from app.lake.write_plan import Scope
@@ -39,6 +41,13 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     next_offset: int
     created_at: datetime
     committed_at: datetime | None
+
+
+class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the schemas that a dataset had."""
+
+    schema: Schema
+    created_at: datetime
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +149,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    transaction_id: str | None
 
     @property
     def claim(self) -> Claim:
@@ -156,6 +166,43 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     request: WriteRequest
     idempotency_key: str | None = None
     request_hash: str = ""
+
+
+class NewTransaction(msgspec.Struct, frozen=True, kw_only=True):
+    """Writes to several datasets to accept, all or none. Its jobs have no idempotency keys of their own."""
+
+    id: str
+    jobs: tuple[NewJob, ...]
+    idempotency_key: str | None = None
+    request_hash: str = ""
+
+
+class Transaction(msgspec.Struct, frozen=True, kw_only=True):
+    """Writes to several datasets that happen together or not at all; `jobs` in the order of the request."""
+
+    id: str
+    jobs: tuple[Job, ...]
+    created_at: datetime
+
+    @property
+    def state(self) -> JobState:
+        """What all its jobs have in common. They end together, so this is the state of any once one has ended."""
+        states = {job.state for job in self.jobs}
+        order = (JobState.FAILED, JobState.CANCELLED, JobState.SUCCEEDED, JobState.RUNNING)
+        return next((state for state in order if state in states), JobState.QUEUED)
+
+    @property
+    def error(self) -> Fault | None:
+        """What made the guilty one fail."""
+        faults = [job.error for job in self.jobs if job.error is not None]
+        return min(faults, key=lambda fault: fault.code == TransactionFailed.code, default=None)
+
+
+class AcceptedTransaction(msgspec.Struct, frozen=True, kw_only=True):
+    """The transaction of a request; `replayed` if an earlier request with the same idempotency key made it."""
+
+    transaction: Transaction
+    replayed: bool
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
@@ -230,6 +277,29 @@ class RunnableDataset(msgspec.Struct, frozen=True, kw_only=True):
     dataset_id: str
 
 
+class RecordRange(msgspec.Struct, frozen=True, kw_only=True):
+    """`count` records of a quarantine file, from row `first` of it on."""
+
+    path: str
+    first: int
+    count: int
+
+
+class QuarantinePart(msgspec.Struct, frozen=True, kw_only=True):
+    """`count` records of a quarantine file, from row `first` of it on, and what is known of them.
+
+    `number`: the file's own, in the order in which files came. `redriven`: by row, the job that drove a record again.
+    """
+
+    file: QuarantineFile
+    number: int
+    job_id: str
+    written_at: datetime
+    first: int
+    count: int
+    redriven: dict[int, str]
+
+
 class ChangelogSegment(msgspec.Struct, frozen=True, kw_only=True):
     """A changelog file and its place in the feed: its rows have the offsets from `first_offset` on."""
 
@@ -276,33 +346,12 @@ class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
     """The changes [since, next_since), as events of the form that was asked for; positions count changes in any form.
 
     `pending` counts the changes after the page, `earliest` is the first offset that can still be read. A `complete`
-    page ends where the reader wanted to stop: none after it would have a change.
-class RecordRange(msgspec.Struct, frozen=True, kw_only=True):
-    """`count` records of a quarantine file, from row `first` of it on."""
-
-    path: str
-    first: int
-    count: int
-
-
-class QuarantinePart(msgspec.Struct, frozen=True, kw_only=True):
-    """`count` records of a quarantine file, from row `first` of it on, and what is known of them.
-
-    `number`: the file's own, in the order in which files came. `redriven`: by row, the job that drove a record again.
-    """
-
-    file: QuarantineFile
-    number: int
-    job_id: str
-    written_at: datetime
-    first: int
-    count: int
-    redriven: dict[int, str]
-
-
+    page ends where the reader wanted to stop: none after it would have a change. `schema_id` is the schema under which
+    the rows are told.
     """
 
     events: Events
+    schema_id: int
     form: ChangeForm
     next_since: int
     pending: int
@@ -311,8 +360,9 @@ class QuarantinePart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of the table at `version`; every page of one walk is of the same version."""
+    """Rows of the table at `version`, under the schema it had then; every page of one walk is of the same version."""
 
     rows: pa.Table
     version: int
+    schema_id: int
     next_page_token: str | None

@@ -5,7 +5,7 @@ The tenant is the first argument of everything that touches a tenant's data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import BinaryIO, Protocol
@@ -25,6 +25,7 @@ from app.lake.staging import RawInput, StagedFile
 from app.lake.write_plan import MergeTask
 from app.services.model import (
     Accepted,
+    AcceptedTransaction,
     ChangelogSegment,
     Claim,
     ClaimRules,
@@ -35,6 +36,7 @@ from app.services.model import (
     Job,
     NewCommit,
     NewJob,
+    NewTransaction,
     Page,
     Principal,
     Progress,
@@ -42,6 +44,8 @@ from app.services.model import (
     QuarantinePart,
     RecordRange,
     RunnableDataset,
+    SchemaVersion,
+    Transaction,
     Upload,
 )
 
@@ -77,6 +81,23 @@ class Catalog(Protocol):
         """Ends the dataset and cancels its jobs; its name is free at once. Raises NotFound, PreconditionFailed."""
         ...
 
+    def evolve(
+        self, tenant_id: str, dataset_id: str, definition: DatasetDefinition, *, version: int, instant_id: str
+    ) -> Dataset:
+        """Gives the dataset, which must be at `version` still, an evolved definition; that makes the next version.
+
+        Raises NotFound, PreconditionFailed.
+        """
+        ...
+
+    def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:
+        """One of the schemas that the dataset had. Raises NotFound."""
+        ...
+
+    def schemas(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """SchemaVersion items, the latest first. Raises InvalidRequest for a token that is none."""
+        ...
+
     def add_upload(self, tenant_id: str, upload: Upload) -> None: ...
 
     def get_upload(self, tenant_id: str, dataset_id: str, upload_id: str) -> Upload:
@@ -88,10 +109,10 @@ class Jobs(Protocol):
     """Jobs, claims and leases (the clock is the database's)."""
 
     def accept(self, tenant_id: str, new: NewJob) -> Accepted:
-        """One transaction: job QUEUED, instant REQUESTED, idempotency key, outbox row.
+        """One transaction: job QUEUED, instant REQUESTED, idempotency key or batch, outbox row.
 
-        A key that is known returns its job, unless that failed for a reason of the service's own (then the new job
-        takes the key over). Raises IdempotencyMismatch, NotFound (dataset gone).
+        A key or batch that is known returns its job, unless that failed for a reason of the service's own (then the new
+        job takes it over). Raises IdempotencyMismatch, BatchOutOfOrder, NotFound (dataset gone).
         """
         ...
 
@@ -109,8 +130,30 @@ class Jobs(Protocol):
         """The job that `accept` would replay. Raises IdempotencyMismatch."""
         ...
 
+    def find_by_batch(self, tenant_id: str, dataset_id: str, writer_id: str, batch_id: int) -> Job | None:
+        """The job that `accept` would replay. Raises BatchOutOfOrder."""
+        ...
+
+    def accept_transaction(self, tenant_id: str, new: NewTransaction) -> AcceptedTransaction:
+        """Its jobs QUEUED in one transaction, none without the others; a key that is known returns its transaction.
+
+        Raises IdempotencyMismatch, NotFound (a dataset is gone).
+        """
+        ...
+
+    def get_transaction(self, tenant_id: str, transaction_id: str) -> Transaction:
+        """Raises NotFound."""
+        ...
+
+    def find_transaction(self, tenant_id: str, idempotency_key: str, request_hash: str) -> Transaction | None:
+        """The transaction that `accept_transaction` would replay. Raises IdempotencyMismatch."""
+        ...
+
     def cancel(self, tenant_id: str, job_id: str) -> Job:
-        """Ends a queued or running job; a commit under way either beat it or is fenced. Raises JobNotCancellable."""
+        """Ends a queued or running job, and with it the others of its transaction.
+
+        A commit under way either beat it or is fenced. Raises JobNotCancellable.
+        """
         ...
 
     def claim(self, tenant_id: str, dataset_id: str, owner: str, rules: ClaimRules) -> list[Job]:
@@ -118,7 +161,8 @@ class Jobs(Protocol):
 
         Empty if none waits or `dataset_writers_max` groups hold live leases. A job whose attempt died before (its
         lease ran out) is claimed alone, so that it cannot take others down; one out of attempts is failed with
-        `attempts-exhausted` instead.
+        `attempts-exhausted` instead. Writes of a transaction are claimed together, one of each of its datasets, once
+        they are next in all of them and nothing runs in any.
         """
         ...
 
@@ -129,7 +173,7 @@ class Jobs(Protocol):
         ...
 
     def fail(self, tenant_id: str, claim: Claim, fault: Fault) -> bool:
-        """Ends a held job and rolls its instant back. False if the claim is void."""
+        """Ends a held job, and with it the others of its transaction. False if the claim is void."""
         ...
 
     def release(self, tenant_id: str, claims: Sequence[Claim]) -> None:
@@ -150,15 +194,24 @@ class Timeline(Protocol):
         """Data files visible at `version`, ordered by path; of the named file groups only, unless None."""
         ...
 
-    def publish(self, tenant_id: str, commit: NewCommit) -> Published | Conflicted | Fenced:
-        """The commit transaction. Raises OutcomeUnknown if the connection breaks once COMMIT was sent.
+    def publish(
+        self, tenant_id: str, commits: Sequence[NewCommit]
+    ) -> tuple[Published, ...] | Conflicted | Fenced:
+        """The commit transaction: commits of different datasets, all or none.
 
-        Without file changes the jobs succeed at the current version and no version is made.
+        Without file changes the jobs of a commit succeed at the current version and no version is made. Raises
+        CommitConflict where a dataset is not at the version that its commit expects, OutcomeUnknown if the connection
+        breaks once COMMIT was sent.
         """
         ...
 
-    def outcome_of(self, tenant_id: str, dataset_id: str, job_ids: Sequence[str]) -> Published | None:
-        """After OutcomeUnknown: waits for the head row, then tells whether the jobs were published."""
+    def outcome_of(
+        self, tenant_id: str, jobs_of: Mapping[str, Sequence[str]]
+    ) -> tuple[Published, ...] | None:
+        """After OutcomeUnknown: waits for the head rows, then tells whether the jobs were published.
+
+        `jobs_of`: by dataset, as they were published together.
+        """
         ...
 
     def instants(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
@@ -167,6 +220,10 @@ class Timeline(Protocol):
 
     def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
         """The latest version committed at or before `moment`; 0 if there is none."""
+        ...
+
+    def schema_at(self, tenant_id: str, dataset_id: str, version: int) -> Schema:
+        """The schema that the dataset had at a version that it has reached."""
         ...
 
 
@@ -283,6 +340,31 @@ class StagedFiles(Protocol):
         ...
 
 
+class BadRecordSink(Protocol):
+    """An open file of bad records."""
+
+    @property
+    def file(self) -> QuarantineFile | None:
+        """What was written, once the sink is closed; None if there was no record."""
+        ...
+
+    def keep(self, records: Sequence[BadRecord]) -> None:
+        """Adds records, a few megabytes at a time. Raises StorageFull."""
+        ...
+
+
+class QuarantineFiles(Protocol):
+    """Keeps bad records."""
+
+    def sink(self, path: str) -> AbstractContextManager[BadRecordSink]:
+        """A new file, closed at the end; left by an exception, or without a record, it leaves no file behind."""
+        ...
+
+    def read(self, file: QuarantineFile, first: int, count: int) -> Generator[BadRecord, None, None]:
+        """Records [first, first + count) of a file, a few megabytes at a time. Raises CorruptFile."""
+        ...
+
+
 class FileReader(Protocol):
     """Reads data and changelog files, checking that they are the ones that were written."""
 
@@ -320,31 +402,6 @@ class WriteEngine(Protocol):
     def progress(self, tag: str) -> tuple[int, int]:
         """Tasks done and in all of what runs under the tag."""
         ...
-
-class BadRecordSink(Protocol):
-    """An open file of bad records."""
-
-    @property
-    def file(self) -> QuarantineFile | None:
-        """What was written, once the sink is closed; None if there was no record."""
-        ...
-
-    def keep(self, records: Sequence[BadRecord]) -> None:
-        """Adds records, a few megabytes at a time. Raises StorageFull."""
-        ...
-
-
-class QuarantineFiles(Protocol):
-    """Keeps bad records."""
-
-    def sink(self, path: str) -> AbstractContextManager[BadRecordSink]:
-        """A new file, closed at the end; left by an exception, or without a record, it leaves no file behind."""
-        ...
-
-    def read(self, file: QuarantineFile, first: int, count: int) -> Generator[BadRecord, None, None]:
-        """Records [first, first + count) of a file, a few megabytes at a time. Raises CorruptFile."""
-        ...
-
 
     def cancel(self, tag: str) -> None:
         """Stops what runs under the tag; its caller gets EngineStopped."""

@@ -3,50 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, insert, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
-from app.lake.errors import (
-    AttemptsExhausted,
-    CorruptFile,
-    HeadwaterError,
-    IdempotencyMismatch,
-    NotFound,
-    StorageFull,
-    Unavailable,
-)
-from app.lake.identifiers import is_uuid
+from app.lake.errors import HeadwaterError, IdempotencyMismatch, NotFound
 from app.lake.instant import Action, InstantState, RowCounts
 from app.services.model import Accepted, Job, JobKind, JobState, NewJob, Progress
 from app.store.catalog import share_datasets
 from app.store.ending import post
-from app.store.job_row import JOB_COLUMNS, job_of
+from app.store.job_row import JOB_COLUMNS, get_job, job_of
 from app.store.models import idempotency, instants, jobs
-
-SERVICE_MADE: Final = frozenset(
-    error.code for error in (HeadwaterError, StorageFull, Unavailable, AttemptsExhausted, CorruptFile)
-)
-"""Codes of failures that say nothing about the request: sending it again is right, and makes a new job."""
+from app.store.replays import key_row, replayed_job
+from app.store.writer_batches import reserve_batches
 
 
 def accept_jobs(connection: Connection, new: Sequence[NewJob]) -> list[Accepted | HeadwaterError]:
     """Inserts the jobs that are new; one outcome per job, in order."""
     live = share_datasets(connection, {each.dataset_id for each in new})
+    batches = reserve_batches(connection, [each for each in new if each.dataset_id in live])
     reserved = _reserve(connection, [each for each in new if each.dataset_id in live])
     fresh = [
         each
         for each in new
-        if each.dataset_id in live and (each.idempotency_key is None or each.id in reserved)
+        if each.dataset_id in live
+        and each.id not in batches
+        and (each.idempotency_key is None or each.id in reserved)
     ]
-    inserted = _insert(connection, fresh)
+    inserted = insert_jobs(connection, fresh)
     outcomes: list[Accepted | HeadwaterError] = []
     for each in new:
         if each.dataset_id not in live:
             outcomes.append(NotFound(f"There is no dataset {each.dataset_id}"))
         elif each.id in inserted:
             outcomes.append(Accepted(job=inserted[each.id], replayed=False))
+        elif each.id in batches:
+            known = batches[each.id]
+            replay = known if isinstance(known, HeadwaterError) else get_job(connection, known)
+            outcomes.append(Accepted(job=replay, replayed=True) if isinstance(replay, Job) else replay)
         else:
             outcomes.append(_replay(connection, each, each.idempotency_key or ""))
     return outcomes
@@ -80,7 +75,7 @@ def _reserve(connection: Connection, new: Sequence[NewJob]) -> set[str]:
 
 def _replay(connection: Connection, new: NewJob, key: str) -> Accepted | HeadwaterError:
     """The job that the key belongs to; the new one, if that failed for a reason of the service's own."""
-    connection.execute(_key_row(new.dataset_id, key).with_for_update())
+    connection.execute(key_row(new.dataset_id, key).with_for_update())
     try:
         known = replayed_job(connection, new.dataset_id, key, new.request_hash)
     except IdempotencyMismatch as error:
@@ -89,10 +84,13 @@ def _replay(connection: Connection, new: NewJob, key: str) -> Accepted | Headwat
         return Accepted(job=known, replayed=True)
     taken = idempotency.c.dataset_id == new.dataset_id, idempotency.c.key == key
     connection.execute(update(idempotency).where(*taken).values(job_id=new.id))
-    return Accepted(job=_insert(connection, [new])[new.id], replayed=False)
+    return Accepted(job=insert_jobs(connection, [new])[new.id], replayed=False)
 
 
-def _insert(connection: Connection, new: Sequence[NewJob]) -> dict[str, Job]:
+def insert_jobs(
+    connection: Connection, new: Sequence[NewJob], transaction_id: str | None = None
+) -> dict[str, Job]:
+    """The jobs by id, queued in this order, with their instants and a message each to their datasets' workers."""
     if not new:
         return {}
     values: list[dict[str, Any]] = [
@@ -105,6 +103,8 @@ def _insert(connection: Connection, new: Sequence[NewJob]) -> dict[str, Job]:
             "request": each.request,
             "progress": Progress(stage=JobState.QUEUED.value),
             "rows": RowCounts(),
+            "alone": each.request.alone or transaction_id is not None,
+            "transaction_id": transaction_id,
         }
         for each in new
     ]
@@ -130,30 +130,3 @@ def _insert(connection: Connection, new: Sequence[NewJob]) -> dict[str, Job]:
     for dataset_id in sorted({each.dataset_id for each in new}):
         post(connection, "work", dataset_id)
     return found
-
-
-def get_job(connection: Connection, job_id: str) -> Job:
-    row = None
-    if is_uuid(job_id):
-        row = connection.execute(select(*JOB_COLUMNS).where(jobs.c.id == job_id)).one_or_none()
-    if row is None:
-        raise NotFound(f"There is no job {job_id}")
-    return job_of(row)
-
-
-def _key_row(dataset_id: str, key: str) -> Any:
-    return select(idempotency.c.job_id, idempotency.c.request_hash).where(
-        idempotency.c.dataset_id == dataset_id, idempotency.c.key == key
-    )
-
-
-def replayed_job(connection: Connection, dataset_id: str, key: str, request_hash: str) -> Job | None:
-    row = connection.execute(_key_row(dataset_id, key)).one_or_none()
-    if row is None:
-        return None
-    if row.request_hash != request_hash:
-        raise IdempotencyMismatch("This Idempotency-Key came with another request before", job_id=row.job_id)
-    job = get_job(connection, row.job_id)
-    if job.state is JobState.FAILED and job.error is not None and job.error.code in SERVICE_MADE:
-        return None
-    return job

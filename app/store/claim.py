@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, tuple_, update
 
 from app.lake.errors import AttemptsExhausted
 from app.lake.instant import InstantEvent
 from app.services.model import Claim, ClaimRules, Fault, Job, JobState, Progress
-from app.store.ending import NO_LEASE, end_jobs, lock_jobs, move_instants
+from app.store.ending import NO_LEASE, end_jobs, lock_jobs, lock_with_transactions, move_instants
 from app.store.job_row import JOB_COLUMNS, job_of
 from app.store.models import datasets, jobs
+from app.store.one_of import one_of
 
 _QUEUED: Final = jobs.c.state == JobState.QUEUED.value
 _RUNNING: Final = jobs.c.state == JobState.RUNNING.value
@@ -33,17 +34,27 @@ def held_by(claims: Sequence[Claim]) -> ColumnElement[bool]:
     return and_(tuple_(jobs.c.id, jobs.c.epoch).in_(pairs), _RUNNING)
 
 
-def claim_group(connection: Connection, dataset_id: str, owner: str, rules: ClaimRules) -> list[Job]:
-    """The jobs that `owner` now holds, in order of acceptance; empty if there is nothing to do or no room."""
-    if not _lock_dataset(connection, dataset_id):
+def claim_group(connection: Connection, dataset_id: str, owner: str, rules: ClaimRules) -> list[Job] | None:
+    """The jobs that `owner` now holds, in order of acceptance; empty if there is nothing to do or no room.
+
+    None if other datasets than those that were looked for must be locked first: then the caller commits and tries
+    again, since datasets are locked in one order.
+    """
+    wanted = _datasets_of_next(connection, dataset_id)
+    if dataset_id not in _lock_datasets(connection, wanted):
         return []
-    _void_lapsed(connection, dataset_id)
-    if _live_groups(connection, dataset_id) >= rules.dataset_writers_max:
+    _void_lapsed(connection, wanted)
+    if _live_groups(connection, [dataset_id]) >= rules.dataset_writers_max:
         return []
-    _give_up(connection, dataset_id, rules.attempts_max)
-    ids = _next_group(connection, dataset_id, rules.group_jobs_max)
+    _give_up(connection, wanted, rules.attempts_max)
+    next_transaction = _next_transaction(connection, dataset_id, _QUEUED)
+    ids: list[str] | None
+    if next_transaction is None:
+        ids = _next_group(connection, dataset_id, rules.group_jobs_max)
+    else:
+        ids = _next_of_all(connection, next_transaction, wanted)
     if not ids:
-        return []
+        return None if ids is None else []
     taken = connection.execute(
         update(jobs)
         .where(jobs.c.id.in_(ids))
@@ -65,22 +76,42 @@ def claim_group(connection: Connection, dataset_id: str, owner: str, rules: Clai
     return [found[job_id] for job_id in ids]
 
 
-def _lock_dataset(connection: Connection, dataset_id: str) -> bool:
-    """Makes claims of a dataset serial. The lock goes along with the share that accepting a write takes."""
+def _datasets_of_next(connection: Connection, dataset_id: str) -> list[str]:
+    """The datasets that the claim will have to do with: this one, and those of the transaction that is next in it."""
+    waiting = or_(_QUEUED, LEASE_LAPSED)
+    transaction_id = _next_transaction(connection, dataset_id, waiting)
+    if transaction_id is None:
+        return [dataset_id]
+    query = select(jobs.c.dataset_id).where(jobs.c.transaction_id == transaction_id)
+    return sorted(connection.execute(query).scalars())
+
+
+def _next_transaction(connection: Connection, dataset_id: str, waiting: ColumnElement[bool]) -> str | None:
+    """The transaction of the oldest waiting job, if it is part of one."""
+    query = select(jobs.c.transaction_id).where(jobs.c.dataset_id == dataset_id, waiting)
+    return connection.execute(query.order_by(jobs.c.seq).limit(1)).scalar_one_or_none()
+
+
+def _lock_datasets(connection: Connection, dataset_ids: Sequence[str]) -> set[str]:
+    """Makes claims of these datasets serial; returns those that are live.
+
+    The locks go along with the share that accepting a write takes.
+    """
     live = (
         select(datasets.c.id)
-        .where(datasets.c.id == dataset_id, datasets.c.deleted_at.is_(None))
+        .where(one_of(datasets.c.id, dataset_ids), datasets.c.deleted_at.is_(None))
+        .order_by(datasets.c.id)
         .with_for_update(key_share=True)
     )
-    return connection.execute(live).one_or_none() is not None
+    return set(connection.execute(live).scalars())
 
 
-def _void_lapsed(connection: Connection, dataset_id: str) -> None:
-    """Puts jobs whose lease ran out back into the queue, all of a group at once.
+def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
+    """Puts jobs whose lease ran out back into the queue, all of a group (and of a transaction) at once.
 
     Their epoch rises, so a worker that was only slow finds every claim of its group void, not just some.
     """
-    lapsed = lock_jobs(connection, jobs.c.dataset_id == dataset_id, LEASE_LAPSED)
+    lapsed = lock_with_transactions(connection, one_of(jobs.c.dataset_id, dataset_ids), LEASE_LAPSED)
     if not lapsed:
         return
     connection.execute(
@@ -90,28 +121,31 @@ def _void_lapsed(connection: Connection, dataset_id: str) -> None:
     )
 
 
-def _live_groups(connection: Connection, dataset_id: str) -> int:
-    running = select(func.count(jobs.c.group_id.distinct())).where(jobs.c.dataset_id == dataset_id, _RUNNING)
+def _live_groups(connection: Connection, dataset_ids: Sequence[str]) -> int:
+    running = select(func.count(jobs.c.group_id.distinct())).where(
+        one_of(jobs.c.dataset_id, dataset_ids), _RUNNING
+    )
     return connection.execute(running).scalar_one()
 
 
-def _give_up(connection: Connection, dataset_id: str, attempts_max: int) -> None:
-    for job_id in lock_jobs(
-        connection, jobs.c.dataset_id == dataset_id, _QUEUED, jobs.c.attempts >= attempts_max
-    ):
-        fault = Fault(
-            code=AttemptsExhausted.code,
-            title=AttemptsExhausted.title,
-            detail=f"None of {attempts_max} attempts came to an end; the write has changed nothing",
-            facts={"attempts": attempts_max},
-        )
-        end_jobs(connection, [job_id], JobState.FAILED, fault)
+def _give_up(connection: Connection, dataset_ids: Sequence[str], attempts_max: int) -> None:
+    tired = one_of(jobs.c.dataset_id, dataset_ids), _QUEUED, jobs.c.attempts >= attempts_max
+    fault = Fault(
+        code=AttemptsExhausted.code,
+        title=AttemptsExhausted.title,
+        detail=f"None of {attempts_max} attempts came to an end; the write has changed nothing",
+        facts={"attempts": attempts_max},
+    )
+    end_jobs(connection, lock_with_transactions(connection, *tired), JobState.FAILED, fault)
 
 
 def _next_group(connection: Connection, dataset_id: str, jobs_max: int) -> list[str]:
-    """The oldest waiting jobs, up to an abandoned one, which goes alone: none overtakes an older one."""
+    """The oldest waiting jobs, up to one that goes alone: none overtakes an older one.
+
+    Alone goes a job that must not share a commit, and one whose last attempt died.
+    """
     query = (
-        select(jobs.c.id, jobs.c.abandoned)
+        select(jobs.c.id, or_(jobs.c.abandoned, jobs.c.alone).label("alone"))
         .where(jobs.c.dataset_id == dataset_id, _QUEUED)
         .order_by(jobs.c.seq)
         .limit(jobs_max)
@@ -119,9 +153,28 @@ def _next_group(connection: Connection, dataset_id: str, jobs_max: int) -> list[
     )
     group: list[str] = []
     for row in connection.execute(query).all():
-        if row.abandoned and group:
+        if row.alone and group:
             break
         group.append(row.id)
-        if row.abandoned:
+        if row.alone:
             break
     return group
+
+
+def _next_of_all(connection: Connection, transaction_id: str, dataset_ids: Sequence[str]) -> list[str] | None:
+    """The writes of the transaction, if they are next in all their datasets and nothing runs in any.
+
+    Empty if not: whoever ends what is in the way comes to the same transaction. None if one of its datasets is not
+    among those locked.
+    """
+    members = connection.execute(
+        select(jobs.c.id, jobs.c.dataset_id).where(jobs.c.transaction_id == transaction_id)
+    ).all()
+    if not {row.dataset_id for row in members} <= set(dataset_ids):
+        return None
+    if _live_groups(connection, dataset_ids):
+        return []
+    if any(_next_transaction(connection, row.dataset_id, _QUEUED) != transaction_id for row in members):
+        return []
+    ids = lock_jobs(connection, jobs.c.transaction_id == transaction_id, _QUEUED)
+    return ids if len(ids) == len(members) else []

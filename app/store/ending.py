@@ -1,12 +1,16 @@
-"""The ends of a job other than success: cancelled, failed; its instant is rolled back with it."""
+"""The ends of a job other than success: cancelled, failed; its instant is rolled back with it.
+
+Writes of a transaction end together: whoever ends one ends all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, select, update
 
+from app.lake.errors import TransactionFailed
 from app.lake.instant import InstantEvent, InstantState, next_state, states_before
 from app.services.model import Fault, JobState, Progress
 from app.store.models import instants, jobs, outbox
@@ -18,17 +22,26 @@ NO_LEASE: dict[str, Any] = {"owner": None, "group_id": None, "lease_until": None
 def lock_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> list[str]:
     """The ids of the jobs that meet the conditions, in order of acceptance, locked.
 
-    Whoever changes several jobs of a dataset locks them in this one order, so that no two wait in a ring.
+    Whoever changes several jobs locks them in this one order, so that no two wait in a ring.
     """
     query = select(jobs.c.id).where(*conditions).order_by(jobs.c.seq).with_for_update(key_share=True)
     return list(connection.execute(query).scalars())
 
 
+def lock_with_transactions(connection: Connection, *conditions: ColumnElement[bool]) -> list[str]:
+    """`lock_jobs`, along with the other unfinished writes of their transactions."""
+    transactions = select(jobs.c.transaction_id).where(*conditions, jobs.c.transaction_id.is_not(None))
+    return lock_jobs(connection, UNFINISHED, or_(and_(*conditions), jobs.c.transaction_id.in_(transactions)))
+
+
 def end_jobs(connection: Connection, ids: Sequence[str], state: JobState, fault: Fault | None = None) -> None:
-    """Ends unfinished jobs that the caller has locked. The epoch rises: every claim on them is void."""
+    """Ends unfinished jobs that the caller has locked. The epoch rises: every claim on them is void.
+
+    What waits in their datasets is announced: it may have waited for these.
+    """
     if not ids:
         return
-    connection.execute(
+    ended = connection.execute(
         update(jobs)
         .where(jobs.c.id.in_(ids))
         .values(
@@ -39,15 +52,36 @@ def end_jobs(connection: Connection, ids: Sequence[str], state: JobState, fault:
             finished_at=func.clock_timestamp(),
             **NO_LEASE,
         )
+        .returning(jobs.c.dataset_id)
     )
     move_instants(connection, ids, InstantEvent.ABANDON)
+    for dataset_id in sorted(set(ended.scalars())):
+        post(connection, "work", dataset_id)
+
+
+def fail_jobs(connection: Connection, condition: ColumnElement[bool], fault: Fault) -> list[str]:
+    """Fails the one job that meets the condition, and the rest of its transaction for its sake. Returns the ids."""
+    ids = lock_with_transactions(connection, condition)
+    guilty = connection.execute(
+        select(jobs.c.id, jobs.c.dataset_id).where(jobs.c.id.in_(ids), condition)
+    ).one_or_none()
+    if guilty is None:
+        return []
+    end_jobs(connection, [guilty.id], JobState.FAILED, fault)
+    consequence = Fault(
+        code=TransactionFailed.code,
+        title=TransactionFailed.title,
+        detail=f"Another write of the transaction failed: {fault.detail}",
+        facts={"dataset_id": guilty.dataset_id, "job_id": guilty.id, "cause": fault.code},
+    )
+    end_jobs(connection, [each for each in ids if each != guilty.id], JobState.FAILED, consequence)
+    return ids
 
 
 def cancel_jobs(connection: Connection, dataset_id: str) -> None:
     """Cancels all unfinished jobs of a dataset."""
-    end_jobs(
-        connection, lock_jobs(connection, jobs.c.dataset_id == dataset_id, UNFINISHED), JobState.CANCELLED
-    )
+    ids = lock_with_transactions(connection, jobs.c.dataset_id == dataset_id, UNFINISHED)
+    end_jobs(connection, ids, JobState.CANCELLED)
 
 
 def move_instants(connection: Connection, job_ids: Sequence[str], event: InstantEvent) -> None:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from sqlalchemy import Connection, select
+
+from app.lake.errors import NotFound
+from app.lake.identifiers import is_uuid
 from app.services.model import Job, JobKind, JobState
 from app.store.models import jobs
 
@@ -14,3 +18,13 @@ def job_of(row: Any) -> Job:
     """The job in a row of JOB_COLUMNS."""
     values = row._asdict()
     return Job(**{**values, "kind": JobKind(values["kind"]), "state": JobState(values["state"])})
+
+
+def get_job(connection: Connection, job_id: str) -> Job:
+    """Raises NotFound."""
+    row = None
+    if is_uuid(job_id):
+        row = connection.execute(select(*JOB_COLUMNS).where(jobs.c.id == job_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"There is no job {job_id}")
+    return job_of(row)

@@ -10,20 +10,30 @@ from app.lake.errors import HeadwaterError, JobNotCancellable
 from app.lake.identifiers import is_uuid
 from app.services.model import (
     Accepted,
+    AcceptedTransaction,
     Claim,
     ClaimRules,
     Fault,
     Job,
     JobState,
     NewJob,
+    NewTransaction,
     Progress,
     RunnableDataset,
+    Transaction,
 )
-from app.store.accept import accept_jobs, get_job, replayed_job
+from app.store.accept import accept_jobs
 from app.store.claim import LEASE_LAPSED, claim_group, held_by, lease_end
-from app.store.ending import NO_LEASE, UNFINISHED, end_jobs, lock_jobs
+from app.store.ending import NO_LEASE, UNFINISHED, end_jobs, fail_jobs, lock_jobs, lock_with_transactions
+from app.store.job_row import get_job
 from app.store.models import jobs
+from app.store.replays import replayed_job
 from app.store.session import Database
+from app.store.transactions import accept_transaction, find_transaction, get_transaction
+from app.store.writer_batches import find_batch
+
+# Each try locks what the last one found to be missing.
+_CLAIM_TRIES_MAX = 3
 
 
 class JobStore:
@@ -40,10 +50,10 @@ class JobStore:
         return outcome
 
     def accept_all(self, tenant_id: str, new: Sequence[NewJob]) -> list[Accepted | HeadwaterError]:
-        """One transaction: jobs QUEUED, instants REQUESTED, idempotency keys, outbox rows.
+        """One transaction: jobs QUEUED, instants REQUESTED, idempotency keys, batches, outbox rows.
 
-        One outcome per job, in order. A key that is known returns its job, unless that failed for a reason of the
-        service's own (then the new job takes the key over).
+        One outcome per job, in order. A key or batch that is known returns its job, unless that failed for a reason of
+        the service's own (then the new job takes it over).
         """
         with self._database.tenant(tenant_id) as connection:
             return accept_jobs(connection, new)
@@ -60,13 +70,39 @@ class JobStore:
         with self._database.tenant(tenant_id) as connection:
             return replayed_job(connection, dataset_id, idempotency_key, request_hash)
 
+    def find_by_batch(self, tenant_id: str, dataset_id: str, writer_id: str, batch_id: int) -> Job | None:
+        """The job that `accept` would replay. Raises BatchOutOfOrder."""
+        with self._database.tenant(tenant_id) as connection:
+            return find_batch(connection, dataset_id, writer_id, batch_id)
+
+    def accept_transaction(self, tenant_id: str, new: NewTransaction) -> AcceptedTransaction:
+        """Its jobs QUEUED in one transaction, none without the others.
+
+        A key that is known returns its transaction, unless that failed for a reason of the service's own. Raises
+        IdempotencyMismatch, NotFound (a dataset is gone).
+        """
+        with self._database.tenant(tenant_id) as connection:
+            return accept_transaction(connection, new)
+
+    def get_transaction(self, tenant_id: str, transaction_id: str) -> Transaction:
+        """Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return get_transaction(connection, transaction_id)
+
+    def find_transaction(self, tenant_id: str, idempotency_key: str, request_hash: str) -> Transaction | None:
+        """The transaction that `accept_transaction` would replay. Raises IdempotencyMismatch."""
+        with self._database.tenant(tenant_id) as connection:
+            return find_transaction(connection, idempotency_key, request_hash)
+
     def cancel(self, tenant_id: str, job_id: str) -> Job:
-        """Ends a queued or running job; a commit under way either beat it or is fenced.
+        """Ends a queued or running job, and with it the others of its transaction; a commit under way either beat it
+        or is fenced.
 
         Raises JobNotCancellable.
         """
         with self._database.tenant(tenant_id) as connection:
-            if is_uuid(job_id) and (ids := lock_jobs(connection, jobs.c.id == job_id, UNFINISHED)):
+            wanted = jobs.c.id == job_id, UNFINISHED
+            if is_uuid(job_id) and (ids := lock_with_transactions(connection, *wanted)):
                 end_jobs(connection, ids, JobState.CANCELLED)
                 return get_job(connection, job_id)
             state = get_job(connection, job_id).state.value
@@ -78,10 +114,15 @@ class JobStore:
 
         Empty if none waits or `dataset_writers_max` groups hold live leases. A job whose attempt died before
         (its lease ran out) is claimed alone, so that it cannot take others down; one out of attempts is
-        failed with `attempts-exhausted` instead.
+        failed with `attempts-exhausted` instead. Writes of a transaction are claimed together, once they are next in
+        all their datasets and nothing runs in any.
         """
-        with self._database.tenant(tenant_id) as connection:
-            return claim_group(connection, dataset_id, owner, rules)
+        for _ in range(_CLAIM_TRIES_MAX):
+            with self._database.tenant(tenant_id) as connection:
+                claimed = claim_group(connection, dataset_id, owner, rules)
+            if claimed is not None:
+                return claimed
+        return []
 
     def heartbeat(
         self, tenant_id: str, claims: Sequence[Claim], *, lease_seconds: float, progress: Progress
@@ -97,11 +138,12 @@ class JobStore:
         return set(held)
 
     def fail(self, tenant_id: str, claim: Claim, fault: Fault) -> bool:
-        """Ends a held job and rolls its instant back. False if the claim is void."""
+        """Ends a held job, and with it the others of its transaction, and rolls their instants back.
+
+        False if the claim is void.
+        """
         with self._database.tenant(tenant_id) as connection:
-            held = lock_jobs(connection, held_by([claim]))
-            end_jobs(connection, held, JobState.FAILED, fault)
-        return bool(held)
+            return bool(fail_jobs(connection, held_by([claim]), fault))
 
     def release(self, tenant_id: str, claims: Sequence[Claim]) -> None:
         """Puts held jobs back after a fault of their run, each to be tried alone; attempts stay counted."""

@@ -7,57 +7,87 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any
 
+from msgspec import structs
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     bindparam,
     func,
     insert,
     literal,
+    or_,
     select,
+    true,
     union_all,
     update,
 )
 
 from app.lake.commit_message import CommitMessage
-from app.lake.conflict import CommittedChange, Conflicted, check_conflicts
+from app.lake.conflict import CommittedChange, Conflicted, check_conflicts, check_version
 from app.lake.file_group import ChangelogFile, DataFile
 from app.lake.instant import InstantEvent, RowCounts, next_state, states_before
 from app.services.model import Fenced, JobState, NewCommit, Progress, Published
 from app.store.claim import held_by
 from app.store.ending import NO_LEASE, lock_jobs, post
-from app.store.file_models import changelog_files, commits, files
+from app.store.file_models import changelog_files, commits, files, quarantine_files
 from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of
+from app.store.schemas import outdated_plan, store_definition
 
 
 class InconsistentCommit(Exception):
     """The commit names files that do not fit the table: a bug in its plan, never a lost race."""
 
 
-def publish_commit(connection: Connection, commit: NewCommit) -> Published | Conflicted | Fenced:
-    """Publishes the commit, or says why not; then the caller rolls the transaction back.
+def publish_commits(
+    connection: Connection, together: Sequence[NewCommit]
+) -> tuple[Published, ...] | Conflicted | Fenced:
+    """Publishes commits of different datasets, all or none, or says why not; then the caller rolls back.
 
-    The order matters: the head row's lock makes commits of a dataset serial, so what is checked under it
-    stays so.
+    The order matters: the lock of a head row makes commits of its dataset serial, so what is checked under it stays
+    so. Raises CommitConflict where a dataset is not at the version that its commit expects.
     """
-    head = connection.execute(
-        select(heads.c.version, heads.c.next_offset)
-        .where(heads.c.dataset_id == commit.dataset_id)
-        .with_for_update()
-    ).one()
-    held = lock_jobs(
-        connection,
-        jobs.c.dataset_id == commit.dataset_id,
-        held_by([outcome.claim for outcome in commit.outcomes]),
-    )
-    if len(held) < len(commit.outcomes):
+    found = _lock_heads(connection, together)
+    claims = [outcome.claim for commit in together for outcome in commit.outcomes]
+    held = lock_jobs(connection, one_of(jobs.c.dataset_id, set(found)), held_by(claims))
+    if len(held) < len(claims):
         return Fenced(held=frozenset(held))
-    verdict = check_conflicts(
-        commit.messages, _window(connection, commit, head.version), head_version=head.version
-    )
-    if isinstance(verdict, Conflicted):
-        return verdict
-    if not any(message.added or message.removed or message.changelog for message in commit.messages):
+    for commit in together:
+        head = found[commit.dataset_id]
+        check_version(commit.dataset_id, commit.expected_version, head.version)
+        verdict = outdated_plan(connection, commit, head.version) or check_conflicts(
+            commit.messages,
+            _window(connection, commit, head.version),
+            head_version=head.version,
+            scope=commit.scope,
+        )
+        if isinstance(verdict, Conflicted):
+            return structs.replace(verdict, dataset_id=commit.dataset_id)
+    published = tuple(_publish(connection, commit, found[commit.dataset_id]) for commit in together)
+    if len(together) > 1:
+        # Whoever runs a transaction goes on with one of its datasets; writes may wait in the others.
+        for commit in together:
+            post(connection, "work", commit.dataset_id)
+    return published
+
+
+def _lock_heads(connection: Connection, together: Sequence[NewCommit]) -> dict[str, Any]:
+    """The head rows by dataset, locked in the one order in which all do."""
+    rows = connection.execute(
+        select(heads.c.dataset_id, heads.c.version, heads.c.next_offset)
+        .where(one_of(heads.c.dataset_id, [commit.dataset_id for commit in together]))
+        .order_by(heads.c.dataset_id)
+        .with_for_update()
+    ).all()
+    if len(rows) != len(together):
+        raise InconsistentCommit(f"{len(together)} commits of {len(rows)} datasets")
+    return {row.dataset_id: row for row in rows}
+
+
+def _publish(connection: Connection, commit: NewCommit, head: Any) -> Published:
+    _insert_quarantine(connection, commit)
+    changed = any(message.added or message.removed or message.changelog for message in commit.messages)
+    if not changed and commit.definition is None:
         unmoved = Published(version=head.version, first_offset=head.next_offset, next_offset=head.next_offset)
         _complete(connection, commit, unmoved, instant_version=None, completed_at=None)
         return unmoved
@@ -65,6 +95,8 @@ def publish_commit(connection: Connection, commit: NewCommit) -> Published | Con
     published = Published(
         version=head.version + 1, first_offset=head.next_offset, next_offset=head.next_offset + changes
     )
+    if commit.definition is not None:
+        store_definition(connection, commit.dataset_id, commit.definition)
     committed_at = _move_head(connection, commit, published)
     _insert_files(connection, commit, published)
     _complete(connection, commit, published, instant_version=published.version, completed_at=committed_at)
@@ -72,28 +104,48 @@ def publish_commit(connection: Connection, commit: NewCommit) -> Published | Con
     return published
 
 
+def _insert_quarantine(connection: Connection, commit: NewCommit) -> None:
+    """The records that were set aside, also where nothing else changes."""
+    rows = [
+        {"dataset_id": commit.dataset_id, "job_id": outcome.claim.job_id} | structs.asdict(file)
+        for outcome in commit.outcomes
+        for file in outcome.quarantined
+    ]
+    if rows:
+        connection.execute(insert(quarantine_files), rows)
+
+
 def _window(connection: Connection, commit: NewCommit, head_version: int) -> list[CommittedChange]:
-    """What commits after the read version did to the file groups that this one touches."""
+    """What commits after the read version did to the file groups that this one touches, and to its scope."""
     if head_version < commit.read_version:
         raise InconsistentCommit(
             f"planned at version {commit.read_version}, but the head is at {head_version}"
         )
     if head_version == commit.read_version:
         return []
-    touched = one_of(files.c.file_group, {message.file_group for message in commit.messages})
     changes = union_all(
         *(
-            select(version.label("version"), files.c.file_group).where(
-                files.c.dataset_id == commit.dataset_id, version > commit.read_version, touched
+            select(version.label("version"), files.c.file_group, files.c.partition_path).where(
+                files.c.dataset_id == commit.dataset_id, version > commit.read_version, _looked_at(commit)
             )
             for version in (files.c.added_version, files.c.removed_version)
         )
     ).subquery()
-    query = select(commits.c.version, commits.c.instant_id, changes.c.file_group).join(
-        changes, commits.c.version == changes.c.version
-    )
+    query = select(
+        commits.c.version, commits.c.instant_id, changes.c.file_group, changes.c.partition_path
+    ).join(changes, commits.c.version == changes.c.version)
     rows = connection.execute(query.where(commits.c.dataset_id == commit.dataset_id))
     return [CommittedChange(**row._asdict()) for row in rows]
+
+
+def _looked_at(commit: NewCommit) -> ColumnElement[bool]:
+    """Whether a file is one that the commit has read: what its conflict check looks at, and all that it may remove."""
+    touched = one_of(files.c.file_group, {message.file_group for message in commit.messages})
+    if commit.scope is None:
+        return touched
+    if commit.scope.partitions is None:
+        return true()
+    return or_(touched, one_of(files.c.partition_path, commit.scope.partitions))
 
 
 def _move_head(connection: Connection, commit: NewCommit, published: Published) -> datetime:
@@ -119,7 +171,7 @@ def _move_head(connection: Connection, commit: NewCommit, published: Published) 
             committed_at=committed_at,
             first_offset=published.first_offset,
             next_offset=published.next_offset,
-            schema_id=commit.schema_id,
+            schema_id=commit.schema_id if commit.definition is None else commit.definition.schema.id,
             files_added=len(added),
             files_removed=sum(len(message.removed) for message in commit.messages),
             bytes_added=sum(file.size_bytes for file in added),
@@ -161,8 +213,7 @@ def _remove(connection: Connection, commit: NewCommit, version: int) -> None:
         .where(
             files.c.dataset_id == commit.dataset_id,
             one_of(files.c.path, paths),
-            # Only what the conflict check looked at may go.
-            one_of(files.c.file_group, {message.file_group for message in commit.messages}),
+            _looked_at(commit),
             files.c.removed_version.is_(None),
         )
         .values(removed_version=version)

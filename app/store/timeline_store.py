@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, func, select, union_all
+from sqlalchemy import ColumnElement, Connection, and_, func, select, union_all
 
 from app.lake.conflict import Conflicted
 from app.lake.file_group import DataFile, FileKind
 from app.lake.instant import Action, InstantState
+from app.lake.schema import Schema
 from app.lake.staging import Slot
 from app.services.model import Fenced, InstantRecord, JobState, NewCommit, Page, Published
 from app.services.ports import OutcomeUnknown
@@ -18,7 +19,8 @@ from app.store.file_models import commits, files
 from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of
 from app.store.paging import decode_token, page_of
-from app.store.publish import changed_range, publish_commit
+from app.store.publish import changed_range, publish_commits
+from app.store.schemas import schema_at
 from app.store.session import CommitInDoubt, Database
 
 _STORED: Final = (
@@ -51,55 +53,42 @@ class TimelineStore:
             rows = connection.execute(union_all(still, since)).all()
         return sorted((_data_file(row) for row in rows), key=lambda file: file.path)
 
-    def publish(self, tenant_id: str, commit: NewCommit) -> Published | Conflicted | Fenced:
-        """The commit transaction. Raises OutcomeUnknown if the connection breaks once COMMIT was sent.
+    def publish(
+        self, tenant_id: str, commits: Sequence[NewCommit]
+    ) -> tuple[Published, ...] | Conflicted | Fenced:
+        """The commit transaction. Raises CommitConflict where a dataset is not at the version its commit expects,
+        OutcomeUnknown if the connection breaks once COMMIT was sent.
 
-        Without file changes the jobs succeed at the current version and no version is made.
+        Without file changes the jobs of a commit succeed at the current version and no version is made.
         """
         try:
             with self._database.tenant(tenant_id) as connection:
-                result = publish_commit(connection, commit)
-                if not isinstance(result, Published):
+                result = publish_commits(connection, commits)
+                if not isinstance(result, tuple):
                     connection.rollback()
                 return result
         except CommitInDoubt as error:
             raise OutcomeUnknown(str(error)) from error
 
-    def outcome_of(self, tenant_id: str, dataset_id: str, job_ids: Sequence[str]) -> Published | None:
-        """After OutcomeUnknown: waits for the head row, then tells whether the jobs were published.
+    def outcome_of(
+        self, tenant_id: str, jobs_of: Mapping[str, Sequence[str]]
+    ) -> tuple[Published, ...] | None:
+        """After OutcomeUnknown: waits for the head rows, then tells whether the jobs of these datasets were published.
 
-        None unless one commit published all of them; then publishing again with the same claims is safe,
+        None unless one transaction published all of them; then publishing again with the same claims is safe,
         since claims that are no longer held are fenced.
         """
-        ended = (
-            select(jobs.c.committed_version, instants.c.version)
-            .join(instants, instants.c.job_id == jobs.c.id)
-            .where(
-                jobs.c.dataset_id == dataset_id,
-                jobs.c.id.in_(job_ids),
-                jobs.c.state == JobState.SUCCEEDED.value,
-            )
-        )
         with self._database.tenant(tenant_id) as connection:
-            # A commit that is still under way holds this row: once it is ours, that commit has ended either
-            # way.
+            # A commit that is still under way holds these rows: once they are ours, that commit has ended either way.
             connection.execute(
-                select(heads.c.version).where(heads.c.dataset_id == dataset_id).with_for_update()
+                select(heads.c.version)
+                .where(one_of(heads.c.dataset_id, list(jobs_of)))
+                .order_by(heads.c.dataset_id)
+                .with_for_update()
             )
-            rows = connection.execute(ended).all()
-            versions = {(row.committed_version, row.version) for row in rows}
-            if len(rows) < len(set(job_ids)) or len(versions) != 1:
-                return None
-            [(committed_version, own_version)] = versions
-            at = commits.c.dataset_id == dataset_id, commits.c.version == committed_version
-            offsets = connection.execute(
-                select(commits.c.first_offset, commits.c.next_offset).where(*at)
-            ).one_or_none()
-        first, after = (0, 0) if offsets is None else (offsets.first_offset, offsets.next_offset)
-        # Jobs that changed nothing made no version: they ended at the one they found, after its changes.
-        return Published(
-            version=committed_version, first_offset=after if own_version is None else first, next_offset=after
-        )
+            found = [_published(connection, dataset_id, ids) for dataset_id, ids in jobs_of.items()]
+        known = tuple(each for each in found if each is not None)
+        return known if len(known) == len(found) else None
 
     def instants(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
         """InstantRecord items, latest request first."""
@@ -134,6 +123,38 @@ class TimelineStore:
         )
         with self._database.tenant(tenant_id) as connection:
             return connection.execute(query).scalar_one_or_none() or 0
+
+    def schema_at(self, tenant_id: str, dataset_id: str, version: int) -> Schema:
+        """The schema that the dataset had at a version that it has reached."""
+        with self._database.tenant(tenant_id) as connection:
+            return schema_at(connection, dataset_id, version)
+
+
+def _published(connection: Connection, dataset_id: str, job_ids: Sequence[str]) -> Published | None:
+    """What the one commit of these jobs made; None unless one commit published all of them."""
+    ended = (
+        select(jobs.c.committed_version, instants.c.version)
+        .join(instants, instants.c.job_id == jobs.c.id)
+        .where(
+            jobs.c.dataset_id == dataset_id,
+            jobs.c.id.in_(job_ids),
+            jobs.c.state == JobState.SUCCEEDED.value,
+        )
+    )
+    rows = connection.execute(ended).all()
+    versions = {(row.committed_version, row.version) for row in rows}
+    if len(rows) < len(set(job_ids)) or len(versions) != 1:
+        return None
+    [(committed_version, own_version)] = versions
+    at = commits.c.dataset_id == dataset_id, commits.c.version == committed_version
+    offsets = connection.execute(
+        select(commits.c.first_offset, commits.c.next_offset).where(*at)
+    ).one_or_none()
+    first, after = (0, 0) if offsets is None else (offsets.first_offset, offsets.next_offset)
+    # Jobs that changed nothing made no version: they ended at the one they found, after its changes.
+    return Published(
+        version=committed_version, first_offset=after if own_version is None else first, next_offset=after
+    )
 
 
 def _data_file(row: Any) -> DataFile:

@@ -108,7 +108,7 @@ STATEMENTS = (
             f"USING (tenant_id = {TENANT}) WITH CHECK (tenant_id = {TENANT})",
         )
     ),
-    "GRANT SELECT, INSERT ON transactions TO headwater_app",
+    "GRANT SELECT, INSERT, UPDATE (idempotency_key) ON transactions TO headwater_app",
     "GRANT SELECT, INSERT, DELETE ON quarantine_files TO headwater_app",
     "GRANT SELECT, INSERT, DELETE ON quarantine_redrives TO headwater_app",
     "GRANT SELECT, INSERT, UPDATE (job_id, created_at) ON writer_batches TO headwater_app",

@@ -14,7 +14,7 @@ from app.lake.operation import Operation
 from app.lake.rows.formats import MEDIA_TYPES
 from app.lake.types import parse_type
 from app.settings import VARIABLES, Settings
-from app.store.accept import SERVICE_MADE
+from app.store.replays import SERVICE_MADE
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -26,7 +26,10 @@ def test_interleaving(line: str) -> None:
     messages = [CommitMessage(file_group=name) for name in touches.split(",")]
     changes = [
         CommittedChange(
-            version=int(entry.split(":")[0]), instant_id=f"i{entry[0]}", file_group=entry.split(":")[1]
+            version=int(entry.split(":")[0]),
+            instant_id=f"i{entry[0]}",
+            file_group=entry.split(":")[1],
+            partition_path="",
         )
         for entry in window
         if entry != "-"

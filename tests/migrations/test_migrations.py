@@ -144,8 +144,8 @@ def check_old_data(stores: Stores) -> None:
     [waiting] = stores.jobs.claim(TENANT, DATASET, "worker", RULES)
     assert stores.jobs.accept(TENANT, new_job(DATASET, key="old-key")).job.id == waiting.id
     commit = commit_of([waiting], [message(3, changes=2)], read_version=1)
-    assert TimelineStore(stores.database).publish(TENANT, commit) == Published(
-        version=2, first_offset=2, next_offset=4
+    assert TimelineStore(stores.database).publish(TENANT, [commit]) == (
+        Published(version=2, first_offset=2, next_offset=4),
     )
     assert stores.jobs.get(TENANT, waiting.id).state is JobState.SUCCEEDED
 

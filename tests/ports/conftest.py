@@ -15,8 +15,7 @@ from app.store.jobs import JobStore
 from app.store.outbox import OutboxStore
 from app.store.session import Database
 from app.store.tenants import TenantStore
-from app.store.timeline_store import TimelineStore
-from tests.support.lakehouse import RULES, definition, new_job
+from tests.support.lakehouse import RULES, OneByOne, definition, new_job
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class Stores:
     tenants: TenantStore
     catalog: CatalogStore
     jobs: JobStore
-    timeline: TimelineStore
+    timeline: OneByOne
     changelog: ChangelogStore
     outbox: OutboxStore
 
@@ -38,7 +37,7 @@ class Stores:
             tenants=TenantStore(database),
             catalog=CatalogStore(database),
             jobs=JobStore(database),
-            timeline=TimelineStore(database),
+            timeline=OneByOne(database),
             changelog=ChangelogStore(database),
             outbox=OutboxStore(database),
         )

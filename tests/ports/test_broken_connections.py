@@ -11,7 +11,7 @@ import pytest
 from app.lake.errors import Unavailable
 from app.services.model import Dataset, Fenced, Job, JobState, Published
 from app.services.ports import OutcomeUnknown
-from app.store.publish import publish_commit
+from app.store.publish import publish_commits
 from app.store.session import CommitInDoubt, Database
 from tests.ports.conftest import Stores
 from tests.support.lakehouse import commit_of, message, new_job
@@ -45,10 +45,10 @@ def test_a_lost_answer_is_looked_up_and_found(
     commit = commit_of([job], [message(changes=3)])
     proxy.break_next(Fault.ANSWER_LOST)
     with pytest.raises(OutcomeUnknown):
-        far.timeline.publish(tenant_id, commit)
+        far.timeline.publish_one(tenant_id, commit)
     assert proxy.broken == 1
     expected = Published(version=1, first_offset=0, next_offset=3)
-    assert far.timeline.outcome_of(tenant_id, dataset.id, [job.id]) == expected
+    assert far.timeline.outcome_of_one(tenant_id, dataset.id, [job.id]) == expected
     assert stores.jobs.get(tenant_id, job.id).state is JobState.SUCCEEDED
 
 
@@ -64,10 +64,10 @@ def test_a_lost_commit_is_looked_up_and_published_again_with_the_same_claim(
     commit = commit_of([job], [message(changes=3)])
     proxy.break_next(Fault.REQUEST_LOST)
     with pytest.raises(OutcomeUnknown):
-        far.timeline.publish(tenant_id, commit)
-    assert far.timeline.outcome_of(tenant_id, dataset.id, [job.id]) is None
+        far.timeline.publish_one(tenant_id, commit)
+    assert far.timeline.outcome_of_one(tenant_id, dataset.id, [job.id]) is None
     assert stores.catalog.get(tenant_id, dataset.id).version == 0
-    assert far.timeline.publish(tenant_id, commit) == Published(version=1, first_offset=0, next_offset=3)
+    assert far.timeline.publish_one(tenant_id, commit) == Published(version=1, first_offset=0, next_offset=3)
 
 
 def test_a_refused_commit_is_known_to_be_refused_whatever_breaks_then(
@@ -76,7 +76,7 @@ def test_a_refused_commit_is_known_to_be_refused_whatever_breaks_then(
     job = running()
     stores.jobs.cancel(tenant_id, job.id)
     proxy.break_next(Fault.REQUEST_LOST)
-    assert far.timeline.publish(tenant_id, commit_of([job], [message()])) == Fenced(held=frozenset())
+    assert far.timeline.publish_one(tenant_id, commit_of([job], [message()])) == Fenced(held=frozenset())
 
 
 def test_looking_up_waits_for_a_commit_that_is_still_under_way(
@@ -86,15 +86,15 @@ def test_looking_up_waits_for_a_commit_that_is_still_under_way(
     job = running()
     outcome: list[Published | None] = []
     looking = threading.Thread(
-        target=lambda: outcome.append(stores.timeline.outcome_of(tenant_id, dataset.id, [job.id]))
+        target=lambda: outcome.append(stores.timeline.outcome_of_one(tenant_id, dataset.id, [job.id]))
     )
     with stores.database.tenant(tenant_id) as connection:
-        published = publish_commit(connection, commit_of([job], [message()]))
+        published = publish_commits(connection, [commit_of([job], [message()])])
         looking.start()
         looking.join(0.3)
         assert looking.is_alive()
     looking.join(10)
-    assert outcome == [published]
+    assert tuple(outcome) == published
 
 
 def test_other_transactions_in_doubt_say_so_and_an_idempotency_key_settles_them(
@@ -155,7 +155,7 @@ def test_waiting_for_a_lock_ends_in_unavailable_not_in_a_hang(
     with stores.database.tenant(tenant_id) as connection:
         connection.exec_driver_sql("SELECT 1 FROM heads FOR UPDATE")
         with pytest.raises(Unavailable):
-            Stores.on(impatient).timeline.publish(tenant_id, commit_of([job], [message()]))
+            Stores.on(impatient).timeline.publish_one(tenant_id, commit_of([job], [message()]))
     impatient.close()
     assert stores.jobs.get(tenant_id, job.id).state is JobState.RUNNING
 

@@ -93,7 +93,7 @@ def test_deleting_frees_the_name_and_cancels_the_jobs(
     assert stores.catalog.create(tenant_id, new_id(), definition()).id != dataset.id
     assert {stores.jobs.get(tenant_id, job.id).state for job in (held, waiting)} == {JobState.CANCELLED}
     # The commit that was under way finds its jobs gone.
-    assert stores.timeline.publish(tenant_id, commit_of([held], [message()])) == Fenced(held=frozenset())
+    assert stores.timeline.publish_one(tenant_id, commit_of([held], [message()])) == Fenced(held=frozenset())
     with pytest.raises(NotFound):
         accept()
 
@@ -101,7 +101,7 @@ def test_deleting_frees_the_name_and_cancels_the_jobs(
 def test_deleting_may_be_conditional_on_the_version(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
-    stores.timeline.publish(tenant_id, commit_of([running()], [message()]))
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [message()]))
     with pytest.raises(PreconditionFailed) as refusal:
         stores.catalog.delete(tenant_id, dataset.id, version=0)
     assert refusal.value.facts == {"version": 1}

@@ -17,8 +17,8 @@ from tests.support.lakehouse import commit_of, message
 def feed(stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]) -> Dataset:
     """Files of 3, 2 | 4 changes: offsets 0–2, 3–4 at version 1, and 5–8 at version 2."""
     first = [message(0, changes=3), message(1, changes=2), message(2, changes=0)]
-    stores.timeline.publish(tenant_id, commit_of([running()], first))
-    stores.timeline.publish(tenant_id, commit_of([running()], [message(3, changes=4)], read_version=1))
+    stores.timeline.publish_one(tenant_id, commit_of([running()], first))
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [message(3, changes=4)], read_version=1))
     return dataset
 
 

@@ -200,7 +200,7 @@ STALE_ACTS: dict[str, Callable[[Stores, str, Job], object]] = {
     ),
     "fail": lambda stores, tenant_id, job: stores.jobs.fail(tenant_id, claim_of(job), FAULT),
     "release": lambda stores, tenant_id, job: stores.jobs.release(tenant_id, [claim_of(job)]),
-    "publish": lambda stores, tenant_id, job: stores.timeline.publish(
+    "publish": lambda stores, tenant_id, job: stores.timeline.publish_one(
         tenant_id, commit_of([job], [message()])
     ),
 }
@@ -282,7 +282,7 @@ def test_claims_heartbeats_commits_and_cancels_do_not_wait_in_rings(
             )
             version = stores.catalog.get(tenant_id, dataset.id).version
             commit = commit_of(held, [message(int(new_id()[-6:], 16))], read_version=version)
-            result = stores.timeline.publish(tenant_id, commit)
+            result = stores.timeline.publish_one(tenant_id, commit)
             published += hasattr(result, "next_offset")
         return published
 

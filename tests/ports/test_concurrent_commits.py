@@ -39,7 +39,7 @@ def test_offsets_are_dense_under_concurrent_publishers(
                 base = stores.timeline.live_files(tenant_id, dataset.id, read, [group])
                 assert len(base) <= 1
                 commit = commit_of([job], [message(bucket, removed=base, changes=changes)], read_version=read)
-                result = stores.timeline.publish(tenant_id, commit)
+                result = stores.timeline.publish_one(tenant_id, commit)
                 if isinstance(result, Conflicted):
                     assert result.file_groups == (group,)
                     continue

@@ -174,14 +174,14 @@ def test_cancelling_ends_a_waiting_or_running_job_once(
         with pytest.raises(JobNotCancellable) as refusal:
             stores.jobs.cancel(tenant_id, job.id)
         assert refusal.value.facts == {"state": "cancelled"}
-    assert stores.timeline.publish(tenant_id, commit_of([held], [message()])) == Fenced(held=frozenset())
+    assert stores.timeline.publish_one(tenant_id, commit_of([held], [message()])) == Fenced(held=frozenset())
 
 
 def test_a_succeeded_or_failed_job_cannot_be_cancelled(
     stores: Stores, tenant_id: str, running: Callable[[], Job]
 ) -> None:
     done = running()
-    stores.timeline.publish(tenant_id, commit_of([done], [message()]))
+    stores.timeline.publish_one(tenant_id, commit_of([done], [message()]))
     failed = running()
     assert stores.jobs.fail(tenant_id, claim_of(failed), FAULT)
     for job, state in ((done, "succeeded"), (failed, "failed")):

@@ -45,7 +45,7 @@ def write(stores: Stores, tenant_id: str, running: Callable[[], Job]) -> Callabl
         version = stores.catalog.get(tenant_id, job.dataset_id).version
         commit = commit_of([job], [message(version)] if changes else [], read_version=version)
         outcome = structs.replace(commit.outcomes[0], quarantined=files)
-        stores.timeline.publish_one(tenant_id, [structs.replace(commit, outcomes=(outcome,))])
+        stores.timeline.publish_one(tenant_id, structs.replace(commit, outcomes=(outcome,)))
         assert stores.jobs.get(tenant_id, job.id).state is JobState.SUCCEEDED
         return job
 
@@ -86,7 +86,7 @@ def test_a_write_that_does_not_commit_leaves_nothing(
     stores.jobs.fail(dataset.tenant_id, claim_of(job), Fault(code="internal", title="", detail=""))
     commit = commit_of([job], [message()])
     outcome = structs.replace(commit.outcomes[0], quarantined=(quarantine_file(1),))
-    stores.timeline.publish_one(dataset.tenant_id, [structs.replace(commit, outcomes=(outcome,))])
+    stores.timeline.publish_one(dataset.tenant_id, structs.replace(commit, outcomes=(outcome,)))
     assert listed(store, dataset) == []
 
 

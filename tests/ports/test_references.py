@@ -56,9 +56,9 @@ def test_files_of_commits_stay_referenced_also_when_removed(
     stores: Stores, references: ReferenceStore, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     base = message(0)
-    stores.timeline.publish(tenant_id, commit_of([running()], [base]))
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [base]))
     removal = CommitMessage(file_group=base.file_group, removed=(base.added[0].path,))
-    stores.timeline.publish(tenant_id, commit_of([running()], [removal], read_version=1))
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [removal], read_version=1))
     paths = [base.added[0].path, base.changelog[0].path]
     assert references.referenced(tenant_id, dataset.id, [*paths, "orphan"]) == set(paths)
     assert references.referenced(tenant_id, dataset.id, []) == set()

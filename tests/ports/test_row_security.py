@@ -50,7 +50,7 @@ def populate(stores: Stores) -> str:
         ),
     )
     stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
-    stores.timeline.publish(
+    stores.timeline.publish_one(
         tenant_id, commit_of(stores.jobs.claim(tenant_id, dataset.id, "w", RULES), [message()])
     )
     waiting = stores.jobs.accept(tenant_id, new_job(dataset.id)).job

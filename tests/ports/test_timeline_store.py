@@ -32,7 +32,7 @@ def publish(stores: Stores, tenant_id: str, running: Callable[[], Job]) -> Calla
     """Publishes messages for one more job, read at the version given, and expects it to work."""
 
     def run(*messages: CommitMessage, read_version: int) -> Published:
-        result = stores.timeline.publish(
+        result = stores.timeline.publish_one(
             tenant_id, commit_of([running()], messages, read_version=read_version)
         )
         assert isinstance(result, Published), result
@@ -85,7 +85,9 @@ def test_each_job_of_a_group_keeps_its_own_outcome(
     group = claim()
     counts = [RowCounts(inserted=2), RowCounts(unchanged=4), RowCounts(updated=1, deleted=1, unchanged=1)]
     commit = commit_of(group, [message(changes=5)], counts=counts)
-    assert stores.timeline.publish(tenant_id, commit) == Published(version=1, first_offset=0, next_offset=5)
+    assert stores.timeline.publish_one(tenant_id, commit) == Published(
+        version=1, first_offset=0, next_offset=5
+    )
     ended = [stores.jobs.get(tenant_id, job.id) for job in group]
     assert [job.rows for job in ended] == counts
     assert {(job.state, job.committed_version, job.error) for job in ended} == {(JobState.SUCCEEDED, 1, None)}
@@ -99,7 +101,9 @@ def test_the_timeline_shows_every_instant_latest_first_in_pages(
     accept(), accept()
     group = claim()
     base = message(0, rows=7, changes=2)
-    stores.timeline.publish(tenant_id, commit_of(group, [base], counts=[RowCounts(inserted=2), RowCounts()]))
+    stores.timeline.publish_one(
+        tenant_id, commit_of(group, [base], counts=[RowCounts(inserted=2), RowCounts()])
+    )
     accept()
     pages = [stores.timeline.instants(tenant_id, dataset.id, page_size=2, page_token=None)]
     pages.append(stores.timeline.instants(tenant_id, dataset.id, page_size=2, page_token=pages[0].next_token))
@@ -128,14 +132,16 @@ def test_a_commit_without_changes_makes_no_version(
     job = running()
     untouched = CommitMessage(file_group=message(0).file_group)
     commit = commit_of([job], [untouched], read_version=1, counts=[RowCounts(unchanged=3)])
-    assert stores.timeline.publish(tenant_id, commit) == Published(version=1, first_offset=4, next_offset=4)
+    assert stores.timeline.publish_one(tenant_id, commit) == Published(
+        version=1, first_offset=4, next_offset=4
+    )
     ended = stores.jobs.get(tenant_id, job.id)
     assert (ended.state, ended.committed_version, ended.first_offset) == (JobState.SUCCEEDED, 1, None)
     assert ended.rows == RowCounts(unchanged=3)
     [latest, _] = stores.timeline.instants(tenant_id, dataset.id, page_size=9, page_token=None).items
     assert (latest.state, latest.version, latest.files_added) == (InstantState.COMPLETED, None, 0)
     assert latest.completed_at is not None
-    assert stores.timeline.outcome_of(tenant_id, dataset.id, [job.id]) == Published(
+    assert stores.timeline.outcome_of_one(tenant_id, dataset.id, [job.id]) == Published(
         version=1, first_offset=4, next_offset=4
     )
 
@@ -146,7 +152,7 @@ def test_a_commit_without_changes_conflicts_too(
     """`unchanged` was found by comparing with rows that are others now."""
     publish(message(0), read_version=0)
     untouched = CommitMessage(file_group=message(0).file_group)
-    result = stores.timeline.publish(tenant_id, commit_of([running()], [untouched], read_version=0))
+    result = stores.timeline.publish_one(tenant_id, commit_of([running()], [untouched], read_version=0))
     assert isinstance(result, Conflicted)
 
 
@@ -164,16 +170,18 @@ def test_a_group_that_changed_since_it_was_read_conflicts(
     job = running()
     stale = commit_of([job], [message(0, removed=base.added), message(1)], read_version=1)
     before = live(stores, dataset, 3)
-    conflict = stores.timeline.publish(tenant_id, stale)
+    conflict = stores.timeline.publish_one(tenant_id, stale)
     page = stores.timeline.instants(tenant_id, dataset.id, page_size=9, page_token=None)
     [winner] = [item.id for item in page.items if item.version == 2]
-    assert conflict == Conflicted(file_groups=(base.file_group,), winner=winner, head_version=3)
+    assert conflict == Conflicted(
+        file_groups=(base.file_group,), winner=winner, head_version=3, dataset_id=dataset.id
+    )
     # Nothing of it happened, and the job is still held: it can plan again.
     assert live(stores, dataset, 3) == before
     assert stores.jobs.get(tenant_id, job.id).state is JobState.RUNNING
     [current] = live(stores, dataset, 3, [base.file_group])
     again = commit_of([job], [message(0, removed=[current]), message(1)], read_version=3)
-    assert isinstance(stores.timeline.publish(tenant_id, again), Published)
+    assert isinstance(stores.timeline.publish_one(tenant_id, again), Published)
 
 
 def test_the_first_file_of_a_group_and_its_last_removal_conflict(
@@ -184,16 +192,16 @@ def test_the_first_file_of_a_group_and_its_last_removal_conflict(
     publish(base, read_version=0)
     job = running()
     assert isinstance(
-        stores.timeline.publish(tenant_id, commit_of([job], [message(0)], read_version=0)), Conflicted
+        stores.timeline.publish_one(tenant_id, commit_of([job], [message(0)], read_version=0)), Conflicted
     )
     stores.jobs.release(tenant_id, [claim_of(job)])
     [again] = stores.jobs.claim(tenant_id, job.dataset_id, "w", RULES)
     emptied = CommitMessage(file_group=base.file_group, removed=(base.added[0].path,))
     assert isinstance(
-        stores.timeline.publish(tenant_id, commit_of([again], [emptied], read_version=1)), Published
+        stores.timeline.publish_one(tenant_id, commit_of([again], [emptied], read_version=1)), Published
     )
     late = commit_of([running()], [message(0)], read_version=1)
-    assert isinstance(stores.timeline.publish(tenant_id, late), Conflicted)
+    assert isinstance(stores.timeline.publish_one(tenant_id, late), Conflicted)
 
 
 def test_other_groups_do_not_conflict(stores: Stores, publish: Callable[..., Published]) -> None:
@@ -221,7 +229,7 @@ def test_one_void_claim_fences_the_whole_group(
         claim=Claim(job_id=job_id, epoch=epoch), instant_id=lost.instant_id, counts=RowCounts(inserted=1)
     )
     commit = msgspec.structs.replace(commit, outcomes=(commit.outcomes[0], outcome))
-    assert stores.timeline.publish(tenant_id, commit) == Fenced(held=frozenset({held.id}))
+    assert stores.timeline.publish_one(tenant_id, commit) == Fenced(held=frozenset({held.id}))
     assert stores.catalog.get(tenant_id, dataset.id).version == 0
     assert stores.jobs.get(tenant_id, held.id).state is JobState.RUNNING
 
@@ -230,8 +238,8 @@ def test_a_commit_is_published_once(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     commit = commit_of([running()], [message()])
-    assert isinstance(stores.timeline.publish(tenant_id, commit), Published)
-    assert stores.timeline.publish(tenant_id, commit) == Fenced(held=frozenset())
+    assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
+    assert stores.timeline.publish_one(tenant_id, commit) == Fenced(held=frozenset())
     assert stores.catalog.get(tenant_id, dataset.id).version == 1
 
 
@@ -246,7 +254,7 @@ def test_of_two_racing_publications_of_one_group_one_happens(
 
         def publish(commit: NewCommit, barrier: Barrier = barrier) -> str:
             barrier.wait()
-            return type(stores.timeline.publish(tenant_id, commit)).__name__
+            return type(stores.timeline.publish_one(tenant_id, commit)).__name__
 
         assert sorted(together([partial(publish, commit) for commit in commits])) == ["Fenced", "Published"]
 
@@ -271,7 +279,7 @@ def test_a_plan_that_does_not_fit_the_table_changes_nothing(
     base = message(0)
     publish(base, read_version=0)
     with pytest.raises(InconsistentCommit):
-        stores.timeline.publish(
+        stores.timeline.publish_one(
             tenant_id, commit_of([running()], [INCONSISTENT[fault](base.added[0])], read_version=1)
         )
     assert stores.catalog.get(tenant_id, dataset.id).version == 1
@@ -286,7 +294,7 @@ def test_a_file_is_removed_once(
     publish(base, read_version=0)
     publish(message(0, removed=base.added), read_version=1)
     with pytest.raises(InconsistentCommit):
-        stores.timeline.publish(
+        stores.timeline.publish_one(
             tenant_id, commit_of([running()], [message(0, removed=base.added)], read_version=2)
         )
 
@@ -307,7 +315,7 @@ def test_a_plan_from_the_future_is_refused(
     stores: Stores, tenant_id: str, running: Callable[[], Job]
 ) -> None:
     with pytest.raises(InconsistentCommit):
-        stores.timeline.publish(tenant_id, commit_of([running()], [message()], read_version=1))
+        stores.timeline.publish_one(tenant_id, commit_of([running()], [message()], read_version=1))
 
 
 def test_commit_times_increase_strictly_and_resolve_to_versions(
@@ -334,7 +342,7 @@ def test_a_commit_wakes_followers_and_a_refused_one_does_not(
     stores.outbox.relay(lambda message: None, 10_000)
     sent: list[str] = []
     for _ in range(2):
-        stores.timeline.publish(tenant_id, commit_of([job], [message()]))
+        stores.timeline.publish_one(tenant_id, commit_of([job], [message()]))
     stores.outbox.relay(lambda message: sent.append(message.topic), 10)
     assert sent == ["changes"]
 
@@ -345,11 +353,11 @@ def test_the_outcome_of_jobs_is_known_once_a_commit_has_published_all_of_them(
     accept(), accept()
     group = claim()
     ids = [job.id for job in group]
-    assert stores.timeline.outcome_of(tenant_id, dataset.id, ids) is None
-    published = stores.timeline.publish(tenant_id, commit_of(group, [message(changes=2)]))
-    assert stores.timeline.outcome_of(tenant_id, dataset.id, ids) == published
+    assert stores.timeline.outcome_of_one(tenant_id, dataset.id, ids) is None
+    published = stores.timeline.publish_one(tenant_id, commit_of(group, [message(changes=2)]))
+    assert stores.timeline.outcome_of_one(tenant_id, dataset.id, ids) == published
     waiting = accept()
-    assert stores.timeline.outcome_of(tenant_id, dataset.id, [*ids, waiting.id]) is None
+    assert stores.timeline.outcome_of_one(tenant_id, dataset.id, [*ids, waiting.id]) is None
 
 
 def test_a_commit_of_many_files_is_one_transaction(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import count
 
 from app.lake.commit_message import CommitMessage
+from app.lake.conflict import Conflicted
 from app.lake.dataset import DatasetDefinition
 from app.lake.define import define_dataset
 from app.lake.file_group import ChangelogFile, ColumnStatistics, DataFile, bucket_file_group
@@ -14,7 +15,31 @@ from app.lake.instant import Action, RowCounts
 from app.lake.new_dataset import NewDataset, NewField, NewSchema
 from app.lake.operation import Operation
 from app.lake.staging import Slot
-from app.services.model import Claim, ClaimRules, Job, JobOutcome, NewCommit, NewJob, WriteRequest
+from app.services.model import (
+    Claim,
+    ClaimRules,
+    Fenced,
+    Job,
+    JobOutcome,
+    NewCommit,
+    NewJob,
+    Published,
+    WriteRequest,
+)
+from app.store.timeline_store import TimelineStore
+
+
+class OneByOne(TimelineStore):
+    """The timeline, with commits of one dataset published as they mostly are: by themselves."""
+
+    def publish_one(self, tenant_id: str, commit: NewCommit) -> Published | Conflicted | Fenced:
+        outcome = self.publish(tenant_id, [commit])
+        return outcome[0] if isinstance(outcome, tuple) else outcome
+
+    def outcome_of_one(self, tenant_id: str, dataset_id: str, job_ids: Sequence[str]) -> Published | None:
+        found = self.outcome_of(tenant_id, {dataset_id: job_ids})
+        return None if found is None else found[0]
+
 
 RULES = ClaimRules(lease_seconds=30, group_jobs_max=10, dataset_writers_max=1, attempts_max=3)
 _numbers = count(1)

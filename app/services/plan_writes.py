@@ -1,0 +1,83 @@
+"""Planning the writes of one dataset: what they find there, and the tasks that it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.lake.errors import DataExists
+from app.lake.paths import dataset_prefix
+from app.lake.write_options import OnError, SaveMode
+from app.lake.write_plan import MergeTask, WriteIntent, plan_merge, touched_groups
+from app.lake.write_scope import has_scope, read_scope, scope_of
+from app.services.model import Dataset, Job
+from app.services.ports import Catalog, Timeline
+from app.services.write_group import Part, Plan
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanWrites:
+    """Plans at the version that a part has read, the head if none."""
+
+    catalog: Catalog
+    timeline: Timeline
+
+    def run(self, tenant_id: str, part: Part, attempt: str) -> list[MergeTask]:
+        """Gives the part its plan, and returns a task for each of its file groups that has no message yet.
+
+        Raises NotFound, DataExists.
+        """
+        dataset = self.catalog.get(tenant_id, part.dataset_id)
+        version = dataset.version if part.read_version is None else part.read_version
+        first = part.jobs[0].request
+        # A write that looks at more than the keys it brings runs by itself, so the first is the only one.
+        whole = has_scope(first.operation, first.options)
+        live = self.timeline.live_files(
+            tenant_id, part.dataset_id, version, None if whole else self._groups(dataset, part)
+        )
+        scope = scope_of(
+            first.operation, first.options, dataset.definition, part.staged[part.jobs[0].id], live
+        )
+        part.plan = Plan(
+            dataset=dataset,
+            version=version,
+            scope=scope,
+            read_scope=read_scope(first.operation, first.options, scope),
+            moot=_is_moot(part.jobs[0], holds_rows=any(file.live_rows for file in live), version=version),
+        )
+        if part.plan.moot:
+            return []
+        return plan_merge(
+            dataset.definition,
+            part.writes,
+            {number: _intent(job) for number, job in enumerate(part.jobs)},
+            live,
+            scope=scope,
+            done=part.messages,
+            attempt=attempt,
+            data_prefix=dataset_prefix(tenant_id, part.dataset_id),
+        )
+
+    def _groups(self, dataset: Dataset, part: Part) -> list[str]:
+        if not dataset.definition.keyed:
+            return []
+        return [group for group in touched_groups(part.writes) if group not in part.messages]
+
+
+def _intent(job: Job) -> WriteIntent:
+    options = job.request.options
+    return WriteIntent(
+        operation=job.request.operation,
+        drop_duplicates=options.drop_duplicates,
+        quarantine=options.on_error is OnError.QUARANTINE,
+    )
+
+
+def _is_moot(job: Job, *, holds_rows: bool, version: int) -> bool:
+    """Whether the save mode leaves the table as it is. Raises DataExists where it refuses to."""
+    mode = job.request.options.mode
+    if holds_rows and mode is SaveMode.ERROR_IF_EXISTS:
+        raise DataExists(
+            f"the dataset holds rows already, at version {version}, and the write's mode is {mode.value}",
+            version=version,
+        )
+    return holds_rows and mode is SaveMode.IGNORE

@@ -1,0 +1,68 @@
+"""Transactions: writes to several datasets, accepted together, so that they can only happen together."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import Connection, insert, select, text, update
+
+from app.lake.errors import IdempotencyMismatch, NotFound
+from app.lake.identifiers import is_uuid
+from app.services.model import AcceptedTransaction, NewTransaction, Transaction
+from app.store.accept import insert_jobs
+from app.store.catalog import share_datasets
+from app.store.columns import CURRENT_TENANT
+from app.store.job_row import JOB_COLUMNS, job_of
+from app.store.models import jobs, transactions
+from app.store.replays import failed_by_service
+
+# Transactions of a tenant are accepted one after another: two that meet in several datasets then wait in the same order
+# in each, so neither ever waits for the other's turn.
+_LOCK: Final = text(f"SELECT pg_advisory_xact_lock(hashtextextended('transactions ' || {CURRENT_TENANT}, 0))")
+
+
+def accept_transaction(connection: Connection, new: NewTransaction) -> AcceptedTransaction:
+    """Inserts the jobs of a transaction, unless its key is known. Raises IdempotencyMismatch, NotFound."""
+    connection.execute(_LOCK)
+    if new.idempotency_key is not None:
+        known = find_transaction(connection, new.idempotency_key, new.request_hash)
+        if known is not None:
+            return AcceptedTransaction(transaction=known, replayed=True)
+        # One that failed for a reason of the service's own gives its key away.
+        held = transactions.c.idempotency_key == new.idempotency_key
+        connection.execute(update(transactions).where(held).values(idempotency_key=None))
+    live = share_datasets(connection, {job.dataset_id for job in new.jobs})
+    for job in new.jobs:
+        if job.dataset_id not in live:
+            raise NotFound(f"There is no dataset {job.dataset_id}")
+    values = {"id": new.id, "idempotency_key": new.idempotency_key, "request_hash": new.request_hash}
+    connection.execute(insert(transactions).values(values))
+    insert_jobs(connection, new.jobs, new.id)
+    return AcceptedTransaction(transaction=get_transaction(connection, new.id), replayed=False)
+
+
+def find_transaction(connection: Connection, idempotency_key: str, request_hash: str) -> Transaction | None:
+    """The transaction that the key stands for; None if a new one may have it. Raises IdempotencyMismatch."""
+    query = select(transactions.c.id, transactions.c.request_hash)
+    row = connection.execute(query.where(transactions.c.idempotency_key == idempotency_key)).one_or_none()
+    if row is None:
+        return None
+    if row.request_hash != request_hash:
+        raise IdempotencyMismatch(
+            "This Idempotency-Key came with another request before", transaction_id=row.id
+        )
+    known = get_transaction(connection, row.id)
+    return None if failed_by_service(known.state, known.error) else known
+
+
+def get_transaction(connection: Connection, transaction_id: str) -> Transaction:
+    """Raises NotFound."""
+    row: Any = None
+    if is_uuid(transaction_id):
+        query = select(transactions.c.id, transactions.c.created_at)
+        row = connection.execute(query.where(transactions.c.id == transaction_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"There is no transaction {transaction_id}")
+    members = select(*JOB_COLUMNS).where(jobs.c.transaction_id == transaction_id).order_by(jobs.c.seq)
+    found = tuple(job_of(each) for each in connection.execute(members))
+    return Transaction(id=row.id, jobs=found, created_at=row.created_at)
