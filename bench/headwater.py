@@ -111,6 +111,7 @@ def _accepted() -> Iterator[None]:
 
 
 def _told(problem: Mapping[str, Any], *, refused: bool) -> str:
+    detail = problem.get("detail") or problem["title"]
     faults = [f"{fault['pointer']}: {fault['detail']}" for fault in problem.get("errors", ())]
     what = "not accepted by the service" if refused else "failed in the service"
-    return f"{what}: {'; '.join([problem.get('detail') or problem['title'], *faults])}"
+    return f"{what}: {'; '.join([detail, *(fault for fault in faults if fault not in detail)])}"

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
+from app.files.slice_merge import Memory
 from app.files.storage import open_storage
-from app.lake.deletion_vector import live_mask
-from app.lake.file_group import DataFile, FileKind
+from app.files.table_reader import TableReader
+from app.lake.file_group import DataFile
 from app.lake.filters.evaluate import matches
 from app.lake.filters.parse import parse_filter
 from app.lake.paths import dataset_prefix
@@ -26,10 +26,10 @@ from app.store.changelog_store import ChangelogStore
 from app.store.session import Database
 from app.store.tenants import TenantStore
 from app.store.timeline_store import TimelineStore
-from bench.lake import Omitted
 from bench.service import Service
 
 _PAGE_ROWS = 65_536
+_MERGE_BYTES = 512 * 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ class InProcess:
     timeline: TimelineStore
     changelog: ChangelogStore
     reader: ParquetReader
-    vectors: VectorReader
+    tables: TableReader
 
     @classmethod
     def of(cls, service: Service) -> InProcess:
@@ -52,13 +52,14 @@ class InProcess:
         if principal is None:
             raise SystemExit("the key that the service announced is not known to its database")
         storage = open_storage(settings.storage_uri)
+        reader = ParquetReader(storage)
         return cls(
             tenant_id=principal.tenant_id,
             catalog=CatalogStore(database),
             timeline=TimelineStore(database),
             changelog=ChangelogStore(database),
-            reader=ParquetReader(storage),
-            vectors=VectorReader(storage),
+            reader=reader,
+            tables=TableReader(storage, reader, Memory(bytes_max=_MERGE_BYTES)),
         )
 
     def folder(self, dataset_id: str) -> str:
@@ -78,27 +79,22 @@ class InProcess:
     def rows(self, dataset_id: str, where: str | None) -> int:
         """Reads the rows of the table at its head, or those that a filter selects; how many there were."""
         dataset = self._dataset(dataset_id)
-        blocks = self._blocks(dataset)
+        groups = self._groups(dataset)
         if where is None:
-            return sum(rows.num_rows for rows in blocks)
+            return sum(rows.num_rows for rows in groups)
         selection = parse_filter(where, dataset.definition.schema)
-        return sum(rows.filter(pa.array(matches(selection, rows))).num_rows for rows in blocks)
+        return sum(rows.filter(pa.array(matches(selection, rows))).num_rows for rows in groups)
 
-    def _blocks(self, dataset: Dataset) -> Iterator[pa.Table]:
+    def _groups(self, dataset: Dataset) -> Iterator[pa.Table]:
+        """Every file group's live rows; the one place that knows how a group is read."""
         files = self.timeline.live_files(self.tenant_id, dataset.id, dataset.version, None)
-        if any(file.kind is not FileKind.BASE for file in files):
-            raise Omitted("it has logs, which are merged on read; this benchmark reads base files")
-        for file in files:
-            yield from self._live_rows(file, dataset.definition.schema.to_arrow())
-
-    def _live_rows(self, file: DataFile, schema: pa.Schema) -> Iterator[pa.Table]:
-        """The one place that knows how a file is read: row group by row group, without what its vector took out."""
-        gone = None if file.deletion_vector is None else self.vectors.read(file.deletion_vector)
-        first = 0
-        for group in range(self.reader.open(file).metadata.num_row_groups):
-            rows = self.reader.read_row_group(file, group, schema)
-            start, first = first, first + rows.num_rows
-            yield rows if gone is None else rows.filter(pa.array(live_mask(gone, start, rows.num_rows)))
+        groups: dict[str, list[DataFile]] = {}
+        for file in sorted(files, key=lambda file: (file.added_version or 0, file.path)):
+            groups.setdefault(file.file_group, []).append(file)
+        schema = dataset.definition.schema.to_arrow()
+        for group in groups.values():
+            rows = sum(file.live_rows for file in group)
+            yield self.tables.read_group(dataset.definition, group, schema, 0, rows)
 
     def _dataset(self, dataset_id: str) -> Dataset:
         return self.catalog.get(self.tenant_id, dataset_id)
