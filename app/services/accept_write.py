@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 import pyarrow as pa
 
+from app.lake.conflict import check_version
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import BodyTooLarge, FieldError, InvalidRequest, MalformedBody
 from app.lake.identifiers import new_id, new_instant_id
@@ -23,7 +24,7 @@ from app.lake.staging import RawInput, StagedFile
 from app.lake.write_options import OnError, WriteOptions, brings_rows, check_options, resolve_mode
 from app.services.bodies import BodySpool, StoredBody
 from app.services.group_accept import GroupAccept
-from app.services.model import Accepted, Dataset, NewJob, Upload, WriteRequest
+from app.services.model import Accepted, Dataset, Job, NewJob, Upload, WriteRequest
 from app.services.ports import Catalog, Jobs, ObjectStorage, QuarantineFiles, StagedFiles
 
 
@@ -110,16 +111,17 @@ class AcceptWrite:
         """Checks and records a write.
 
         Raises InvalidRequest, InvalidFilter, SchemaMismatch, MalformedBody, NotFound, IdempotencyMismatch,
-        StorageFull.
+        BatchOutOfOrder, CommitConflict, StorageFull.
         """
         incoming = incoming.checked(dataset.definition)
-        if incoming.idempotency_key is not None:
-            known = self.jobs.find_by_key(
-                dataset.tenant_id, dataset.id, incoming.idempotency_key, incoming.request_hash
-            )
-            if known is not None:
-                self._discard(_stored_body(incoming))
-                return Accepted(job=known, replayed=True)
+        known = self._known(dataset, incoming)
+        if known is not None:
+            self._discard(_stored_body(incoming))
+            return Accepted(job=known, replayed=True)
+        expected = incoming.options.expected_version
+        if expected is not None and expected < dataset.version:
+            # It only grows; what is still to come is judged at the commit.
+            check_version(dataset.id, expected, dataset.version)
         job_id = new_id()
         request = self._request(dataset, incoming, job_id)
         new = NewJob(
@@ -137,6 +139,17 @@ class AcceptWrite:
         else:
             self.wake()
         return accepted
+
+    def _known(self, dataset: Dataset, incoming: IncomingWrite) -> Job | None:
+        """The job of a request that came before. Raises IdempotencyMismatch, BatchOutOfOrder."""
+        options = incoming.options
+        if incoming.idempotency_key is not None:
+            return self.jobs.find_by_key(
+                dataset.tenant_id, dataset.id, incoming.idempotency_key, incoming.request_hash
+            )
+        if options.writer_id is not None and options.batch_id is not None:
+            return self.jobs.find_by_batch(dataset.tenant_id, dataset.id, options.writer_id, options.batch_id)
+        return None
 
     def _discard(self, paths: list[str]) -> None:
         self.storage.delete(paths)
