@@ -7,6 +7,7 @@ from typing import Final
 
 from app.lake.dataset import Aggregate, MergeMode
 from app.lake.new_dataset import NewDataset
+from app.lake.partition import PartitionSyntaxError, parse_partition
 from app.lake.types import DataType, List, TypeSyntaxError, may_be_ordered, parse_type
 
 Fault = tuple[str, str]
@@ -92,6 +93,45 @@ def fits(aggregate: Aggregate, kind: DataType) -> bool:
             return True
 
 
+def _sources(new: NewDataset) -> set[str]:
+    sources = set()
+    for text in new.partition_by:
+        try:
+            sources.add(parse_partition(text).path[0])
+        except PartitionSyntaxError:
+            continue  # another rule names it
+    return sources - set(new.record_key)
+
+
+def _place_rule(new: NewDataset) -> Iterator[Fault]:
+    """A row that is merged field by field stays in its partition, so what decides the partition stays as it is."""
+    if new.merge_mode not in (MergeMode.PARTIAL, MergeMode.AGGREGATE):
+        return
+    kept = f"merge_mode {new.merge_mode.value} keeps a row in its partition, whose fields stay as they are"
+    moving = [("/ordering_field", new.ordering_field)]
+    moving += [(f"/aggregates/{name}", name) for name in new.aggregates]
+    for number, group in enumerate(new.sequence_groups):
+        moving.append((f"/sequence_groups/{number}/ordering_field", group.ordering_field))
+        moving += [(f"/sequence_groups/{number}/fields", name) for name in group.fields]
+    sources = _sources(new)
+    for pointer, name in moving:
+        if name in sources:
+            yield pointer, f"{kept}; {name!r} is one of them"
+
+
+def _optional_rule(new: NewDataset) -> Iterator[Fault]:
+    """Rows of a partial merge may lack any field, and a field that no row brought yet is null."""
+    if new.merge_mode is not MergeMode.PARTIAL:
+        return
+    always = {*new.record_key, *_sources(new), new.ordering_field}
+    for number, field in enumerate(new.schema.fields):
+        if not field.nullable and field.name not in always:
+            yield (
+                f"/schema/fields/{number}/nullable",
+                "rows of merge_mode partial may lack fields outside the key: this one must be nullable",
+            )
+
+
 def _delete_marker_rule(new: NewDataset) -> Iterator[Fault]:
     if new.delete_marker is None or not new.record_key:
         return
@@ -111,5 +151,7 @@ MERGE_RULES: Final[tuple[Callable[[NewDataset], Iterator[Fault]], ...]] = (
     _ordering_rule,
     _sequence_group_rule,
     _aggregates_rule,
+    _place_rule,
+    _optional_rule,
     _delete_marker_rule,
 )

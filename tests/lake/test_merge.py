@@ -29,7 +29,7 @@ def copy(table: Table) -> Table:
 @settings(max_examples=300, deadline=None)
 @given(
     dataset=datasets(),
-    before=st.lists(ROWS, max_size=6),
+    before=st.lists(ROWS, max_size=4),
     group=st.lists(writes(GROUPED), min_size=1, max_size=5),
 )
 def test_a_group_merges_like_its_writes_one_after_another(
@@ -55,7 +55,7 @@ REPLACING = (Operation.SNAPSHOT, Operation.OVERWRITE, Operation.DELETE)
     dataset=datasets(),
     before=st.lists(ROWS, max_size=6),
     write=writes(REPLACING, min_size=0),
-    scope=st.sets(st.sampled_from(["a", "b", "c", "", "ü\u2028"])),
+    scope=st.sets(st.sampled_from(["a", "", "ü\u2028"])),
 )
 def test_live_rows_in_scope_that_a_write_does_not_bring_are_retracted(
     dataset: DatasetDefinition, before: list[Row], write: Write, scope: set[str]
