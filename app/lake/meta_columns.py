@@ -23,6 +23,8 @@ OFFSET_COLUMN: Final = "_hw_offset"
 CORRECTS_COLUMN: Final = "_hw_corrects"
 META_FIELDS: Final = (pa.field(VERSION_COLUMN, pa.int64()), pa.field(OFFSET_COLUMN, pa.int64()))
 META_NAMES: Final = (VERSION_COLUMN, OFFSET_COLUMN)
+PARTITION_FIELD: Final = pa.field("_hw_partition_path", pa.string())
+FILE_NAME_FIELD: Final = pa.field("_hw_file_name", pa.string())
 # In a changelog file: the offset of the change whose values a -R or -C row takes back; below zero as above.
 CORRECTS_FIELD: Final = pa.field(CORRECTS_COLUMN, pa.int64())
 

@@ -15,6 +15,7 @@ from app.files.slice_merge import Incoming, Met, meet
 from app.lake.commit_message import CommitMessage
 from app.lake.dataset import ChangelogProducer
 from app.lake.file_group import FileKind
+from app.lake.meta_columns import META_NAMES
 from app.lake.placement import Placement
 from workers.engine.find_files import files_to_read
 from workers.engine.task_files import TaskFiles
@@ -88,6 +89,9 @@ def _with_pending(files: TaskFiles, told: Told, read: set[int]) -> Iterator[Bloc
     postponed = any(file.kind is FileKind.POSTPONED for file in files.pending)
     untold = postponed or producer is ChangelogProducer.DEFERRED
     pending = logged(files.slices.reader, task.dataset, files.pending)
+    if untold:
+        # These rows get their place in the feed now, and with it the version that they appear in.
+        pending = _replaced_tables(pending, (rows.drop_columns(list(META_NAMES)) for rows in pending.tables))
     if postponed and producer is ChangelogProducer.INPUT:
         pending = _replaced_tables(pending, told.given(iter(pending.tables)))
     base = partial(_blocks, files, files.base, read)

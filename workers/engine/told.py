@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+import numpy as np
 import pyarrow as pa
 
 from app.files.data_sink import ChangelogSink, at_offset
+from app.files.quarantine_file import QuarantineFileStore
 from app.lake.changelog import OP_COLUMN, OP_FIELD
 from app.lake.commit_message import CommitMessage, KeyConflict
 from app.lake.dataset import ChangelogProducer
@@ -14,8 +16,12 @@ from app.lake.file_group import DataFile
 from app.lake.instant import RowCounts
 from app.lake.merge import MergeResult
 from app.lake.meta_columns import CORRECTS_FIELD
+from app.lake.paths import Folder
 from app.lake.quarantine import QuarantineFile
+from app.lake.staging import JOB_COLUMN, ROW_COLUMN
 from workers.engine.task_files import TaskFiles
+
+_DUPLICATE = "the key is in the table already; use upsert to update its row"
 
 
 class Told:
@@ -99,4 +105,17 @@ class Told:
         )
 
     def _quarantined(self) -> dict[int, tuple[QuarantineFile, ...]]:
-        return {}
+        """Puts the rows that were set aside into quarantine, those of each write into a file of its own."""
+        if not self._set_aside:
+            return {}
+        names = self._files.task.dataset.schema.names()
+        store = QuarantineFileStore(self._files.place.storage)
+        rows = pa.concat_tables(self._set_aside)
+        jobs = rows.column(JOB_COLUMN).to_numpy()
+        found: dict[int, tuple[QuarantineFile, ...]] = {}
+        for job in np.unique(jobs):
+            mine = rows.filter(pa.array(jobs == job))
+            path = self._files.path(Folder.QUARANTINE, self._files.task.slot)
+            file = store.write_rows(mine.select(names), mine.column(ROW_COLUMN).to_pylist(), _DUPLICATE, path)
+            found[int(job)] = () if file is None else (file,)
+        return found
