@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
+from app.lake.change_schema import change_schema, optional_unless_key
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import FieldError, InvalidRequest
-from app.lake.schema import Field, Schema
+from app.lake.schema import Schema
 
 
 class Operation(str, Enum):
@@ -52,14 +53,11 @@ _NEED_KEYS = (Operation.UPSERT, Operation.DELETE, Operation.CHANGELOG)
 
 
 def input_schema(operation: Operation, dataset: DatasetDefinition) -> Schema:
-    """The schema that the write's rows must fit: a delete needs no more than the key fields."""
-    if operation is not Operation.DELETE:
-        return dataset.schema
-    fields = tuple(_optional_unless_key(field, dataset) for field in dataset.schema.fields)
-    return Schema(id=dataset.schema.id, fields=fields)
-
-
-def _optional_unless_key(field: Field, dataset: DatasetDefinition) -> Field:
-    if field.name in dataset.record_key:
-        return field
-    return Field(id=field.id, name=field.name, type=field.type, nullable=True, doc=field.doc)
+    """The schema that the write's rows must fit: a delete needs no more than the key fields, changes bring their op."""
+    match operation:
+        case Operation.DELETE:
+            return optional_unless_key(dataset.schema, dataset.record_key)
+        case Operation.CHANGELOG:
+            return change_schema(dataset.schema, dataset.record_key)
+        case _:
+            return dataset.schema

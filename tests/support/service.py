@@ -66,7 +66,7 @@ class TasksInProcess:
             )
             for number, split in enumerate(prepared.splits)
         ]  # fmt: skip
-        return decoded_input(raw, [decode(task, self._storage) for task in tasks])
+        return decoded_input([decode(task, self._storage) for task in tasks])
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         return [MergeHandle(self._place).run(task) for task in tasks]

@@ -74,12 +74,12 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class Decoded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The staged file of a split, None if it holds no row, and the records that were set aside.
 
-    `rows`: how many records the split has, good or bad.
+    `records`: how many the split has, good and bad, where they are numbered from its start: those of NDJSON.
     """
 
     staged: StagedFile | None
     quarantined: QuarantineFile | None = None
-    rows: int = 0
+    records: int = 0
 
 
 def prepare(task: PrepareTask, storage: Storage) -> Prepared:
@@ -106,14 +106,12 @@ def _unpacked(task: PrepareTask, storage: Storage) -> str:
 def decode(task: DecodeTask, storage: Storage) -> Decoded:
     """Raises SchemaMismatch, MalformedBody, StorageFull."""
     if task.quarantine is None:
-        staged = _stage(task, storage, None)
-        return Decoded(staged=staged, rows=staged.rows if staged else 0)
+        return Decoded(staged=_stage(task, storage, None))
     with QuarantineFileStore(storage).sink(f"{task.quarantine}-{task.number:05d}.parquet") as sink:
         aside = BadRecords(keep=sink.keep)
         staged = _stage(task, storage, aside)
         aside.close()
-    rows = aside.count + (staged.rows if staged else 0)
-    return Decoded(staged=staged, quarantined=sink.file, rows=rows)
+    return Decoded(staged=staged, quarantined=sink.file, records=aside.records)
 
 
 def _stage(task: DecodeTask, storage: Storage, aside: BadRecords | None) -> StagedFile | None:
@@ -133,15 +131,13 @@ def _stage(task: DecodeTask, storage: Storage, aside: BadRecords | None) -> Stag
         )
 
 
-def decoded_input(raw: RawInput, splits: Sequence[Decoded]) -> DecodedInput:
+def decoded_input(splits: Sequence[Decoded]) -> DecodedInput:
     """What the splits of an input, in order, come to together."""
-    starts = accumulate((split.rows for split in splits), initial=0)
-    # Only NDJSON is numbered from the start of each split: what lies before was not read.
-    counted = raw.format is Format.NDJSON
+    starts = accumulate((split.records for split in splits), initial=0)
     return DecodedInput(
         staged=tuple(split.staged for split in splits if split.staged is not None),
         quarantined=tuple(
-            msgspec.structs.replace(split.quarantined, first_row=start if counted else 0)
+            msgspec.structs.replace(split.quarantined, first_row=start)
             for split, start in zip(splits, starts, strict=False)
             if split.quarantined is not None
         ),

@@ -82,7 +82,7 @@ class SparkEngine:
             for number, split in enumerate(prepared.splits)
         ]
         answers = self._run(tasks, tag, raw.size_bytes)
-        return decoded_input(raw, [answer for answer in answers if isinstance(answer, Decoded)])
+        return decoded_input([answer for answer in answers if isinstance(answer, Decoded)])
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task. Raises CorruptFile, StorageFull, EngineStopped."""

@@ -67,6 +67,10 @@ class Findings(Protocol):
         """
         ...
 
+    def passed(self, records: int) -> None:
+        """Told how many records of NDJSON were read, good and bad."""
+        ...
+
     def settle(self) -> None:
         """Called after every step: raises where bad records are not to be."""
         ...
@@ -103,6 +107,9 @@ class Refusal:
         self.count += 1
         self.faults.take(below(self.pointer, position), faults)
 
+    def passed(self, records: int) -> None:
+        """Nothing: whoever needs the number counts again."""
+
     def settle(self) -> None:
         """Raises SchemaMismatch if there was any bad record."""
         self.faults.raise_if_any()
@@ -117,6 +124,7 @@ class BadRecords:
 
     keep: Callable[[Sequence[BadRecord]], None]
     count: int = 0
+    records: int = 0
     _held: list[BadRecord] = field(default_factory=list)
     _held_bytes: int = 0
 
@@ -146,6 +154,9 @@ class BadRecords:
         self._held_bytes += len(record.payload)
         if len(self._held) >= _HELD_RECORDS_MAX or self._held_bytes >= _HELD_BYTES_MAX:
             self.close()
+
+    def passed(self, records: int) -> None:
+        self.records += records
 
     def settle(self) -> None:
         """Nothing: bad records are expected."""

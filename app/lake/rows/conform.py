@@ -26,7 +26,7 @@ from app.lake.rows.arrow_checks import (
     without_text,
 )
 from app.lake.rows.bad_records import BadRecords, Findings, findings_of
-from app.lake.rows.compiled import CompiledSchema, compile_schema
+from app.lake.rows.compiled import CompiledSchema
 from app.lake.rows.faults import (
     Faults,
     below,
@@ -37,6 +37,7 @@ from app.lake.rows.faults import (
     shown,
     unknown_field,
 )
+from app.lake.rows.flat_form import FlatForm, flat_form
 from app.lake.rows.objects import json_texts
 from app.lake.schema import Schema
 
@@ -80,10 +81,10 @@ def conform(
 
 def check_columns(columns: pa.Schema, schema: Schema, pointer: str) -> None:
     """Raises SchemaMismatch for columns that the schema lacks, needs, or cannot take without loss."""
-    compiled = compile_schema(schema)
     faults = Faults()
     seen: set[str] = set()
     with reader_faults("the names and types of the columns cannot be read"):
+        compiled = flat_form(schema, columns).compiled
         for column in columns:
             if fault := _column_fault(column, compiled, seen):
                 faults.add(pointer, fault)
@@ -123,7 +124,8 @@ def steps(
 
 def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, findings: Findings) -> pa.Table:
     """The good rows of one valid batch, whose columns were checked; of the others `findings` is told."""
-    compiled = compile_schema(schema)
+    form = flat_form(schema, batch.schema)
+    compiled = form.compiled
     columns = []
     found: list[tuple[int, str, str]] = []
     given = set(batch.schema.names)
@@ -135,17 +137,20 @@ def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, findings: Find
         columns.append(array)
         found.extend(_column_faults(array, compiled, field, findings.sought_max))
     table = pa.Table.from_arrays(columns, schema=compiled.arrow)
+    found.extend(form.faults(table, findings.sought_max))
     if not found:
-        return table
+        return form.rows(table)
     bad = _faults_of_rows(found)
     payloads = _Payloads(
-        rows=table.select([name for name in table.column_names if name in given]), numbers=list(bad)
+        rows=table.select([name for name in table.column_names if name in given]),
+        numbers=list(bad),
+        form=form,
     )
     for number, faults in bad.items():
         findings.add(row + number, faults, partial(payloads.of, number))
     good = np.ones(table.num_rows, dtype=np.bool_)
     good[list(bad)] = False
-    return table.filter(pa.array(good))
+    return form.rows(table.filter(pa.array(good)))
 
 
 def _faults_of_rows(found: list[tuple[int, str, str]]) -> dict[int, Faults]:
@@ -162,13 +167,16 @@ class _Payloads:
 
     rows: pa.Table
     numbers: list[int]
+    form: FlatForm
     texts: dict[int, bytes] = member(default_factory=dict)
 
     def of(self, number: int) -> bytes:
         if not self.texts:
             some = self.rows.take(pa.array(self.numbers)).combine_chunks()
             columns = {name: some.column(name).chunk(0) for name in some.column_names}
-            self.texts = dict(zip(self.numbers, json_texts(columns, some.num_rows), strict=True))
+            self.texts = dict(
+                zip(self.numbers, json_texts(self.form.record(columns), some.num_rows), strict=True)
+            )
         return self.texts[number]
 
 
@@ -233,13 +241,13 @@ def _invalid_text(batch: pa.RecordBatch) -> dict[str, list[int]]:
 
 
 def _payload(row: pa.RecordBatch, schema: Schema) -> bytes:
-    compiled = compile_schema(schema)
+    form = flat_form(schema, row.schema)
     columns = {
-        field.name: _cast(row.column(field.name), compiled, field)
-        for field in compiled.arrow
+        field.name: _cast(row.column(field.name), form.compiled, field)
+        for field in form.compiled.arrow
         if field.name in row.schema.names
     }
-    return json_texts(columns, 1)[0]
+    return json_texts(form.record(columns), 1)[0]
 
 
 def _too_large() -> BodyTooLarge:

@@ -28,7 +28,6 @@ from app.lake.rows.compiled import (
     CompiledSchema,
     Tally,
     assemble_values,
-    compile_schema,
     quotation_marks,
     refuse_many_values,
     value_decoder,
@@ -51,6 +50,7 @@ from app.lake.rows.faults import (
     shown,
     unknown_field,
 )
+from app.lake.rows.flat_form import flat_form
 from app.lake.rows.json_rows import collect
 from app.lake.rows.texts import parse_texts
 from app.lake.schema import Schema
@@ -118,7 +118,7 @@ def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
         raise MalformedBody(f"the header line cannot be read: {fault}", line=1, byte=0) from None
     if not names:
         raise MalformedBody("the first line is empty; it must name the columns", line=1, byte=0)
-    _check_header(names, compile_schema(schema), pointer)
+    _check_header(names, flat_form(schema).compiled, pointer)
     return Header(names=tuple(names), line=line.rstrip(b"\r\n"), size_bytes=size_bytes)
 
 
@@ -176,7 +176,7 @@ class Records:
         self._pass(line, 1)
 
     def _sound(self, data: bytes) -> Iterator[pa.Table]:
-        step_rows = compile_schema(self.schema).step_rows
+        step_rows = flat_form(self.schema).compiled.step_rows
         cuts = [0, *map(int, record_ends(data)[step_rows - 1 :: step_rows])]
         if cuts[-1] != len(data):
             cuts.append(len(data))
@@ -199,7 +199,8 @@ class Records:
             raise BodyTooLarge(
                 f"one piece of CSV may have {PIECE_BYTES_MAX} bytes", limit_bytes=PIECE_BYTES_MAX
             )
-        compiled = compile_schema(self.schema)
+        form = flat_form(self.schema)
+        compiled = form.compiled
         cells, bad = _read_cells(data, self.header, self.findings.sought_max)
         numbers = np.arange(len(next(iter(cells.values()))) + len(bad))
         if bad:
@@ -218,6 +219,12 @@ class Records:
             else:
                 columns.append(pa.nulls(len(numbers), field.type))
         table = pa.Table.from_arrays(columns, schema=compiled.arrow)
+        if sum(faults.count for faults in found.values()) < self.findings.sought_max:
+            fitting = [
+                fault for fault in form.faults(table, self.findings.sought_max) if fault[0] not in found
+            ]
+            for row, name, reason in fitting:
+                found.setdefault(row, Faults()).add(below("", name), reason)
         if found:
             good = np.ones(len(numbers), dtype=np.bool_)
             good[list(found)] = False
@@ -225,7 +232,7 @@ class Records:
             bad |= {int(numbers[row]): faults for row, faults in found.items()}
         if bad:
             self._tell(data, bad)
-        return table
+        return form.rows(table)
 
     def _tell(self, data: bytes, bad: dict[int, Faults]) -> None:
         """Tells of the bad records among those in `data`, which are numbered from 0."""

@@ -13,34 +13,11 @@ import pyarrow as pa
 
 from app.lake.errors import MalformedBody
 from app.lake.rows.bad_records import BadRecords, Findings, findings_of
-from app.lake.rows.compiled import (
-    FAST_PATH_FAULTS,
-    TABLE_VALUES_MAX,
-    CompiledSchema,
-    Tally,
-    compile_schema,
-    quotation_marks,
-    refuse_many_values,
-    too_many_values,
-)
-from app.lake.rows.exact import (
-    Members,
-    describe,
-    distinct_members,
-    parse_json,
-    parse_json_array,
-    read_value,
-)
-from app.lake.rows.faults import (
-    Faults,
-    Origin,
-    below,
-    malformed_row,
-    mismatch,
-    missing_field,
-    null_field,
-    unknown_field,
-)
+from app.lake.rows.changelog_rows import reader_of
+from app.lake.rows.compiled import TABLE_VALUES_MAX, compile_schema, refuse_many_values, too_many_values
+from app.lake.rows.exact import describe, parse_json, parse_json_array
+from app.lake.rows.faults import Faults, Origin, malformed_row, mismatch
+from app.lake.rows.row_reader import RecordReader
 from app.lake.schema import Schema
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -86,13 +63,13 @@ def decode_ndjson(
 
 def iter_array_tables(raw: bytes, schema: Schema, pointer: str, findings: Findings) -> Iterator[pa.Table]:
     """The good rows of an array in steps; of the others `findings` is told."""
-    compiled = compile_schema(schema)
+    reader = reader_of(schema)
     try:
         rows = _ARRAY.decode(raw)
     except (msgspec.DecodeError, RecursionError):
-        yield _array_exactly(raw, compiled, pointer, findings)
+        yield _array_exactly(raw, reader, pointer, findings)
         return
-    yield from _iter_steps(rows, _locate_elements(raw, rows), compiled, findings)
+    yield from _iter_steps(rows, _locate_elements(raw, rows), reader, findings)
 
 
 def iter_line_tables(data: bytes, schema: Schema, origin: Origin, findings: Findings) -> Iterator[pa.Table]:
@@ -101,7 +78,7 @@ def iter_line_tables(data: bytes, schema: Schema, origin: Origin, findings: Find
         _refuse_byte_order_mark(data)
     lines = data.split(b"\n")
     rows = [line for line in lines if line.strip(_BLANKS)]
-    yield from _iter_steps(rows, _locate(lines, origin), compile_schema(schema), findings)
+    yield from _iter_steps(rows, _locate(lines, origin), reader_of(schema), findings)
 
 
 def iter_text_tables(
@@ -109,24 +86,24 @@ def iter_text_tables(
 ) -> Iterator[pa.Table]:
     """The good rows of JSON texts of one row each, in steps; of the others `findings` is told."""
     located = ((Origin(row=first_row + number), text) for number, text in enumerate(texts))
-    yield from _iter_steps(texts, located, compile_schema(schema), findings)
+    yield from _iter_steps(texts, located, reader_of(schema), findings)
 
 
 def _iter_steps(
     rows: Sequence[bytes | msgspec.Raw],
     located: Iterator[tuple[Origin, bytes]],
-    compiled: CompiledSchema,
+    reader: RecordReader,
     findings: Findings,
 ) -> Iterator[pa.Table]:
     """The rows of JSON texts in steps. `located` gives the same texts with where they begin, which is seldom asked."""
     passed = 0
-    for start in range(0, len(rows), compiled.step_rows):
-        step = list(map(bytes, rows[start : start + compiled.step_rows]))
-        table = _at_once(step, compiled)
+    for start in range(0, len(rows), reader.compiled.step_rows):
+        step = list(map(bytes, rows[start : start + reader.compiled.step_rows]))
+        table = reader.at_once(step)
         if table is None:
             some = list(islice(located, start - passed, start - passed + len(step)))
             passed = start + len(step)
-            table = pa.concat_tables(_piecewise(some, compiled, findings)).combine_chunks()
+            table = pa.concat_tables(_piecewise(some, reader, findings)).combine_chunks()
         yield table
         if findings.full:
             return
@@ -185,54 +162,38 @@ def _refuse_byte_order_mark(data: bytes) -> None:
         raise MalformedBody("the body starts with a byte order mark; send plain UTF-8", line=1, byte=0)
 
 
-def _at_once(rows: Sequence[bytes], compiled: CompiledSchema) -> pa.Table | None:
-    """The rows of JSON texts, or None if any of them does not fit."""
-    text = b"\n".join(rows)
-    refuse_many_values(text, compiled)
-    if compiled.decode_row is None:
-        return None
-    try:
-        tally = Tally()
-        table = compiled.assemble(list(map(compiled.decode_row.decode, rows)), tally)
-    except FAST_PATH_FAULTS:
-        return None
-    return table if tally.accounts_for(quotation_marks(text)) else None
-
-
 def _piecewise(
-    rows: Sequence[tuple[Origin, bytes]], compiled: CompiledSchema, findings: Findings
+    rows: Sequence[tuple[Origin, bytes]], reader: RecordReader, findings: Findings
 ) -> Iterator[pa.Table]:
     """The good rows of texts of which some need a close look; at least one table."""
     size = max(1, min(_PIECE_ROWS_MAX, len(rows) // 2))
     for start in range(0, len(rows), size):
         piece = rows[start : start + size]
-        table = _at_once([text for _, text in piece], compiled)
+        table = reader.at_once([text for _, text in piece])
         if table is not None:
             yield table
         elif len(piece) > _PIECE_ROWS_MIN:
-            yield from _piecewise(piece, compiled, findings)
+            yield from _piecewise(piece, reader, findings)
         else:
-            yield _python_table(_read_texts(piece, compiled, findings), compiled)
+            yield reader.table(_read_texts(piece, reader, findings))
         if findings.full:
             break
 
 
-def _read_texts(
-    rows: Iterable[tuple[Origin, bytes]], compiled: CompiledSchema, findings: Findings
-) -> list[dict[str, Any]]:
-    """The Python values of the good rows."""
+def _read_texts(rows: Iterable[tuple[Origin, bytes]], reader: RecordReader, findings: Findings) -> list[Any]:
+    """The rows of the good records, as `reader` gives them."""
     read = []
     for origin, text in rows:
         faults = Faults()
         unreadable = None
         try:
-            row = _read_row(parse_json(text.decode("utf-8")), compiled, faults)
+            found = reader.read(parse_json(text.decode("utf-8")), faults)
         except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as fault:
             reason, byte = _unreadable(fault)
             faults.add("", f"{reason} (at byte {byte} of the record)")
             unreadable = malformed_row(origin, reason, byte, text)
         if not faults.count:
-            read.append(row)
+            read.extend(found)
             continue
         findings.add(origin.row, faults, partial(text.strip, _BLANKS), unreadable=unreadable)
         if findings.full:
@@ -251,9 +212,9 @@ def _unreadable(fault: UnicodeDecodeError | json.JSONDecodeError | RecursionErro
             return "the JSON is nested too deeply", 0
 
 
-def _array_exactly(raw: bytes, compiled: CompiledSchema, pointer: str, findings: Findings) -> pa.Table:
+def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, findings: Findings) -> pa.Table:
     """The good rows of a text that msgspec does not take for a JSON array: the search for the reason."""
-    refuse_many_values(raw, compiled)
+    refuse_many_values(raw, reader.compiled)
     # Bytes that are no UTF-8 stay what they are, so that one element that has some does not cost the others.
     text = raw.decode("utf-8", "surrogateescape")
     read = []
@@ -267,9 +228,9 @@ def _array_exactly(raw: bytes, compiled: CompiledSchema, pointer: str, findings:
             except UnicodeDecodeError as fault:
                 faults.add("", f"invalid UTF-8: {fault.reason} (at byte {fault.start} of the record)")
                 unreadable = _not_utf8(raw)
-            row = _read_row(value, compiled, faults) if unreadable is None else {}
+            found = reader.read(value, faults) if unreadable is None else []
             if not faults.count:
-                read.append(row)
+                read.extend(found)
                 continue
             findings.add(number, faults, partial(bytes, octets), unreadable=unreadable)
             if findings.full:
@@ -281,36 +242,7 @@ def _array_exactly(raw: bytes, compiled: CompiledSchema, pointer: str, findings:
         raise MalformedBody("the JSON is nested too deeply") from None
     except TypeError:
         mismatch(pointer, f"expected an array of row objects, got {describe(parse_json(text))}")
-    return _python_table(read, compiled)
-
-
-def _read_row(value: Any, compiled: CompiledSchema, faults: Faults) -> dict[str, Any]:
-    """The Python values of one row by column; what is wrong with it goes to `faults`."""
-    if not isinstance(value, Members):
-        faults.add("", f"expected an object with the fields of a row, got {describe(value)}")
-        return {}
-    members = distinct_members(value, "", faults)
-    row: dict[str, Any] = {}
-    for name, member in members.items():
-        if faults.full:
-            break
-        place = below("", name)
-        if name not in compiled.types:
-            faults.add(place, unknown_field(name, compiled.types))
-        elif member is None and name in compiled.required:
-            faults.add(place, null_field(name, str(compiled.types[name])))
-        else:
-            row[name] = read_value(member, compiled.types[name], place, faults)
-    for name, data_type in compiled.types.items():
-        if name in compiled.required and name not in members and not faults.full:
-            faults.add(below("", name), missing_field(name, str(data_type)))
-    return row
-
-
-def _python_table(rows: Sequence[dict[str, Any]], compiled: CompiledSchema) -> pa.Table:
-    """The table of exactly read rows."""
-    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in compiled.arrow]
-    return pa.Table.from_arrays(columns, schema=compiled.arrow)
+    return reader.table(read)
 
 
 def _not_utf8(raw: bytes) -> MalformedBody | None:
