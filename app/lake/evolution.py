@@ -199,6 +199,11 @@ def _check_name(schema: Schema, member: str, name: str) -> None:
             )
 
 
+def keeps_type(dataset: DatasetDefinition, name: str) -> bool:
+    """Whether the type of the field can never change."""
+    return next(_fixed_roles(dataset, name), None) is not None
+
+
 def _refuse_fixed(dataset: DatasetDefinition, name: str, member: str, consequence: str) -> None:
     if role := next(_fixed_roles(dataset, name), None):
         raise _Refused(member, f"{name!r} is {role}: it {consequence}")
