@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 
 from app.files.checksums import HashingSink, buffered, verify
@@ -31,14 +32,13 @@ class StagedFileStore:
         operation: Operation,
         tables: Iterable[pa.Table],
         path: str,
-        first_row: int,
     ) -> StagedFile | None:
         """Splits checked rows by slot and stores them at `path`; None, and no file, if there is no row.
 
         `tables`: in the order of arrival, the dataset's columns, nullable where the input's are; of a changelog
         with `_hw_op` in front. Raises StorageFull.
         """
-        parts = _parts(dataset, (with_ops(table, operation, dataset) for table in tables), first_row)
+        parts = _parts(dataset, (with_ops(table, operation, dataset) for table in tables))
         head = next(parts, None)
         if head is None:
             return None
@@ -67,12 +67,19 @@ class StagedFileStore:
         verify(file, opened)
         reader = ipc.open_file(opened)
         rows = pa.Table.from_batches([reader.get_batch(index) for index in indices], schema=reader.schema)
-        return conform(rows, _staged_schema(dataset))
+        return _placed(conform(rows, _staged_schema(dataset)), file.first_row)
 
 
-def _parts(
-    dataset: DatasetDefinition, tables: Iterable[pa.Table], first_row: int
-) -> Iterator[tuple[Slot, pa.RecordBatch]]:
+def _placed(rows: pa.Table, first_row: int) -> pa.Table:
+    """The rows with their positions in the whole write."""
+    if first_row == 0:
+        return rows
+    number = rows.schema.get_field_index(ROW_COLUMN)
+    return rows.set_column(number, rows.schema.field(number), pc.add(rows.column(number), first_row))
+
+
+def _parts(dataset: DatasetDefinition, tables: Iterable[pa.Table]) -> Iterator[tuple[Slot, pa.RecordBatch]]:
+    first_row = 0
     for table in tables:
         yield from split_by_slot(table, dataset, first_row)
         first_row += table.num_rows

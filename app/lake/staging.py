@@ -42,13 +42,17 @@ class StagedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """An immutable Arrow IPC file of checked rows."""
+    """An immutable Arrow IPC file of checked rows.
+
+    `first_row`: how many rows of the write are in files before it; positions in the file count from there.
+    """
 
     path: str
     size_bytes: int
     checksum: str
     rows: int
     batches: tuple[StagedBatch, ...]
+    first_row: int = 0
 
 
 class RawInput(msgspec.Struct, frozen=True, kw_only=True):

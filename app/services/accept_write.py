@@ -235,7 +235,7 @@ class AcceptWrite:
         self, dataset: Dataset, operation: Operation, rows: pa.Table, job_id: str
     ) -> tuple[StagedFile, ...]:
         path = staged_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)
-        file = self.staged.write(dataset.definition, operation, [rows], path, 0)
+        file = self.staged.write(dataset.definition, operation, [rows], path)
         return () if file is None else (file,)
 
 

@@ -334,7 +334,6 @@ class StagedFiles(Protocol):
         operation: Operation,
         tables: Iterable[pa.Table],
         path: str,
-        first_row: int,
     ) -> StagedFile | None:
         """Splits the rows by slot and stores them; None if there is no row."""
         ...

@@ -79,7 +79,7 @@ def keys(ids: Iterable[int]) -> pa.Table:
 def stage(
     storage: LocalStorage, table: pa.Table, name: str, operation: Operation = Operation.UPSERT
 ) -> StagedFile:
-    staged = StagedFileStore(storage).write(DATASET, operation, [table], f"staged/{name}.arrow", 0)
+    staged = StagedFileStore(storage).write(DATASET, operation, [table], f"staged/{name}.arrow")
     assert staged is not None
     return staged
 
@@ -195,7 +195,7 @@ def test_a_large_input_is_decoded_in_splits(engine: SparkEngine, storage: LocalS
     padding = "x" * 4000
     count = 2 * SPLIT_BYTES // len(padding) + 100
     source = raw(storage, "staged/large.body", (line(number, padding) for number in range(count)))
-    staged = engine.decode(source, DATASET, Operation.UPSERT, prefix="staged/large", tag="large")
+    staged = engine.decode(source, DATASET, Operation.UPSERT, prefix="staged/large", tag="large").staged
     assert len(staged) == 3
     assert sum(file.rows for file in staged) == count
     store = StagedFileStore(storage)
@@ -204,12 +204,15 @@ def test_a_large_input_is_decoded_in_splits(engine: SparkEngine, storage: LocalS
         for file in staged
         for batch in file.batches
         for pair in zip(
-            *(store.read(file, [batch.index], DATASET).column(name).to_pylist() for name in (ROW_COLUMN, "id")),
+            *(
+                store.read(file, [batch.index], DATASET).column(name).to_pylist()
+                for name in (ROW_COLUMN, "id")
+            ),
             strict=True,
         )
     ]
-    # Positions order the rows as the input did, across its splits.
-    assert [number for _, number in sorted(pairs)] == list(range(count))
+    # Positions number the rows as they came, across splits.
+    assert sorted(pairs) == [(number, number) for number in range(count)]
 
 
 def test_a_fault_in_a_split_is_placed_in_the_input(engine: SparkEngine, storage: LocalStorage) -> None:

@@ -36,8 +36,6 @@ SPLIT_BYTES: Final = 64 * 1024 * 1024
 EXPANDED_BYTES_MAX: Final = 64 * 1024 * 1024 * 1024
 DECODE_MEMORY_BYTES: Final = 2 * 1024 * 1024 * 1024
 _STEP_BYTES: Final = 4 * 1024 * 1024
-# Row positions order the rows of a write; the split's number stands above any row number within it.
-_ROWS_PER_SPLIT: Final = 1 << 40
 
 
 class PrepareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -127,15 +125,19 @@ def _stage(task: DecodeTask, storage: Storage, aside: BadRecords | None) -> Stag
             task.operation,
             tables,
             f"{task.prefix}-{task.number:05d}.arrow",
-            task.number * _ROWS_PER_SPLIT,
         )
 
 
 def decoded_input(splits: Sequence[Decoded]) -> DecodedInput:
     """What the splits of an input, in order, come to together."""
     starts = accumulate((split.records for split in splits), initial=0)
+    staged = [split.staged for split in splits if split.staged is not None]
+    rows = accumulate((file.rows for file in staged), initial=0)
     return DecodedInput(
-        staged=tuple(split.staged for split in splits if split.staged is not None),
+        staged=tuple(
+            msgspec.structs.replace(file, first_row=before)
+            for file, before in zip(staged, rows, strict=False)
+        ),
         quarantined=tuple(
             msgspec.structs.replace(split.quarantined, first_row=start)
             for split, start in zip(splits, starts, strict=False)

@@ -1,0 +1,96 @@
+"""Bad records of inputs that Spark decodes: set aside in tasks, numbered across splits, sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import xxhash
+
+from app.files.quarantine_file import QuarantineFileStore
+from app.files.staged_file import StagedFileStore
+from app.files.storage import LocalStorage
+from app.lake.operation import Operation
+from app.lake.rows import BadRecord, Format
+from app.lake.staging import ROW_COLUMN, RawInput
+from tests.support.lakehouse import definition
+from workers.engine.decode_handle import SPLIT_BYTES
+from workers.engine.spark_engine import SparkEngine
+
+DATASET = definition()
+
+
+def stored(storage: LocalStorage, path: str, lines: Iterable[bytes]) -> RawInput:
+    digest, size = xxhash.xxh3_128(), 0
+    with storage.create(path) as file:
+        for line in lines:
+            file.write(line)
+            digest.update(line)
+            size += len(line)
+    return RawInput(path=path, size_bytes=size, checksum=digest.hexdigest(), format=Format.NDJSON)
+
+
+def test_bad_records_of_a_large_input_are_set_aside_with_their_positions(
+    engine: SparkEngine, storage: LocalStorage
+) -> None:
+    note = b"x" * 4000
+    count = 2 * SPLIT_BYTES // len(note) + 100
+    bad = {number: b"no json %d" % number for number in [*range(7, count, 1000), count - 1]}
+    good = [number for number in range(count) if number not in bad]
+    lines = (
+        bad[number] + b"\n\n" if number in bad else b'{"id":%d,"note":"%s"}\n' % (number, note)
+        for number in range(count)
+    )
+    decoded = engine.decode(
+        stored(storage, "staged/mixed.body", lines),
+        DATASET,
+        Operation.UPSERT,
+        prefix="staged/mixed",
+        quarantine="quarantine/mixed",
+        tag="mixed",
+    )
+    assert len(decoded.quarantined) == len(decoded.staged) == 3
+    store = QuarantineFileStore(storage)
+    found = {
+        file.first_row + record.position: record.payload
+        for file in decoded.quarantined
+        for record in store.read(file, 0, file.row_count)
+    }
+    assert found == bad
+    staged = StagedFileStore(storage)
+    rows = [
+        staged.read(file, range(len(file.batches)), DATASET).select([ROW_COLUMN, "id"])
+        for file in decoded.staged
+    ]
+    pairs = sorted((row[ROW_COLUMN], row["id"]) for part in rows for row in part.to_pylist())
+    # The rows that were taken are numbered as they came, across splits.
+    assert pairs == list(enumerate(good))
+
+
+def test_records_that_are_sent_again_are_each_read_by_themselves(
+    engine: SparkEngine, storage: LocalStorage
+) -> None:
+    store = QuarantineFileStore(storage)
+    payloads = [(b"1,a", b"id,note"), (b'2,"b', b"id,note"), (b'{"id":3}', None), (b"{", None)]
+    records = [BadRecord(position=0, errors=(), payload=text, header=header) for text, header in payloads]
+    body = store.write(records, "staged/again.body")
+    assert body is not None
+    decoded = engine.decode(
+        RawInput(
+            path=body.path,
+            size_bytes=body.size_bytes,
+            checksum=body.checksum,
+            format=Format.PARQUET,
+            records=True,
+        ),
+        DATASET,
+        Operation.UPSERT,
+        prefix="staged/again",
+        quarantine="quarantine/again",
+        tag="again",
+    )
+    assert sum(file.rows for file in decoded.staged) == 2
+    (file,) = decoded.quarantined
+    assert [(record.position, record.payload) for record in store.read(file, 0, 9)] == [
+        (1, b'2,"b'),
+        (3, b"{"),
+    ]
