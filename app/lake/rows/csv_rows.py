@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -98,6 +98,13 @@ def decode_csv(
 
 def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
     """The header line at the start of `data`, checked. Raises SchemaMismatch, MalformedBody."""
+    header = parse_header(data)
+    _check_header(header.names, flat_form(schema).compiled, pointer)
+    return header
+
+
+def parse_header(data: bytes) -> Header:
+    """The header line at the start of `data`, whatever it names. Raises MalformedBody."""
     if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
         raise MalformedBody("the body starts with a UTF-16 byte order mark; send UTF-8", line=1, byte=0)
     size_bytes = record_end(data[:HEADER_BYTES_MAX])
@@ -118,7 +125,6 @@ def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
         raise MalformedBody(f"the header line cannot be read: {fault}", line=1, byte=0) from None
     if not names:
         raise MalformedBody("the first line is empty; it must name the columns", line=1, byte=0)
-    _check_header(names, flat_form(schema).compiled, pointer)
     return Header(names=tuple(names), line=line.rstrip(b"\r\n"), size_bytes=size_bytes)
 
 
@@ -256,7 +262,7 @@ def _malformed_at(data: bytes, position: int, origin: Origin, reason: str) -> Ma
     return MalformedBody(f"line {line}, byte {byte}: {reason}", line=line, byte=byte)
 
 
-def _check_header(names: list[str], compiled: CompiledSchema, pointer: str) -> None:
+def _check_header(names: Sequence[str], compiled: CompiledSchema, pointer: str) -> None:
     faults = Faults()
     for number, name in enumerate(names):
         if name not in compiled.types:

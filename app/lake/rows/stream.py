@@ -78,7 +78,7 @@ def _iter_ndjson(
         raise MalformedBody("the body is empty")
     start, end = split.byte_range or (0, size)
     rows, lines = 0, 1
-    for byte, text in _owned_lines(source, start, min(end, size)):
+    for byte, text in owned_lines(source, start, min(end, size)):
         origin = Origin(row=rows, line=lines, byte=byte)
         try:
             for table in iter_line_tables(text, schema, origin, findings):
@@ -101,8 +101,11 @@ def _iter_ndjson(
         lines += text.count(b"\n")
 
 
-def _owned_lines(source: Source, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """The lines that start in [start, end), some at a time, each time with the byte at which they begin."""
+def owned_lines(source: Source, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """The lines that start in [start, end), some at a time, each time with the byte at which they begin.
+
+    Raises MalformedBody for a line over the limit of a record.
+    """
     at = _first_line(source, start)
     carry = b""
     while at < end:
@@ -143,7 +146,7 @@ def _first_line(source: Source, start: int) -> int:
 def _count_before(source: Source, end: int) -> tuple[int, int]:
     """Rows and lines of the NDJSON before the line that starts at `end`."""
     rows = lines = 0
-    for _, text in _owned_lines(source, 0, end):
+    for _, text in owned_lines(source, 0, end):
         rows += count_rows(text)
         lines += text.count(b"\n")
     return rows, lines
