@@ -36,11 +36,13 @@ A parameter or member that an operation does not have is refused, never ignored.
 _TAGS: Final = {
     "datasets": "What is stored.",
     "writes": "Rows in.",
+    "transactions": "Rows into several datasets at once.",
     "jobs": "What became of a write.",
     "changes": "The feed of changes.",
     "rows": "The table.",
     "timeline": "What happened when.",
     "quarantine": "Bad records, kept aside.",
+    "compactions": "Bringing what lies beside the base files into them.",
     "health": "For whoever runs the service.",
 }
 _CHANGES: Final = ("Change", "DebeziumChange", "DeltaChange")

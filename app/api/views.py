@@ -13,7 +13,17 @@ from app.lake.dataset import Bucket, Changelog, MergeMode, TableType
 from app.lake.instant import Action, InstantState, RowCounts
 from app.lake.operation import Operation
 from app.lake.schema import Field
-from app.services.model import Dataset, InstantRecord, Job, JobKind, JobState, Progress, SchemaVersion, Upload
+from app.services.model import (
+    Dataset,
+    InstantRecord,
+    Job,
+    JobKind,
+    JobState,
+    Progress,
+    SchemaVersion,
+    Transaction,
+    Upload,
+)
 
 
 class ColumnView(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +110,7 @@ class JobLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self
     self_: str
     events: str
     dataset: str
+    transaction: str | None
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,6 +148,26 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     links: JobLinks
 
 
+class TransactionLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """Where a transaction is."""
+
+    self_: str
+
+
+class TransactionView(msgspec.Struct, frozen=True, kw_only=True):
+    """Writes to several datasets that happen together or not at all.
+
+    `jobs`: in the order of the request; they end together. `error`: what made the one fail that failed them all.
+    """
+
+    id: str
+    state: JobState
+    jobs: list[JobView]
+    error: Annotated[dict[str, Any], _PROBLEM] | None
+    created_at: datetime
+    links: TransactionLinks
+
+
 class InstantView(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a timeline: an attempt to change the dataset."""
 
@@ -171,6 +202,23 @@ def dataset_path(dataset: Dataset) -> str:
 def job_path(job: Job) -> str:
     """The path of a job's resource."""
     return f"/jobs/{job.id}"
+
+
+def transaction_path(transaction_id: str) -> str:
+    """The path of a transaction's resource."""
+    return f"/transactions/{transaction_id}"
+
+
+def transaction_view(transaction: Transaction) -> TransactionView:
+    """The JSON form of a transaction."""
+    return TransactionView(
+        id=transaction.id,
+        state=transaction.state,
+        jobs=[job_view(job) for job in transaction.jobs],
+        error=None if transaction.error is None else fault_document(transaction.error),
+        created_at=transaction.created_at,
+        links=TransactionLinks(self_=transaction_path(transaction.id)),
+    )
 
 
 def dataset_view(dataset: Dataset) -> DatasetView:
@@ -239,7 +287,12 @@ def job_view(job: Job) -> JobView:
         created_at=job.created_at,
         started_at=job.started_at,
         finished_at=job.finished_at,
-        links=JobLinks(self_=path, events=f"{path}/events", dataset=f"/datasets/{job.dataset_id}"),
+        links=JobLinks(
+            self_=path,
+            events=f"{path}/events",
+            dataset=f"/datasets/{job.dataset_id}",
+            transaction=None if job.transaction_id is None else transaction_path(job.transaction_id),
+        ),
     )
 
 

@@ -65,6 +65,7 @@ class JobKind(str, Enum):
     """What a job does."""
 
     WRITE = "write"
+    COMPACTION = "compaction"
 
 
 class JobState(str, Enum):
@@ -113,6 +114,11 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     raw: RawInput | None = None
 
     @property
+    def kind(self) -> JobKind:
+        """What the job is for its users."""
+        return JobKind.COMPACTION if self.operation is Operation.COMPACT else JobKind.WRITE
+
+    @property
     def alone(self) -> bool:
         """Whether the write must not share a commit: it reads more of the table than the keys it brings."""
         options = self.options
@@ -125,7 +131,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_TABLE_WIDE = (Operation.OVERWRITE, Operation.SNAPSHOT, Operation.DELETE_PARTITION)
+_TABLE_WIDE = (Operation.OVERWRITE, Operation.SNAPSHOT, Operation.DELETE_PARTITION, Operation.COMPACT)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -192,10 +198,15 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
         return next((state for state in order if state in states), JobState.QUEUED)
 
     @property
+    def guilty(self) -> Job | None:
+        """The one that failed by itself, and failed the others."""
+        failed = [job for job in self.jobs if job.error and job.error.code != TransactionFailed.code]
+        return failed[0] if failed else None
+
+    @property
     def error(self) -> Fault | None:
         """What made the guilty one fail."""
-        faults = [job.error for job in self.jobs if job.error is not None]
-        return min(faults, key=lambda fault: fault.code == TransactionFailed.code, default=None)
+        return None if self.guilty is None else self.guilty.error
 
 
 class AcceptedTransaction(msgspec.Struct, frozen=True, kw_only=True):

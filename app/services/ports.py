@@ -22,10 +22,10 @@ from app.lake.quarantine import DecodedInput, QuarantineFile
 from app.lake.rows.bad_records import BadRecord
 from app.lake.schema import Schema
 from app.lake.staging import RawInput, StagedFile
+from app.lake.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.lake.write_plan import MergeTask
 from app.services.model import (
     Accepted,
-    AcceptedTransaction,
     ChangelogSegment,
     Claim,
     ClaimRules,
@@ -36,7 +36,6 @@ from app.services.model import (
     Job,
     NewCommit,
     NewJob,
-    NewTransaction,
     Page,
     Principal,
     Progress,
@@ -45,7 +44,6 @@ from app.services.model import (
     RecordRange,
     RunnableDataset,
     SchemaVersion,
-    Transaction,
     Upload,
 )
 
@@ -132,21 +130,6 @@ class Jobs(Protocol):
 
     def find_by_batch(self, tenant_id: str, dataset_id: str, writer_id: str, batch_id: int) -> Job | None:
         """The job that `accept` would replay. Raises BatchOutOfOrder."""
-        ...
-
-    def accept_transaction(self, tenant_id: str, new: NewTransaction) -> AcceptedTransaction:
-        """Its jobs QUEUED in one transaction, none without the others; a key that is known returns its transaction.
-
-        Raises IdempotencyMismatch, NotFound (a dataset is gone).
-        """
-        ...
-
-    def get_transaction(self, tenant_id: str, transaction_id: str) -> Transaction:
-        """Raises NotFound."""
-        ...
-
-    def find_transaction(self, tenant_id: str, idempotency_key: str, request_hash: str) -> Transaction | None:
-        """The transaction that `accept_transaction` would replay. Raises IdempotencyMismatch."""
         ...
 
     def cancel(self, tenant_id: str, job_id: str) -> Job:
@@ -385,12 +368,14 @@ class WriteEngine(Protocol):
         operation: Operation,
         *,
         prefix: str,
+        options: WriteOptions = DEFAULT_OPTIONS,
         quarantine: str | None = None,
         tag: str,
     ) -> DecodedInput:
-        """Checks and splits a raw input. `quarantine`: what paths of files of bad records start with, if it keeps them.
+        """Checks and splits a raw input, under the schema that it brings if it may bring one.
 
-        Raises SchemaMismatch, MalformedBody, CorruptFile, EngineStopped.
+        `quarantine`: what paths of files of bad records start with, if it keeps them. Raises SchemaMismatch,
+        MalformedBody, CorruptFile, StorageFull, EngineStopped.
         """
         ...
 

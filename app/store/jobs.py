@@ -10,17 +10,14 @@ from app.lake.errors import HeadwaterError, JobNotCancellable
 from app.lake.identifiers import is_uuid
 from app.services.model import (
     Accepted,
-    AcceptedTransaction,
     Claim,
     ClaimRules,
     Fault,
     Job,
     JobState,
     NewJob,
-    NewTransaction,
     Progress,
     RunnableDataset,
-    Transaction,
 )
 from app.store.accept import accept_jobs
 from app.store.claim import LEASE_LAPSED, claim_group, held_by, lease_end
@@ -29,7 +26,6 @@ from app.store.job_row import get_job
 from app.store.models import jobs
 from app.store.replays import replayed_job
 from app.store.session import Database
-from app.store.transactions import accept_transaction, find_transaction, get_transaction
 from app.store.writer_batches import find_batch
 
 # Each try locks what the last one found to be missing.
@@ -74,25 +70,6 @@ class JobStore:
         """The job that `accept` would replay. Raises BatchOutOfOrder."""
         with self._database.tenant(tenant_id) as connection:
             return find_batch(connection, dataset_id, writer_id, batch_id)
-
-    def accept_transaction(self, tenant_id: str, new: NewTransaction) -> AcceptedTransaction:
-        """Its jobs QUEUED in one transaction, none without the others.
-
-        A key that is known returns its transaction, unless that failed for a reason of the service's own. Raises
-        IdempotencyMismatch, NotFound (a dataset is gone).
-        """
-        with self._database.tenant(tenant_id) as connection:
-            return accept_transaction(connection, new)
-
-    def get_transaction(self, tenant_id: str, transaction_id: str) -> Transaction:
-        """Raises NotFound."""
-        with self._database.tenant(tenant_id) as connection:
-            return get_transaction(connection, transaction_id)
-
-    def find_transaction(self, tenant_id: str, idempotency_key: str, request_hash: str) -> Transaction | None:
-        """The transaction that `accept_transaction` would replay. Raises IdempotencyMismatch."""
-        with self._database.tenant(tenant_id) as connection:
-            return find_transaction(connection, idempotency_key, request_hash)
 
     def cancel(self, tenant_id: str, job_id: str) -> Job:
         """Ends a queued or running job, and with it the others of its transaction; a commit under way either beat it

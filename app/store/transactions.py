@@ -15,17 +15,43 @@ from app.store.columns import CURRENT_TENANT
 from app.store.job_row import JOB_COLUMNS, job_of
 from app.store.models import jobs, transactions
 from app.store.replays import failed_by_service
+from app.store.session import Database
 
 # Transactions of a tenant are accepted one after another: two that meet in several datasets then wait in the same order
 # in each, so neither ever waits for the other's turn.
 _LOCK: Final = text(f"SELECT pg_advisory_xact_lock(hashtextextended('transactions ' || {CURRENT_TENANT}, 0))")
 
 
-def accept_transaction(connection: Connection, new: NewTransaction) -> AcceptedTransaction:
-    """Inserts the jobs of a transaction, unless its key is known. Raises IdempotencyMismatch, NotFound."""
+class TransactionStore:
+    """Transactions in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def accept(self, tenant_id: str, new: NewTransaction) -> AcceptedTransaction:
+        """Its jobs QUEUED in one transaction of the database, none without the others.
+
+        A key that is known returns its transaction, unless that failed for a reason of the service's own. Raises
+        IdempotencyMismatch, NotFound (a dataset is gone).
+        """
+        with self._database.tenant(tenant_id) as connection:
+            return _accept(connection, new)
+
+    def get(self, tenant_id: str, transaction_id: str) -> Transaction:
+        """Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return _get(connection, transaction_id)
+
+    def find_by_key(self, tenant_id: str, idempotency_key: str, request_hash: str) -> Transaction | None:
+        """The transaction that `accept` would replay. Raises IdempotencyMismatch."""
+        with self._database.tenant(tenant_id) as connection:
+            return _find(connection, idempotency_key, request_hash)
+
+
+def _accept(connection: Connection, new: NewTransaction) -> AcceptedTransaction:
     connection.execute(_LOCK)
     if new.idempotency_key is not None:
-        known = find_transaction(connection, new.idempotency_key, new.request_hash)
+        known = _find(connection, new.idempotency_key, new.request_hash)
         if known is not None:
             return AcceptedTransaction(transaction=known, replayed=True)
         # One that failed for a reason of the service's own gives its key away.
@@ -38,11 +64,10 @@ def accept_transaction(connection: Connection, new: NewTransaction) -> AcceptedT
     values = {"id": new.id, "idempotency_key": new.idempotency_key, "request_hash": new.request_hash}
     connection.execute(insert(transactions).values(values))
     insert_jobs(connection, new.jobs, new.id)
-    return AcceptedTransaction(transaction=get_transaction(connection, new.id), replayed=False)
+    return AcceptedTransaction(transaction=_get(connection, new.id), replayed=False)
 
 
-def find_transaction(connection: Connection, idempotency_key: str, request_hash: str) -> Transaction | None:
-    """The transaction that the key stands for; None if a new one may have it. Raises IdempotencyMismatch."""
+def _find(connection: Connection, idempotency_key: str, request_hash: str) -> Transaction | None:
     query = select(transactions.c.id, transactions.c.request_hash)
     row = connection.execute(query.where(transactions.c.idempotency_key == idempotency_key)).one_or_none()
     if row is None:
@@ -51,12 +76,11 @@ def find_transaction(connection: Connection, idempotency_key: str, request_hash:
         raise IdempotencyMismatch(
             "This Idempotency-Key came with another request before", transaction_id=row.id
         )
-    known = get_transaction(connection, row.id)
+    known = _get(connection, row.id)
     return None if failed_by_service(known.state, known.error) else known
 
 
-def get_transaction(connection: Connection, transaction_id: str) -> Transaction:
-    """Raises NotFound."""
+def _get(connection: Connection, transaction_id: str) -> Transaction:
     row: Any = None
     if is_uuid(transaction_id):
         query = select(transactions.c.id, transactions.c.created_at)

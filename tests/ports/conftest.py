@@ -15,6 +15,7 @@ from app.store.jobs import JobStore
 from app.store.outbox import OutboxStore
 from app.store.session import Database
 from app.store.tenants import TenantStore
+from app.store.transactions import TransactionStore
 from tests.support.lakehouse import RULES, OneByOne, definition, new_job
 
 
@@ -26,6 +27,7 @@ class Stores:
     tenants: TenantStore
     catalog: CatalogStore
     jobs: JobStore
+    transactions: TransactionStore
     timeline: OneByOne
     changelog: ChangelogStore
     outbox: OutboxStore
@@ -37,6 +39,7 @@ class Stores:
             tenants=TenantStore(database),
             catalog=CatalogStore(database),
             jobs=JobStore(database),
+            transactions=TransactionStore(database),
             timeline=OneByOne(database),
             changelog=ChangelogStore(database),
             outbox=OutboxStore(database),
