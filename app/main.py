@@ -34,9 +34,11 @@ from app.messaging.announcements import Announcements, listen
 from app.messaging.sender import Sender
 from app.messaging.work_queue import WorkQueue
 from app.runtime.memory import keep_freed_memory
+from app.services.accept_transaction import AcceptTransaction
 from app.services.accept_write import AcceptWrite
 from app.services.datasets import Datasets
 from app.services.group_accept import GroupAccept
+from app.services.maintain import Maintain
 from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
 from app.services.read_table import ReadTable
@@ -50,6 +52,7 @@ from app.store.quarantine_store import QuarantineStore
 from app.store.session import Database
 from app.store.tenants import TenantStore
 from app.store.timeline_store import TimelineStore
+from app.store.transactions import TransactionStore
 from app.store.workers import WorkerStore
 
 # Between two polls of a worker its sign of life is old; three missed ones mean that it is gone.
@@ -94,26 +97,32 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
     reader = ParquetReader(storage)
     quarantine = QuarantineFileStore(storage)
     threads = Threads()
+    transactions = TransactionStore(database)
+    group = GroupAccept(jobs)
+    accept_write = AcceptWrite(
+        catalog=catalog,
+        jobs=jobs,
+        group=group,
+        storage=storage,
+        staged=StagedFileStore(storage),
+        quarantine=quarantine,
+        wake=relay.wake,
+        inline_bytes_max=settings.inline_bytes_max,
+        upload_bytes_max=settings.upload_bytes_max,
+    )
     return Services(
         credentials=Credentials(TenantStore(database).authenticate, threads),
         datasets=Datasets(catalog=catalog),
-        accept_write=AcceptWrite(
-            catalog=catalog,
-            jobs=jobs,
-            group=GroupAccept(jobs),
-            storage=storage,
-            staged=StagedFileStore(storage),
-            quarantine=quarantine,
-            wake=relay.wake,
-            inline_bytes_max=settings.inline_bytes_max,
-            upload_bytes_max=settings.upload_bytes_max,
-        ),
+        accept_write=accept_write,
+        accept_transaction=AcceptTransaction(catalog=catalog, transactions=transactions, writes=accept_write),
         read_changes=ReadChanges(catalog=catalog, index=ChangelogStore(database), reader=reader),
         read_table=ReadTable(timeline=timeline, reader=reader),
+        maintain=Maintain(group=group, wake=relay.wake),
         quarantine=Quarantine(
             index=QuarantineStore(database), files=quarantine, jobs=jobs, storage=storage, wake=relay.wake
         ),
         jobs=jobs,
+        transactions=transactions,
         timeline=timeline,
         readiness=_readiness(settings, WorkerStore(database), announcements),
         json_body_bytes_max=settings.json_body_bytes_max,

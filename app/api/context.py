@@ -15,8 +15,10 @@ from app.api.credentials import Credentials
 from app.api.in_flight import InFlight
 from app.api.threads import Threads
 from app.api.wakeups import Wakeups
+from app.services.accept_transaction import AcceptTransaction, Transactions
 from app.services.accept_write import AcceptWrite
 from app.services.datasets import Datasets
+from app.services.maintain import Maintain
 from app.services.model import Principal
 from app.services.ports import Jobs, Timeline
 from app.services.quarantine import Quarantine
@@ -40,10 +42,13 @@ class Services:
     credentials: Credentials
     datasets: Datasets
     accept_write: AcceptWrite
+    accept_transaction: AcceptTransaction
     read_changes: ReadChanges
     read_table: ReadTable
     quarantine: Quarantine
+    maintain: Maintain
     jobs: Jobs
+    transactions: Transactions
     timeline: Timeline
     readiness: Callable[[], list[Check]]
     json_body_bytes_max: int

@@ -6,6 +6,7 @@ from typing import Final
 
 from app.api.change_events import follow_changes
 from app.api.changes import read_changes
+from app.api.compactions import create_compaction
 from app.api.datasets import (
     change_dataset,
     create_dataset,
@@ -20,6 +21,7 @@ from app.api.jobs import cancel_job, follow_job, get_job
 from app.api.quarantine import discard_quarantine, read_quarantine, redrive_quarantine
 from app.api.rows import read_rows
 from app.api.timeline import read_timeline
+from app.api.transactions import create_transaction, get_transaction
 from app.api.uploads import create_upload
 from app.api.writes import create_write
 
@@ -33,6 +35,8 @@ ROUTES: Final = (
     delete_dataset,
     create_upload,
     create_write,
+    create_transaction,
+    get_transaction,
     get_job,
     follow_job,
     cancel_job,
@@ -43,6 +47,7 @@ ROUTES: Final = (
     read_quarantine,
     redrive_quarantine,
     discard_quarantine,
+    create_compaction,
     get_liveness,
     get_readiness,
 )

@@ -12,6 +12,7 @@ class Action(str, Enum):
 
     COMMIT = "commit"
     SCHEMA = "schema"
+    COMPACTION = "compaction"
 
 
 class InstantState(str, Enum):

@@ -11,7 +11,7 @@ from app.lake.schema import Schema
 
 
 class Operation(str, Enum):
-    """What a write does with its rows."""
+    """What a write does with its rows; `compact` is no write, but a table service that changes no row."""
 
     INSERT = "insert"
     UPSERT = "upsert"
@@ -21,6 +21,12 @@ class Operation(str, Enum):
     OVERWRITE = "overwrite"
     SNAPSHOT = "snapshot"
     CHANGELOG = "changelog"
+    COMPACT = "compact"
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may be asked for by a write."""
+        return self is not Operation.COMPACT
 
     @property
     def replaces(self) -> bool:
@@ -37,7 +43,7 @@ def check_operation(operation: Operation, dataset: DatasetDefinition, *, by_filt
     """Raises InvalidRequest if the dataset cannot take the operation. `by_filter`: rows are named by a filter."""
     if dataset.keyed or operation not in _NEED_KEYS or (by_filter and operation is Operation.DELETE):
         return
-    accepted = [each.value for each in Operation if each not in _NEED_KEYS]
+    accepted = [each.value for each in Operation if each.writes and each not in _NEED_KEYS]
     raise InvalidRequest(
         f"{operation.value} needs a record key, and {dataset.name!r} is append-only",
         [

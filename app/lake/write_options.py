@@ -70,6 +70,8 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     batch_id: int | None = None
 
 
+DEFAULT_OPTIONS: Final = WriteOptions()
+
 _Fault = tuple[str, str]
 _Rule = Callable[[Operation, WriteOptions, DatasetDefinition], Iterator[_Fault]]
 _APPENDING: Final = (Operation.INSERT, Operation.BULK_INSERT)
@@ -102,6 +104,11 @@ def check_options(operation: Operation, options: WriteOptions, dataset: DatasetD
     for text in (options.where, options.overwrite.where if options.overwrite else None):
         if text is not None:
             parse_filter(text, dataset.schema)
+
+
+def _service_rule(operation: Operation, _: WriteOptions, __: DatasetDefinition) -> Iterator[_Fault]:
+    if not operation.writes:
+        yield "/operation", f"{operation.value} is no write: POST to the dataset's compactions"
 
 
 def _mode_rule(operation: Operation, options: WriteOptions, _: DatasetDefinition) -> Iterator[_Fault]:
@@ -175,6 +182,8 @@ def _schema_rule(operation: Operation, options: WriteOptions, _: DatasetDefiniti
         return
     if options.merge_schema and operation is Operation.DELETE:
         yield "/merge_schema", "the rows of a delete need no more than the key, so they add no columns"
+    if options.merge_schema and operation is Operation.CHANGELOG:
+        yield "/merge_schema", "changes bring rows of the schema that the dataset has: change that first"
     if options.explicit_cast and not options.merge_schema:
         yield "/explicit_cast", "says how far merge_schema may change a type: it needs merge_schema"
 
@@ -211,6 +220,7 @@ def _batch_rule(_: Operation, options: WriteOptions, __: DatasetDefinition) -> I
 
 
 _RULES: Final[tuple[_Rule, ...]] = (
+    _service_rule,
     _mode_rule,
     _overwrite_rule,
     _where_rule,

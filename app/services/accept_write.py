@@ -118,27 +118,35 @@ class AcceptWrite:
         if known is not None:
             self._discard(_stored_body(incoming))
             return Accepted(job=known, replayed=True)
+        new = self.prepare(dataset, incoming)
+        accepted = self.group.accept(dataset.tenant_id, new)
+        if accepted.replayed:
+            self.withdraw(new)
+            self._discard(_stored_body(incoming))
+        else:
+            self.wake()
+        return accepted
+
+    def prepare(self, dataset: Dataset, incoming: IncomingWrite) -> NewJob:
+        """The job of a write that was checked, its rows on storage; it is still to be recorded. Raises as `accept`."""
         expected = incoming.options.expected_version
         if expected is not None and expected < dataset.version:
             # It only grows; what is still to come is judged at the commit.
             check_version(dataset.id, expected, dataset.version)
         job_id = new_id()
-        request = self._request(dataset, incoming, job_id)
-        new = NewJob(
+        return NewJob(
             id=job_id,
             instant_id=new_instant_id(),
             dataset_id=dataset.id,
-            request=request,
+            request=self._request(dataset, incoming, job_id),
             idempotency_key=incoming.idempotency_key,
             request_hash=incoming.request_hash,
         )
-        accepted = self.group.accept(dataset.tenant_id, new)
-        if accepted.replayed:
-            made = [file.path for file in request.staged] + [file.path for file in request.quarantined]
-            self._discard(made + _stored_body(incoming))
-        else:
-            self.wake()
-        return accepted
+
+    def withdraw(self, new: NewJob) -> None:
+        """Removes what was written for a job that will not be recorded."""
+        request = new.request
+        self._discard([file.path for file in request.staged] + [file.path for file in request.quarantined])
 
     def _known(self, dataset: Dataset, incoming: IncomingWrite) -> Job | None:
         """The job of a request that came before. Raises IdempotencyMismatch, BatchOutOfOrder."""
@@ -193,6 +201,11 @@ class AcceptWrite:
                 content=StoredBody(path=path, size_bytes=size, checksum=checksum), format=form, gzip=gzip
             ):
                 return RawInput(path=path, size_bytes=size, checksum=checksum, format=form, gzip=gzip)
+            case JsonRows(text=text) if incoming.options.merge_schema:
+                # Workers look at all values before they decode the first.
+                return self._store(dataset, text, Format.JSON_ROWS, False, job_id)
+            case Body(content=bytes() as content, format=form, gzip=gzip) if incoming.options.merge_schema:
+                return self._store(dataset, content, form, gzip, job_id)
             case JsonRows(text=text):
                 return decode_json_rows(text, schema, aside=aside)
             case Body(content=bytes() as content, format=form, gzip=gzip):
@@ -258,7 +271,7 @@ def require_operation(text: str) -> Operation:
     try:
         return Operation(text)
     except ValueError:
-        known = ", ".join(operation.value for operation in Operation)
+        known = ", ".join(operation.value for operation in Operation if operation.writes)
         raise InvalidRequest(
             f"there is no operation {text!r}",
             [FieldError(pointer="/operation", detail=f"expected one of {known}")],

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
+from app.lake.compaction_plan import plan_compaction
 from app.lake.errors import DataExists
+from app.lake.operation import Operation
 from app.lake.paths import dataset_prefix
 from app.lake.write_options import OnError, SaveMode
 from app.lake.write_plan import MergeTask, WriteIntent, plan_merge, touched_groups
@@ -12,6 +16,10 @@ from app.lake.write_scope import has_scope, read_scope, scope_of
 from app.services.model import Dataset, Job
 from app.services.ports import Catalog, Timeline
 from app.services.write_group import Part, Plan
+
+
+class SchemaMoved(Exception):
+    """The dataset has another schema than when the write's own was made of it: its input is to be read again."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,9 +32,9 @@ class PlanWrites:
     def run(self, tenant_id: str, part: Part, attempt: str) -> list[MergeTask]:
         """Gives the part its plan, and returns a task for each of its file groups that has no message yet.
 
-        Raises NotFound, DataExists.
+        Raises NotFound, DataExists, SchemaMoved.
         """
-        dataset = self.catalog.get(tenant_id, part.dataset_id)
+        dataset = _under_its_schema(self.catalog.get(tenant_id, part.dataset_id), part)
         version = dataset.version if part.read_version is None else part.read_version
         first = part.jobs[0].request
         # A write that looks at more than the keys it brings runs by itself, so the first is the only one.
@@ -46,6 +54,11 @@ class PlanWrites:
         )
         if part.plan.moot:
             return []
+        if first.operation is Operation.COMPACT:
+            prefix = dataset_prefix(tenant_id, part.dataset_id)
+            return plan_compaction(
+                dataset.definition, live, done=part.messages, attempt=attempt, data_prefix=prefix
+            )
         return plan_merge(
             dataset.definition,
             part.writes,
@@ -61,6 +74,17 @@ class PlanWrites:
         if not dataset.definition.keyed:
             return []
         return [group for group in touched_groups(part.writes) if group not in part.messages]
+
+
+def _under_its_schema(dataset: Dataset, part: Part) -> Dataset:
+    """The dataset under the schema that the part plans with. Messages made under an earlier one are made again."""
+    if part.plan is not None and part.plan.dataset.definition.schema.id < dataset.definition.schema.id:
+        part.start_over()
+    if part.evolved is None:
+        return dataset
+    if part.evolved.schema.id <= dataset.definition.schema.id:
+        raise SchemaMoved
+    return msgspec.structs.replace(dataset, definition=part.evolved)
 
 
 def _intent(job: Job) -> WriteIntent:

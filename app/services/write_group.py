@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 import msgspec
 
 from app.lake.commit_message import CommitMessage
+from app.lake.dataset import DatasetDefinition
 from app.lake.errors import HeadwaterError
 from app.lake.instant import Action, RowCounts
 from app.lake.paths import attempt_name
 from app.lake.quarantine import QuarantineFile
 from app.lake.staging import StagedFile
 from app.lake.write_plan import Scope
-from app.services.model import Claim, Dataset, Job, JobOutcome, NewCommit
+from app.services.model import Claim, Dataset, Job, JobKind, JobOutcome, NewCommit
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +35,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 class Part:
     """The writes of a group to one dataset, in order of acceptance, and what became of their file groups so far.
 
-    `read_version` is where the messages that there are were read; None for the head, whatever it is.
+    `read_version` is where the messages that there are were read; None for the head, whatever it is. `evolved`: the
+    dataset under the schema that a write brings, the next after the one that it was read under.
     """
 
     dataset_id: str
@@ -44,6 +46,7 @@ class Part:
     read_version: int | None = None
     messages: dict[str, CommitMessage] = field(default_factory=dict)
     plan: Plan | None = None
+    evolved: DatasetDefinition | None = None
 
     @property
     def writes(self) -> dict[int, tuple[StagedFile, ...]]:
@@ -66,12 +69,16 @@ class Part:
         """Raises HeadwaterError unless every row that came in is accounted for."""
         if self.plan is None:
             raise AssertionError("a part is merged before it is committed")
+        # A write that leaves the table as it is leaves the schema, too.
+        evolved = None if self.plan.moot else self.evolved
+        planned_on = self.plan.dataset.definition.schema.id - (self.evolved is not None)
         expected = [job.request.options.expected_version for job in self.jobs]
         return NewCommit(
             dataset_id=self.dataset_id,
-            action=Action.COMMIT,
+            action=Action.COMPACTION if self.jobs[0].kind is JobKind.COMPACTION else Action.COMMIT,
             read_version=self.plan.version,
-            schema_id=self.plan.dataset.definition.schema.id,
+            schema_id=planned_on,
+            definition=evolved,
             outcomes=tuple(self._outcome(number, job, self.plan) for number, job in enumerate(self.jobs)),
             messages=tuple(self.messages[name] for name in sorted(self.messages)),
             scope=self.plan.read_scope,

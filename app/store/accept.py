@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, insert, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
@@ -87,6 +87,9 @@ def _replay(connection: Connection, new: NewJob, key: str) -> Accepted | Headwat
     return Accepted(job=insert_jobs(connection, [new])[new.id], replayed=False)
 
 
+_ACTIONS: Final = {JobKind.WRITE: Action.COMMIT, JobKind.COMPACTION: Action.COMPACTION}
+
+
 def insert_jobs(
     connection: Connection, new: Sequence[NewJob], transaction_id: str | None = None
 ) -> dict[str, Job]:
@@ -98,7 +101,7 @@ def insert_jobs(
             "id": each.id,
             "dataset_id": each.dataset_id,
             "instant_id": each.instant_id,
-            "kind": JobKind.WRITE.value,
+            "kind": each.request.kind.value,
             "state": JobState.QUEUED.value,
             "request": each.request,
             "progress": Progress(stage=JobState.QUEUED.value),
@@ -117,7 +120,7 @@ def insert_jobs(
             {
                 "dataset_id": each.dataset_id,
                 "id": each.instant_id,
-                "action": Action.COMMIT.value,
+                "action": _ACTIONS[each.request.kind].value,
                 "operation": each.request.operation.value,
                 "state": InstantState.REQUESTED.value,
                 "job_id": each.id,

@@ -18,6 +18,7 @@ from app.lake.dataset import DatasetDefinition
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput
 from app.lake.staging import RawInput
+from app.lake.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.lake.write_plan import MergeTask
 from app.main import Api, compose, server
 from app.messaging.announcements import Announcements
@@ -34,9 +35,10 @@ from app.store.outbox import OutboxStore
 from app.store.session import Database
 from app.store.tenants import TenantStore
 from app.store.timeline_store import TimelineStore
-from workers.engine.decode_handle import DecodeTask, PrepareTask, decode, decoded_input, prepare
+from workers.engine.decode_input import Tasks, decode_input
 from workers.engine.merge_handle import MergeHandle
 from workers.engine.task_files import Place
+from workers.engine.tasks import Answer, run_task
 
 SCOPES = ("operator", "read", "write")
 
@@ -46,7 +48,7 @@ class TasksInProcess:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._place = Place(storage=storage, memory=Memory(bytes_max=2**30))
+        self._place = Place.on(storage, Memory(bytes_max=2**30))
 
     def decode(
         self,
@@ -55,18 +57,14 @@ class TasksInProcess:
         operation: Operation,
         *,
         prefix: str,
+        options: WriteOptions = DEFAULT_OPTIONS,
         quarantine: str | None = None,
         tag: str,
     ) -> DecodedInput:
-        prepared = prepare(PrepareTask(raw=raw, prefix=prefix), self._storage)
-        tasks = [
-            DecodeTask(
-                dataset=dataset, operation=operation, path=prepared.path, format=raw.format,
-                records=raw.records, split=split, number=number, prefix=prefix, quarantine=quarantine,
-            )
-            for number, split in enumerate(prepared.splits)
-        ]  # fmt: skip
-        return decoded_input([decode(task, self._storage) for task in tasks])
+        def run(tasks: Tasks) -> list[Answer]:
+            return [run_task(self._place, task) for task in tasks]
+
+        return decode_input(run, raw, dataset, operation, options, prefix=prefix, quarantine=quarantine)
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         return [MergeHandle(self._place).run(task) for task in tasks]

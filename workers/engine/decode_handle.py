@@ -1,6 +1,7 @@
 """The decode tasks: turn bytes on storage into staged input. They run in Spark's Python processes.
 
-A first task unpacks the input and cuts it into splits; then one task per split checks its rows and stages them.
+A first task unpacks the input and cuts it into splits; then one task per split checks its rows and stages them. Of a
+write that brings its schema, one task per split first tells what its columns look like.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ from app.lake.quarantine import DecodedInput, QuarantineFile
 from app.lake.rows.bad_records import BadRecords
 from app.lake.rows.formats import Format
 from app.lake.rows.gzip_stream import gunzip_stream
+from app.lake.rows.infer import infer_record_shapes, infer_shapes
 from app.lake.rows.records import iter_record_tables
 from app.lake.rows.splits import Split, plan_splits
 from app.lake.rows.stream import iter_tables
+from app.lake.shapes import Shape
 from app.lake.staging import RawInput, StagedFile
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024
@@ -50,6 +53,21 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     path: str
     splits: tuple[Split, ...]
+
+
+class InferTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Tell what the columns of one split look like."""
+
+    path: str
+    format: Format
+    records: bool = False
+    split: Split
+
+
+class Inferred(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The shapes of the columns of a split, in the order in which they first come."""
+
+    shapes: dict[str, Shape]
 
 
 class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -99,6 +117,15 @@ def _unpacked(task: PrepareTask, storage: Storage) -> str:
     if sink.size_bytes == 0:
         raise MalformedBody("the body is empty once decompressed")
     return path
+
+
+def infer(task: InferTask, storage: Storage) -> Inferred:
+    """Raises SchemaMismatch, MalformedBody."""
+    with _memory_limit():
+        source = storage.open(task.path)
+        if task.records:
+            return Inferred(shapes=infer_record_shapes(source, task.split))
+        return Inferred(shapes=infer_shapes(task.format, source, task.split))
 
 
 def decode(task: DecodeTask, storage: Storage) -> Decoded:

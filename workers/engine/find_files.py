@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.files.key_index_file import read_index
+from app.lake.compaction_plan import is_small
 from app.lake.dataset import IndexType
 from app.lake.file_group import DataFile
 from app.lake.filters.prune import may_match
@@ -32,7 +33,7 @@ def files_to_read(files: TaskFiles, hashes: np.ndarray) -> list[int]:
         number
         for number in files.base
         if _in_scope(task, task.files[number])
-        or (len(hashes) and (_is_small(task, task.files[number]) or _holds_any(files, number, hashes)))
+        or (len(hashes) and (is_small(task.dataset, task.files[number]) or _holds_any(files, number, hashes)))
     ]
 
 
@@ -44,10 +45,6 @@ def _in_scope(task: MergeTask, file: DataFile) -> bool:
     if scope.partitions is not None and file.slot.partition_path not in scope.partitions:
         return False
     return scope.where is None or may_match(scope.where, file.statistics, task.dataset.schema, file.row_count)
-
-
-def _is_small(task: MergeTask, file: DataFile) -> bool:
-    return file.size_bytes * 4 < task.dataset.target_bytes
 
 
 def _holds_any(files: TaskFiles, number: int, hashes: np.ndarray) -> bool:
@@ -76,5 +73,5 @@ def _hashes(files: TaskFiles, numbers: Sequence[int]) -> Iterator[np.ndarray]:
     dataset = files.task.dataset
     declared = dataset.schema.to_arrow()
     schema = pa.schema([declared.field(name) for name in dataset.record_key])
-    for block in files.slices.blocks(files.task.files, schema, numbers):
+    for block in files.place.slices.blocks(files.task.files, schema, numbers):
         yield hash_keys(encode_keys(block.rows, dataset.record_key))

@@ -61,7 +61,7 @@ def _touched(files: TaskFiles, wanted: Wanted) -> Iterator[Block]:
         return
     base = [task.files[number] for number in files.base]
     schema = stored_schema(task.dataset)
-    for found in files.lookup.find_rows(base, wanted.keys, task.dataset.record_key, schema):
+    for found in files.place.lookup.find_rows(base, wanted.keys, task.dataset.record_key, schema):
         file = base[found.file]
         rows = resolved(found.rows, file.written_version, file.first_offset)
         yield Block(file=files.base[found.file], positions=found.positions, rows=rows)

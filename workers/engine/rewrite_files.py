@@ -88,7 +88,7 @@ def _with_pending(files: TaskFiles, told: Told, read: set[int]) -> Iterator[Bloc
     producer = task.dataset.changelog.producer
     postponed = any(file.kind is FileKind.POSTPONED for file in files.pending)
     untold = postponed or producer is ChangelogProducer.DEFERRED
-    pending = logged(files.slices.reader, task.dataset, files.pending)
+    pending = logged(files.place.slices.reader, task.dataset, files.pending)
     if untold:
         # These rows get their place in the feed now, and with it the version that they appear in.
         pending = _replaced_tables(pending, (rows.drop_columns(list(META_NAMES)) for rows in pending.tables))

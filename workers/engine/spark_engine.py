@@ -14,8 +14,9 @@ from app.lake.errors import EngineStopped
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput
 from app.lake.staging import RawInput
+from app.lake.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.lake.write_plan import MergeTask
-from workers.engine.decode_handle import Decoded, DecodeTask, Prepared, PrepareTask, decoded_input
+from workers.engine.decode_input import Tasks, decode_input
 from workers.engine.tasks import Answer, Task, TaskSetup, pack, run_partition, unpack_answer
 
 # Below this many input bytes, starting one more Python task costs more than it saves.
@@ -56,33 +57,20 @@ class SparkEngine:
         operation: Operation,
         *,
         prefix: str,
+        options: WriteOptions = DEFAULT_OPTIONS,
         quarantine: str | None = None,
         tag: str,
     ) -> DecodedInput:
-        """Checks and splits a raw input. `quarantine`: what paths of files of bad records start with, if it keeps them.
+        """Checks and splits a raw input, under the schema that it brings if it may bring one.
 
-        Raises SchemaMismatch, MalformedBody, CorruptFile, EngineStopped.
+        `quarantine`: what paths of files of bad records start with, if it keeps them. Raises SchemaMismatch,
+        MalformedBody, CorruptFile, StorageFull, EngineStopped.
         """
-        unpack = PrepareTask(raw=raw, prefix=prefix)
-        prepared = self._run([unpack], tag, raw.size_bytes)[0]
-        if not isinstance(prepared, Prepared):
-            raise AssertionError("a prepare task answers with splits")
-        tasks = [
-            DecodeTask(
-                dataset=dataset,
-                operation=operation,
-                path=prepared.path,
-                format=raw.format,
-                records=raw.records,
-                split=split,
-                number=number,
-                prefix=prefix,
-                quarantine=quarantine,
-            )
-            for number, split in enumerate(prepared.splits)
-        ]
-        answers = self._run(tasks, tag, raw.size_bytes)
-        return decoded_input([answer for answer in answers if isinstance(answer, Decoded)])
+
+        def run(tasks: Tasks) -> list[Answer]:
+            return self._run(tasks, tag, raw.size_bytes)
+
+        return decode_input(run, raw, dataset, operation, options, prefix=prefix, quarantine=quarantine)
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task. Raises CorruptFile, StorageFull, EngineStopped."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -38,23 +38,27 @@ class Place:
 
     storage: Storage
     memory: Memory
-    hot: HotFolder | None = None
+    slices: SliceReader
+    lookup: KeyLookup
+
+    @classmethod
+    def on(cls, storage: Storage, memory: Memory, hot: HotFolder | None = None) -> Place:
+        """Readers that are kept for many tasks: files never change, so what they have read stays true."""
+        reader, vectors = ParquetReader(storage), VectorReader(storage)
+        return cls(
+            storage=storage,
+            memory=memory,
+            slices=SliceReader(reader, vectors),
+            lookup=KeyLookup(storage, reader, vectors, hot),
+        )
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TaskFiles:
     """The input and the output of one merge task."""
 
     task: MergeTask
     place: Place
-    slices: SliceReader = field(init=False)
-    lookup: KeyLookup = field(init=False)
-
-    def __post_init__(self) -> None:
-        storage = self.place.storage
-        reader, vectors = ParquetReader(storage), VectorReader(storage)
-        object.__setattr__(self, "slices", SliceReader(reader, vectors))
-        object.__setattr__(self, "lookup", KeyLookup(storage, reader, vectors, self.place.hot))
 
     @property
     def live_rows(self) -> int:
@@ -73,7 +77,7 @@ class TaskFiles:
 
     def blocks(self, numbers: Sequence[int]) -> Iterator[Block]:
         """Live rows of these files. Raises CorruptFile."""
-        return self.slices.blocks(self.task.files, stored_schema(self.task.dataset), numbers)
+        return self.place.slices.blocks(self.task.files, stored_schema(self.task.dataset), numbers)
 
     def incoming(self) -> Incoming:
         """The rows of the grouped writes, and the scope of a write that runs by itself."""

@@ -17,12 +17,22 @@ from app.files.storage import open_storage
 from app.lake.commit_message import CommitMessage
 from app.lake.errors import HeadwaterError, error_of
 from app.lake.write_plan import MergeTask
-from workers.engine.decode_handle import Decoded, DecodeTask, Prepared, PrepareTask, decode, prepare
+from workers.engine.decode_handle import (
+    Decoded,
+    DecodeTask,
+    Inferred,
+    InferTask,
+    Prepared,
+    PrepareTask,
+    decode,
+    infer,
+    prepare,
+)
 from workers.engine.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
-Task = PrepareTask | DecodeTask | MergeTask
-Answer = Prepared | Decoded | CommitMessage
+Task = PrepareTask | InferTask | DecodeTask | MergeTask
+Answer = Prepared | Inferred | Decoded | CommitMessage
 
 
 class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +84,7 @@ def run_partition(setup: TaskSetup, packed: Iterable[bytes]) -> Iterator[bytes]:
 def place_of(setup: TaskSetup) -> Place:
     """What this process works with; made once, so that readers keep what they have read."""
     hot = HotFolder(Path(setup.hot_folder), setup.hot_bytes_max) if setup.hot_bytes_max else None
-    return Place(
+    return Place.on(
         storage=open_storage(setup.storage_uri),
         memory=Memory(bytes_max=setup.memory_bytes, scratch=Path(setup.scratch)),
         hot=hot,
@@ -83,12 +93,19 @@ def place_of(setup: TaskSetup) -> Place:
 
 def _run(place: Place, task: Task) -> Answer | Refusal:
     try:
-        match task:
-            case MergeTask():
-                return MergeHandle(place).run(task)
-            case DecodeTask():
-                return decode(task, place.storage)
-            case PrepareTask():
-                return prepare(task, place.storage)
+        return run_task(place, task)
     except HeadwaterError as error:
         return Refusal(code=error.code, detail=error.detail, facts=error.facts)
+
+
+def run_task(place: Place, task: Task) -> Answer:
+    """The answer of a task. Raises the error that it finds."""
+    match task:
+        case MergeTask():
+            return MergeHandle(place).run(task)
+        case InferTask():
+            return infer(task, place.storage)
+        case DecodeTask():
+            return decode(task, place.storage)
+        case PrepareTask():
+            return prepare(task, place.storage)

@@ -56,7 +56,7 @@ def _counted(jobs: np.ndarray, deletes: np.ndarray) -> dict[int, RowCounts]:
 def _resolved(files: TaskFiles, told: Told) -> Iterator[pa.Table]:
     """What the writes came to: rows to be put in place as they are, and keys that are gone."""
     task = files.task
-    blocks = merged_blocks(files.slices, task.dataset, task.files, files.place.memory)
+    blocks = merged_blocks(files.place.slices, task.dataset, task.files, files.place.memory)
     incoming = files.incoming()
     for item in meet(task.dataset, lambda _: blocks, incoming, files.place.memory, live_rows=files.live_rows):
         if not isinstance(item, Met):
