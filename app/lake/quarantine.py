@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from app.lake.dataset import DatasetDefinition
 from app.lake.staging import StagedFile
 
 
@@ -21,7 +22,11 @@ class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecodedInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a raw input: its rows, and the records that were set aside."""
+    """What became of a raw input: its rows, and the records that were set aside.
+
+    `definition`: the dataset under the schema that the rows brought, where it is another.
+    """
 
     staged: tuple[StagedFile, ...]
     quarantined: tuple[QuarantineFile, ...] = ()
+    definition: DatasetDefinition | None = None

@@ -168,10 +168,12 @@ def _widened_struct(members: dict[str, DataType], found: Mapping[str, Shape], ex
 def _holds(name: str, shape: Integers) -> bool:
     """Whether the primitive type holds the whole numbers exactly."""
     if name in _EXACT_BITS:
-        low, high = -(2 ** _EXACT_BITS[name]), 2 ** _EXACT_BITS[name]
+        high = 1 << _EXACT_BITS[name]
+        low = -high
     elif "int" in name:
-        bits = int(name.rpartition("int")[2])
-        low, high = (0, 2**bits - 1) if name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        values = 1 << int(name.rpartition("int")[2])
+        low = 0 if name.startswith("u") else -values // 2
+        high = low + values - 1
     else:
         return False
     return low <= shape.low and shape.high <= high

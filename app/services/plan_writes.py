@@ -83,6 +83,7 @@ def _under_its_schema(dataset: Dataset, part: Part) -> Dataset:
     if part.evolved is None:
         return dataset
     if part.evolved.schema.id <= dataset.definition.schema.id:
+        part.start_over()
         raise SchemaMoved
     return msgspec.structs.replace(dataset, definition=part.evolved)
 

@@ -23,7 +23,7 @@ from app.lake.write_options import OnError
 from app.services.commit import Publish
 from app.services.lease import Lease
 from app.services.model import ClaimRules, Fault, Fenced, Job, Progress
-from app.services.plan_writes import PlanWrites
+from app.services.plan_writes import PlanWrites, SchemaMoved
 from app.services.ports import Catalog, Jobs, Timeline, WriteEngine
 from app.services.write_group import Part, WriteGroup
 
@@ -100,35 +100,42 @@ class RunWrites:
 
     def _decode(self, tenant_id: str, group: WriteGroup) -> None:
         """Brings every write of the group to staged input; one that cannot be read fails alone."""
-        group.stage = "decode"
         for part in group.working():
-            place = dataset_prefix(tenant_id, part.dataset_id)
-            for job in list(part.jobs):
-                part.staged[job.id] = job.request.staged
-                part.quarantined[job.id] = job.request.quarantined
-                try:
-                    self._decode_one(tenant_id, part, job, place, group.tag)
-                except HeadwaterError as error:
-                    if isinstance(error, NotFound | Unavailable):
-                        raise
-                    self._fail(tenant_id, job, error)
-                    group.drop(job)
+            self._decode_part(tenant_id, group, part)
+
+    def _decode_part(self, tenant_id: str, group: WriteGroup, part: Part) -> None:
+        group.stage = "decode"
+        place = dataset_prefix(tenant_id, part.dataset_id)
+        for job in list(part.jobs):
+            part.staged[job.id] = job.request.staged
+            part.quarantined[job.id] = job.request.quarantined
+            try:
+                self._decode_one(tenant_id, part, job, place, group.tag)
+            except HeadwaterError as error:
+                if isinstance(error, NotFound | Unavailable):
+                    raise
+                self._fail(tenant_id, job, error)
+                group.drop(job)
 
     def _decode_one(self, tenant_id: str, part: Part, job: Job, place: str, tag: str) -> None:
         raw = job.request.raw
         if raw is None:
             return
         aside = job.request.options.on_error is OnError.QUARANTINE
+        # Read again only under a schema that came in between, and then to other files.
+        again = "" if part.evolved is None else f"-{part.evolved.schema.id}"
         decoded = self.engine.decode(
             raw,
             self.catalog.get(tenant_id, part.dataset_id).definition,
             job.request.operation,
-            prefix=decoded_prefix(place, job.id, job.epoch),
-            quarantine=quarantine_prefix(place, job.id, job.epoch) if aside else None,
+            prefix=decoded_prefix(place, job.id, job.epoch) + again,
+            options=job.request.options,
+            quarantine=quarantine_prefix(place, job.id, job.epoch) + again if aside else None,
             tag=tag,
         )
         part.staged[job.id] = decoded.staged
         part.quarantined[job.id] = decoded.quarantined
+        part.evolved = decoded.definition
 
     def _merge_and_commit(self, tenant_id: str, group: WriteGroup) -> None:
         replans = 0
@@ -166,7 +173,11 @@ class RunWrites:
         group.rounds += 1
         plan = PlanWrites(catalog=self.catalog, timeline=self.timeline)
         for part in group.working():
-            tasks = plan.run(tenant_id, part, group.attempt)
+            try:
+                tasks = plan.run(tenant_id, part, group.attempt)
+            except SchemaMoved:
+                self._decode_part(tenant_id, group, part)
+                return False
             for message in self.engine.merge(tasks, group.tag):
                 part.messages[message.file_group] = message
             failed = failed_writes(list(part.messages.values()))

@@ -6,6 +6,7 @@ Text tells by its values, columnar input by its types. What cannot be read is pa
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from io import BytesIO
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +18,7 @@ from app.lake.rows.bad_records import BadRecord, BadRecords
 from app.lake.rows.csv_rows import parse_header
 from app.lake.rows.faults import reader_faults
 from app.lake.rows.formats import Format, Source
-from app.lake.rows.parquet_rows import open_parquet
+from app.lake.rows.parquet_rows import iter_row_groups, open_parquet
 from app.lake.rows.splits import Split
 from app.lake.rows.stream import READ_BYTES, iter_tables, owned_lines
 from app.lake.schema import FIELDS_MAX, Field, Schema
@@ -65,7 +66,30 @@ def infer_shapes(form: Format, source: Source, split: Split) -> dict[str, Shape]
                 with reader_faults("the Parquet file cannot be read"):
                     return _of_columns(file.schema_arrow)
     except TooManyColumns as error:
-        raise SchemaMismatch(str(error), [FieldError(pointer="/rows", detail=str(error))]) from None
+        raise _too_many(error) from None
+
+
+def infer_record_shapes(source: Source, split: Split) -> dict[str, Shape]:
+    """The shapes of the columns of records that are sent again, as `infer_shapes` tells them of an input."""
+    file = open_parquet(source)
+    found: Shape = NOTHING
+    with reader_faults("the file of records cannot be read"):
+        groups = range(file.metadata.num_row_groups) if split.row_groups is None else split.row_groups
+    try:
+        for _, batch in iter_row_groups(source, file, groups):
+            records = zip(
+                batch.column("header").to_pylist(), batch.column("payload").to_pylist(), strict=True
+            )
+            for header, payload in records:
+                some = _of_texts([payload]) if header is None else _of_csv(BytesIO(header + b"\n" + payload))
+                found = met(found, Objects(members=some))
+    except TooManyColumns as error:
+        raise _too_many(error) from None
+    return found.members if isinstance(found, Objects) else {}
+
+
+def _too_many(error: TooManyColumns) -> SchemaMismatch:
+    return SchemaMismatch(str(error), [FieldError(pointer="/rows", detail=str(error))])
 
 
 def _of_columns(columns: pa.Schema) -> dict[str, Shape]:
