@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 from app.lake.change_schema import change_schema, optional_unless_key
-from app.lake.dataset import DatasetDefinition
+from app.lake.dataset import DatasetDefinition, MergeMode
 from app.lake.errors import FieldError, InvalidRequest
 from app.lake.schema import Schema
 
@@ -41,21 +42,31 @@ class Operation(str, Enum):
 
 def check_operation(operation: Operation, dataset: DatasetDefinition, *, by_filter: bool = False) -> None:
     """Raises InvalidRequest if the dataset cannot take the operation. `by_filter`: rows are named by a filter."""
-    if dataset.keyed or operation not in _NEED_KEYS or (by_filter and operation is Operation.DELETE):
+    if dataset.keyed:
+        reason = _NO_CHANGES.get(dataset.merge_mode) if operation is Operation.CHANGELOG else None
+        if reason is not None:
+            raise _refused(
+                f"{dataset.name!r} takes no changes, for its merge_mode is {dataset.merge_mode.value}", reason
+            )
+        return
+    if operation not in _NEED_KEYS or (by_filter and operation is Operation.DELETE):
         return
     accepted = [each.value for each in Operation if each.writes and each not in _NEED_KEYS]
-    raise InvalidRequest(
+    raise _refused(
         f"{operation.value} needs a record key, and {dataset.name!r} is append-only",
-        [
-            FieldError(
-                pointer="/operation",
-                detail=f"an append-only dataset accepts {', '.join(accepted)}, and delete with a filter",
-            )
-        ],
+        f"an append-only dataset accepts {', '.join(accepted)}, and delete with a filter",
     )
 
 
-_NEED_KEYS = (Operation.UPSERT, Operation.DELETE, Operation.CHANGELOG)
+def _refused(detail: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(detail, [FieldError(pointer="/operation", detail=reason)])
+
+
+_NEED_KEYS: Final = (Operation.UPSERT, Operation.DELETE, Operation.CHANGELOG)
+_NO_CHANGES: Final = {
+    MergeMode.FIRST: "the first row of a key stays, so corrections of it would be lost; use upsert and delete",
+    MergeMode.AGGREGATE: "an aggregate cannot take back what went into it; use upsert, and delete for whole keys",
+}
 
 
 def input_schema(operation: Operation, dataset: DatasetDefinition) -> Schema:

@@ -74,10 +74,13 @@ _GROUPS = [
 
 
 @st.composite
-def datasets(draw: st.DrawFn) -> DatasetDefinition:
-    """Of every merge mode, with and without an ordering field, sequence groups and aggregates."""
-    mode = draw(st.sampled_from(MergeMode))
-    ordered = mode is MergeMode.EVENT_TIME or (mode is not MergeMode.FIRST and draw(st.booleans()))
+def datasets(draw: st.DrawFn, *, ordered: bool | None = None) -> DatasetDefinition:
+    """Of every merge mode, with and without an ordering field (unless told), sequence groups and aggregates."""
+    mode = draw(
+        st.sampled_from([each for each in MergeMode if each is not MergeMode.EVENT_TIME or ordered is None])
+    )
+    if ordered is None:
+        ordered = mode is MergeMode.EVENT_TIME or (mode is not MergeMode.FIRST and draw(st.booleans()))
     parts: dict[str, Any] = {"merge_mode": mode}
     if mode is MergeMode.PARTIAL:
         parts["sequence_groups"] = draw(st.lists(st.sampled_from(_GROUPS), unique_by=id))
@@ -112,7 +115,8 @@ ROWS = st.builds(
 _OPS = {
     Operation.DELETE: st.just(Op.RETRACT),
     Operation.UPSERT: st.sampled_from([Op.APPEND, Op.APPEND, Op.RETRACT]),
-    Operation.CHANGELOG: st.sampled_from(Op),
+    # Mostly corrections, so that many are found beside each other.
+    Operation.CHANGELOG: st.sampled_from([*Op, Op.CORRECT_FROM, Op.CORRECT_TO, Op.CORRECT_TO]),
 }
 
 

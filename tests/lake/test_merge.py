@@ -15,7 +15,7 @@ from app.lake.merge import MergeResult
 from app.lake.operation import Operation
 from tests.lake import merging
 from tests.lake.merging import GROUPED, ROWS, check, dataset, datasets, feed, row, writes
-from tests.lake.reference import Row, Table, Write
+from tests.lake.reference import Row, Table, Write, exact
 
 
 def run(table: Table, parts: list[tuple[Operation, list[Row]]]) -> MergeResult:
@@ -45,6 +45,22 @@ def test_a_group_merges_like_its_writes_one_after_another(
             counts.append(end.play(write))
             accepted.append(write)
     check(start, accepted, end, counts)
+
+
+@settings(max_examples=150, deadline=None)
+@given(dataset=datasets(ordered=False), before=st.lists(ROWS, max_size=3), write=writes([Operation.UPSERT]))
+def test_without_order_a_write_leaves_what_its_rows_leave_one_by_one(
+    dataset: DatasetDefinition, before: list[Row], write: Write
+) -> None:
+    start = Table(dataset=dataset)
+    start.apply(Operation.UPSERT, before)
+    whole, single = copy(start), copy(start)
+    whole.play(write)
+    for each in write.rows:
+        single.play(Write(operation=write.operation, rows=[each]))
+    assert {key: exact(values) for key, values in whole.live.items()} == {
+        key: exact(values) for key, values in single.live.items()
+    }
 
 
 REPLACING = (Operation.SNAPSHOT, Operation.OVERWRITE, Operation.DELETE)

@@ -238,6 +238,29 @@ def test_a_correction_of_a_changelog_is_one_update() -> None:
     assert result.counts == {0: RowCounts(updated=1, unchanged=1)}
 
 
+def test_a_correction_of_a_changelog_is_judged_like_any_row() -> None:
+    live = [row("a", ts=5, name="x")]
+    changes = [(Op.CORRECT_FROM, row("a", ts=None)), (Op.CORRECT_TO, row("a", ts=4, name="y"))]
+    late = run(dataset(ordered=True), live, *changes, operation=Operation.CHANGELOG)
+    assert late.counts == {0: RowCounts(unchanged=2)}
+    gap = [(Op.CORRECT_FROM, row("a", ts=5)), (Op.CORRECT_TO, row("a", ts=6, big=1))]
+    pieces = run(partial(ordered=True), live, *gap, operation=Operation.CHANGELOG)
+    assert after(pieces, live) == [row("a", ts=6, name="x", big=1)]
+
+
+def test_a_row_put_together_from_a_late_piece_keeps_its_order() -> None:
+    definition = partial(ordered=True)
+    writes = [
+        Write(operation=Operation.UPSERT, rows=[puts(row("a", ts=ts, **values))])
+        for ts, values in ((2, {"big": 1}), (3, {"name": "y"}))
+    ]
+    live = [row("a", ts=5, name="x")]
+    result = merge(
+        definition, current_rows(definition, live), incoming_rows(definition, writes), intents(writes)
+    )
+    assert after(result, live) == [row("a", ts=5, name="x", big=1)]
+
+
 def test_a_correction_that_moves_to_another_key_deletes_the_first() -> None:
     live = [row("a", name="x")]
     changes = [(Op.CORRECT_FROM, row("a")), (Op.CORRECT_TO, row("b"))]

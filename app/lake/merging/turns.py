@@ -144,7 +144,8 @@ def _cut(
     cut[unit[places]] = places
     found = cut >= 0
     last[found] = positions[cut[found]]
-    return np.logical_and(counts, np.arange(len(unit)) > cut[unit])
+    left: np.ndarray = counts & (np.arange(len(unit)) > cut[unit])
+    return left
 
 
 def _chosen(

@@ -70,7 +70,8 @@ def _equal_values(one: pa.ChunkedArray, other: pa.ChunkedArray) -> np.ndarray:
     if pa.types.is_nested(one.type):
         # Arrow has no kernel that compares nested values.
         codes = value_codes(_whole(pa.chunked_array([*one.chunks, *other.chunks], one.type)))
-        return np.equal(codes[: len(one)], codes[len(one) :])
+        same_codes: np.ndarray = codes[: len(one)] == codes[len(one) :]
+        return same_codes
     same = pc.fill_null(pc.equal(_bits(one), _bits(other)), False)
     if one.null_count and other.null_count:
         same = pc.or_(same, pc.and_(one.is_null(), other.is_null()))
