@@ -3,6 +3,7 @@
 Decoding is strict and lossless: a value is taken exactly or refused with its row, field and reason.
     json_rows  csv_rows  conform    a body, or an Arrow table, as one table
     stream  splits                  the same formats step by step and in parts, for bodies of any size
+    changelog_rows  flat_form       what a record or a column means, for rows that bring their op too
     gzip_stream                     Content-Encoding: gzip
     bad_records                     what becomes of records that do not fit
     encode                          tables and changes to JSON; import it by itself: only it needs polars

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.lake.change_schema import ChangeSchema, change_schema
-from app.lake.changelog import OP_COLUMN, SYMBOLS, Op
+from app.lake.changelog import OP_COLUMN, Op
 from app.lake.errors import MalformedBody, SchemaMismatch
 from app.lake.forms import ChangeForm, in_form
 from app.lake.rows import (
@@ -21,8 +21,6 @@ from app.lake.rows import (
     BadRecords,
     Format,
     Split,
-    conform,
-    decode_csv,
     decode_json_rows,
     decode_ndjson,
     iter_tables,
@@ -34,35 +32,8 @@ from app.lake.rows.encode import encode_changes_json
 from app.lake.rows.exact import parse_json
 from app.lake.rows.faults import Faults
 from app.lake.rows.records import RECORD_FIELDS, iter_record_tables
-from app.lake.schema import Schema
+from tests.lake.rows.changes import CHANGES, OOLONG, TEA, Told, ndjson, stepwise, told
 from tests.lake.rows.samples import arrow_stream, data_types, nullable, parquet, schema_of
-
-ITEMS = schema_of({"id": "int64!", "name": "string!", "price": "decimal(6, 2)"})
-CHANGES = change_schema(ITEMS, ["id"])
-Told = list[tuple[str, dict[str, Any]]]
-
-
-def told(table: pa.Table) -> Told:
-    """The changes as (symbol, row), of which absent values are left out."""
-    assert table.column_names[0] == OP_COLUMN
-    rows = table.drop_columns([OP_COLUMN]).to_pylist()
-    return [
-        (SYMBOLS[op], {name: value for name, value in row.items() if value is not None})
-        for op, row in zip(table[OP_COLUMN].to_pylist(), rows, strict=True)
-    ]
-
-
-def ndjson(*records: Any) -> bytes:
-    return b"\n".join(json.dumps(record).encode() for record in records) + b"\n"
-
-
-def stepwise(form: Format, data: bytes, schema: Schema = CHANGES, split: Split | None = None) -> pa.Table:
-    tables = list(iter_tables(form, io.BytesIO(data), schema, split=split or Split()))
-    return pa.concat_tables([schema.to_arrow().empty_table(), *tables])
-
-
-TEA = {"id": 1, "name": "tea"}
-OOLONG = {"id": 1, "name": "oolong"}
 
 
 @pytest.mark.parametrize(
@@ -302,113 +273,6 @@ def test_a_bad_record_costs_all_it_tells_and_nothing_else(records: list[bytes]) 
     assert [change for table in tables for change in told(table)] == expected
     assert [(record.position, record.payload) for record in kept] == bad
     assert aside.records == len(records)
-
-
-FLAT = [("+A", {"id": 1, "name": "tea"}), ("-R", {"id": 2}), ("-C", TEA), ("+C", OOLONG)]
-
-
-def flat(op: pa.Array, name: str = "op") -> pa.Table:
-    return pa.table(
-        {
-            "name": ["tea", None, "tea", "oolong"],
-            name: op,
-            "id": pa.array([1, 2, 1, 1], pa.int32()),
-        }
-    )
-
-
-@pytest.mark.parametrize(
-    "op",
-    [
-        pa.array([0, 1, 2, 3], pa.uint8()),
-        pa.array([0, 1, 2, 3], pa.int64()),
-        pa.array(SYMBOLS),
-        pa.array(["0", "1", "2", "3"]),
-        pa.array(SYMBOLS).dictionary_encode(),
-        pa.array(SYMBOLS, pa.large_string()),
-    ],
-    ids=lambda op: str(op.type)[:12],
-)
-def test_columns_tell_changes_with_an_op_beside_them(op: pa.Array) -> None:
-    table = flat(op)
-    for found in (
-        conform(table, CHANGES),
-        stepwise(Format.ARROW, arrow_stream(table, max_chunksize=3)),
-        stepwise(Format.PARQUET, parquet(table, row_group_size=3)),
-    ):
-        assert told(found) == FLAT
-        assert found.schema.equals(CHANGES.to_arrow(), check_metadata=True)
-
-
-@pytest.mark.parametrize("ops", [SYMBOLS, ("0", "1", "2", "3")])
-def test_csv_tells_changes_with_an_op_column(ops: tuple[str, ...]) -> None:
-    lines = [f"{op},{row['id']},{row.get('name', '')}" for op, (_, row) in zip(ops, FLAT, strict=True)]
-    data = "\n".join(["op,id,name", *lines]).encode()
-    assert told(decode_csv(data, CHANGES)) == FLAT
-    assert told(stepwise(Format.CSV, data)) == FLAT
-
-
-@pytest.mark.parametrize(
-    ("fields", "name"),
-    [
-        ({"op": "string"}, "_op"),
-        ({"op": "string", "_op": "int32"}, "_hw_op"),
-        ({"_op": "string"}, "op"),
-        ({"OP": "string"}, "op"),
-    ],
-)
-def test_a_column_of_the_dataset_called_op_stays_one(fields: dict[str, str], name: str) -> None:
-    schema = change_schema(schema_of({"id": "int64!", **fields}), ["id"])
-    own = dict.fromkeys(fields)
-    [(field, _)] = list(fields.items())[:1]
-    table = pa.table({"id": [1], field: ["mine"], name: ["-R"]})
-    assert conform(table, schema).to_pylist() == [{OP_COLUMN: Op.RETRACT, "id": 1, **own, field: "mine"}]
-    csv = f"{name},{field},id\n-R,mine,1\n".encode()
-    assert decode_csv(csv, schema).to_pylist() == [{OP_COLUMN: Op.RETRACT, "id": 1, **own, field: "mine"}]
-
-
-@pytest.mark.parametrize(
-    ("columns", "pointer", "words"),
-    [
-        ({"id": [1], "name": ["x"]}, "", 'a value is required: "op" is string'),
-        ({"op": [0.5], "id": [1], "name": ["x"]}, "", 'column "op": expected string, got Arrow type double'),
-        ({"op": ["+A"], "name": ["x"]}, "", 'a value is required: "id"'),
-        (
-            {"op": ["+X"], "id": [1], "name": ["x"]},
-            "/0/op",
-            "expected +A, -R, -C, +C or a code 0–3, got '+X'",
-        ),
-        ({"op": ["c"], "id": [1], "name": ["x"]}, "/0/op", "got 'c'"),
-        ({"op": [4], "id": [1], "name": ["x"]}, "/0/op", "got 4"),
-        ({"op": [-1], "id": [1], "name": ["x"]}, "/0/op", "got -1"),
-        ({"op": pa.array([None], pa.string()), "id": [1], "name": ["x"]}, "/0/op", "got null"),
-        ({"op": [0], "id": [1]}, "/0/name", "got null"),
-        ({"op": ["+C"], "id": [1], "name": pa.nulls(1)}, "/0/name", "got null"),
-    ],
-)
-def test_columns_that_tell_no_changes_are_refused(columns: dict[str, Any], pointer: str, words: str) -> None:
-    with pytest.raises(SchemaMismatch) as caught:
-        stepwise(Format.ARROW, arrow_stream(pa.table(columns)))
-    error = caught.value.facts["errors"][-1]
-    assert error["pointer"] == f"/rows{pointer}"
-    assert words in error["detail"]
-
-
-@pytest.mark.parametrize(
-    ("line", "pointer", "words"),
-    [
-        ("+X,1,tea", "/rows/1/op", "expected +A, -R, -C, +C or a code 0–3, got '+X'"),
-        (",1,tea", "/rows/1/op", 'a value is required: "op" is string'),
-        ("0,1,", "/rows/1/name", "got null"),
-        ("1,,tea", "/rows/1/id", "a value is required"),
-    ],
-)
-def test_csv_that_tells_no_changes_is_refused(line: str, pointer: str, words: str) -> None:
-    with pytest.raises(SchemaMismatch) as caught:
-        decode_csv(f"op,id,name\n+A,1,tea\n{line}\n".encode(), CHANGES)
-    [error] = caught.value.facts["errors"]
-    assert error["pointer"] == pointer
-    assert words in error["detail"]
 
 
 def test_bad_changes_can_be_driven_again_whatever_form_they_had() -> None:
