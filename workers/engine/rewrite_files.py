@@ -100,17 +100,8 @@ def _with_pending(files: TaskFiles, told: Told, read: set[int]) -> Iterator[Bloc
             yield item
             continue
         rows = told.tell(item.result) if untold else item.result.rows
-        yield from _kept_blocks(item)
+        yield from item.kept_blocks()
         yield _loose(rows)
-
-
-def _kept_blocks(met: Met) -> Iterator[Block]:
-    for file in np.unique(met.files):
-        chosen = met.result.kept & (met.files == file)
-        if chosen.any():
-            yield Block(
-                file=int(file), positions=met.positions[chosen], rows=met.live.filter(pa.array(chosen))
-            )
 
 
 def _loose(rows: pa.Table) -> Block:
@@ -120,7 +111,7 @@ def _loose(rows: pa.Table) -> Block:
 
 def _place(met: Met, fresh: pa.Table, placement: Placement, sink: DataSink) -> None:
     """Writes the rows that stay and the new ones to their buckets."""
-    for block in _kept_blocks(met):
+    for block in met.kept_blocks():
         if block.file >= 0:
             sink.write(placement.of_file(block.file), block.rows)
         else:

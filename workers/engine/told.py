@@ -27,7 +27,9 @@ _DUPLICATE = "the key is in the table already; use upsert to update its row"
 class Told:
     """Collects the results of a task's merges; the changelog gets their changes as the dataset's producer has it."""
 
-    def __init__(self, files: TaskFiles, changelog: ChangelogSink) -> None:
+    def __init__(self, files: TaskFiles, changelog: ChangelogSink, *, deferred: bool = False) -> None:
+        """`deferred`: changes are not told now, but when what is written is compacted."""
+        self._deferred = deferred
         self._files = files
         self._changelog = changelog
         self._counts: dict[int, RowCounts] = {job: RowCounts() for job in files.task.intents}
@@ -66,7 +68,8 @@ class Told:
 
     def tell(self, result: MergeResult) -> pa.Table:
         """Tells the changes of a merge, and returns its rows, knowing their place in the feed."""
-        if self._files.task.dataset.changelog.producer is ChangelogProducer.NONE or self.as_given:
+        producer = self._files.task.dataset.changelog.producer
+        if self._deferred or producer is ChangelogProducer.NONE or self.as_given:
             return at_offset(result.rows, None)
         rows = at_offset(result.rows, self._changelog.rows)
         self._changelog.write(result.changes)

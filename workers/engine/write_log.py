@@ -12,6 +12,7 @@ from app.files.merged_slice import merged_blocks
 from app.files.slice_merge import Met, meet
 from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
 from app.lake.commit_message import CommitMessage
+from app.lake.dataset import ChangelogProducer
 from app.lake.file_group import FileKind
 from app.lake.instant import RowCounts
 from app.lake.meta_columns import META_FIELDS
@@ -27,7 +28,8 @@ def write_log(files: TaskFiles, kind: FileKind) -> CommitMessage:
     group came to.
     """
     with files.data_sink(kind, log_schema(files.task.dataset)) as sink, files.changelog_sink() as changelog:
-        told = Told(files, changelog)
+        deferred = files.task.dataset.changelog.producer is ChangelogProducer.DEFERRED
+        told = Told(files, changelog, deferred=deferred)
         checked = any(intent.operation.refuses_live_keys for intent in files.task.intents.values())
         for rows in _resolved(files, told) if checked else _as_given(files, told):
             sink.write(files.task.slot, rows)
