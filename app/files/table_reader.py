@@ -15,6 +15,7 @@ from app.files.merged_slice import merged_blocks
 from app.files.parquet_file import ParquetReader
 from app.files.slice_merge import Memory
 from app.files.storage import Storage
+from app.lake.conforming import field_id
 from app.lake.dataset import DatasetDefinition
 from app.lake.deletion_vector import live_mask
 from app.lake.file_group import DataFile, FileKind
@@ -83,7 +84,9 @@ class TableReader:
         first_row: int,
         rows: int,
     ) -> pa.Table:
-        key = ("|".join(path for file in files for path in file.paths), 0, tuple(schema.names))
+        # Under another schema of the dataset, a column of the same name may be another.
+        columns = tuple(f"{field_id(field)} {field.type} {field.name}" for field in schema)
+        key = ("|".join(path for file in files for path in file.paths), 0, columns)
         merged = self._merged.take(key)
         if merged is None:
             blocks = merged_blocks(self._slices, dataset, files, self._memory)

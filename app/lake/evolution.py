@@ -60,6 +60,13 @@ def evolve(dataset: DatasetDefinition, changes: Sequence[SchemaChange]) -> Datas
     return msgspec.structs.replace(evolved, schema=schema)
 
 
+def under_schema(dataset: DatasetDefinition, schema: Schema) -> DatasetDefinition:
+    """The dataset under another of the schemas that it had: what the definition uses fields for goes by their ids."""
+    names = {field.id: field.name for field in schema.fields}
+    there = {field.name: names[field.id] for field in dataset.schema.fields if field.id in names}
+    return _with_references(msgspec.structs.replace(dataset, schema=schema), there)
+
+
 def _changed(dataset: DatasetDefinition, change: SchemaChange) -> DatasetDefinition:
     match change:
         case AddField():
@@ -234,4 +241,3 @@ def _roles(dataset: DatasetDefinition, name: str) -> Iterator[str]:
         yield "aggregated"
     if name == dataset.delete_marker:
         yield "the delete marker"
-

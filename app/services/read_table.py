@@ -11,9 +11,10 @@ from datetime import datetime
 import msgspec
 import pyarrow as pa
 
+from app.lake.dataset import DatasetDefinition
 from app.lake.errors import FieldError, InvalidRequest
+from app.lake.evolution import under_schema
 from app.lake.file_group import DataFile
-from app.lake.schema import Schema
 from app.services.model import Dataset, RowPage
 from app.services.ports import FileReader, Timeline
 from app.services.projection import projection
@@ -48,7 +49,7 @@ class ReadTable:
         Rows come in no particular order, the same on every walk over a version. Raises InvalidRequest, CorruptFile.
         """
         position = self._start(dataset, version, as_of, page_token)
-        schema = projection(self._schema(dataset, position.version), columns)
+        schema = projection(self._definition(dataset, position.version).schema, columns)
         files = self.timeline.live_files(dataset.tenant_id, dataset.id, position.version, None)
         rows = self._read(files, schema.to_arrow(), position.row, limit)
         reached = position.row + rows.num_rows
@@ -56,12 +57,12 @@ class ReadTable:
         token = _encode(_Position(version=position.version, row=reached)) if more else None
         return RowPage(rows=rows, version=position.version, schema_id=schema.id, next_page_token=token)
 
-    def _schema(self, dataset: Dataset, version: int) -> Schema:
-        """The schema at a version: a look back shows the columns that there were."""
-        latest = dataset.definition.schema
-        if version == dataset.version or latest.id == 1:
+    def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
+        """The dataset under the schema that it had at a version: a look back shows the columns that there were."""
+        latest = dataset.definition
+        if version == dataset.version or latest.schema.id == 1:
             return latest
-        return self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
+        return under_schema(latest, self.timeline.schema_at(dataset.tenant_id, dataset.id, version))
 
     def _start(
         self, dataset: Dataset, version: int | None, as_of: datetime | None, page_token: str | None

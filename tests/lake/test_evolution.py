@@ -18,7 +18,7 @@ from app.lake.conforming import conform
 from app.lake.dataset import Aggregate, DatasetDefinition, MergeMode
 from app.lake.define import define_dataset
 from app.lake.errors import SchemaChangeRefused
-from app.lake.evolution import evolve
+from app.lake.evolution import evolve, under_schema
 from app.lake.new_dataset import NewBucket, NewDataset, NewField, NewSchema, NewSequenceGroup
 from app.lake.operation import Operation
 from app.lake.schema import Schema
@@ -100,6 +100,15 @@ def test_each_change_makes_the_next_schema() -> None:
     ]
     assert found.event_time_field == "happened_at"
     assert msgspec.structs.replace(found, schema=DATASET.schema, event_time_field="at") == DATASET
+
+
+def test_a_dataset_under_an_earlier_schema_uses_the_fields_that_it_uses() -> None:
+    later = evolve(
+        DATASET, [RenameField(name="at", to="n2"), DropField(name="n"), RenameField(name="n2", to="n")]
+    )
+    assert later.event_time_field == "n"
+    assert under_schema(later, DATASET.schema) == DATASET
+    assert under_schema(later, later.schema) == later
 
 
 def test_an_id_is_never_given_again() -> None:
