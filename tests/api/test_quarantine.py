@@ -240,14 +240,38 @@ def test_csv_is_driven_again_under_its_header(client: Client, orders: str, servi
     assert job["id"] != again["id"]
 
 
+def test_rows_that_are_there_already_are_set_aside_from_an_insert(
+    client: Client, orders: str, service: Service
+) -> None:
+    write(client, orders, [{"id": 1, "note": "a"}])
+    job = write(
+        client, orders, [{"id": 2, "note": "b"}, {"id": "x"}, {"id": 1, "note": "c"}], operation="insert"
+    )
+    service.work()
+    assert ended(client, job)["rows"] == {
+        "inserted": 1, "updated": 0, "deleted": 0, "unchanged": 0, "quarantined": 2,
+    }  # fmt: skip
+    assert table(client, orders) == {1: "a", 2: "b"}
+    bad, there = listed(client, orders)
+    assert (bad["payload"], bad["position"]) == ('{"id":"x"}', 1)
+    assert (there["payload"], there["position"]) == ('{"id":1,"note":"c"}', 1)
+    assert there["errors"][0]["pointer"] == ""
+    assert "already" in there["errors"][0]["detail"]
+
+
 def test_records_of_an_overwrite_do_not_replace_the_table_when_they_are_driven_again(
     client: Client, orders: str, service: Service
 ) -> None:
-    job = write(client, orders, [{"id": 1, "note": "a"}, {"id": "2"}], operation="delete")
+    write(client, orders, [{"id": 1, "note": "old"}])
+    job = write(client, orders, [{"id": 2, "note": "new"}, {"id": "3"}], operation="overwrite")
     service.work()
-    again = accepted(redrive(client, orders, {"job": job["id"]}))
-    assert again["operation"] == "delete"
+    assert table(client, orders) == {2: "new"}
+    (record,) = listed(client, orders, job=job["id"])
+    body = {"records": [{"id": record["id"], "payload": '{"id":3,"note":"repaired"}'}]}
+    again = accepted(redrive(client, orders, body))
+    assert again["operation"] == "upsert"
     service.work()
+    assert table(client, orders) == {2: "new", 3: "repaired"}
 
 
 def test_a_long_listing_comes_in_pages(client: Client, orders: str, service: Service) -> None:

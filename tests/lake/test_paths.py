@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from app.lake.paths import Folder, attempt_name, instant_of, job_of, staged_path, written_path
+from app.lake.paths import (
+    Folder,
+    attempt_name,
+    instant_of,
+    job_of,
+    quarantine_prefix,
+    staged_path,
+    written_path,
+)
 from app.lake.staging import Slot
 
 INSTANT = "20261121064518123456-0a1b2c"
@@ -21,6 +29,6 @@ def test_a_name_is_new_each_time_and_tells_its_instant(folder: Folder, partition
     assert (instant_of(one), job_of(one)) == (INSTANT, None)
 
 
-def test_input_of_writes_has_a_job_and_no_instant() -> None:
-    path = staged_path("t/d", JOB)
-    assert (instant_of(path), job_of(path)) == (None, JOB)
+def test_input_of_writes_and_its_bad_records_have_a_job_and_no_instant() -> None:
+    for path in (staged_path("t/d", JOB), f"{quarantine_prefix('t/d', JOB, 2)}-00001.parquet"):
+        assert (instant_of(path), job_of(path)) == (None, JOB)
