@@ -109,6 +109,7 @@ ROWS = st.builds(
     name=_or_null(st.sampled_from(["", "x", "é"])),
     items=st.sampled_from([None, [], [None], [{"a": None}, {"a": 1}]]),
     flag=_or_null(st.booleans()),
+    size=_or_null(st.sampled_from([-100, 1, 100])),
     big=_or_null(st.integers(0, 1)),
     ratio=_or_null(st.sampled_from([0.0, -0.0, 0.5, -2.0])),
 )

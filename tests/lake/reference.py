@@ -251,10 +251,10 @@ class Heap:
 
     rows: list[Row]
 
-    def take_over(self, rows: Sequence[Row], rest: Sequence[Row]) -> list[tuple[int, str]]:
-        """`rows` take the place of `rest`; the changes, sorted: what is in both stays."""
-        left, changes = [exact(row) for row in rest], []
-        for row in rows:
+    def changes_from(self, before: Sequence[Row]) -> list[tuple[int, str]]:
+        """What brings those rows to these, sorted; a row that is in both stays, as often as it is in both."""
+        left, changes = [exact(row) for row in before], []
+        for row in self.rows:
             if exact(row) in left:
                 left.remove(exact(row))
             else:
