@@ -206,31 +206,25 @@ class Records:
                 f"one piece of CSV may have {PIECE_BYTES_MAX} bytes", limit_bytes=PIECE_BYTES_MAX
             )
         form = flat_form(self.schema)
-        compiled = form.compiled
         cells, bad = _read_cells(data, self.header, self.findings.sought_max)
         numbers = np.arange(len(next(iter(cells.values()))) + len(bad))
         if bad:
             numbers = np.delete(numbers, list(bad))
         found: dict[int, Faults] = {}
         columns: list[pa.Array] = []
-        for field in compiled.arrow:
+        for field in form.compiled.arrow:
             if field.name in cells:
                 column = _Column(
                     field=field,
-                    compiled=compiled,
+                    compiled=form.compiled,
                     cells=cells[field.name],
                     sought_max=self.findings.sought_max,
                 )
                 columns.append(column.values(found))
             else:
                 columns.append(pa.nulls(len(numbers), field.type))
-        table = pa.Table.from_arrays(columns, schema=compiled.arrow)
-        if sum(faults.count for faults in found.values()) < self.findings.sought_max:
-            fitting = [
-                fault for fault in form.faults(table, self.findings.sought_max) if fault[0] not in found
-            ]
-            for row, name, reason in fitting:
-                found.setdefault(row, Faults()).add(below("", name), reason)
+        table = pa.Table.from_arrays(columns, schema=form.compiled.arrow)
+        form.add_faults(table, found, self.findings.sought_max)
         if found:
             good = np.ones(len(numbers), dtype=np.bool_)
             good[list(found)] = False

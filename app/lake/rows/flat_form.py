@@ -20,7 +20,7 @@ from app.lake.change_schema import ChangeSchema
 from app.lake.changelog import OP_COLUMN, SYMBOLS
 from app.lake.rows.changelog_rows import PUT_THERE
 from app.lake.rows.compiled import CompiledSchema, compile_schema
-from app.lake.rows.faults import null_field
+from app.lake.rows.faults import Faults, below, null_field
 from app.lake.schema import Field, Schema
 
 _OP_NAMES: Final = ("op", "_op", OP_COLUMN)
@@ -57,6 +57,14 @@ class FlatForm:
                 )
                 for row in np.flatnonzero(absent)[:sought_max]:
                     yield int(row), field.name, null_field(field.name, field.type)
+
+    def add_faults(self, table: pa.Table, found: dict[int, Faults], sought_max: int) -> None:
+        """Adds what is wrong with rows of which nothing was found yet, up to the number of faults that is sought."""
+        if sum(faults.count for faults in found.values()) < sought_max:
+            for row, name, reason in [
+                each for each in self.faults(table, sought_max) if each[0] not in found
+            ]:
+                found.setdefault(row, Faults()).add(below("", name), reason)
 
     def rows(self, table: pa.Table) -> pa.Table:
         """The rows of a table without faults, changes with `_hw_op` in front."""
