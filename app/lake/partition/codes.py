@@ -27,12 +27,13 @@ def partition_codes(rows: pa.Table, fields: Sequence[str]) -> tuple[npt.NDArray[
     if not fields:
         return np.zeros(rows.num_rows, dtype=np.int32), [""]
     columns = [_segments(rows, parse_partition(text)) for text in fields]
-    codes, _ = columns[0]
-    for numbers, segments in columns[1:]:
-        # Numbered anew with every field, the codes stay far below the end of 64 bits.
-        _, codes = np.unique(codes * len(segments) + numbers, return_inverse=True)
-    _, first_rows, codes = np.unique(codes, return_index=True, return_inverse=True)
-    paths = ["/".join(segments[numbers[row]] for numbers, segments in columns) for row in first_rows]
+    codes, paths = columns[0]
+    if len(columns) > 1:
+        for numbers, segments in columns[1:]:
+            # Numbered anew with every field, the codes stay far below the end of 64 bits.
+            combined = codes * len(segments) + numbers
+            _, first_rows, codes = np.unique(combined, return_index=True, return_inverse=True)
+        paths = ["/".join(segments[numbers[row]] for numbers, segments in columns) for row in first_rows]
     return codes.astype(np.int32), paths
 
 
