@@ -123,6 +123,23 @@ def test_failing_the_certain_ones_again_and_again_fails_what_the_serial_order_fa
     assert failed == expected
 
 
+def test_a_sum_that_a_failing_write_spoilt_may_yet_fit() -> None:
+    table = Table(dataset=SUMS)
+    table.apply(Operation.UPSERT, [row("live")])
+    first = (Operation.INSERT, [row("live"), row("new", size=100)])
+    result = run(table, [first, (Operation.UPSERT, [row("new", size=100)])])
+    assert [(conflict.job, conflict.overflowed) for conflict in result.conflicts] == [(0, None), (1, "size")]
+    message = CommitMessage(file_group="g", conflicts=result.conflicts)
+    assert list(failed_writes([message])) == [0]
+
+
+def test_zeros_of_different_signs_are_different_values() -> None:
+    table = Table(dataset=dataset())
+    table.apply(Operation.UPSERT, [row("a", ratio=0.0)])
+    result = run(table, [(Operation.UPSERT, [row("a", ratio=-0.0)])])
+    assert result.counts == {0: RowCounts(updated=1)}
+
+
 def test_a_late_row_changes_nothing_and_emits_nothing() -> None:
     table = Table(dataset=dataset(ordered=True))
     table.apply(Operation.UPSERT, [row("a", ts=5)])
