@@ -18,9 +18,8 @@ HEAP = dataset(key=[])
 # Few different rows, so that many are there more than once.
 FEW = st.lists(
     st.one_of(
-        st.sampled_from(
-            [row("a"), row("a", ratio=0.0), row("a", ratio=-0.0), row("a", items=[None]), row("a", items=[])]
-        ),
+        st.sampled_from([None, [], [None], [{"a": None}]]).map(lambda items: row("a", items=items)),
+        st.sampled_from([0.0, -0.0]).map(lambda ratio: row("a", ratio=ratio)),
         ROWS,
     ),
     max_size=8,
