@@ -229,8 +229,10 @@ class QuarantineIndex(Protocol):
         """Up to `limit` records in their order, from the one after `after` (file number, row); of one job, or all."""
         ...
 
-    def numbered(self, tenant_id: str, dataset_id: str, numbers: Sequence[int]) -> list[QuarantinePart]:
-        """The files with these numbers, whole."""
+    def named(
+        self, tenant_id: str, dataset_id: str, records: Mapping[int, Sequence[int]]
+    ) -> list[QuarantinePart]:
+        """The files with these numbers, whole, and what is known of the records named of each."""
         ...
 
     def redrive(self, tenant_id: str, new: NewJob, records: Sequence[RecordRange]) -> Accepted:

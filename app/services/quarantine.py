@@ -120,7 +120,11 @@ class Quarantine:
             idempotency_key=redrive.idempotency_key,
             request_hash=redrive.request_hash,
         )
-        accepted = self.index.redrive(tenant_id, new, [each for _, each in chosen])
+        try:
+            accepted = self.index.redrive(tenant_id, new, [each for _, each in chosen])
+        except AlreadyRedriven:
+            self.storage.delete([raw.path])
+            raise
         if accepted.replayed:
             self.storage.delete([raw.path])
         else:
@@ -155,7 +159,7 @@ class Quarantine:
         for place, named in enumerate(redrive.records):
             number, record = _position(named, f"/records/{place}/id")
             wanted.setdefault(number, []).append(record)
-        parts = {part.number: part for part in self.index.numbered(dataset.tenant_id, dataset.id, [*wanted])}
+        parts = {part.number: part for part in self.index.named(dataset.tenant_id, dataset.id, wanted)}
         jobs = list(dict.fromkeys(parts[number].job_id for number in wanted if number in parts))
         faults = []
         for place, named in enumerate(redrive.records):

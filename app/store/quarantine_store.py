@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, literal, select, true
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    any_,
+    bindparam,
+    delete,
+    false,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.exc import IntegrityError
 
 from app.lake.errors import AlreadyRedriven, HeadwaterError
@@ -15,7 +32,6 @@ from app.services.model import Accepted, JobState, NewJob, QuarantinePart, Recor
 from app.store.accept import accept_jobs
 from app.store.file_models import quarantine_files, quarantine_redrives
 from app.store.models import jobs
-from app.store.one_of import one_of
 from app.store.session import Database
 
 _FILE_COLUMNS: Final = tuple(quarantine_files.c[name] for name in QuarantineFile.__struct_fields__)
@@ -53,15 +69,20 @@ class QuarantineStore:
                 if count > 0:
                     ranges.append((row, first, count))
                     left -= count
-            redriven = _redriven(connection, dataset_id, [row.path for row, _, _ in ranges])
+            redriven = _redriven(connection, dataset_id, [_of_range(*each) for each in ranges])
         return [_part(row, first, count, redriven.get(row.path, {})) for row, first, count in ranges]
 
-    def numbered(self, tenant_id: str, dataset_id: str, numbers: Sequence[int]) -> list[QuarantinePart]:
-        """The files with these numbers, whole."""
+    def named(
+        self, tenant_id: str, dataset_id: str, records: Mapping[int, Sequence[int]]
+    ) -> list[QuarantinePart]:
+        """The files with these numbers, whole, and what is known of the records named of each."""
         query = _files(dataset_id).where(quarantine_files.c.seq.in_(bindparam("numbers", expanding=True)))
         with self._database.tenant(tenant_id) as connection:
-            rows = connection.execute(query, {"numbers": list(numbers)}).all()
-            redriven = _redriven(connection, dataset_id, [row.path for row in rows])
+            rows = connection.execute(query, {"numbers": list(records)}).all()
+            chosen = [
+                and_(quarantine_redrives.c.path == row.path, _one_of_rows(records[row.seq])) for row in rows
+            ]
+            redriven = _redriven(connection, dataset_id, chosen)
         return [_part(row, 0, row.row_count, redriven.get(row.path, {})) for row in rows]
 
     def redrive(self, tenant_id: str, new: NewJob, records: Sequence[RecordRange]) -> Accepted:
@@ -101,14 +122,26 @@ def _files(dataset_id: str) -> Any:
     ).where(quarantine_files.c.dataset_id == dataset_id)
 
 
-def _redriven(connection: Connection, dataset_id: str, paths: Sequence[str]) -> dict[str, dict[int, str]]:
+def _of_range(row: Row[Any], first: int, count: int) -> ColumnElement[bool]:
+    record = quarantine_redrives.c.record
+    whole = quarantine_redrives.c.path == row.path
+    return whole if count == row.row_count else and_(whole, record >= first, record < first + count)
+
+
+def _one_of_rows(records: Sequence[int]) -> ColumnElement[bool]:
+    return quarantine_redrives.c.record == any_(literal(list(records), ARRAY(BigInteger)))
+
+
+def _redriven(
+    connection: Connection, dataset_id: str, chosen: Sequence[ColumnElement[bool]]
+) -> dict[str, dict[int, str]]:
     """By path and record, the job that drove it again. One that failed or was cancelled did not."""
     query = (
         select(quarantine_redrives.c.path, quarantine_redrives.c.record, quarantine_redrives.c.job_id)
         .join(jobs, jobs.c.id == quarantine_redrives.c.job_id)
         .where(
             quarantine_redrives.c.dataset_id == dataset_id,
-            one_of(quarantine_redrives.c.path, paths),
+            or_(false(), *chosen),
             jobs.c.state.not_in(_VOID),
         )
     )

@@ -75,7 +75,7 @@ def test_records_are_listed_in_the_order_of_their_commits(
     assert listed(store, dataset, after=(numbers[0], 1), limit=4) == [(a, 2, 1), (b, 0, 2), (c, 0, 1)]
     assert listed(store, dataset, after=(numbers[0], 2), limit=1) == [(b, 0, 1)]
     assert listed(store, dataset, after=(numbers[2], 3)) == []
-    whole = store.numbered(dataset.tenant_id, dataset.id, [numbers[2], numbers[0], 0])
+    whole = store.named(dataset.tenant_id, dataset.id, {numbers[2]: [0], numbers[0]: [9], 0: [0]})
     assert {part.number: part.count for part in whole} == {numbers[0]: 3, numbers[2]: 4}
 
 
@@ -105,6 +105,11 @@ def test_records_are_driven_again_once(
     assert redriven(store, dataset) == {file.path: dict.fromkeys([1, 2, 4], accepted.job.id)}
     waiting = [job.dataset_id for job in stores.jobs.runnable(1000)]
     refused = new_job(dataset.id)
+    (part,) = store.parts(tenant, dataset.id, None, None, 9)
+    some = store.parts(tenant, dataset.id, None, (part.number, 1), 2)
+    assert [each.redriven for each in some] == [{2: accepted.job.id}]
+    (named,) = store.named(tenant, dataset.id, {part.number: [0, 4]})
+    assert (named.count, named.redriven) == (5, {4: accepted.job.id})
     with pytest.raises(AlreadyRedriven):
         store.redrive(tenant, refused, ranges_of(file.path, [0, 1]))
     # The refused one is not there, and no record of it is marked.
@@ -189,7 +194,7 @@ def test_another_tenant_sees_and_takes_nothing(
     (part,) = store.parts(dataset.tenant_id, dataset.id, None, None, 9)
     stranger = stores.tenants.add_tenant(f"tenant-{new_id()}")
     assert store.parts(stranger, dataset.id, None, None, 9) == []
-    assert store.numbered(stranger, dataset.id, [part.number]) == []
+    assert store.named(stranger, dataset.id, {part.number: [0]}) == []
     assert store.discard(stranger, dataset.id, job.id) == 0
     assert listed(store, dataset) == [(file.path, 0, 2)]
 
