@@ -9,10 +9,12 @@ from pathlib import Path
 
 from headwater_client import AuthenticatedClient
 from headwater_client.api.changes import read_changes
-from headwater_client.api.datasets import create_dataset
+from headwater_client.api.datasets import change_dataset, create_dataset, list_dataset_schemas
 from headwater_client.api.jobs import get_job
 from headwater_client.api.writes import create_upload, create_write
 from headwater_client.models import (
+    AddField,
+    AddFieldKind,
     Dataset,
     Feed,
     Format,
@@ -24,9 +26,13 @@ from headwater_client.models import (
     NewWrite,
     Operation,
     Problem,
+    RenameField,
+    RenameFieldKind,
     RowsSource,
     RowsSourceKind,
     RowsSourceRowsItem,
+    SchemaChanges,
+    SchemaPage,
     UploadSource,
     UploadSourceKind,
 )
@@ -82,6 +88,23 @@ refused = create_write.sync(
     dataset.id, client=client, body=NewWrite(operation=Operation.UPSERT, source=rows({"sensor": None}))
 )
 assert isinstance(refused, Problem), refused
+# The later version is that of the second write.
+changed = change_dataset.sync(
+    dataset.id,
+    client=client,
+    body=SchemaChanges(
+        changes=[
+            RenameField(kind=RenameFieldKind.RENAME, name="value", to="celsius"),
+            AddField(kind=AddFieldKind.ADD, field=NewField(name="place", type_="string")),
+        ]
+    ),
+    if_match=f'"{second.committed_version}"',
+)
+assert isinstance(changed, Dataset), changed
+first_page = read_changes.sync(dataset.id, client=client, limit=1, schema="1")
+assert not isinstance(first_page, Problem), first_page
+schemas = list_dataset_schemas.sync(dataset.id, client=client)
+assert isinstance(schemas, SchemaPage), schemas
 print(
     json.dumps(
         {
@@ -89,6 +112,9 @@ print(
             "changes": [[change.offset, change.op.value, change.row.to_dict()] for change in changes],
             "since": since,
             "problem": refused.type_,
+            "fields": [field.name for field in changed.schema.fields],
+            "told_under": [first_page.schema_id, *first_page.changes[0].row.to_dict()],
+            "schemas": [schema.id for schema in schemas.items],
         }
     )
 )

@@ -22,6 +22,9 @@ SEEN = {
     ],
     "since": 3,
     "problem": "/problems/schema-mismatch",
+    "fields": ["sensor", "celsius", "place"],
+    "told_under": [1, "sensor", "value"],
+    "schemas": [2, 1],
 }
 
 

@@ -2,7 +2,14 @@
 // Takes HEADWATER_URL and HEADWATER_API_KEY from the environment; prints what it saw as one line of JSON.
 
 import { createClient } from './generated/client/index.js';
-import { createDataset, createWrite, getJob, readChanges } from './generated/index.js';
+import {
+  changeDataset,
+  createDataset,
+  createWrite,
+  getJob,
+  listDatasetSchemas,
+  readChanges,
+} from './generated/index.js';
 import type { Change, Job, Problem } from './generated/index.js';
 
 const client = createClient({
@@ -70,11 +77,32 @@ const refused = await createWrite({
 });
 const problem = refused.error as Problem;
 
+const changed = value(
+  await changeDataset({
+    client,
+    path: { dataset: dataset.id },
+    headers: { 'If-Match': `"${jobs[1].committed_version}"` },
+    body: {
+      changes: [
+        { kind: 'rename', name: 'value', to: 'celsius' },
+        { kind: 'add', field: { name: 'place', type: 'string' } },
+      ],
+    },
+  }),
+);
+const firstPage = value(
+  await readChanges({ client, path: { dataset: dataset.id }, query: { limit: 1, schema: '1' } }),
+);
+const schemas = value(await listDatasetSchemas({ client, path: { dataset: dataset.id } }));
+
 console.log(
   JSON.stringify({
     versions: jobs.map((job) => job.committed_version),
     changes: changes.map((change) => [change.offset, change.op, change.row]),
     since,
     problem: problem.type,
+    fields: changed.schema.fields.map((field) => field.name),
+    told_under: [firstPage.schema_id, ...Object.keys((firstPage.changes[0] as Change).row)],
+    schemas: schemas.items.map((schema) => schema.id),
   }),
 );
