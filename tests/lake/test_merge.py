@@ -26,7 +26,7 @@ def copy(table: Table) -> Table:
     return Table(dataset=table.dataset, live=dict(table.live))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     dataset=datasets(),
     before=st.lists(ROWS, max_size=4),
@@ -66,7 +66,7 @@ def test_without_order_a_write_leaves_what_its_rows_leave_one_by_one(
 REPLACING = (Operation.SNAPSHOT, Operation.OVERWRITE, Operation.DELETE)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     dataset=datasets(),
     before=st.lists(ROWS, max_size=6),

@@ -62,8 +62,8 @@ def concat_lists(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.Array:
     elements = pa.concat_arrays([lists.flatten() for lists in pair]).take(
         pa.array(np.argsort(owners, kind="stable"))
     )
-    offsets = np.concatenate([[0], np.cumsum(lengths[0] + lengths[1])]).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), elements, type=one.type, mask=absent)
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths[0] + lengths[1])]), pa.int32())
+    return pa.ListArray.from_arrays(offsets, elements, type=one.type, mask=absent)
 
 
 def _equal_values(one: pa.ChunkedArray, other: pa.ChunkedArray) -> np.ndarray:
