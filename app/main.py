@@ -27,8 +27,10 @@ from app.api.threads import Threads
 from app.api.wakeups import Wakeups
 from app.files.parquet_file import ParquetReader
 from app.files.quarantine_file import QuarantineFileStore
+from app.files.slice_merge import Memory
 from app.files.staged_file import StagedFileStore
-from app.files.storage import open_storage
+from app.files.storage import Storage, open_storage
+from app.files.table_reader import TableReader
 from app.lake.errors import HeadwaterError
 from app.messaging.announcements import Announcements, listen
 from app.messaging.sender import Sender
@@ -116,7 +118,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         accept_write=accept_write,
         accept_transaction=AcceptTransaction(catalog=catalog, transactions=transactions, writes=accept_write),
         read_changes=ReadChanges(catalog=catalog, index=ChangelogStore(database), reader=reader),
-        read_table=ReadTable(timeline=timeline, reader=reader),
+        read_table=ReadTable(timeline=timeline, tables=_tables(settings, storage, reader)),
         maintain=Maintain(group=group, wake=relay.wake),
         quarantine=Quarantine(
             index=QuarantineStore(database), files=quarantine, jobs=jobs, storage=storage, wake=relay.wake
@@ -129,6 +131,12 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         upload_bytes_max=settings.upload_bytes_max,
         threads=threads,
     )
+
+
+def _tables(settings: Settings, storage: Storage, reader: ParquetReader) -> TableReader:
+    # What reads have no memory for goes through a folder of its own.
+    memory = Memory(bytes_max=settings.read_memory_bytes, scratch=settings.data_dir / "reads")
+    return TableReader(storage, reader, memory)
 
 
 def _readiness(

@@ -134,6 +134,10 @@ class Settings:
         default=1 * GIBIBYTE, metadata=_env("HEADWATER_TASK_MEMORY_BYTES", _whole_number(1024))
     )
     """Memory that one task takes for rows; what does not fit is merged in parts, through the scratch folder."""
+    read_memory_bytes: int = field(
+        default=256 * MEBIBYTE, metadata=_env("HEADWATER_READ_MEMORY_BYTES", _whole_number(1024))
+    )
+    """Memory that one page of rows takes to merge logs; what does not fit goes through the data directory."""
     hot_bytes_max: int = field(
         default=8 * GIBIBYTE, metadata=_env("HEADWATER_HOT_BYTES_MAX", _whole_number(0))
     )

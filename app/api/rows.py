@@ -18,6 +18,7 @@ from app.api.query import INT64_MAX, Columns, DatasetReference, PageToken, momen
 from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
 from app.lake.rows.encode import encode_rows_json, encode_rows_ndjson
 from app.services.model import RowPage
+from app.services.read_table import RowQuery
 
 LIMIT_MAX: Final = 10_000
 
@@ -62,7 +63,19 @@ async def read_rows(
         str | None, QueryParameter(description="An RFC 3339 time: reads the last version committed by then.")
     ] = None,
     columns: Columns = None,
-    limit: Annotated[int, QueryParameter(ge=1, le=LIMIT_MAX, description="Rows on a page.")] = 1_000,
+    where: Annotated[
+        str | None, QueryParameter(description="A filter: the rows for which it is true.")
+    ] = None,
+    partitions: Annotated[
+        list[str] | None,
+        QueryParameter(
+            description="Globs of partition paths, repeated: the rows of partitions that match one."
+        ),
+    ] = None,
+    meta: Annotated[
+        bool, QueryParameter(description="Show the five meta columns behind the others.")
+    ] = False,
+    limit: Annotated[int, QueryParameter(ge=1, le=LIMIT_MAX, description="Rows on a page, at most.")] = 1_000,
     page_token: PageToken = None,
 ) -> Response[Any]:
     """Rows of the table now or back in time, without a job."""
@@ -70,15 +83,17 @@ async def read_rows(
     media_type = negotiate(request.headers, (JSON, NDJSON, ARROW_STREAM))
     time: datetime | None = None if as_of is None else moment(as_of, "as_of")
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    page = await services.threads.run(
-        services.read_table.page,
-        found,
+    query = RowQuery(
+        limit=limit,
         version=version,
         as_of=time,
-        columns=columns,
-        limit=limit,
+        columns=None if columns is None else tuple(columns),
+        where=where,
+        partitions=None if partitions is None else tuple(partitions),
+        meta=meta,
         page_token=page_token,
     )
+    page = await services.threads.run(services.read_table.page, found, query)
     content = await services.threads.run(partial(_ENCODERS[media_type], page))
     headers = {"Headwater-Version": str(page.version), "Headwater-Schema-Id": str(page.schema_id)}
     if page.next_page_token is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 
 import numpy as np
 
@@ -16,9 +16,11 @@ from app.lake.meta_columns import stored_schema
 
 def merged_blocks(
     slices: SliceReader, dataset: DatasetDefinition, files: Sequence[DataFile], memory: Memory
-) -> Iterator[Block]:
+) -> Generator[Block, None, None]:
     """The rows of one file group, whose `files` stand in the order of their commits. Raises CorruptFile.
 
+    Block after block they come in the same order each time, given the same memory. Rows that a log has put there or
+    changed stand in no file as they are, so theirs is -1.
     Postponed writes are not among them: nobody sees those before they have a bucket.
     """
     schema = stored_schema(dataset)
@@ -33,6 +35,7 @@ def merged_blocks(
         if isinstance(item, Block):
             yield item
             continue
-        for part in (item.kept(), item.result.rows):
-            if part.num_rows:
-                yield Block(file=-1, positions=np.full(part.num_rows, -1, dtype=np.int64), rows=part)
+        yield from item.kept_blocks()
+        changed = item.result.rows
+        if changed.num_rows:
+            yield Block(file=-1, positions=np.full(changed.num_rows, -1, dtype=np.int64), rows=changed)

@@ -56,9 +56,16 @@ class Met:
     files: np.ndarray
     positions: np.ndarray
 
-    def kept(self) -> pa.Table:
-        """The live rows that stay as they are."""
-        return self.live.filter(pa.array(self.result.kept))
+    def kept_blocks(self) -> Iterator[Block]:
+        """The live rows that stay as they are, by the files they stand in."""
+        for file in np.unique(self.files):
+            chosen = self.result.kept & (self.files == file)
+            if chosen.any():
+                yield Block(
+                    file=int(file),
+                    positions=self.positions[chosen],
+                    rows=self.live.filter(pa.array(chosen)),
+                )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +113,8 @@ def meet(
         for block in blocks(Wanted(hashes=unique, keys=None if gathering.spilled else _unique(keys))):
             scoped = np.zeros(block.rows.num_rows, dtype=bool) if scope is None else scope(block)
             touched = scoped
-            if len(unique):
+            # Without a key, rows meet in the scope only: an equal row elsewhere has nothing to do with the write.
+            if len(unique) and dataset.keyed:
                 touched = scoped | pc.is_in(pa.array(hashes(block.rows)), value_set=wanted).to_numpy(
                     zero_copy_only=False
                 )

@@ -93,6 +93,8 @@ class _Parts:
     def __init__(self, count: int, scratch: Path | None) -> None:
         self._count = count
         self._stack = ExitStack()
+        if scratch is not None:
+            scratch.mkdir(parents=True, exist_ok=True)
         self._folder = Path(
             self._stack.enter_context(tempfile.TemporaryDirectory(prefix="spill-", dir=scratch))
         )

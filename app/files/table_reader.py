@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Sequence
+from contextlib import closing
 
 import numpy as np
 import pyarrow as pa
 
-from app.files.begun_groups import BegunGroups
 from app.files.deletion_vector_file import VectorReader
 from app.files.file_slice import Block, SliceReader
 from app.files.merged_slice import merged_blocks
+from app.files.merged_stretches import MergedStretches, Stretch
 from app.files.parquet_file import ParquetReader
 from app.files.slice_merge import Memory
 from app.files.storage import Storage
 from app.lake.conforming import field_id
-from app.lake.dataset import DatasetDefinition
+from app.lake.dataset import BucketMode, DatasetDefinition
 from app.lake.deletion_vector import live_mask
 from app.lake.file_group import DataFile, FileKind
-from app.lake.meta_columns import FILE_NAME_FIELD, PARTITION_FIELD, VERSION_COLUMN, resolved
+from app.lake.meta_columns import DERIVED_NAMES, FILE_NAME_FIELD, PARTITION_FIELD, resolved
+from app.lake.partition import partition_codes
 
-_MERGED_BYTES: Final = 64 * 1024 * 1024
-_DERIVED: Final = (PARTITION_FIELD.name, FILE_NAME_FIELD.name)
+_STRETCH_BYTES = 64 * 1024 * 1024
 
 
 class TableReader:
     """Live rows of a file group by number; logs are merged in. Safe to use from any thread."""
 
-    def __init__(self, storage: Storage, reader: ParquetReader, memory: Memory) -> None:
+    def __init__(
+        self, storage: Storage, reader: ParquetReader, memory: Memory, *, stretch_bytes: int = _STRETCH_BYTES
+    ) -> None:
+        """`memory`: what one read may take to merge logs. `stretch_bytes`: how much of what it merged is kept for the
+        next, all groups together.
+        """
         self._reader = reader
         self._vectors = VectorReader(storage)
         self._slices = SliceReader(reader, self._vectors)
         self._memory = memory
-        # A walk that comes back for the next page finds the group merged.
-        self._merged = BegunGroups(_MERGED_BYTES)
+        self._stretch_bytes = stretch_bytes
+        self._merged = MergedStretches(stretch_bytes)
 
     def read_group(
         self,
@@ -46,7 +51,8 @@ class TableReader:
     ) -> pa.Table:
         """Live rows [first_row, first_row + rows) of a group, fewer where it ends. `files`: in order of their commits.
 
-        `schema`: columns of the dataset, stored meta columns, and those derived of the file. Raises CorruptFile.
+        `schema`: columns of the dataset, stored meta columns, and those derived of the file. A row that a log has put
+        there stands in no file, so its file name is null. Rows have the same numbers each time. Raises CorruptFile.
         """
         if any(file.kind is FileKind.LOG for file in files):
             return self._of_merged(dataset, files, schema, first_row, rows)
@@ -68,13 +74,16 @@ class TableReader:
             live = live_mask(self._vectors.read(file.deletion_vector), 0, file.row_count)
             places = np.flatnonzero(live)[first_row : first_row + rows]
             first, last = int(places[0]), int(places[-1]) + 1
-        stored = pa.schema([field for field in schema if field.name not in _DERIVED])
+        stored = pa.schema([field for field in schema if field.name not in DERIVED_NAMES])
         table = self._reader.read_slice(file, stored, first, last - first)
         if live is not None:
             table = table.filter(pa.array(live[first:last]))
-        if VERSION_COLUMN in stored.names:
-            table = resolved(table, file.written_version, file.first_offset)
-        return _with_derived(table, schema, file)
+        table = resolved(table, file.written_version, file.first_offset)
+        derived = {
+            PARTITION_FIELD.name: _repeated(file.slot.partition_path, table.num_rows),
+            FILE_NAME_FIELD.name: _repeated(_file_name(file), table.num_rows),
+        }
+        return _as_asked(table, schema, derived)
 
     def _of_merged(
         self,
@@ -84,36 +93,79 @@ class TableReader:
         first_row: int,
         rows: int,
     ) -> pa.Table:
-        # Under another schema of the dataset, a column of the same name may be another.
-        columns = tuple(f"{field_id(field)} {field.type} {field.name}" for field in schema)
-        key = ("|".join(path for file in files for path in file.paths), 0, columns)
-        merged = self._merged.take(key)
-        if merged is None:
-            blocks = merged_blocks(self._slices, dataset, files, self._memory)
-            merged = pa.concat_tables([schema.empty_table(), *_named(blocks, schema, files)])
-        if first_row + rows < merged.num_rows:
-            self._merged.keep(key, merged)
-        return merged.slice(first_row, rows)
+        # The paths say which version of the files it is: a file that lost rows has another deletion vector. Under
+        # another schema of the dataset, a column of the same name may be another.
+        columns = [f"{field_id(field)} {field.type} {field.name}" for field in schema]
+        key = "|".join([*(path for file in files for path in file.paths), *columns])
+        stretch = self._merged.find(key, first_row, rows)
+        if stretch is None:
+            stretch = self._merge(dataset, files, schema, first_row, rows)
+            self._merged.keep(key, stretch)
+        return stretch.rows_from(first_row, rows)
+
+    def _merge(
+        self,
+        dataset: DatasetDefinition,
+        files: Sequence[DataFile],
+        schema: pa.Schema,
+        first_row: int,
+        rows: int,
+    ) -> Stretch:
+        """A stretch of the merged group with these rows, from the first row on and to the last as far as there is room.
+
+        A walk that comes back for the next page then seldom has to merge the group again.
+        """
+        parts: list[pa.Table] = []
+        first = end = size = 0
+        with closing(merged_blocks(self._slices, dataset, files, self._memory)) as blocks:
+            for block in blocks:
+                if size >= self._stretch_bytes and end >= first_row + rows:
+                    return Stretch(first=first, rows=pa.concat_tables(parts), ended=False)
+                table = _of_block(block, dataset, files, schema)
+                parts.append(table)
+                end += table.num_rows
+                size += table.nbytes
+                while size > self._stretch_bytes and first + parts[0].num_rows <= first_row:
+                    passed = parts.pop(0)
+                    first += passed.num_rows
+                    size -= passed.nbytes
+                    if not parts:
+                        break
+        merged = pa.concat_tables([schema.empty_table(), *parts])
+        return Stretch(first=first, rows=merged, ended=True)
 
 
-def _named(blocks: Iterator[Block], schema: pa.Schema, files: Sequence[DataFile]) -> Iterator[pa.Table]:
-    for block in blocks:
-        # A row that a log has changed stands in no file as it is: it has the log's partition, and no file's name.
-        yield _with_derived(block.rows, schema, files[block.file] if block.file >= 0 else None, files[0])
-
-
-def _with_derived(
-    table: pa.Table, schema: pa.Schema, file: DataFile | None, other: DataFile | None = None
+def _of_block(
+    block: Block, dataset: DatasetDefinition, files: Sequence[DataFile], schema: pa.Schema
 ) -> pa.Table:
-    place = file or other
-    values = {
-        PARTITION_FIELD.name: place.slot.partition_path if place else None,
-        FILE_NAME_FIELD.name: file.path.rsplit("/", 1)[-1] if file else None,
-    }
+    file = files[block.file] if block.file >= 0 else None
+    count = block.rows.num_rows
+    derived = {FILE_NAME_FIELD.name: _repeated(None if file is None else _file_name(file), count)}
+    if PARTITION_FIELD.name in schema.names:
+        derived[PARTITION_FIELD.name] = _partitions(block.rows, dataset, file or files[0])
+    return _as_asked(block.rows, schema, derived)
+
+
+def _partitions(rows: pa.Table, dataset: DatasetDefinition, file: DataFile) -> pa.Array:
+    """The partitions of rows; `file`: the one they stand in, or any of the group for rows that a log has put there."""
+    if dataset.bucket.mode is not BucketMode.KEY_DYNAMIC:
+        return _repeated(file.slot.partition_path, rows.num_rows)
+    # A group holds its keys in whichever partition they are, and a log lies in none.
+    codes, paths = partition_codes(rows, dataset.partition_by)
+    return pa.array(paths, PARTITION_FIELD.type).take(pa.array(codes))
+
+
+def _file_name(file: DataFile) -> str:
+    return file.path.rsplit("/", 1)[-1]
+
+
+def _repeated(text: str | None, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text, pa.string()), count)
+
+
+def _as_asked(table: pa.Table, schema: pa.Schema, derived: dict[str, pa.Array]) -> pa.Table:
     columns = [
-        pa.repeat(pa.scalar(values[field.name], field.type), table.num_rows)
-        if field.name in values
-        else table.column(field.name).cast(field.type)
+        derived[field.name] if field.name in derived else table.column(field.name).cast(field.type)
         for field in schema
     ]
     return pa.table(columns, schema=schema)

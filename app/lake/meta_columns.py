@@ -25,6 +25,7 @@ META_FIELDS: Final = (pa.field(VERSION_COLUMN, pa.int64()), pa.field(OFFSET_COLU
 META_NAMES: Final = (VERSION_COLUMN, OFFSET_COLUMN)
 PARTITION_FIELD: Final = pa.field("_hw_partition_path", pa.string())
 FILE_NAME_FIELD: Final = pa.field("_hw_file_name", pa.string())
+DERIVED_NAMES: Final = (PARTITION_FIELD.name, FILE_NAME_FIELD.name)
 # In a changelog file: the offset of the change whose values a -R or -C row takes back; below zero as above.
 CORRECTS_FIELD: Final = pa.field(CORRECTS_COLUMN, pa.int64())
 
@@ -40,13 +41,16 @@ def relative_offsets(changes: np.ndarray) -> pa.Array:
 
 
 def resolved(rows: pa.Table, written_version: int | None, first_offset: int | None) -> pa.Table:
-    """The rows with true versions and offsets, as far as they are known.
+    """The rows with true versions and offsets, as far as they are known; rows read without either are as they were.
 
     `written_version`, `first_offset`: what the catalogue knows of the file; None keeps the stored form.
     """
-    if written_version is not None:
+    if written_version is None:
+        return rows
+    if VERSION_COLUMN in rows.column_names:
         versions = pc.fill_null(rows.column(VERSION_COLUMN), written_version)
         rows = rows.set_column(rows.schema.get_field_index(VERSION_COLUMN), META_FIELDS[0], versions)
+    if OFFSET_COLUMN in rows.column_names:
         offsets = resolved_offsets(rows.column(OFFSET_COLUMN), first_offset)
         rows = rows.set_column(rows.schema.get_field_index(OFFSET_COLUMN), META_FIELDS[1], offsets)
     return rows

@@ -203,15 +203,13 @@ def reaches(scope: Scope, dataset: DatasetDefinition, file: DataFile) -> bool:
     # Logs of groups that hold several partitions lie in none.
     if scope.partitions is not None and path and path not in scope.partitions:
         return False
-    # What rows in a log become is known once they are merged.
-    if scope.where is None or file.kind is not FileKind.BASE:
+    if scope.where is None:
         return True
-    schema = dataset.schema
-    implied = partition_statistics(path, dataset.partition_by, schema)
-    return all(
-        may_match(scope.where, statistics, schema, file.row_count)
-        for statistics in (implied, file.statistics)
-    )
+    known = [partition_statistics(path, dataset.partition_by, dataset.schema)]
+    # What rows in a log become is known once they are merged.
+    if file.kind is FileKind.BASE:
+        known.append(file.statistics)
+    return all(may_match(scope.where, statistics, dataset.schema, file.row_count) for statistics in known)
 
 
 def _segments_by_slot(writes: Mapping[int, Sequence[StagedFile]]) -> dict[Slot, list[StagedSegment]]:

@@ -16,7 +16,7 @@ from app.lake.commit_message import CommitMessage
 from app.lake.conflict import Conflicted
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import HeadwaterError
-from app.lake.file_group import DataFile, StoredFile
+from app.lake.file_group import DataFile
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput, QuarantineFile
 from app.lake.rows.bad_records import BadRecord
@@ -209,6 +209,10 @@ class Timeline(Protocol):
         """The schema that the dataset had at a version that it has reached."""
         ...
 
+    def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
+        """When these versions were committed; those that there are not are left out."""
+        ...
+
 
 class ChangelogIndex(Protocol):
     """Which changelog file holds which offsets."""
@@ -346,17 +350,6 @@ class QuarantineFiles(Protocol):
 
     def read(self, file: QuarantineFile, first: int, count: int) -> Generator[BadRecord, None, None]:
         """Records [first, first + count) of a file, a few megabytes at a time. Raises CorruptFile."""
-        ...
-
-
-class FileReader(Protocol):
-    """Reads data and changelog files, checking that they are the ones that were written."""
-
-    def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
-        """Rows [first_row, first_row + rows) of a file, under a schema of the dataset, found by field id.
-
-        Raises CorruptFile, pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
-        """
         ...
 
 

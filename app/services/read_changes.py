@@ -14,8 +14,9 @@ from app.lake.errors import FieldError, InvalidRequest, NotFound, OffsetAhead, S
 from app.lake.forms import ChangeForm, in_form, one_array
 from app.lake.schema import Schema
 from app.services.model import ChangelogSegment, ChangePage, Dataset, FeedBounds
-from app.services.ports import Catalog, ChangelogIndex, FileReader
+from app.services.ports import Catalog, ChangelogIndex
 from app.services.projection import projection
+from app.services.reader_ports import FileReader
 
 SYSTEM_TIME = pa.timestamp("ms", tz="UTC")
 _EVENT_TIME_COLUMN = "_hw_event_time"

@@ -4,27 +4,63 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Annotated, Final
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from app.lake.dataset import DatasetDefinition
+from app.lake.dataset import BucketMode, DatasetDefinition
 from app.lake.errors import FieldError, InvalidRequest
 from app.lake.evolution import under_schema
-from app.lake.file_group import DataFile
+from app.lake.filters.evaluate import matches
+from app.lake.filters.parse import parse_filter
+from app.lake.filters.tree import Filter
+from app.lake.meta_columns import PARTITION_FIELD
+from app.lake.meta_on_read import META_ON_READ, META_SOURCES, meta_on_read, versions_of
+from app.lake.partition import PartitionSyntaxError, check_partition_glob
+from app.lake.read_plan import GroupScan, in_globs, plan_read
+from app.lake.schema import Schema
 from app.services.model import Dataset, RowPage
-from app.services.ports import FileReader, Timeline
+from app.services.ports import Timeline
 from app.services.projection import projection
+from app.services.reader_ports import TableReader
+
+# A page looks at so many rows at most. One that selects few of them ends there, and its token goes on.
+LOOKED_ROWS_MAX: Final = 256 * 1024
+# As many as a row group has: it is decoded whole in any case.
+_STEP_ROWS: Final = 128 * 1024
+# What a read of fewer rows counts for: it has a file to open.
+_READ_ROWS_MIN: Final = 1024
+
+
+class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reader wants of a table: at most `limit` rows a page, as of `version` or `as_of` (else of the latest).
+
+    `columns`: all, unless named. `where`: a filter. `partitions`: globs, of which a row's partition must match one.
+    `meta`: the meta columns too. `page_token`: of the page before.
+    """
+
+    limit: int
+    version: int | None = None
+    as_of: datetime | None = None
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    partitions: tuple[str, ...] | None = None
+    meta: bool = False
+    page_token: str | None = None
 
 
 class _Position(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a walk over a version stands: the rows of the version's files, in order of path, one after another."""
+    """Where a walk over a version stands: at a live row of a file group; groups come by name."""
 
-    version: int
-    row: int
+    version: Annotated[int, msgspec.Meta(ge=0)]
+    file_group: str = msgspec.field(name="group")
+    row: Annotated[int, msgspec.Meta(ge=0)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,30 +68,28 @@ class ReadTable:
     """Pages of a dataset's rows."""
 
     timeline: Timeline
-    reader: FileReader
+    tables: TableReader
 
-    def page(
-        self,
-        dataset: Dataset,
-        *,
-        version: int | None,
-        as_of: datetime | None,
-        columns: Sequence[str] | None,
-        limit: int,
-        page_token: str | None,
-    ) -> RowPage:
+    def page(self, dataset: Dataset, query: RowQuery) -> RowPage:
         """At most `limit` rows. The first page fixes the version, which its token carries on.
 
-        Rows come in no particular order, the same on every walk over a version. Raises InvalidRequest, CorruptFile.
+        Rows come in no particular order, the same on every walk over a version. A page that has looked at
+        `LOOKED_ROWS_MAX` rows ends, however few of them were selected.
+
+        Raises InvalidRequest, InvalidFilter, CorruptFile.
         """
-        position = self._start(dataset, version, as_of, page_token)
-        schema = projection(self._definition(dataset, position.version).schema, columns)
-        files = self.timeline.live_files(dataset.tenant_id, dataset.id, position.version, None)
-        rows = self._read(files, schema.to_arrow(), position.row, limit)
-        reached = position.row + rows.num_rows
-        more = reached < sum(file.row_count for file in files)
-        token = _encode(_Position(version=position.version, row=reached)) if more else None
-        return RowPage(rows=rows, version=position.version, schema_id=schema.id, next_page_token=token)
+        position = self._start(dataset, query)
+        definition = self._definition(dataset, position.version)
+        asked = _asked(definition, query)
+        live = self.timeline.live_files(dataset.tenant_id, dataset.id, position.version, None)
+        scans = plan_read(definition, live, where=asked.where, partitions=asked.partitions)
+        rows, following = self._walk(asked, scans, position, query.limit)
+        return RowPage(
+            rows=self._shown(dataset, asked, rows),
+            version=position.version,
+            schema_id=asked.shown.id,
+            next_page_token=None if following is None else _encode(following),
+        )
 
     def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
         """The dataset under the schema that it had at a version: a look back shows the columns that there were."""
@@ -64,20 +98,19 @@ class ReadTable:
             return latest
         return under_schema(latest, self.timeline.schema_at(dataset.tenant_id, dataset.id, version))
 
-    def _start(
-        self, dataset: Dataset, version: int | None, as_of: datetime | None, page_token: str | None
-    ) -> _Position:
-        if page_token is not None:
-            position = _decode(page_token)
+    def _start(self, dataset: Dataset, query: RowQuery) -> _Position:
+        version = query.version
+        if query.page_token is not None:
+            position = _decode(query.page_token)
             if position.version > dataset.version or version not in (None, position.version):
                 raise _bad_token()
             return position
-        if version is not None and as_of is not None:
+        if version is not None and query.as_of is not None:
             raise InvalidRequest(
                 "give version or as_of, not both", [FieldError(pointer="/as_of", detail="drop it")]
             )
-        if as_of is not None:
-            version = self.timeline.version_at(dataset.tenant_id, dataset.id, as_of)
+        if query.as_of is not None:
+            version = self.timeline.version_at(dataset.tenant_id, dataset.id, query.as_of)
         if version is not None and not 0 <= version <= dataset.version:
             detail = f"expected 0–{dataset.version}, the dataset's version"
             raise InvalidRequest(
@@ -85,21 +118,145 @@ class ReadTable:
                 [FieldError(pointer="/version", detail=detail)],
                 head=dataset.version,
             )
-        return _Position(version=dataset.version if version is None else version, row=0)
+        return _Position(version=dataset.version if version is None else version, file_group="", row=0)
 
-    def _read(self, files: Sequence[DataFile], schema: pa.Schema, first_row: int, limit: int) -> pa.Table:
-        tables = [schema.empty_table()]
-        skip, wanted = first_row, limit
-        for file in files:
-            if wanted == 0:
-                break
-            if skip >= file.row_count:
-                skip -= file.row_count
-                continue
-            tables.append(self.reader.read_slice(file, schema, skip, min(wanted, file.row_count - skip)))
-            wanted -= tables[-1].num_rows
-            skip = 0
-        return pa.concat_tables(tables)
+    def _walk(
+        self, asked: _Asked, scans: Sequence[GroupScan], position: _Position, limit: int
+    ) -> tuple[pa.Table, _Position | None]:
+        """The rows from a position on, and where the next page starts; None where no row is left to look at."""
+        found = [asked.read.empty_table()]
+        room, looked = limit, 0
+        for scan, start, end in _stretches_from(scans, position):
+            first = start
+            while end is None or first < end:
+                if looked >= LOOKED_ROWS_MAX:
+                    return pa.concat_tables(found), _at(position, scan, first)
+                # One row more than there is room for tells whether another page follows.
+                wanted = _STEP_ROWS if asked.selects else room + 1
+                wanted = wanted if end is None else min(wanted, end - first)
+                rows = self.tables.read_group(asked.definition, scan.files, asked.read, first, wanted)
+                chosen = asked.chosen(rows)
+                if len(chosen) > room:
+                    found.append(_taken(rows, chosen[:room]))
+                    return pa.concat_tables(found), _at(position, scan, first + int(chosen[room]))
+                found.append(_taken(rows, chosen))
+                room -= len(chosen)
+                looked += max(rows.num_rows, _READ_ROWS_MIN)
+                first += rows.num_rows
+                if rows.num_rows < wanted:
+                    break
+        return pa.concat_tables(found), None
+
+    def _shown(self, dataset: Dataset, asked: _Asked, rows: pa.Table) -> pa.Table:
+        """The rows with the columns that were asked for, in their order."""
+        shown = rows.select(asked.shown.names())
+        if not asked.meta:
+            return shown
+        versions = versions_of(rows)
+        times = self.timeline.commit_times(dataset.tenant_id, dataset.id, versions) if versions else {}
+        columns = meta_on_read(rows, asked.definition.record_key, times)
+        for field in META_ON_READ:
+            shown = shown.append_column(field, columns[field.name])
+        return shown
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """What a reader asked for: of `read`, the columns that are read, it sees those of `shown` and perhaps meta columns.
+
+    `partitions`: globs, None if all will do.
+    """
+
+    definition: DatasetDefinition
+    shown: Schema
+    read: pa.Schema
+    where: Filter | None
+    partitions: tuple[str, ...] | None
+    meta: bool
+
+    @property
+    def selects(self) -> bool:
+        """Whether rows that are read may turn out not to be asked for."""
+        return self.where is not None or self.by_row
+
+    @property
+    def by_row(self) -> bool:
+        """Whether the files do not always tell the partitions of their rows."""
+        return self.partitions is not None and self.definition.bucket.mode is BucketMode.KEY_DYNAMIC
+
+    def chosen(self, rows: pa.Table) -> npt.NDArray[np.int64]:
+        """The numbers of the rows that are asked for."""
+        selected = np.ones(rows.num_rows, dtype=np.bool_)
+        if self.where is not None:
+            selected &= matches(self.where, rows)
+        if self.by_row:
+            paths = rows.column(PARTITION_FIELD.name).combine_chunks().dictionary_encode()
+            named = [in_globs(path, self.partitions or ()) for path in paths.dictionary.to_pylist()]
+            selected &= np.array(named, dtype=np.bool_)[paths.indices.to_numpy()]
+        return np.flatnonzero(selected)
+
+
+def _asked(definition: DatasetDefinition, query: RowQuery) -> _Asked:
+    """Raises InvalidRequest, InvalidFilter."""
+    schema = definition.schema
+    shown = projection(schema, query.columns)
+    where = None if query.where is None else parse_filter(query.where, schema)
+    _check_partitions(definition, query.partitions)
+    wanted = {
+        *shown.names(),
+        *(where.columns() if where else ()),
+        *(definition.record_key if query.meta else ()),
+    }
+    fields = list(schema.select([name for name in schema.names() if name in wanted]).to_arrow())
+    asked = _Asked(
+        definition=definition,
+        shown=shown,
+        read=pa.schema([*fields, *META_SOURCES]) if query.meta else pa.schema(fields),
+        where=where,
+        partitions=query.partitions,
+        meta=query.meta,
+    )
+    if asked.by_row and not query.meta:
+        return replace(asked, read=asked.read.append(PARTITION_FIELD))
+    return asked
+
+
+def _check_partitions(definition: DatasetDefinition, globs: Sequence[str] | None) -> None:
+    if globs is not None and not definition.partition_by:
+        detail = "the dataset has no partitions (no partition_by); use where"
+        raise InvalidRequest(f"partitions: {detail}", [FieldError(pointer="/partitions", detail=detail)])
+    for glob in globs or ():
+        try:
+            check_partition_glob(glob, definition.partition_by)
+        except PartitionSyntaxError as error:
+            raise InvalidRequest(
+                f"partitions: {error}", [FieldError(pointer="/partitions", detail=str(error))]
+            ) from None
+
+
+def _stretches_from(
+    scans: Sequence[GroupScan], position: _Position
+) -> Iterator[tuple[GroupScan, int, int | None]]:
+    """The stretches that a walk has not passed yet."""
+    for scan in scans:
+        if scan.file_group < position.file_group:
+            continue
+        passed = position.row if scan.file_group == position.file_group else 0
+        for first, end in scan.stretches:
+            if end is None or end > passed:
+                yield scan, max(first, passed), end
+
+
+def _at(position: _Position, scan: GroupScan, row: int) -> _Position:
+    return _Position(version=position.version, file_group=scan.file_group, row=row)
+
+
+def _taken(rows: pa.Table, chosen: npt.NDArray[np.int64]) -> pa.Table:
+    if len(chosen) == 0 or int(chosen[-1]) == len(chosen) - 1:
+        return rows.slice(0, len(chosen))
+    mask = np.zeros(rows.num_rows, dtype=np.bool_)
+    mask[chosen] = True
+    return rows.filter(pa.array(mask))
 
 
 def _encode(position: _Position) -> str:

@@ -9,6 +9,6 @@ from sqlalchemy import Column, ColumnElement, any_, literal
 from sqlalchemy.dialects.postgresql import ARRAY
 
 
-def one_of(column: Column[Any], values: Collection[str]) -> ColumnElement[bool]:
+def one_of(column: Column[Any], values: Collection[str] | Collection[int]) -> ColumnElement[bool]:
     """`column = ANY(values)`: one parameter, where IN would make as many and end at 65,535."""
     return column == any_(literal(list(values), ARRAY(column.type)))

@@ -129,6 +129,14 @@ class TimelineStore:
         with self._database.tenant(tenant_id) as connection:
             return schema_at(connection, dataset_id, version)
 
+    def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
+        """When these versions were committed; those that there are not are left out."""
+        query = select(commits.c.version, commits.c.committed_at).where(
+            commits.c.dataset_id == dataset_id, one_of(commits.c.version, versions)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return {row.version: row.committed_at for row in connection.execute(query)}
+
 
 def _published(connection: Connection, dataset_id: str, job_ids: Sequence[str]) -> Published | None:
     """What the one commit of these jobs made; None unless one commit published all of them."""

@@ -93,7 +93,7 @@ def test_every_form_says_the_same(client, rows):
         ({"columns": "id,id"}, "/columns"),
         ({"limit": 0}, "/limit"),
         ({"page_token": "nonsense"}, "/page_token"),
-        ({"where": "id = 1"}, "/where"),
+        ({"filter": "id = 1"}, "/filter"),
     ],
     ids=str,
 )

@@ -1,0 +1,41 @@
+"""What the use cases that read need of the files of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from app.lake.dataset import DatasetDefinition
+from app.lake.file_group import DataFile, StoredFile
+
+
+class FileReader(Protocol):
+    """Reads data and changelog files, checking that they are the ones that were written."""
+
+    def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+        """Rows [first_row, first_row + rows) of a file, under a schema of the dataset, found by field id.
+
+        Raises CorruptFile, pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
+        """
+        ...
+
+
+class TableReader(Protocol):
+    """Reads the rows of a table as readers see them."""
+
+    def read_group(
+        self,
+        dataset: DatasetDefinition,
+        files: Sequence[DataFile],
+        schema: pa.Schema,
+        first_row: int,
+        rows: int,
+    ) -> pa.Table:
+        """Live rows [first_row, first_row + rows) of a file group, fewer where it ends, logs merged in.
+
+        `files`: the group's, in order of their commits. `schema`: columns of the dataset, stored meta columns, and
+        those derived of the file. Rows have the same numbers each time. Raises CorruptFile.
+        """
+        ...
