@@ -123,7 +123,8 @@ def column_statistics(metadata: pq.FileMetaData, schema: Schema) -> dict[str, Co
     for group in range(metadata.num_row_groups):
         for number in range(metadata.num_columns):
             column = metadata.row_group(group).column(number)
-            if column.path_in_schema in ids:
+            # A member `b` of a struct `a` has the path of a column `a.b`, but another name.
+            if column.path_in_schema in ids and column.path_in_schema == metadata.schema.column(number).name:
                 found.setdefault(ids[column.path_in_schema], []).append(column.statistics)
     return {
         number: _merged(parts) for number, parts in found.items() if all(part is not None for part in parts)
@@ -131,7 +132,9 @@ def column_statistics(metadata: pq.FileMetaData, schema: Schema) -> dict[str, Co
 
 
 def _merged(parts: list[Any]) -> ColumnStatistics:
-    bounded = [part for part in parts if part.has_min_max]
+    # Parquet leaves out bounds that are very long. So only a row group of nulls may lack them: it adds nothing.
+    known = all(part.has_min_max or (part.has_null_count and part.num_values == 0) for part in parts)
+    bounded = [part for part in parts if part.has_min_max] if known else []
     nulls = sum(part.null_count for part in parts) if all(part.has_null_count for part in parts) else None
     return ColumnStatistics(
         minimum=stored_bound(min((part.min for part in bounded), default=None)),
