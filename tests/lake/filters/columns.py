@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from app.lake.schema import Field, Schema
 
 Row = dict[str, Any]
+EXACT = decimal.Context(prec=60)
 EPOCH = dt.datetime.fromisoformat("1970-01-01")
 TYPES = {
     "flag": "boolean",
@@ -116,12 +117,14 @@ def _decimals(name: str, precision: int, scale: int) -> Domain:
     steps = st.sampled_from([-high, -100, -1, 0, 1, 50, 100, 101, 150, high])
     numbers = st.one_of(
         _number_texts(-1, 2),
-        steps.map(lambda step: (f"{decimal.Decimal(step).scaleb(-scale):f}", Fraction(step, 10**scale))),
+        steps.map(
+            lambda step: (f"{EXACT.scaleb(decimal.Decimal(step), -scale):f}", Fraction(step, 10**scale))
+        ),
     )
     return Domain(
         text=name,
         path=(name,),
-        values=steps.map(lambda step: decimal.Context(prec=60).scaleb(decimal.Decimal(step), -scale)),
+        values=steps.map(lambda step: EXACT.scaleb(decimal.Decimal(step), -scale)),
         literals=st.one_of(numbers, numbers.map(lambda each: (quoted(each[0]), each[1]))),
     )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import decimal
+from fractions import Fraction
+
 import msgspec
 import numpy as np
 import pyarrow as pa
@@ -12,8 +15,9 @@ from hypothesis import strategies as st
 from app.lake.filters.evaluate import matches
 from app.lake.filters.parse import parse_filter
 from app.lake.filters.tree import Filter
+from app.lake.schema import Field, Schema
 from tests.lake.filters.columns import SCHEMA, TYPES, rows, table_of
-from tests.lake.filters.reference import filters
+from tests.lake.filters.reference import OPERATORS, filters
 
 
 @given(written=filters(), found=st.lists(rows(), max_size=6), cut=st.integers(0, 6))
@@ -111,6 +115,32 @@ WEATHER = pa.table(
 def test_what_a_text_selects(text, selected):
     matched = matches(parse_filter(text, SCHEMA), WEATHER)
     assert np.flatnonzero(matched).tolist() == selected
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [("i8", [Fraction(n) for n in range(-128, 128)]), ("tenths", [Fraction(n, 10) for n in range(-99, 100)])],
+)
+@pytest.mark.parametrize("sign", OPERATORS)
+def test_every_value_of_a_small_type_with_literals_on_between_and_beyond_them(name, values, sign):
+    schema = Schema(id=1, fields=(*SCHEMA.fields, Field(id=99, name="tenths", type="decimal(2, 1)")))
+    exact = [decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator) for value in values]
+    table = pa.table({name: pa.array(exact).cast(schema.to_arrow().field(name).type)})
+    step = values[1] - values[0]
+    for place in (values[0], values[1], Fraction(0), values[-2], values[-1]):
+        for literal in (place - step, place - step / 4, place, place + step / 4, place + step):
+            selection = parse_filter(f"{name} {sign} {float(literal):.3f}", schema)
+            assert matches(selection, table).tolist() == [OPERATORS[sign](value, literal) for value in values]
+
+
+@pytest.mark.parametrize(
+    "text", ["{} = 0", "{} = -0.0", "{} IN (0, 5)", "{} IN (-0, 5)", "{} BETWEEN -0 AND 0"]
+)
+@pytest.mark.parametrize("kind", ["float32", "float64"])
+def test_the_two_zeros_are_one(text, kind):
+    name = f"f{kind.removeprefix('float')}"
+    table = pa.table({name: pa.array([0.0, -0.0, 1.0, None], kind)})
+    assert matches(parse_filter(text.format(name), SCHEMA), table).tolist() == [True, True, False, False]
 
 
 def test_a_member_that_a_null_struct_hides_is_null():

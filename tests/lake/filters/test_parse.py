@@ -43,6 +43,7 @@ def refused(text, schema=SCHEMA):
         ('"i8 = 1', 7, "ends inside of a string, a quoted name"),
         ("i8 = 1 /* i16 = 2", 17, "or a comment"),
         ("i8 = 1 {# i16 = 2 #}", 7, "not part of the language"),
+        ("i8 {# i16 = 2 #} = 1", 3, "not part of the language"),
         ("i8 = 1 /*+ x */ + 2", 16, "'+' is not part"),
         ("abs(i8) = 1", 0, "functions"),
         ("word = upper('a')", 7, "functions"),
