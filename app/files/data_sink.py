@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from types import TracebackType
+from typing import Final
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.files.hot_copy import CopyWriter, HotCopies
 from app.files.key_index_file import write_index
+from app.files.lookup import KEPT_ROWS_MIN
 from app.files.parquet_file import (
     BASE_ROW_GROUP_ROWS,
     CHANGELOG_ROW_GROUP_ROWS,
@@ -30,6 +33,9 @@ from app.lake.paths import Folder
 from app.lake.record_key import encode_keys
 from app.lake.staging import Slot
 
+# Below this, a relative offset is marked as counted from the commit's first change.
+_COUNTED: Final = 2**62
+
 
 class DataSink(AbstractContextManager["DataSink"]):
     """Data files of one file group, by slot. Left by an exception, or by `discard`, it leaves no file behind."""
@@ -44,8 +50,13 @@ class DataSink(AbstractContextManager["DataSink"]):
         schema: pa.Schema,
         kind: FileKind = FileKind.BASE,
         index: IndexKind | None = None,
+        copies: HotCopies | None = None,
     ) -> None:
-        """`path_of` names a new file. `schema`: of the rows. `index`: the key index that is written for each file."""
+        """`path_of` names a new file. `schema`: of the rows. `index`: the key index that is written for each file.
+
+        `copies` keeps a copy of each, for those who will soon look up rows in it.
+        """
+        self._copies = copies
         self._storage = storage
         self._dataset = dataset
         self._file_group = file_group
@@ -67,16 +78,17 @@ class DataSink(AbstractContextManager["DataSink"]):
             return
         file = self._open.get(slot)
         if file is None:
-            file = self._open[slot] = _OpenFile(
-                create_parquet(
-                    self._storage,
-                    self._path_of(Folder.DATA, slot),
-                    self._schema,
-                    row_group_rows=BASE_ROW_GROUP_ROWS,
-                    unique_columns=unique_columns(self._dataset),
-                )
+            path = self._path_of(Folder.DATA, slot)
+            creation = create_parquet(
+                self._storage,
+                path,
+                self._schema,
+                row_group_rows=BASE_ROW_GROUP_ROWS,
+                unique_columns=unique_columns(self._dataset),
             )
-        file.sink.write(rows)
+            copy = nullcontext() if self._copies is None else self._copies.creating(path)
+            file = self._open[slot] = _OpenFile(creation, copy)
+        file.write(rows)
         if self._index is not None:
             file.hashes.append(hash_keys(encode_keys(rows, self._dataset.record_key)))
         if file.sink.hashing.size_bytes >= self._dataset.target_bytes:
@@ -92,7 +104,7 @@ class DataSink(AbstractContextManager["DataSink"]):
     def discard(self) -> None:
         """Drops everything that `finish` has not returned."""
         for file in self._open.values():
-            file.stack.close()
+            file.drop()
         self._open.clear()
         self._storage.delete([path for file in self._files for path in file.paths])
         self._files.clear()
@@ -114,7 +126,8 @@ class DataSink(AbstractContextManager["DataSink"]):
         )
 
     def _index_file(self, slot: Slot, file: _OpenFile) -> IndexFile | None:
-        if self._index is None:
+        # The keys of a small file are read as fast as an index of them is opened.
+        if self._index is None or file.sink.rows < KEPT_ROWS_MIN:
             return None
         path = self._path_of(Folder.INDEX, slot)
         kind = KeyIndex if self._index is IndexKind.RECORD else BloomFilter
@@ -122,12 +135,31 @@ class DataSink(AbstractContextManager["DataSink"]):
 
 
 class _OpenFile:
-    """A data file that takes rows, and the key hashes of those it has."""
+    """A data file that takes rows, its hot copy, and the key hashes of the rows it has."""
 
-    def __init__(self, creation: AbstractContextManager[ParquetSink]) -> None:
+    def __init__(
+        self,
+        creation: AbstractContextManager[ParquetSink],
+        copying: AbstractContextManager[CopyWriter | None],
+    ) -> None:
         self.stack = ExitStack()
+        self.copy = self.stack.enter_context(copying)
         self.sink = self.stack.enter_context(creation)
         self.hashes: list[np.ndarray] = []
+
+    def write(self, rows: pa.Table) -> None:
+        self.sink.write(rows)
+        if self.copy is not None:
+            self.copy.write(rows)
+
+    def drop(self) -> None:
+        """Leaves neither the file nor its copy."""
+        unwanted = _Unwanted()
+        self.stack.__exit__(_Unwanted, unwanted, None)
+
+
+class _Unwanted(Exception):
+    """Makes what is being created go away again."""
 
 
 class ChangelogSink(AbstractContextManager["ChangelogSink"]):
@@ -185,18 +217,41 @@ def shifted(rows: pa.Table, column: str, by: int) -> pa.Table:
     """The rows with relative offsets that count from `by` changes earlier."""
     if by == 0 or column not in rows.column_names:
         return rows
-    at = rows.schema.get_field_index(column)
     offsets = rows.column(column)
-    moved = pc.if_else(pc.less(offsets, 0), pc.subtract(offsets, pa.scalar(by, pa.int64())), offsets)
-    return rows.set_column(at, rows.schema.field(at), moved)
+    relative = pc.and_(pc.less(offsets, 0), pc.greater_equal(offsets, -_COUNTED))
+    moved = pc.if_else(relative, pc.subtract(offsets, pa.scalar(by, pa.int64())), offsets)
+    return _with_offsets(rows, column, _uncounted(moved))
+
+
+def counted(rows: pa.Table) -> pa.Table:
+    """New rows whose offsets count from the commit's first change already, marked so that they are not shifted again.
+
+    Rows that are told first meet what a later part of the same task tells of them.
+    """
+    offsets = rows.column(OFFSET_COLUMN)
+    marked = pc.if_else(pc.less(offsets, 0), pc.subtract(offsets, pa.scalar(_COUNTED, pa.int64())), offsets)
+    return _with_offsets(rows, OFFSET_COLUMN, marked)
+
+
+def uncounted(rows: pa.Table) -> pa.Table:
+    """The rows without the mark, as files hold them."""
+    return _with_offsets(rows, OFFSET_COLUMN, _uncounted(rows.column(OFFSET_COLUMN)))
+
+
+def _uncounted(offsets: pa.ChunkedArray) -> pa.ChunkedArray:
+    marked = pc.less(offsets, -_COUNTED)
+    return pc.if_else(marked, pc.add(offsets, pa.scalar(_COUNTED, pa.int64())), offsets)
+
+
+def _with_offsets(rows: pa.Table, column: str, offsets: pa.ChunkedArray) -> pa.Table:
+    at = rows.schema.get_field_index(column)
+    return rows.set_column(at, rows.schema.field(at), offsets)
 
 
 def at_offset(rows: pa.Table, by: int | None) -> pa.Table:
     """New rows whose changes begin `by` changes into the commit's; None: no change tells of them."""
     if by is not None:
         return shifted(rows, OFFSET_COLUMN, by)
-    at = rows.schema.get_field_index(OFFSET_COLUMN)
-    known = pc.if_else(
-        pc.less(rows.column(OFFSET_COLUMN), 0), pa.scalar(None, pa.int64()), rows.column(OFFSET_COLUMN)
-    )
-    return rows.set_column(at, rows.schema.field(at), known)
+    offsets = rows.column(OFFSET_COLUMN)
+    known = pc.if_else(pc.less(offsets, 0), pa.scalar(None, pa.int64()), offsets)
+    return _with_offsets(rows, OFFSET_COLUMN, known)

@@ -127,7 +127,10 @@ class CopyWriter:
             self._attempt(last=False)
 
     def publish(self) -> None:
-        """Lets others see the copy; there is none if no row came."""
+        """Lets others see the copy; there is none of a file whose rows are had as fast from Parquet."""
+        if self._new is None and self._pending_rows < COPIED_ROWS_MIN:
+            self._pending.clear()
+            return
         self._attempt(last=True)
 
     def discard(self) -> None:

@@ -18,7 +18,7 @@ from app.files.parquet_file import ParquetReader
 from app.files.slice_merge import Incoming, InScope, Memory, incoming_schema
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage
-from app.lake.dataset import DatasetDefinition, IndexType, TableType
+from app.lake.dataset import BucketMode, DatasetDefinition, IndexType, TableType
 from app.lake.errors import FieldError, InvalidRequest
 from app.lake.file_group import DataFile, FileKind, IndexKind
 from app.lake.filters.evaluate import matches
@@ -120,11 +120,11 @@ class TaskFiles:
 
         def of(block: Block) -> np.ndarray:
             inside = np.ones(block.rows.num_rows, dtype=bool)
-            if scope.partitions is not None and block.file >= 0:
-                inside &= self.task.files[block.file].slot.partition_path in scope.partitions
-            elif scope.partitions is not None:
+            if scope.partitions is not None and self.task.dataset.bucket.mode is BucketMode.KEY_DYNAMIC:
                 codes, paths = partition_codes(block.rows, self.task.dataset.partition_by)
-                inside &= np.array([path in scope.partitions for path in paths])[codes]
+                inside &= np.array([path in scope.partitions for path in paths], dtype=bool)[codes]
+            elif scope.partitions is not None:
+                inside &= self.task.slot.partition_path in scope.partitions
             if scope.where is not None:
                 inside &= matches(scope.where, block.rows)
             return inside
@@ -145,6 +145,7 @@ class TaskFiles:
             schema=schema or stored_schema(self.task.dataset),
             kind=kind,
             index=_index_kind(self.task.dataset) if kind is FileKind.BASE else None,
+            copies=self.place.lookup.copies if kind is FileKind.BASE and _marks(self.task.dataset) else None,
         )
 
     def changelog_sink(self) -> ChangelogSink:
@@ -157,11 +158,15 @@ class TaskFiles:
         )
 
 
+def _marks(dataset: DatasetDefinition) -> bool:
+    """Whether writes look rows up to mark them in deletion vectors."""
+    return dataset.keyed and dataset.table_type is TableType.MERGE_ON_READ and dataset.looks_up
+
+
 def _index_kind(dataset: DatasetDefinition) -> IndexKind | None:
     """The key index that each base file gets: positions too, where old rows are marked by position."""
     if not dataset.keyed:
         return None
-    marks = dataset.table_type is TableType.MERGE_ON_READ and dataset.looks_up
-    if marks or dataset.index is IndexType.RECORD:
+    if _marks(dataset) or dataset.index is IndexType.RECORD:
         return IndexKind.RECORD
     return IndexKind.BLOOM if dataset.index is IndexType.BLOOM else None
