@@ -137,7 +137,7 @@ async def change_dataset(request: ApiRequest, dataset: DatasetReference) -> Resp
     operation_id="get_dataset_schema",
     summary="Get the schema of a dataset",
     tags=_TAGS,
-    opt=documented({200: Answer(description="The schema.", content={JSON: SchemaView})}, problems=[404]),
+    opt=documented({200: Answer(description="The schema.", content={JSON: SchemaView})}, problems=[400, 404]),
 )
 async def get_dataset_schema(
     request: ApiRequest,

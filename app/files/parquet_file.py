@@ -184,8 +184,9 @@ class ParquetReader:
                 group = self._begun.take((file.path, number, names))
                 if group is None:
                     group = _row_group(parquet, number, names)
-                within = group.slice(max(first_row - start, 0), first_row + rows - max(first_row, start))
-                tables.append(conform(within, schema))
+                # The end is said here: a group of which no column is asked for has none that a slice would end with.
+                begin, stop = max(first_row, start), min(first_row + rows, end)
+                tables.append(conform(group.slice(begin - start, stop - begin), schema))
                 if first_row + rows < end:
                     self._begun.keep((file.path, number, names), group)
             start = end

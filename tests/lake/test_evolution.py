@@ -19,6 +19,9 @@ from app.lake.dataset import Aggregate, DatasetDefinition, MergeMode
 from app.lake.define import define_dataset
 from app.lake.errors import SchemaChangeRefused
 from app.lake.evolution import evolve, under_schema
+from app.lake.file_group import ColumnStatistics
+from app.lake.filters.parse import parse_filter
+from app.lake.filters.prune import may_match
 from app.lake.new_dataset import NewBucket, NewDataset, NewField, NewSchema, NewSequenceGroup
 from app.lake.operation import Operation
 from app.lake.schema import Schema
@@ -315,6 +318,27 @@ def test_columns_are_found_by_id_and_those_of_the_format_by_name() -> None:
     assert conform(stored, asked).to_pylist() == [
         {"_hw_op": 1, "n": dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "at": None}
     ]
+
+
+def test_bounds_of_a_file_hold_under_a_wider_type() -> None:
+    """Files keep the bounds of their columns by field id, as the type had them when they were written."""
+    kinds = {"a": ("date", "timestamp"), "b": ("int32", "double"), "c": ("decimal(5, 2)", "decimal(9, 2)")}
+    before = evolve(DATASET, [add(name, old) for name, (old, _) in kinds.items()])
+    wider = [widen(name, new, explicit_cast=True) for name, (_, new) in kinds.items()]
+    after = evolve(before, [*wider, add("new", "int64"), RenameField(name="b", to="bb")])
+    statistics = {
+        str(before.schema.field(name).id): ColumnStatistics(minimum=low, maximum=high, null_count=0)
+        for name, low, high in [("a", "2026-01-01", "2026-01-02"), ("b", 1, 5), ("c", "1.00", "2.50")]
+    }
+
+    def may(where: str) -> bool:
+        return may_match(parse_filter(where, after.schema), statistics, after.schema, 10)
+
+    assert may("a = TIMESTAMP '2026-01-02T00:00:00Z'")
+    assert not may("a > TIMESTAMP '2026-01-02T00:00:00Z'")
+    assert may("bb >= 5 AND c >= 2.5 AND new IS NULL")
+    assert not may("bb > 5.5")
+    assert not may("c > 2.5")
 
 
 # Rows of random histories: the table's key, its ordering field, and whatever other fields there are.
