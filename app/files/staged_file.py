@@ -11,7 +11,7 @@ import pyarrow.ipc as ipc
 
 from app.files.checksums import HashingSink, buffered, verify
 from app.files.storage import Storage
-from app.lake.changelog import OP_FIELD
+from app.lake.changelog import OP_COLUMN, OP_FIELD
 from app.lake.conforming import conform
 from app.lake.dataset import DatasetDefinition
 from app.lake.operation import Operation
@@ -58,15 +58,24 @@ class StagedFileStore:
             batches=tuple(batches),
         )
 
-    def read(self, file: StagedFile, indices: Sequence[int], dataset: DatasetDefinition) -> pa.Table:
+    def read(
+        self,
+        file: StagedFile,
+        indices: Sequence[int],
+        dataset: DatasetDefinition,
+        operation: Operation = Operation.UPSERT,
+    ) -> pa.Table:
         """The named record batches, with each row's position in its write. Raises CorruptFile.
 
-        Rows that were staged under an earlier schema of the dataset come under the one it has now.
+        Rows that were staged under an earlier schema of the dataset come under the one it has now. `operation`, of the
+        write, tells what rows do that were staged by an earlier release, when they did not say so themselves.
         """
         opened = self._storage.open(file.path)
         verify(file, opened)
         reader = ipc.open_file(opened)
         rows = pa.Table.from_batches([reader.get_batch(index) for index in indices], schema=reader.schema)
+        if OP_COLUMN not in rows.column_names:
+            rows = with_ops(rows, operation, dataset)
         return _placed(conform(rows, _staged_schema(dataset)), file.first_row)
 
 

@@ -10,8 +10,10 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 import pytest
+import xxhash
 
 from app.files.begun_groups import BegunGroups
 from app.files.parquet_file import ParquetReader, column_statistics, create_parquet, unique_columns
@@ -71,6 +73,29 @@ def write(storage: LocalStorage, path: str, table: pa.Table, row_group_rows: int
             sink.write(table.slice(start, 7))
         sink.finish()
     return sink.stored(1), sink.metadata[0]
+
+
+@pytest.mark.parametrize(("operation", "op"), [(Operation.DELETE, Op.RETRACT), (Operation.UPSERT, Op.APPEND)])
+def test_rows_staged_by_an_earlier_release_still_do_what_their_write_wanted(
+    tmp_path: Path, operation: Operation, op: Op
+) -> None:
+    """A write that was acknowledged before an upgrade is carried out after it."""
+    store = StagedFileStore(LocalStorage(tmp_path))
+    file = store.write(DATASET, Operation.UPSERT, [rows(10)], "s/new.arrow")
+    assert file is not None
+    with ipc.open_file(pa.memory_map(str(tmp_path / "s/new.arrow"))) as reader:
+        batches = [reader.get_batch(number) for number in range(reader.num_record_batches)]
+    earlier = [batch.drop_columns([OP_COLUMN]) for batch in batches]
+    with ipc.new_file(str(tmp_path / "s/old.arrow"), earlier[0].schema) as writer:
+        for batch in earlier:
+            writer.write_batch(batch)
+    content = (tmp_path / "s/old.arrow").read_bytes()
+    old = msgspec.structs.replace(
+        file, path="s/old.arrow", size_bytes=len(content), checksum=xxhash.xxh3_128_hexdigest(content)
+    )
+    table = store.read(old, range(len(earlier)), DATASET, operation)
+    assert set(table.column(OP_COLUMN).to_pylist()) == {op}
+    assert table.num_rows == 10
 
 
 def test_staged_rows_come_back_by_slot_in_order(tmp_path: Path) -> None:

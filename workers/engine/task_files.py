@@ -95,7 +95,8 @@ class TaskFiles:
         for segment in self.task.segments:
             whole = segment.rows <= _STEP_ROWS
             for batches in [segment.batch_indices] if whole else [[index] for index in segment.batch_indices]:
-                rows = store.read(segment.file, batches, self.task.dataset)
+                operation = self.task.intents[segment.job].operation
+                rows = store.read(segment.file, batches, self.task.dataset, operation)
                 job = pa.repeat(pa.scalar(segment.job, pa.int32()), rows.num_rows)
                 rows = rows.append_column(pa.field(JOB_COLUMN, pa.int32(), nullable=False), job)
                 rows = rows.select(schema.names).cast(schema)
