@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from app.api.problems import fault_document
-from app.lake.dataset import Bucket, Changelog, MergeMode, TableType
+from app.lake.dataset import Aggregate, Bucket, Changelog, IndexType, MergeMode, SequenceGroup, TableType
 from app.lake.instant import Action, InstantState, RowCounts
 from app.lake.operation import Operation
 from app.lake.schema import Field
@@ -52,6 +52,12 @@ class DatasetLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "
     timeline: str
 
 
+class IndexView(msgspec.Struct, frozen=True, kw_only=True, rename={"type_": "type"}):
+    """How keys are found among the files of a file group."""
+
+    type_: IndexType
+
+
 class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far."""
 
@@ -64,8 +70,13 @@ class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
     partition_by: list[str]
     table_type: TableType
     bucket: Bucket
+    index: IndexView | None
     merge_mode: MergeMode
+    sequence_groups: list[SequenceGroup]
+    aggregates: dict[str, Aggregate]
+    delete_marker: str | None
     changelog: Changelog
+    target_bytes: int
     version: int
     next_offset: int
     created_at: datetime
@@ -239,8 +250,13 @@ def dataset_view(dataset: Dataset) -> DatasetView:
         partition_by=list(definition.partition_by),
         table_type=definition.table_type,
         bucket=definition.bucket,
+        index=None if definition.index is None else IndexView(type_=definition.index),
         merge_mode=definition.merge_mode,
+        sequence_groups=list(definition.sequence_groups),
+        aggregates=definition.aggregates,
+        delete_marker=definition.delete_marker,
         changelog=definition.changelog,
+        target_bytes=definition.target_bytes,
         version=dataset.version,
         next_offset=dataset.next_offset,
         created_at=dataset.created_at,

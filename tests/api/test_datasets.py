@@ -16,7 +16,12 @@ def test_a_registration_is_answered_with_the_dataset_its_path_and_its_version(cl
         {"name": "id", "type": "int64", "nullable": False, "doc": None},
         {"name": "note", "type": "string", "nullable": True, "doc": None},
     ]
-    assert dataset["bucket"] == {"mode": "fixed", "count": 4}
+    assert dataset["bucket"] == {
+        "mode": "fixed", "count": 4, "key": [], "function": "hash", "target_rows": None, "max_buckets": None,
+        "fixed_now": False, "shuffle_by_partition": False,
+    }  # fmt: skip
+    assert (dataset["index"], dataset["target_bytes"]) == ({"type": "bucket"}, 256 * 2**20)
+    assert (dataset["sequence_groups"], dataset["aggregates"], dataset["delete_marker"]) == ([], {}, None)
     assert (dataset["version"], dataset["next_offset"], dataset["committed_at"]) == (0, 0, None)
     for reference in ("orders", dataset["id"]):
         found = client.get(f"/datasets/{reference}")
@@ -100,5 +105,57 @@ def test_a_registration_is_json(client):
 
 def test_a_dataset_without_a_key_is_append_only(client):
     dataset = client.post("/datasets", json=EVENTS).json()
-    assert dataset["bucket"] == {"mode": "unaware", "count": 1}
+    assert (dataset["bucket"]["mode"], dataset["bucket"]["count"]) == ("unaware", 1)
+    assert dataset["index"] is None
     assert dataset["record_key"] == []
+
+
+def test_all_of_a_definition_is_told(client):
+    definition = {
+        "name": "totals",
+        "schema": {
+            "fields": [
+                {"name": "id", "type": "int64"},
+                {"name": "country", "type": "string"},
+                {"name": "total", "type": "decimal(12, 2)"},
+                {"name": "gone", "type": "boolean"},
+            ]
+        },
+        "record_key": ["id"],
+        "partition_by": ["country"],
+        "table_type": "merge_on_read",
+        "bucket": {"mode": "key_dynamic", "count": 2, "target_rows": 1_000, "max_buckets": 8},
+        "index": {"type": "bloom"},
+        "merge_mode": "aggregate",
+        "aggregates": {"total": "sum"},
+        "delete_marker": "gone",
+        "changelog": {"producer": "deferred"},
+        "target_bytes": 1_000_000,
+    }
+    dataset = client.post("/datasets", json=definition).json()
+    for member in (
+        "table_type",
+        "index",
+        "merge_mode",
+        "aggregates",
+        "delete_marker",
+        "changelog",
+        "target_bytes",
+    ):
+        assert dataset[member] == definition[member]
+    assert dataset["bucket"] == {**dataset["bucket"], **definition["bucket"]}
+    groups = [{"ordering_field": "seen", "fields": ["place"]}]
+    partial = {
+        "name": "pieces",
+        "schema": {
+            "fields": [
+                {"name": "id", "type": "int64"},
+                {"name": "place", "type": "string"},
+                {"name": "seen", "type": "int32"},
+            ]
+        },
+        "record_key": ["id"],
+        "merge_mode": "partial",
+        "sequence_groups": groups,
+    }
+    assert client.post("/datasets", json=partial).json()["sequence_groups"] == groups
