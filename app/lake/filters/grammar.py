@@ -19,6 +19,7 @@ from app.lake.errors import InvalidFilter
 
 TEXT_CHARACTERS_MAX: Final = 10_000
 DEPTH_MAX: Final = 50
+_NEAR_CHARACTERS: Final = 20
 # Written before a string, these make it a literal of another type: DATE '2026-11-21', X'00FF'.
 DATE: Final = exp.DType.DATE
 TIMESTAMP: Final = exp.DType.TIMESTAMP
@@ -115,7 +116,8 @@ class HeadwaterFilter(Dialect):
         def _unexpected(self, expected: str) -> InvalidFilter:
             if not self._curr:
                 return invalid(self.sql, len(self.sql), "the filter ends too early", expected)
-            return invalid(self.sql, self._curr.start, f"{self._curr.text!r} cannot stand here", expected)
+            found = self._curr.text[:_NEAR_CHARACTERS]
+            return invalid(self.sql, self._curr.start, f"{found!r} cannot stand here", expected)
 
     class Generator(generator.Generator):
         def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:  # noqa: ARG002
@@ -160,7 +162,7 @@ def place(node: exp.Expr) -> int | None:
 
 def invalid(text: str, position: int | None, reason: str, expected: str) -> InvalidFilter:
     """The error to raise. `position` is the number of characters before the fault."""
-    near = "" if position is None else text[position : position + 20]
+    near = "" if position is None else text[position : position + _NEAR_CHARACTERS]
     where = "" if position is None else f" at character {position + 1}"
     return InvalidFilter(
         f"the filter is not valid{where}{f', near {near!r}' if near else ''}: {reason}; expected {expected}",

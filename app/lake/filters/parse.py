@@ -67,10 +67,10 @@ def parse_filter(text: str, schema: Schema) -> Filter:
     """The filter that `text` describes for rows of `schema`. Raises InvalidFilter."""
     tree = parse_condition(text)
     for part in tree.walk():
-        if not {name for name, value in part.args.items() if value} <= _PARTS.get(type(part), frozenset()):
-            raise invalid(
-                text, place(part), "this is not part of the language of filters", "a condition on columns"
-            )
+        said = {name for name, value in part.args.items() if value}
+        if type(part) not in _PARTS or not said <= _PARTS[type(part)]:
+            reason = "this is not part of the language of filters"
+            raise invalid(text, place(part), reason, "a condition on columns")
     return Filter(root=_Reader(text, schema).condition(tree), text=canonical_text(tree))
 
 

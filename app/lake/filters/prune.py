@@ -9,7 +9,7 @@ import base64
 import binascii
 import datetime as dt
 import decimal
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -43,7 +43,8 @@ def may_match(
 ) -> bool:
     """False only if certainly no row matches.
 
-    `statistics` of a file, or of one row group, by field id; `schema` names its columns. Both may lack columns.
+    `statistics`: of a file, or of one row group, by field id. `row_count`: of that file or row group as it is stored,
+    rows that a deletion vector takes away included. `schema` gives the field ids. A column may be missing from both.
     """
     return row_count > 0 and _Rows(statistics, schema, row_count).outcomes(selection.root).true
 
@@ -113,10 +114,10 @@ class _Rows:
                 bounds = self._bounds(column)
                 return _Outcomes(true=bounds.some_null, false=bounds.some_value, unknown=False)
             case Comparison(column=column, operator=operator, value=value):
-                return _compared(self._bounds(column), operator, _comparable(value, column))
+                return _compared(self._bounds(column), operator, _comparable([value], column)[0])
             case OneOf(column=column, values=values):
                 bounds = self._bounds(column)
-                possible = {_comparable(value, column) for value in values}
+                possible = _comparable(values, column)
                 return bounds.outcomes(
                     true=any(bounds.may_hold(value) for value in possible),
                     false=not (bounds.is_only() and bounds.low in possible),
@@ -189,15 +190,15 @@ def _prefix(pattern: str) -> tuple[str, str]:
     return "".join(prefix), pattern[place:]
 
 
-def _comparable(value: Value, column: Column) -> Any:
-    """A literal as the bounds of its column are."""
+def _comparable(values: Sequence[Value], column: Column) -> Sequence[Any]:
+    """Literals as the bounds of their column are."""
     match parse_type(column.type):
         case Decimal():
-            return decimal.Decimal(str(value))
+            return [decimal.Decimal(str(value)) for value in values]
         case Primitive("binary"):
-            return bytes.fromhex(str(value))
+            return [bytes.fromhex(str(value)) for value in values]
         case _:
-            return value
+            return values
 
 
 def _bound(bound: Any, data_type: DataType) -> Any:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.lake.filters.evaluate import matches
@@ -20,6 +20,7 @@ from tests.lake.filters.columns import SCHEMA, TYPES, rows, table_of
 from tests.lake.filters.reference import OPERATORS, filters
 
 
+@settings(max_examples=100, deadline=None)
 @given(written=filters(), found=st.lists(rows(), max_size=6), cut=st.integers(0, 6))
 def test_rows_match_as_one_by_one(written, found, cut):
     selection = parse_filter(written.text, SCHEMA)
@@ -30,6 +31,7 @@ def test_rows_match_as_one_by_one(written, found, cut):
     assert matched.tolist() == [written.holds(row) is True for row in found]
 
 
+@settings(max_examples=100, deadline=None)
 @given(written=filters())
 def test_a_filter_travels_and_its_text_reads_back_as_itself(written):
     selection = parse_filter(written.text, SCHEMA)
@@ -38,6 +40,7 @@ def test_a_filter_travels_and_its_text_reads_back_as_itself(written):
     assert msgspec.json.decode(msgspec.json.encode(selection), type=Filter) == selection
 
 
+@settings(max_examples=100, deadline=None)
 @given(written=filters(), found=st.lists(rows(), max_size=3))
 def test_only_the_columns_that_a_filter_names_are_needed(written, found):
     selection = parse_filter(written.text, SCHEMA)

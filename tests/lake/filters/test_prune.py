@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.files.parquet_file import column_statistics
@@ -43,6 +43,7 @@ def cases(draw):
     return draw(filters(columns)), [dict.fromkeys(TYPES) | row for row in found]
 
 
+@settings(max_examples=100, deadline=None)
 @given(case=cases(), row_group_rows=st.integers(1, 7))
 def test_what_statistics_say_holds_for_the_rows(case, row_group_rows):
     written, found = case
@@ -55,6 +56,7 @@ def test_what_statistics_say_holds_for_the_rows(case, row_group_rows):
     assert matches(selection, table).tolist() == selected
 
 
+@settings(max_examples=100, deadline=None)
 @given(case=cases(), data=st.data())
 def test_less_knowledge_never_says_more(case, data):
     written, found = case
