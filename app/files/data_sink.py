@@ -88,7 +88,8 @@ class DataSink(AbstractContextManager["DataSink"]):
             )
             copy = nullcontext() if self._copies is None else self._copies.creating(path)
             file = self._open[slot] = _OpenFile(creation, copy)
-        file.write(rows)
+        # A hot copy takes the schema of its rows, and is read by the ids in it, as the file is.
+        file.write(pa.Table.from_arrays(rows.columns, schema=self._schema))
         if self._index is not None:
             file.hashes.append(hash_keys(encode_keys(rows, self._dataset.record_key)))
         if file.sink.hashing.size_bytes >= self._dataset.target_bytes:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.lake.schema import FIELD_ID_METADATA
+from app.lake.schema import FIELD_ID_METADATA, RESERVED_PREFIX
 
 
 def field_id(field: pa.Field) -> int | None:
@@ -24,8 +24,16 @@ def field_id(field: pa.Field) -> int | None:
 def sources(stored: pa.Schema, target: pa.Schema) -> list[str | None]:
     """For each column of `target`, the name of the stored one that it is made from; None where there is none.
 
-    Columns with an id are found by it, those without (`_hw_op` and its like) by name.
+    Columns with an id are found by it, those of the format's own (`_hw_op` and its like), which have none, by name.
+    Raises ValueError if a stored column of the dataset's carries no id: to take it for absent would lose its values.
     """
+    lost = [
+        field.name
+        for field in stored
+        if field_id(field) is None and not field.name.startswith(RESERVED_PREFIX)
+    ]
+    if lost:
+        raise ValueError(f"stored columns carry no field id: {lost}")
     by_id = {number: field.name for field in stored if (number := field_id(field)) is not None}
     own = {field.name: field.name for field in stored if field_id(field) is None}
     return [

@@ -110,7 +110,7 @@ class TestLongpoll:
         began = time.monotonic()
         answer = client.get(feed, params={"feed": "longpoll", "since": 4, "timeout": 1})
         assert answer.status_code == 200
-        assert answer.json() == {"changes": [], "next_since": 4, "pending": 0, "earliest": 0}
+        assert answer.json() == {"changes": [], "next_since": 4, "pending": 0, "earliest": 0, "schema_id": 1}
         assert 0.9 < time.monotonic() - began < 5
 
     @pytest.mark.parametrize("since", ["4", "now"])
