@@ -1,8 +1,8 @@
 """The five meta columns that a reader may ask for beside a dataset's own.
 
     _hw_commit_time       when the commit was that gave the row its values
-    _hw_commit_seqno      `version-offset`: that commit, and the change in the feed that did; just the version where the
-                          commit told no changes. A row that is moved to another file keeps it
+    _hw_commit_seqno      `version-offset`: that commit, and the change in the feed that did; just the version where
+                          that is not known of rows (producers other than full). A row that is copied elsewhere keeps it
     _hw_record_key        `field:value,…` of the key, values as in JSON; null without a key
     _hw_partition_path    the folder of the row's partition
     _hw_file_name         the data file that holds the row; null for a row that a log has put there, until compaction

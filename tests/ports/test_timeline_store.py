@@ -333,6 +333,9 @@ def test_commit_times_increase_strictly_and_resolve_to_versions(
         assert stores.timeline.version_at(tenant_id, dataset.id, time) == version
         assert stores.timeline.version_at(tenant_id, dataset.id, time - timedelta(milliseconds=1)) < version
     assert stores.timeline.version_at(tenant_id, dataset.id, times[-1] + timedelta(days=1)) == 6
+    assert stores.timeline.commit_times(tenant_id, dataset.id, [6, 1, 7]) == {1: times[0], 6: times[5]}
+    assert stores.timeline.commit_times(tenant_id, dataset.id, []) == {}
+    assert stores.timeline.commit_times(tenant_id, new_id(), [1]) == {}
 
 
 def test_a_commit_wakes_followers_and_a_refused_one_does_not(

@@ -1,0 +1,203 @@
+"""Tables of every kind with a past: their files at each version, and what a plain model says of their rows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from app.files.slice_merge import Memory
+from app.files.storage import LocalStorage
+from app.lake.dataset import BucketMode, ChangelogProducer, DatasetDefinition, IndexType, MergeMode, TableType
+from app.lake.define import define_dataset
+from app.lake.file_group import DataFile
+from app.lake.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewIndex, NewSchema
+from app.lake.operation import Operation
+from app.lake.schema import Schema
+from app.lake.write_options import WriteOptions
+from app.services.model import Dataset
+from tests.support.lake_table import LakeTable, Write
+from workers.engine.merge_handle import MergeHandle
+from workers.engine.task_files import Place
+
+Row = dict[str, Any]
+DAYS: Final = ("2026-11-20", "2026-11-21", "2026-11-22")
+_FIELDS: Final = [
+    NewField(name="id", type="int64"),
+    NewField(name="day", type="string"),
+    NewField(name="n", type="int32"),
+    NewField(name="note", type="string"),
+]
+_MERGE_ON_READ: Final = {"table_type": TableType.MERGE_ON_READ}
+
+
+def _logs(producer: ChangelogProducer) -> dict[str, Any]:
+    return _MERGE_ON_READ | {"changelog": NewChangelog(producer=producer)}
+
+
+def _sized(mode: BucketMode) -> dict[str, Any]:
+    return {"bucket": NewBucket(mode=mode, count=2, target_rows=3, max_buckets=5)}
+
+
+# What each kind adds to a registration.
+KINDS: Final[dict[str, dict[str, Any]]] = {
+    "copy_on_write": {"bucket": NewBucket(count=2)},
+    "copy_on_write, bloom": {"bucket": NewBucket(count=1), "index": NewIndex(type_=IndexType.BLOOM)},
+    "merge_on_read full": _MERGE_ON_READ | {"bucket": NewBucket(count=2)},
+    "merge_on_read input": _logs(ChangelogProducer.INPUT),
+    "merge_on_read none": _logs(ChangelogProducer.NONE) | {"bucket": NewBucket(count=1)},
+    "merge_on_read deferred": _logs(ChangelogProducer.DEFERRED),
+    "dynamic": _sized(BucketMode.DYNAMIC),
+    "dynamic with logs": _sized(BucketMode.DYNAMIC) | _logs(ChangelogProducer.NONE),
+    "key_dynamic": _sized(BucketMode.KEY_DYNAMIC) | {"record_key": ["id"]},
+    "key_dynamic with deletion vectors": _sized(BucketMode.KEY_DYNAMIC) | _MERGE_ON_READ | {"record_key": ["id"]},
+    "key_dynamic with logs": (
+        _sized(BucketMode.KEY_DYNAMIC) | _logs(ChangelogProducer.NONE) | {"record_key": ["id"]}
+    ),
+    "unaware": {"record_key": [], "bucket": NewBucket(mode=BucketMode.UNAWARE)},
+    "unaware with deletion vectors": (
+        {"record_key": [], "bucket": NewBucket(mode=BucketMode.UNAWARE)} | _MERGE_ON_READ
+    ),
+    "postpone": {"bucket": NewBucket(mode=BucketMode.POSTPONE)},
+    "postpone, fixed_now": {"bucket": NewBucket(mode=BucketMode.POSTPONE, count=2, fixed_now=True)},
+}  # fmt: skip
+
+
+def registration_of(name: str) -> NewDataset:
+    """A dataset of a kind, partitioned by day; the later row of a key wins."""
+    parts = {"record_key": ["day", "id"], "partition_by": ["day"], **KINDS[name]}
+    if parts["record_key"]:
+        parts["merge_mode"] = MergeMode.COMMIT_TIME
+    return NewDataset(name="t", schema=NewSchema(fields=_FIELDS), **parts)
+
+
+def kind_of(name: str) -> DatasetDefinition:
+    """The dataset that is registered so."""
+    return define_dataset(registration_of(name))
+
+
+def committed_at(version: int) -> datetime:
+    """When a version was committed, in these pasts."""
+    return datetime(2026, 11, 21, 10, 0, tzinfo=UTC) + timedelta(seconds=version, microseconds=7)
+
+
+@dataclass(kw_only=True)
+class Past:
+    """A table, its files at each version, and the rows that it must have there. A timeline for readers of it."""
+
+    table: LakeTable
+    files: list[list[DataFile]] = field(default_factory=lambda: [[]])
+    rows: list[list[Row]] = field(default_factory=lambda: [[]])
+    schemas: dict[int, Schema] = field(default_factory=dict)
+
+    @property
+    def dataset(self) -> Dataset:
+        return Dataset(
+            id="d", tenant_id="t", definition=self.table.dataset, version=len(self.files) - 1,
+            next_offset=self.table.next_offset, created_at=committed_at(0), committed_at=None,
+        )  # fmt: skip
+
+    def write(self, write: Write, rows: Sequence[Row]) -> None:
+        """Commits a write, after which the table must have these rows."""
+        before = self.table.version
+        self.table.write(write)
+        if self.table.version > before:
+            self.files.append(list(self.table.files.values()))
+            self.rows.append(list(rows))
+            self.schemas[self.table.version] = self.table.dataset.schema
+
+    def live_files(
+        self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
+    ) -> list[DataFile]:
+        found = [
+            file for file in self.files[version] if file_groups is None or file.file_group in file_groups
+        ]
+        return sorted(found, key=lambda file: file.path)
+
+    def schema_at(self, tenant_id: str, dataset_id: str, version: int) -> Schema:
+        return self.schemas[version]
+
+    def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
+        return {version: committed_at(version) for version in versions}
+
+
+def new_past(storage: LocalStorage, definition: DatasetDefinition) -> Past:
+    """An empty table whose tasks run in this process."""
+    handle = MergeHandle(Place.on(storage, Memory(bytes_max=2**26)))
+    return Past(
+        table=LakeTable(storage=storage, dataset=definition, run=lambda tasks: list(map(handle.run, tasks)))
+    )
+
+
+def written_past(storage: LocalStorage, name: str, *, seed: int = 1, writes: int = 9) -> Past:
+    """A table of a kind after writes of random rows, some of them deletes, and one compaction in the middle."""
+    definition = kind_of(name)
+    past, chance = new_past(storage, definition), random.Random(seed)
+    model: list[Row] = []
+    for number in range(writes):
+        if number == writes // 2:
+            model = _compacted(past, model)
+        rows = [_random_row(chance, number) for _ in range(chance.randint(4, 12))]
+        if number % 3 == 2:
+            model = _deleted(past, model, rows[:4])
+        else:
+            operation = Operation.UPSERT if definition.keyed else Operation.INSERT
+            model = _put(definition, model, rows)
+            past.write(Write(operation=operation, rows=rows), _visible(past, model))
+    _compacted(past, model)
+    return past
+
+
+def _random_row(chance: random.Random, number: int) -> Row:
+    note = f"write {number}" if chance.random() < 0.9 else None
+    return {"id": chance.randrange(20), "day": chance.choice(DAYS), "n": chance.randrange(100), "note": note}
+
+
+def _compacted(past: Past, model: list[Row]) -> list[Row]:
+    past.write(Write(operation=Operation.COMPACT), model)
+    return model
+
+
+def _deleted(past: Past, model: list[Row], rows: Sequence[Row]) -> list[Row]:
+    definition = past.table.dataset
+    if definition.keyed:
+        gone = {_key(definition, row) for row in rows}
+        kept = [row for row in model if _key(definition, row) not in gone]
+        bare = [{name: row[name] for name in definition.record_key} for row in rows]
+        past.write(Write(operation=Operation.DELETE, rows=bare), _visible(past, kept))
+        return kept
+    kept = [row for row in model if row["n"] >= 30]
+    past.write(Write(operation=Operation.DELETE, options=WriteOptions(where="n < 30")), kept)
+    return kept
+
+
+def _put(definition: DatasetDefinition, model: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+    if not definition.keyed:
+        return [*model, *rows]
+    return list({_key(definition, row): row for row in (*model, *rows)}.values())
+
+
+def _visible(past: Past, model: Sequence[Row]) -> Sequence[Row]:
+    """What readers see of the rows: postponed ones wait for compaction."""
+    bucket = past.table.dataset.bucket
+    waits = bucket.mode is BucketMode.POSTPONE and not bucket.fixed_now
+    return past.rows[-1] if waits else model
+
+
+def _key(definition: DatasetDefinition, row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in definition.record_key)
+
+
+def kinds_of_files(past: Past) -> set[str]:
+    """What its versions were made of: kinds of files, and `vector` where a file had a deletion vector."""
+    every = [file for files in past.files for file in files]
+    return {file.kind.value for file in every} | {"vector" for file in every if file.deletion_vector}
+
+
+def comparable(
+    rows: Sequence[Row], by: Callable[[Row], str] = lambda row: repr(sorted(row.items()))
+) -> list[Row]:
+    """The rows in an order of their own."""
+    return sorted(rows, key=by)
