@@ -11,6 +11,7 @@ import pytest
 from tests.support.fixtures import redis, service
 from tests.support.http import EVENTS, ORDERS, upsert
 from tests.support.service import SCOPES, Service
+from tests.support.trips import TRIPS
 
 __all__ = ["redis", "service"]
 
@@ -49,6 +50,14 @@ def orders(client: httpx.Client) -> str:
 def events(client: httpx.Client) -> str:
     """The path of an append-only dataset."""
     answer = client.post("/datasets", json=EVENTS)
+    assert answer.status_code == 201, answer.text
+    return answer.headers["location"]
+
+
+@pytest.fixture
+def trips(client: httpx.Client) -> str:
+    """The path of a dataset with columns of many types."""
+    answer = client.post("/datasets", json=TRIPS)
     assert answer.status_code == 201, answer.text
     return answer.headers["location"]
 
