@@ -1,8 +1,8 @@
 """Log files: writes kept beside the base files, to be merged on read or at compaction.
 
 A log holds the rows of one commit and file group as they came: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job`
-(the write within the commit), and the meta columns. `_hw_op` is 0 for a row that merges, 1 for one that deletes its
-key, and 3 for one that was merged when it was written, so that it is put in place as it is.
+(the write within the commit), and the meta columns. `_hw_op` is as it came, or PUT for a row that was merged when it
+was written, so that it is put in place as it is.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from app.files.parquet_file import ParquetReader
 from app.files.slice_merge import Incoming, incoming_schema
-from app.lake.changelog import OP_COLUMN, Op
+from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
 from app.lake.dataset import DatasetDefinition
 from app.lake.file_group import DataFile
 from app.lake.meta_columns import META_FIELDS, resolved
@@ -23,6 +23,7 @@ from app.lake.operation import Operation
 from app.lake.staging import JOB_COLUMN
 from app.lake.write_plan import WriteIntent
 
+PUT: Final = 4
 _MERGES: Final = WriteIntent(operation=Operation.CHANGELOG)
 _PUTS: Final = WriteIntent(operation=Operation.OVERWRITE)
 
@@ -74,9 +75,15 @@ class _Tables:
 
     def _numbered(self, rows: pa.Table, first: int) -> pa.Table:
         # Two numbers for each write of the log: rows that merge, and rows that are put in place.
-        puts = rows.column(OP_COLUMN).to_numpy() == Op.CORRECT_TO
+        ops = rows.column(OP_COLUMN).to_numpy()
+        puts = ops == PUT
         jobs = first + 2 * rows.column(JOB_COLUMN).to_numpy().astype(np.int64) + puts
         for job in np.unique(jobs):
             self._intents[int(job)] = _PUTS if (job - first) % 2 else _MERGES
+        rows = rows.set_column(
+            rows.schema.get_field_index(OP_COLUMN),
+            OP_FIELD,
+            pa.array(np.where(puts, Op.APPEND, ops), pa.uint8()),
+        )
         at = rows.schema.get_field_index(JOB_COLUMN)
         return rows.set_column(at, rows.schema.field(at), pa.array(jobs, pa.int32()))

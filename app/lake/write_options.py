@@ -111,6 +111,16 @@ def _service_rule(operation: Operation, _: WriteOptions, __: DatasetDefinition) 
         yield "/operation", f"{operation.value} is no write: POST to the dataset's compactions"
 
 
+def _postponed_rule(operation: Operation, _: WriteOptions, dataset: DatasetDefinition) -> Iterator[_Fault]:
+    postpones = dataset.bucket.mode is BucketMode.POSTPONE and not dataset.bucket.fixed_now
+    if postpones and operation in _APPENDING:
+        yield (
+            "/operation",
+            f"under bucket mode postpone keys are looked at in compaction only, so {operation.value} cannot refuse "
+            "those that are there: use upsert, or register the dataset with fixed_now",
+        )
+
+
 def _mode_rule(operation: Operation, options: WriteOptions, _: DatasetDefinition) -> Iterator[_Fault]:
     if options.mode is not SaveMode.APPEND and operation not in _SAVING:
         yield (
@@ -221,6 +231,7 @@ def _batch_rule(_: Operation, options: WriteOptions, __: DatasetDefinition) -> I
 
 _RULES: Final[tuple[_Rule, ...]] = (
     _service_rule,
+    _postponed_rule,
     _mode_rule,
     _overwrite_rule,
     _where_rule,

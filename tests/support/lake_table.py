@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -19,13 +19,17 @@ from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
 from app.lake.changelog import OP_COLUMN, OP_FIELD
 from app.lake.commit_message import CommitMessage, KeyConflict, failed_writes
+from app.lake.compaction_plan import plan_compaction
 from app.lake.dataset import DatasetDefinition
-from app.lake.file_group import ChangelogFile, DataFile, FileKind, bucket_slot
+from app.lake.file_group import ChangelogFile, DataFile, FileKind
 from app.lake.instant import RowCounts
 from app.lake.meta_columns import CORRECTS_COLUMN, META_NAMES, resolved_offsets
 from app.lake.operation import Operation
+from app.lake.quarantine import QuarantineFile
 from app.lake.staging import StagedFile
-from app.lake.write_plan import MergeTask, Scope, WriteIntent, plan_merge
+from app.lake.write_options import DEFAULT_OPTIONS, OnError, WriteOptions
+from app.lake.write_plan import MergeTask, WriteIntent, plan_merge
+from app.lake.write_scope import scope_of
 
 Row = dict[str, Any]
 Run = Callable[[Sequence[MergeTask]], Sequence[CommitMessage]]
@@ -38,65 +42,110 @@ class Write:
 
     operation: Operation
     rows: Sequence[Row] = ()
-    drop_duplicates: bool = False
-    quarantine: bool = False
+    options: WriteOptions = DEFAULT_OPTIONS
 
     @property
     def intent(self) -> WriteIntent:
         return WriteIntent(
-            operation=self.operation, drop_duplicates=self.drop_duplicates, quarantine=self.quarantine
+            operation=self.operation,
+            drop_duplicates=self.options.drop_duplicates,
+            quarantine=self.options.on_error is OnError.QUARANTINE,
         )
+
+
+COMPACT = Write(operation=Operation.COMPACT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One change of the feed; `corrects`: the offset of the change whose values it takes back."""
+
+    version: int
+    offset: int
+    op: int
+    corrects: int | None
+    row: Row
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What became of a group of writes: by write the counts and the quarantine, or the conflicts that kept all out."""
+
+    counts: list[RowCounts]
+    conflicts: list[KeyConflict]
+    quarantined: list[QuarantineFile]
 
 
 @dataclass(kw_only=True)
 class LakeTable:
-    """`files` are those live at `version`; `feed` are the changes so far with their versions."""
+    """`files` are those live at `version`; `feed` are the files of changes so far with version and first offset."""
 
     storage: LocalStorage
     dataset: DatasetDefinition
-    run: Run
+    run: Run | None = None
     name: str = field(default_factory=lambda: f"table-{next(_tables)}")
     version: int = 0
     next_offset: int = 0
     attempts: int = 0
     files: dict[str, DataFile] = field(default_factory=dict)
     feed: list[tuple[int, int, ChangelogFile]] = field(default_factory=list)
+    reader: ParquetReader = field(init=False)
 
-    def write(self, *writes: Write, scope: Scope | None = None) -> list[RowCounts] | list[KeyConflict]:
-        """Commits the writes as one group; the counts of each, or the conflicts that kept all from it."""
+    def __post_init__(self) -> None:
+        self.reader = ParquetReader(self.storage)
+
+    def fork(self) -> LakeTable:
+        """A table of its own with the same past: files never change, so both may list them."""
+        name = f"table-{next(_tables)}"
+        return replace(self, name=name, files=dict(self.files), feed=list(self.feed))
+
+    def write(self, *writes: Write) -> Outcome:
+        """Commits the writes as one group."""
+        assert self.run is not None
+        return self.commit(writes, self.run(self.plan(*writes)))
+
+    def compact(self) -> Outcome:
+        """Folds logs, postponed writes, deletion vectors and small files into base files."""
+        return self.write(COMPACT)
+
+    def plan(self, *writes: Write) -> list[MergeTask]:
+        """The tasks that the writes take as one group. One with a scope, or a compaction, is the only one."""
         self.attempts += 1
+        attempt = f"20260102030405000000-{self.attempts:06x}-1-0"
+        first = writes[0]
+        if first.operation is Operation.COMPACT:
+            return plan_compaction(self.dataset, self.files.values(), attempt=attempt, data_prefix=self.name)
         staged = {number: self._staged(number, write) for number, write in enumerate(writes)}
-        intents = {number: write.intent for number, write in enumerate(writes)}
-        messages = list(self.run(self._tasks(staged, intents, scope)))
-        if failed_writes(messages):
-            return [conflict for message in messages for conflict in message.conflicts]
+        live = list(self.files.values())
+        scope = scope_of(first.operation, first.options, self.dataset, staged[0], live)
+        assert scope is None or len(writes) == 1
+        return plan_merge(
+            self.dataset,
+            staged,
+            {number: write.intent for number, write in enumerate(writes)},
+            live,
+            scope=scope,
+            attempt=attempt,
+            data_prefix=self.name,
+        )
+
+    def commit(self, writes: Sequence[Write], messages: Sequence[CommitMessage]) -> Outcome:
+        """Publishes what the tasks of the writes answered; nothing if any of the writes failed."""
+        if failed_writes(list(messages)):
+            conflicts = [conflict for message in messages for conflict in message.conflicts]
+            return Outcome(counts=[], conflicts=conflicts, quarantined=[])
         self._publish(messages)
-        return [
-            sum((message.counts.get(number, RowCounts()) for message in messages), RowCounts())
-            for number in intents
-        ]
-
-    def compact(self) -> None:
-        """Folds logs, postponed writes and deletion vectors into base files."""
-        self.attempts += 1
-        tasks = [
-            MergeTask(
-                dataset=self.dataset,
-                slot=bucket_slot(name),
-                file_group=name,
-                files=self._of_group(name),
-                segments=(),
-                intents={},
-                attempt=self._attempt(),
-                data_prefix=self.name,
-                compact=True,
-            )
-            for name in {file.file_group for file in self.files.values()}
-        ]
-        self._publish(list(self.run(tasks)))
-
-    def _attempt(self) -> str:
-        return f"20260102030405000000-{self.attempts:06x}-1-0"
+        numbers = range(len(writes))
+        return Outcome(
+            counts=[_total(message.counts.get(number) for message in messages) for number in numbers],
+            conflicts=[],
+            quarantined=[
+                file
+                for message in messages
+                for number in numbers
+                for file in message.quarantined.get(number, ())
+            ],
+        )
 
     def _staged(self, number: int, write: Write) -> list[StagedFile]:
         fields = [entry.with_nullable(True) for entry in self.dataset.schema.to_arrow()]
@@ -106,26 +155,6 @@ class LakeTable:
         path = f"{self.name}/staged/{self.attempts}-{number}.arrow"
         staged = StagedFileStore(self.storage).write(self.dataset, write.operation, [rows], path)
         return [] if staged is None else [staged]
-
-    def _of_group(self, name: str) -> tuple[DataFile, ...]:
-        mine = [file for file in self.files.values() if file.file_group == name]
-        return tuple(sorted(mine, key=lambda file: (file.added_version, file.path)))
-
-    def _tasks(
-        self,
-        staged: Mapping[int, Sequence[StagedFile]],
-        intents: Mapping[int, WriteIntent],
-        scope: Scope | None,
-    ) -> list[MergeTask]:
-        return plan_merge(
-            self.dataset,
-            staged,
-            intents,
-            self.files.values(),
-            scope=scope,
-            attempt=self._attempt(),
-            data_prefix=self.name,
-        )
 
     def _publish(self, messages: Sequence[CommitMessage]) -> None:
         if not any(message.added or message.removed or message.changelog for message in messages):
@@ -148,29 +177,53 @@ class LakeTable:
                     first_offset=file.first_offset if listed else first_offset,
                 )
 
+    def groups(self) -> dict[str, tuple[DataFile, ...]]:
+        """The live files by file group, in the order of their commits."""
+        found: dict[str, list[DataFile]] = {}
+        for file in sorted(self.files.values(), key=lambda file: (file.added_version, file.path)):
+            found.setdefault(file.file_group, []).append(file)
+        return {name: tuple(files) for name, files in found.items()}
+
     def rows(self, *, meta: bool = False) -> list[Row]:
         """The live rows, in no particular order."""
-        slices = SliceReader(ParquetReader(self.storage), VectorReader(self.storage))
+        slices = SliceReader(self.reader, VectorReader(self.storage))
         found: list[Row] = []
-        for name in {file.file_group for file in self.files.values()}:
-            memory = Memory(bytes_max=2**26)
-            for block in merged_blocks(slices, self.dataset, self._of_group(name), memory):
+        for files in self.groups().values():
+            for block in merged_blocks(slices, self.dataset, files, Memory(bytes_max=2**26)):
                 table = block.rows if meta else block.rows.drop_columns(list(META_NAMES))
                 found += table.to_pylist()
         return found
 
-    def changes(self) -> list[tuple[int, int, int | None, Row]]:
-        """The feed: (version, op, offset of the change it takes back, row), in the order of offsets."""
-        reader = ParquetReader(self.storage)
-        found = []
+    def changes(self, *, after: int = 0) -> list[Change]:
+        """The feed behind a version, in the order of offsets."""
+        found: list[Change] = []
         for version, first_offset, file in self.feed:
-            table = reader.open(file).read()
+            if version <= after:
+                continue
+            table = self.reader.open(file).read()
             corrects = resolved_offsets(table.column(CORRECTS_COLUMN), first_offset).to_pylist()
             ops = table.column(OP_COLUMN).to_pylist()
             rows = table.drop_columns([OP_COLUMN, CORRECTS_COLUMN]).to_pylist()
-            found += list(zip([version] * len(rows), ops, corrects, rows, strict=True))
+            found += [
+                Change(version=version, offset=first_offset + at, op=op, corrects=corrected, row=row)
+                for at, (op, corrected, row) in enumerate(zip(ops, corrects, rows, strict=True))
+            ]
         return found
 
     def kinds(self) -> set[FileKind]:
         """What kinds of files are live."""
         return {file.kind for file in self.files.values()}
+
+
+def advance(run: Run, steps: Mapping[str, tuple[LakeTable, Sequence[Write]]]) -> dict[str, Outcome]:
+    """One group of writes on each of many tables, with the tasks of all of them in one run."""
+    planned = {name: table.plan(*writes) for name, (table, writes) in steps.items()}
+    messages = iter(run([task for tasks in planned.values() for task in tasks]))
+    return {
+        name: table.commit(writes, [next(messages) for _ in planned[name]])
+        for name, (table, writes) in steps.items()
+    }
+
+
+def _total(parts: Any) -> RowCounts:
+    return sum((part for part in parts if part is not None), RowCounts())

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from app.files.data_sink import DataSink
+from app.files.data_sink import DataSink, counted, uncounted
 from app.files.file_slice import Block
 from app.files.log_file import logged
 from app.files.slice_merge import Incoming, Met, meet
@@ -36,12 +36,13 @@ def rewrite_files(files: TaskFiles) -> CommitMessage:
             if isinstance(item, Met):
                 fresh = told.take(item.result)
                 _place(item, fresh, placement, sink)
-            elif item.file >= 0:
-                sink.write(placement.of_file(item.file), item.rows)
             else:
-                _place_rows(item.rows, np.full(item.rows.num_rows, -1), placement, sink)
-        if told.failed or not (told.changed or files.pending or task.compact):
+                _place_block(item, placement, sink)
+        if told.failed:
             return told.nothing()
+        if not (told.changed or files.pending or task.compact):
+            # The feed may tell of rows as given even so.
+            return told.message(removed=(), added=())
         removed = [task.files[number].path for number in sorted(read)] + [file.path for file in files.pending]
         return told.message(removed=tuple(removed), added=sink.finish())
 
@@ -99,31 +100,39 @@ def _with_pending(files: TaskFiles, told: Told, read: set[int]) -> Iterator[Bloc
         if isinstance(item, Block):
             yield item
             continue
-        rows = told.tell(item.result) if untold else item.result.rows
+        rows = counted(told.tell(item.result)) if untold else item.result.rows
         yield from item.kept_blocks()
-        yield _loose(rows)
+        yield from _loose_blocks(rows, _former_files(item))
 
 
-def _loose(rows: pa.Table) -> Block:
-    """Rows that stand in no file yet."""
-    return Block(file=-1, positions=np.full(rows.num_rows, -1, dtype=np.int64), rows=rows)
+def _loose_blocks(rows: pa.Table, former: np.ndarray) -> Iterator[Block]:
+    """Rows that stand in no file yet, with the file that their key was in: it keeps its bucket."""
+    for file in np.unique(former):
+        chosen = rows.filter(pa.array(former == file))
+        nowhere = np.full(chosen.num_rows, -1, dtype=np.int64)
+        yield Block(file=int(file), positions=nowhere, rows=chosen)
+
+
+def _former_files(met: Met) -> np.ndarray:
+    """By new row, the number of the file that its key was in; -1 for a new key."""
+    replaced = met.result.replaced
+    former = np.full(len(replaced), -1, dtype=np.int64)
+    former[replaced >= 0] = met.files[replaced[replaced >= 0]]
+    return former
 
 
 def _place(met: Met, fresh: pa.Table, placement: Placement, sink: DataSink) -> None:
     """Writes the rows that stay and the new ones to their buckets."""
     for block in met.kept_blocks():
-        if block.file >= 0:
-            sink.write(placement.of_file(block.file), block.rows)
-        else:
-            _place_rows(block.rows, np.full(block.rows.num_rows, -1), placement, sink)
-    replaced = met.result.replaced
-    former = np.full(len(replaced), -1, dtype=np.int64)
-    former[replaced >= 0] = met.files[replaced[replaced >= 0]]
-    _place_rows(fresh, former, placement, sink)
+        _place_block(block, placement, sink)
+    if fresh.num_rows:
+        for slot, part in placement.split(fresh, _former_files(met)):
+            sink.write(slot, part)
 
 
-def _place_rows(rows: pa.Table, former: np.ndarray, placement: Placement, sink: DataSink) -> None:
-    if rows.num_rows == 0:
+def _place_block(block: Block, placement: Placement, sink: DataSink) -> None:
+    if block.file >= 0 and (block.positions >= 0).all():
+        sink.write(placement.of_file(block.file), block.rows)
         return
-    for slot, part in placement.split(rows, former):
+    for slot, part in placement.split(uncounted(block.rows), np.full(block.rows.num_rows, block.file)):
         sink.write(slot, part)

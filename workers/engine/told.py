@@ -62,6 +62,7 @@ class Told:
         task = self._files.task
         return (
             task.dataset.changelog.producer is ChangelogProducer.INPUT
+            and not self._deferred
             and task.scope is None
             and not any(intent.operation.refuses_live_keys for intent in task.intents.values())
         )

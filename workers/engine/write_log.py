@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from app.files.log_file import log_schema
+from app.files.log_file import PUT, log_schema
 from app.files.merged_slice import merged_blocks
 from app.files.slice_merge import Met, meet
 from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
@@ -29,7 +29,7 @@ def write_log(files: TaskFiles, kind: FileKind) -> CommitMessage:
     """
     with files.data_sink(kind, log_schema(files.task.dataset)) as sink, files.changelog_sink() as changelog:
         deferred = files.task.dataset.changelog.producer is ChangelogProducer.DEFERRED
-        told = Told(files, changelog, deferred=deferred)
+        told = Told(files, changelog, deferred=deferred or kind is FileKind.POSTPONED)
         checked = any(intent.operation.refuses_live_keys for intent in files.task.intents.values())
         for rows in _resolved(files, told) if checked else _as_given(files, told):
             sink.write(files.task.slot, rows)
@@ -41,9 +41,10 @@ def write_log(files: TaskFiles, kind: FileKind) -> CommitMessage:
 
 def _as_given(files: TaskFiles, told: Told) -> Iterator[pa.Table]:
     for rows in told.given(files.incoming().tables):
-        deletes = np.isin(rows.column(OP_COLUMN).to_numpy(), (Op.RETRACT, Op.CORRECT_FROM))
+        ops = rows.column(OP_COLUMN).to_numpy()
+        deletes = np.isin(ops, (Op.RETRACT, Op.CORRECT_FROM))
         told.count(_counted(rows.column(JOB_COLUMN).to_numpy(), deletes))
-        yield _as_log(files, rows, np.where(deletes, Op.RETRACT, Op.APPEND))
+        yield _as_log(files, rows, ops)
 
 
 def _counted(jobs: np.ndarray, deletes: np.ndarray) -> dict[int, RowCounts]:
@@ -64,7 +65,7 @@ def _resolved(files: TaskFiles, told: Told) -> Iterator[pa.Table]:
         if not isinstance(item, Met):
             continue
         fresh = told.take(item.result)
-        yield _as_log(files, _numbered(fresh), np.full(fresh.num_rows, Op.CORRECT_TO))
+        yield _as_log(files, _numbered(fresh), np.full(fresh.num_rows, PUT))
         replaced = np.zeros(item.live.num_rows, dtype=bool)
         replaced[item.result.replaced[item.result.replaced >= 0]] = True
         gone = item.live.filter(pa.array(~item.result.kept & ~replaced))

@@ -1,0 +1,197 @@
+"""Every kind of dataset there could be, as values on a few axes; which of them are refused, and with which reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from typing import Any, Final
+
+from app.lake.dataset import (
+    Aggregate,
+    BucketFunction,
+    BucketMode,
+    ChangelogProducer,
+    DatasetDefinition,
+    IndexType,
+    MergeMode,
+    TableType,
+)
+from app.lake.define import define_dataset
+from app.lake.errors import InvalidDataset
+from app.lake.new_dataset import (
+    NewBucket,
+    NewChangelog,
+    NewDataset,
+    NewField,
+    NewIndex,
+    NewSchema,
+    NewSequenceGroup,
+)
+
+Reason = tuple[str, str]
+"""A pointer into the request, and what was expected there."""
+
+FIELDS: Final = [
+    NewField(name="p", type="string"),
+    NewField(name="id", type="int64"),
+    NewField(name="ts", type="int64"),
+    NewField(name="seen", type="int64"),
+    NewField(name="name", type="string"),
+    NewField(name="n", type="int32"),
+    NewField(name="tags", type="list<string>"),
+    NewField(name="gone", type="boolean"),
+]
+
+_SIZES: Final[dict[str, Any]] = {"count": 1, "target_rows": 2, "max_buckets": 3}
+
+# What each value of an axis adds to a registration.
+KEYS: Final[dict[str, dict[str, Any]]] = {
+    "a record key": {"record_key": ["p", "id"]},
+    "no record key": {},
+}
+TABLE_TYPES: Final[dict[str, dict[str, Any]]] = {kind.value: {"table_type": kind} for kind in TableType}
+MERGES: Final[dict[str, dict[str, Any]]] = {
+    "(default)": {},
+    "event_time": {"merge_mode": MergeMode.EVENT_TIME, "ordering_field": "ts"},
+    "commit_time": {"merge_mode": MergeMode.COMMIT_TIME},
+    "first": {"merge_mode": MergeMode.FIRST},
+    "partial": {"merge_mode": MergeMode.PARTIAL, "ordering_field": "ts"},
+    "partial, sequence_groups": {
+        "merge_mode": MergeMode.PARTIAL,
+        "sequence_groups": [NewSequenceGroup(ordering_field="seen", fields=["name", "tags"])],
+    },
+    "aggregate": {
+        "merge_mode": MergeMode.AGGREGATE,
+        "ordering_field": "ts",
+        "aggregates": {"n": Aggregate.SUM, "tags": Aggregate.COLLECT, "seen": Aggregate.MAX},
+    },
+    "event_time, delete_marker": {
+        "merge_mode": MergeMode.EVENT_TIME,
+        "ordering_field": "ts",
+        "delete_marker": "gone",
+    },
+}
+BUCKETS: Final[dict[str, dict[str, Any]]] = {
+    "(default)": {},
+    "fixed, hash": {"bucket": NewBucket(mode=BucketMode.FIXED, count=2)},
+    "fixed, mod": {
+        "bucket": NewBucket(mode=BucketMode.FIXED, count=2, key=["id"], function=BucketFunction.MOD)
+    },
+    "dynamic": {"bucket": NewBucket(mode=BucketMode.DYNAMIC, **_SIZES)},
+    "key_dynamic": {"bucket": NewBucket(mode=BucketMode.KEY_DYNAMIC, **_SIZES)},
+    "postpone": {"bucket": NewBucket(mode=BucketMode.POSTPONE, **_SIZES)},
+    "postpone, fixed_now": {"bucket": NewBucket(mode=BucketMode.POSTPONE, count=2, fixed_now=True)},
+    "unaware": {"bucket": NewBucket(mode=BucketMode.UNAWARE)},
+    "unaware, shuffle_by_partition": {
+        "bucket": NewBucket(mode=BucketMode.UNAWARE, shuffle_by_partition=True)
+    },
+}
+PRODUCERS: Final[dict[str, dict[str, Any]]] = {
+    kind.value: {"changelog": NewChangelog(producer=kind)} for kind in ChangelogProducer
+}
+INDEXES: Final[dict[str, dict[str, Any]]] = {
+    "(default)": {},
+    **{kind.value: {"index": NewIndex(type_=kind)} for kind in IndexType},
+}
+PARTITIONS: Final[dict[str, dict[str, Any]]] = {
+    "partitions": {"partition_by": ["p"]},
+    "no partitions": {},
+}
+
+AXES: Final[Mapping[str, Mapping[str, dict[str, Any]]]] = {
+    "record_key": KEYS,
+    "table_type": TABLE_TYPES,
+    "merge_mode": MERGES,
+    "bucket.mode": BUCKETS,
+    "changelog.producer": PRODUCERS,
+    "index.type": INDEXES,
+    "partition_by": PARTITIONS,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """One value of every axis, in the order of AXES."""
+
+    values: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """As tests are named after it."""
+        return "-".join(
+            value for value in self.values if value not in ("a record key", "partitions", "(default)")
+        )
+
+    def on(self, axis: str) -> str:
+        return dict(zip(AXES, self.values, strict=True))[axis]
+
+    @property
+    def keyed(self) -> bool:
+        return self.on("record_key") == "a record key"
+
+    @property
+    def moves(self) -> bool:
+        """Whether keys are unique across partitions, so that rows can move between them."""
+        return self.keyed and self.on("bucket.mode") == "key_dynamic"
+
+    def registration(self) -> NewDataset:
+        parts: dict[str, Any] = {}
+        for axis, value in zip(AXES, self.values, strict=True):
+            parts |= AXES[axis][value]
+        if self.moves:
+            parts["record_key"] = ["id"]
+        return NewDataset(name="t", schema=NewSchema(fields=FIELDS), **parts)
+
+
+@cache
+def defined(kind: Kind) -> DatasetDefinition | tuple[Reason, ...]:
+    """The dataset, or why there is no such."""
+    try:
+        return define_dataset(kind.registration())
+    except InvalidDataset as refusal:
+        return tuple((error["pointer"], error["detail"]) for error in refusal.facts["errors"])
+
+
+def every_kind() -> list[Kind]:
+    """The whole product."""
+    return [Kind(values=values) for values in product(*AXES.values())]
+
+
+@cache
+def legal_kinds() -> tuple[Kind, ...]:
+    return tuple(kind for kind in every_kind() if isinstance(defined(kind), DatasetDefinition))
+
+
+def distinct_kinds() -> list[Kind]:
+    """The legal kinds, without those that only leave out what is the default."""
+    seen: set[DatasetDefinition] = set()
+    found = []
+    for kind in legal_kinds():
+        definition = defined(kind)
+        assert isinstance(definition, DatasetDefinition)
+        text = repr(definition)
+        if text not in seen:
+            seen.add(text)
+            found.append(kind)
+    return found
+
+
+def kinds_for_ci() -> Iterator[Kind]:
+    """Every merge mode with every table type, bucket mode and producer; index types take turns over the merge modes.
+
+    So each index type meets each table type, bucket mode and producer too. Datasets without partitions come once for
+    each table type and bucket mode.
+    """
+    shapes: dict[tuple[str, ...], list[Kind]] = {}
+    for kind in distinct_kinds():
+        plain = kind.on("partition_by") == "no partitions"
+        if plain and (kind.on("changelog.producer") != "full" or kind.on("index.type") != "(default)"):
+            continue
+        if plain and kind.keyed and kind.on("merge_mode") != "event_time":
+            continue
+        shape = tuple(value for axis, value in zip(AXES, kind.values, strict=True) if axis != "index.type")
+        shapes.setdefault(shape, []).append(kind)
+    for choices in shapes.values():
+        yield choices[list(MERGES).index(choices[0].on("merge_mode")) % len(choices)]

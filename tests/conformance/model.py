@@ -1,0 +1,304 @@
+"""What a table must hold, and what its feed must tell, after each step of a history: the pure model with a memory.
+
+The rows are those of the reference merge. Beside them the model keeps what is told when: writes that wait for a bucket,
+changes that wait for compaction, and for every live row the version and the change that gave it its values.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from app.lake.changelog import OP_COLUMN, Op, fold
+from app.lake.dataset import BucketMode, ChangelogProducer, DatasetDefinition
+from app.lake.instant import RowCounts
+from app.lake.operation import Operation
+from app.lake.write_options import OnError
+from tests.lake.reference import Key, Row, Table, exact
+from tests.lake.reference import Write as PlainWrite
+from tests.support.lake_table import Change, LakeTable, Outcome, Write
+
+Told = tuple[int, Row]
+Predicate = Callable[[Row], bool]
+_TAKES_BACK = (Op.RETRACT, Op.CORRECT_FROM)
+
+
+@dataclass(kw_only=True)
+class Expected:
+    """What one step is to do. `told`: changes with what they take back; `given`: rows as they came."""
+
+    counts: list[RowCounts] | None = None
+    fails: bool = False
+    told: list[Told] = field(default_factory=list)
+    given: list[Told] = field(default_factory=list)
+    touched: set[Key] = field(default_factory=set)
+
+
+@dataclass(kw_only=True)
+class KeyedModel:
+    """Of a dataset with a record key. `known`: version of each live row, and offset of the change that set it."""
+
+    dataset: DatasetDefinition
+    table: Table = field(init=False)
+    waiting: list[PlainWrite] = field(default_factory=list)
+    untold: list[Told] = field(default_factory=list)
+    known: dict[Key, tuple[int, int | None]] = field(default_factory=dict)
+    said: dict[Key, int | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.table = Table(dataset=self.dataset)
+
+    def fork(self) -> KeyedModel:
+        copy = KeyedModel(dataset=self.dataset)
+        copy.table.live = dict(self.table.live)
+        copy.waiting, copy.untold = list(self.waiting), list(self.untold)
+        copy.known, copy.said = dict(self.known), dict(self.said)
+        return copy
+
+    @property
+    def producer(self) -> ChangelogProducer:
+        return self.dataset.changelog.producer
+
+    @property
+    def postpones(self) -> bool:
+        return self.dataset.bucket.mode is BucketMode.POSTPONE and not self.dataset.bucket.fixed_now
+
+    def expect(self, writes: Sequence[Write], removes: Predicate | None = None) -> Expected:
+        """Plays a group of writes, or a compaction; `removes` tells which rows a write with a scope takes out."""
+        expected = Expected()
+        if writes[0].operation is Operation.COMPACT:
+            self._settle(expected, None, scoped=False)
+            return expected
+        if removes is not None:
+            self._settle(expected, None if self._reaches_all(writes[0]) else removes, scoped=True)
+        plain = [self._plain(write, removes) for write in writes]
+        if self.postpones and removes is None:
+            self.waiting += plain
+            expected.counts = [_as_log(write) for write in plain]
+            return expected
+        start = self.table
+        self.table = Table(dataset=self.dataset, live=dict(start.live))
+        counts = []
+        for write in plain:
+            if self.table.refuses(write):
+                self.table = start
+                return Expected(fails=True)
+            counts.append(RowCounts(**self.table.play(write)))
+        self._tell(expected, plain, scoped=removes is not None)
+        checked = any(write.operation.refuses_live_keys for write in plain)
+        merges_later = not self.dataset.looks_up and removes is None and not checked
+        expected.counts = [_as_log(write) for write in plain] if merges_later else counts
+        return expected
+
+    def _plain(self, write: Write, removes: Predicate | None) -> PlainWrite:
+        names = self.dataset.schema.names()
+        full = [{name: values.get(name) for name in names} for values in write.rows]
+        if write.operation is Operation.CHANGELOG:
+            rows = [(values[OP_COLUMN], each) for values, each in zip(write.rows, full, strict=True)]
+        else:
+            rows = list(self.table.plain(write.operation, full).rows)
+        rest = None
+        if removes is not None:
+            rest = frozenset(key for key, values in self.table.live.items() if removes(values))
+        return PlainWrite(
+            operation=write.operation,
+            rows=rows,
+            drop=write.options.drop_duplicates,
+            quarantine=write.options.on_error is OnError.QUARANTINE,
+            rest=rest,
+        )
+
+    def _reaches_all(self, write: Write) -> bool:
+        """Whether every waiting write is brought in; partitions alone leave out the others' where keys stay in one."""
+        return self.dataset.bucket.mode is BucketMode.KEY_DYNAMIC or not (
+            write.operation is Operation.DELETE_PARTITION
+            or (write.options.overwrite is not None and write.options.overwrite.scope.value == "partitions")
+        )
+
+    def _settle(self, expected: Expected, reached: Predicate | None, *, scoped: bool) -> None:
+        """What waits in the reached partitions appears now."""
+        waiting, self.waiting = self.waiting, []
+        for write in waiting:
+            mine = [given for given in write.rows if reached is None or reached(given[1])]
+            left = [given for given in write.rows if reached is not None and not reached(given[1])]
+            if left:
+                self.waiting.append(PlainWrite(operation=write.operation, rows=left))
+            if mine:
+                play = PlainWrite(operation=write.operation, rows=mine)
+                self.table.feed.clear()
+                self.table.play(play)
+                self._tell(expected, [play], scoped=scoped, now=True)
+        untold, self.untold = self.untold, []
+        for change in untold:
+            if reached is not None and not reached(change[1]):
+                self.untold.append(change)
+                continue
+            expected.told.append(change)
+            expected.touched.add(self.table.key(change[1]))
+
+    def _tell(
+        self, expected: Expected, writes: Sequence[PlainWrite], *, scoped: bool, now: bool = False
+    ) -> None:
+        changes = list(self.table.feed)
+        self.table.feed.clear()
+        expected.touched |= {self.table.key(values) for _, values in changes}
+        checked = any(write.operation.refuses_live_keys for write in writes)
+        if self.producer is ChangelogProducer.NONE:
+            return
+        if self.producer is ChangelogProducer.INPUT and not scoped and not checked:
+            expected.given += [given for write in writes for given in write.rows]
+        elif self.producer is ChangelogProducer.DEFERRED and not scoped and not now:
+            self.untold += changes
+        else:
+            expected.told += changes
+
+    def observe(self, table: LakeTable, before: int, expected: Expected) -> None:
+        """Holds what the feed tells behind version `before` to what it was to tell."""
+        changes = table.changes(after=before)
+        shown = [(change.op, change.row) for change in changes]
+        assert self._by_key(shown) == self._by_key(expected.told + expected.given)
+        for key in expected.touched:
+            if key in self.table.live:
+                self.known[key] = (table.version, None)
+            else:
+                self.known.pop(key, None)
+        for change in changes:
+            self._observe(change, as_given=not expected.told)
+
+    def _observe(self, change: Change, *, as_given: bool) -> None:
+        key = self.table.key(change.row)
+        if as_given:
+            assert change.corrects is None
+            self.said.pop(key, None)
+        elif change.op in _TAKES_BACK:
+            assert change.corrects == self.said.pop(key, None)
+        else:
+            assert change.corrects is None
+            self.said[key] = change.offset
+            if key in self.table.live:
+                self.known[key] = (change.version, change.offset)
+
+    def _by_key(self, changes: Sequence[Told]) -> dict[Key, list[tuple[int, str]]]:
+        grouped: dict[Key, list[tuple[int, str]]] = {}
+        for op, values in changes:
+            grouped.setdefault(self.table.key(values), []).append((int(op), exact(values)))
+        return grouped
+
+    def check_rows(self, table: LakeTable) -> None:
+        """The table holds the model's rows, and each knows the version and the change that it is from."""
+        found = {}
+        for values in table.rows(meta=True):
+            past = (values.pop("_hw_version"), values.pop("_hw_offset"))
+            key = self.table.key(values)
+            assert key not in found, f"two rows of {key}"
+            found[key] = (exact(values), past)
+        assert {key: shown for key, (shown, _) in found.items()} == {
+            key: exact(values) for key, values in self.table.live.items()
+        }
+        assert {key: past for key, (_, past) in found.items()} == self.known
+
+    def check_law(self, table: LakeTable) -> None:
+        """Folding the feed gives the table, wherever the feed tells all."""
+        if self.producer in (ChangelogProducer.FULL, ChangelogProducer.DEFERRED) and not self.untold:
+            folded = fold([(change.op, change.row) for change in table.changes()], self.dataset.record_key)
+            assert Counter(map(exact, folded)) == Counter(map(exact, self.table.live.values()))
+        if self.producer is ChangelogProducer.NONE:
+            assert not table.changes()
+
+
+@dataclass(kw_only=True)
+class HeapModel:
+    """Of a dataset without a key: rows as often as they were added."""
+
+    dataset: DatasetDefinition
+    rows: list[Row] = field(default_factory=list)
+
+    def fork(self) -> HeapModel:
+        return HeapModel(dataset=self.dataset, rows=list(self.rows))
+
+    def expect(self, writes: Sequence[Write], removes: Predicate | None = None) -> Expected:
+        expected = Expected()
+        if writes[0].operation is Operation.COMPACT:
+            return expected
+        expected.counts = []
+        for write in writes:
+            full = [{name: each.get(name) for name in self.dataset.schema.names()} for each in write.rows]
+            rest = [values for values in self.rows if removes is not None and removes(values)]
+            left = Counter(map(exact, rest))
+            added = []
+            for values in full:
+                if left[exact(values)]:
+                    left[exact(values)] -= 1
+                else:
+                    added.append(values)
+            gone = []
+            for values in rest:
+                if left[exact(values)]:
+                    left[exact(values)] -= 1
+                    gone.append(values)
+            for values in gone:
+                self.rows.remove(values)
+            self.rows += added
+            expected.told += [(Op.RETRACT, each) for each in gone] + [(Op.APPEND, each) for each in added]
+            counts = RowCounts(inserted=len(added), deleted=len(gone), unchanged=len(full) - len(added))
+            expected.counts.append(counts)
+        if self.dataset.changelog.producer is ChangelogProducer.NONE:
+            expected.told.clear()
+        return expected
+
+    def observe(self, table: LakeTable, before: int, expected: Expected) -> None:
+        found = Counter((change.op, exact(change.row)) for change in table.changes(after=before))
+        assert found == Counter((int(op), exact(values)) for op, values in expected.told)
+
+    def check_rows(self, table: LakeTable) -> None:
+        """The table holds the model's rows; each knows a change that set it and that nothing took back."""
+        found = table.rows(meta=True)
+        past = [(values.pop("_hw_version"), values.pop("_hw_offset"), exact(values)) for values in found]
+        assert Counter(shown for _, _, shown in past) == Counter(map(exact, self.rows))
+        if self.dataset.changelog.producer is ChangelogProducer.NONE:
+            assert {offset for _, offset, _ in past} <= {None}
+            assert all(1 <= version <= table.version for version, _, _ in past)
+            return
+        live: dict[int, tuple[int, str]] = {}
+        for change in table.changes():
+            if change.op in _TAKES_BACK:
+                assert change.corrects is not None
+                assert live.pop(change.corrects)[1] == exact(change.row)
+            else:
+                live[change.offset] = (change.version, exact(change.row))
+        assert {offset: (version, shown) for version, offset, shown in past} == live
+
+    def check_law(self, table: LakeTable) -> None:
+        folded = fold([(change.op, change.row) for change in table.changes()], [])
+        expected = [] if self.dataset.changelog.producer is ChangelogProducer.NONE else self.rows
+        assert Counter(map(exact, folded)) == Counter(map(exact, expected))
+
+
+Model = KeyedModel | HeapModel
+
+
+def model_of(dataset: DatasetDefinition) -> Model:
+    return KeyedModel(dataset=dataset) if dataset.keyed else HeapModel(dataset=dataset)
+
+
+def hold(model: Model, table: LakeTable, before: int, expected: Expected, outcome: Outcome) -> None:
+    """Holds a step of a table to what it was expected to do."""
+    assert bool(outcome.conflicts) == expected.fails, outcome.conflicts
+    assert table.version - before in (0, 1)
+    if expected.fails:
+        assert table.version == before
+        return
+    if expected.counts is not None:
+        assert outcome.counts == expected.counts
+    aside = sum(counts.quarantined for counts in outcome.counts)
+    assert sum(file.row_count for file in outcome.quarantined) == aside
+    assert not (expected.told or expected.given) or table.version == before + 1
+    model.observe(table, before, expected)
+    model.check_rows(table)
+
+
+def _as_log(write: PlainWrite) -> RowCounts:
+    """Where nobody looked whether keys are there: rows that are put, and rows that delete."""
+    gone = sum(op in _TAKES_BACK for op, _ in write.rows)
+    return RowCounts(updated=len(write.rows) - gone, deleted=gone)
