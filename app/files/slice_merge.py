@@ -17,6 +17,7 @@ from app.files.file_slice import FILE_COLUMN, PLACE_COLUMNS, POSITION_COLUMN, SC
 from app.files.spill import Gathering
 from app.lake.changelog import OP_FIELD
 from app.lake.dataset import DatasetDefinition
+from app.lake.errors import HeadwaterError
 from app.lake.key_hash import hash_keys
 from app.lake.merge import MergeResult, merge
 from app.lake.meta_columns import stored_schema
@@ -72,13 +73,15 @@ class Met:
 class Incoming:
     """Rows that meet a table: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job`; by job and row.
 
-    `in_scope` tells which live rows are taken out unless one of these rows brings their key.
+    `in_scope` tells which live rows are taken out unless one of these rows brings their key. `settled`: they were
+    written by an earlier commit, so none of them may be refused any more.
     """
 
     tables: Iterable[pa.Table]
     intents: Mapping[int, WriteIntent]
     rows: int
     in_scope: InScope | None = None
+    settled: bool = False
 
 
 def meet(
@@ -180,8 +183,12 @@ def _met(
         yield from _as_blocks(live.filter(pc.invert(mine)))
         live = live.filter(mine)
     current = live.drop_columns(list(PLACE_COLUMNS))
+    result = merge(dataset, current, rows, incoming.intents, retract_rest=incoming.in_scope is not None)
+    if incoming.settled and result.conflicts:
+        # Without its rows, a table would be read that never was.
+        raise HeadwaterError(f"{dataset.name}: what was written once does not merge: {result.conflicts}")
     yield Met(
-        result=merge(dataset, current, rows, incoming.intents, retract_rest=incoming.in_scope is not None),
+        result=result,
         live=current,
         files=live.column(FILE_COLUMN).to_numpy(),
         positions=live.column(POSITION_COLUMN).to_numpy(),

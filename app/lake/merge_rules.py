@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from app.lake.dataset import Aggregate, MergeMode
-from app.lake.new_dataset import NewDataset
+from app.lake.dataset import Aggregate, BucketMode, ChangelogProducer, MergeMode, TableType
+from app.lake.new_dataset import NewBucket, NewDataset
 from app.lake.partition import PartitionSyntaxError, parse_partition
 from app.lake.types import DataType, List, TypeSyntaxError, may_be_ordered, parse_type
 
@@ -73,6 +73,27 @@ def _aggregates_rule(new: NewDataset) -> Iterator[Fault]:
             yield pointer, "a field of the key, or the ordering field, is not aggregated"
         elif name in types and not fits(aggregate, types[name]):
             yield pointer, f"{aggregate.value} does not go with {types[name]}"
+
+
+# Types that such an aggregate never leaves, however many rows there are.
+_UNBOUNDED: Final = {Aggregate.SUM: ("float", "double"), Aggregate.COUNT: ("int64",)}
+
+
+def _sum_rule(new: NewDataset) -> Iterator[Fault]:
+    """A sum that does not fit its field fails its write, so it has to be known when the write is made."""
+    bucket = new.bucket or NewBucket()
+    producer = new.changelog.producer
+    logs = new.table_type is TableType.MERGE_ON_READ and producer is not ChangelogProducer.FULL
+    if not logs and (bucket.mode is not BucketMode.POSTPONE or bucket.fixed_now):
+        return
+    types = _types(new)
+    for name, aggregate in new.aggregates.items():
+        if aggregate in _UNBOUNDED and str(types.get(name)) not in _UNBOUNDED[aggregate]:
+            yield (
+                f"/aggregates/{name}",
+                f"a {aggregate.value} that does not fit {types.get(name)} has to be found when rows are written, but "
+                f"logs and postponed rows are added up later: use {_UNBOUNDED[aggregate][-1]}, or look old rows up",
+            )
 
 
 def fits(aggregate: Aggregate, kind: DataType) -> bool:
@@ -151,6 +172,7 @@ MERGE_RULES: Final[tuple[Callable[[NewDataset], Iterator[Fault]], ...]] = (
     _ordering_rule,
     _sequence_group_rule,
     _aggregates_rule,
+    _sum_rule,
     _place_rule,
     _optional_rule,
     _delete_marker_rule,

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.lake.dataset import BucketMode, MergeMode
+from app.lake.dataset import Aggregate, BucketMode, ChangelogProducer, MergeMode, TableType
 from app.lake.define import define_dataset
 from app.lake.errors import InvalidDataset
 from app.lake.identifiers import new_id
-from app.lake.new_dataset import NewDataset
+from app.lake.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
 
 FIELDS = [
     {"name": "id", "type": "string"},
@@ -97,3 +97,27 @@ def test_key_and_partition_fields_become_required() -> None:
     definition = define_dataset(registration(record_key=["id", "day"], partition_by=["day"]))
     assert [entry.nullable for entry in definition.schema.fields] == [False, False, True, True, True]
     assert [entry.id for entry in definition.schema.fields] == [1, 2, 3, 4, 5]
+
+
+def test_sums_that_may_not_fit_are_for_tables_that_look_rows_up() -> None:
+    fields = [
+        NewField(name="k", type="string"),
+        NewField(name="n", type="int32"),
+        NewField(name="c", type="int64"),
+    ]
+    summed: dict[str, Any] = {
+        "name": "t",
+        "schema": NewSchema(fields=fields),
+        "record_key": ["k"],
+        "merge_mode": MergeMode.AGGREGATE,
+        "aggregates": {"n": Aggregate.SUM, "c": Aggregate.COUNT},
+    }
+    logs = {
+        "table_type": TableType.MERGE_ON_READ,
+        "changelog": NewChangelog(producer=ChangelogProducer.DEFERRED),
+    }
+    for later in (logs, {"bucket": NewBucket(mode=BucketMode.POSTPONE)}):
+        with pytest.raises(InvalidDataset) as refusal:
+            define_dataset(NewDataset(**summed, **later))
+        assert [error["pointer"] for error in refusal.value.facts["errors"]] == ["/aggregates/n"]
+    assert define_dataset(NewDataset(**summed, table_type=TableType.MERGE_ON_READ)).looks_up
