@@ -1,4 +1,4 @@
-"""The typed Python client: register datasets, write rows in any form, wait for jobs, follow the feed, read tables.
+"""The typed Python client: register datasets, write in every way, wait for jobs, follow the feed, read tables.
 
     from clients.headwater_client import Headwater, NewDataset, NewField
 
@@ -16,13 +16,26 @@ It needs httpx, msgspec and pyarrow, and nothing of the service.
 from clients.headwater_client.client import Headwater
 from clients.headwater_client.feed import Since
 from clients.headwater_client.pages import ChangePage, ChangeTable, RowTable
-from clients.headwater_client.problem import FieldError, JobUnfinished, Problem
+from clients.headwater_client.problem import FieldError, JobUnfinished, Problem, TransactionUnfinished
+from clients.headwater_client.quarantine import QuarantinedRecord
+from clients.headwater_client.schema_changes import (
+    AddField,
+    DropField,
+    RelaxField,
+    RenameField,
+    ReorderFields,
+    SchemaChange,
+    WidenField,
+)
+from clients.headwater_client.transactions import DatasetWrite
 from clients.headwater_client.transport import Body
 from clients.headwater_client.values import (
+    Bucket,
     Change,
     Column,
     Columns,
     Dataset,
+    Field,
     Format,
     Instant,
     Job,
@@ -31,17 +44,26 @@ from clients.headwater_client.values import (
     Operation,
     Progress,
     RowCounts,
+    Schema,
+    SequenceGroup,
+    Transaction,
     Upload,
 )
+from clients.headwater_client.write_options import Overwrite, WriteOptions
 
 __all__ = [
+    "AddField",
     "Body",
+    "Bucket",
     "Change",
     "ChangePage",
     "ChangeTable",
     "Column",
     "Columns",
     "Dataset",
+    "DatasetWrite",
+    "DropField",
+    "Field",
     "FieldError",
     "Format",
     "Headwater",
@@ -51,10 +73,22 @@ __all__ = [
     "NewDataset",
     "NewField",
     "Operation",
+    "Overwrite",
     "Problem",
     "Progress",
+    "QuarantinedRecord",
+    "RelaxField",
+    "RenameField",
+    "ReorderFields",
     "RowCounts",
     "RowTable",
+    "Schema",
+    "SchemaChange",
+    "SequenceGroup",
     "Since",
+    "Transaction",
+    "TransactionUnfinished",
     "Upload",
+    "WidenField",
+    "WriteOptions",
 ]

@@ -19,6 +19,11 @@ def ndjson(rows: Iterable[Mapping[str, Any]]) -> bytes:
     return "".join(f"{_json(row)}\n" for row in rows).encode()
 
 
+def rows_json(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    """A JSON array. Raises as `ndjson` does."""
+    return f"[{','.join(_json(row) for row in rows)}]".encode()
+
+
 def arrow_stream(table: pa.Table | pa.RecordBatch | pa.RecordBatchReader) -> bytes:
     """An Arrow IPC stream."""
     sink = pa.BufferOutputStream()

@@ -16,12 +16,16 @@ ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
 
 class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes in order. `next_since` is where to go on; `pending` changes follow the page."""
+    """Changes in order. `next_since` is where to go on; `pending` changes follow the page.
+
+    `schema_id` is the schema under which the rows are told.
+    """
 
     changes: tuple[Change, ...]
     next_since: int
     pending: int
     earliest: int
+    schema_id: int
 
 
 class ChangeTable(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,21 +39,24 @@ class ChangeTable(msgspec.Struct, frozen=True, kw_only=True):
     next_since: int
     pending: int
     earliest: int
+    schema_id: int
 
 
 class RowPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of the table at `version`."""
+    """Rows of the table at `version`, under the schema that it had then."""
 
     rows: list[dict[str, Any]]
     version: int
+    schema_id: int
     next_page_token: str | None
 
 
 class RowTable(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of the table at `version`, with the columns of the dataset."""
+    """Rows of the table at `version`, with the columns that the dataset had then."""
 
     table: pa.Table
     version: int
+    schema_id: int
     next_page_token: str | None
 
 
@@ -65,6 +72,7 @@ def change_table(response: httpx.Response) -> ChangeTable:
         next_since=int(response.headers["headwater-next-since"]),
         pending=int(response.headers["headwater-pending"]),
         earliest=int(response.headers["headwater-earliest"]),
+        schema_id=int(response.headers["headwater-schema-id"]),
     )
 
 
@@ -78,6 +86,7 @@ def row_table(response: httpx.Response) -> RowTable:
     return RowTable(
         table=_table(response),
         version=int(response.headers["headwater-version"]),
+        schema_id=int(response.headers["headwater-schema-id"]),
         next_page_token=response.headers.get("headwater-next-page-token"),
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from clients.headwater_client.values import Job
+from clients.headwater_client.values import Job, Transaction
 
 _TEXT_MAX = 500
 
@@ -76,6 +76,14 @@ class JobUnfinished(TimeoutError):
         super().__init__(f"job {job.id} is {job.state} after {seconds:g} s ({job.progress.stage})")
 
 
+class TransactionUnfinished(TimeoutError):
+    """The transaction had not ended after the time that the caller gave it; it goes on."""
+
+    def __init__(self, transaction: Transaction, seconds: float) -> None:
+        self.transaction = transaction
+        super().__init__(f"transaction {transaction.id} is {transaction.state} after {seconds:g} s")
+
+
 def problem_of(response: httpx.Response) -> Problem:
     """The problem that a response of status 400 or above stands for, also one that a proxy made."""
     if response.headers.get("content-type", "").startswith("application/problem+json"):
@@ -92,16 +100,25 @@ def problem_of(response: httpx.Response) -> Problem:
 
 def problem_of_job(job: Job) -> Problem | None:
     """The problem that ended a job; None if it succeeded or goes on."""
-    match job.state:
+    return _problem_of_end("job", job)
+
+
+def problem_of_transaction(transaction: Transaction) -> Problem | None:
+    """The problem that ended a transaction; None if it succeeded or goes on."""
+    return _problem_of_end("transaction", transaction)
+
+
+def _problem_of_end(kind: str, ended: Job | Transaction) -> Problem | None:
+    members = {kind: msgspec.to_builtins(ended)}
+    match ended.state:
         case "failed":
-            return Problem({**(job.error or {"title": "the job failed"}), "job": msgspec.to_builtins(job)})
+            return Problem({**(ended.error or {"title": f"the {kind} failed"}), **members})
         case "cancelled":
             document = {
                 "type": "/problems/job-cancelled",
                 "title": "The job was cancelled",
                 "status": 409,
-                "detail": f"job {job.id} was cancelled",
-                "job": msgspec.to_builtins(job),
+                "detail": f"{kind} {ended.id} was cancelled",
             }
-            return Problem(document)
+            return Problem({**document, **members})
     return None

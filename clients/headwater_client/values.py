@@ -11,7 +11,16 @@ from typing import Any, Literal
 
 import msgspec
 
-Operation = Literal["insert", "upsert", "bulk_insert", "delete"]
+Operation = Literal[
+    "insert", "upsert", "bulk_insert", "delete", "overwrite", "snapshot", "changelog", "delete_partition"
+]
+TableType = Literal["copy_on_write", "merge_on_read"]
+MergeMode = Literal["event_time", "commit_time", "first", "partial", "aggregate"]
+IndexType = Literal["bucket", "simple", "bloom", "record"]
+Producer = Literal["full", "input", "deferred", "none"]
+Aggregate = Literal[
+    "sum", "min", "max", "count", "last", "last_non_null", "first", "bool_and", "bool_or", "collect"
+]
 Format = Literal["json_rows", "ndjson", "csv", "arrow", "parquet"]
 Op = Literal["+A", "-R", "-C", "+C"]
 
@@ -27,8 +36,28 @@ class NewField(msgspec.Struct, frozen=True, kw_only=True):
     doc: str | None = None
 
 
+class Bucket(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How rows are spread over files; what is left at its default is left to the service."""
+
+    mode: Literal["fixed", "dynamic", "key_dynamic", "unaware", "postpone"] | None = None
+    count: int | None = None
+    key: tuple[str, ...] = ()
+    function: Literal["hash", "mod"] = "hash"
+    target_rows: int | None = None
+    max_buckets: int | None = None
+    fixed_now: bool = False
+    shuffle_by_partition: bool = False
+
+
+class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields of a partial merge that follow an ordering field of their own."""
+
+    ordering_field: str
+    fields: tuple[str, ...]
+
+
 class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset to register. Without a record key it is append-only; `buckets` is for keyed ones."""
+    """A dataset to register. Without a record key it is append-only. `buckets`: short for `Bucket(count=…)`."""
 
     name: str
     fields: tuple[NewField, ...]
@@ -37,21 +66,37 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
     event_time_field: str | None = None
     partition_by: tuple[str, ...] = ()
     buckets: int | None = None
-    merge_mode: Literal["event_time", "commit_time"] | None = None
+    bucket: Bucket | None = None
+    table_type: TableType | None = None
+    index: IndexType | None = None
+    merge_mode: MergeMode | None = None
+    sequence_groups: tuple[SequenceGroup, ...] = ()
+    aggregates: dict[str, Aggregate] = {}
+    delete_marker: str | None = None
+    producer: Producer | None = None
+    target_bytes: int | None = None
 
     def document(self) -> dict[str, Any]:
         """The JSON form of the registration; what was not chosen is left to the service."""
         chosen = {
             "ordering_field": self.ordering_field,
             "event_time_field": self.event_time_field,
+            "table_type": self.table_type,
+            "index": None if self.index is None else {"type": self.index},
             "merge_mode": self.merge_mode,
-            "bucket": None if self.buckets is None else {"count": self.buckets},
+            "sequence_groups": [msgspec.to_builtins(group) for group in self.sequence_groups] or None,
+            "aggregates": self.aggregates or None,
+            "delete_marker": self.delete_marker,
+            "changelog": None if self.producer is None else {"producer": self.producer},
+            "target_bytes": self.target_bytes,
         }
+        bucket = Bucket(count=self.buckets) if self.bucket is None else self.bucket
         return {
             "name": self.name,
             "schema": {"fields": [msgspec.to_builtins(field) for field in self.fields]},
             "record_key": list(self.record_key),
             "partition_by": list(self.partition_by),
+            "bucket": msgspec.to_builtins(bucket),
             **{name: value for name, value in chosen.items() if value is not None},
         }
 
@@ -71,6 +116,27 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[Column, ...]
 
 
+class Field(Column, frozen=True, kw_only=True):
+    """A column with the id that it keeps for ever."""
+
+    id: int
+
+
+class Schema(msgspec.Struct, frozen=True, kw_only=True):
+    """A schema of a dataset. `id` counts them from 1."""
+
+    id: int
+    fields: tuple[Field, ...]
+    created_at: datetime
+
+
+class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Schemas of a dataset, the latest first."""
+
+    items: tuple[Schema, ...]
+    next_page_token: str | None
+
+
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far."""
 
@@ -81,6 +147,8 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     partition_by: tuple[str, ...]
     ordering_field: str | None
     event_time_field: str | None
+    table_type: str
+    merge_mode: str
     version: int
     next_offset: int
     created_at: datetime
@@ -138,6 +206,21 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has succeeded, failed, or was cancelled."""
+        return self.state in FINAL_STATES
+
+
+class Transaction(msgspec.Struct, frozen=True, kw_only=True):
+    """Writes to several datasets that happen together. `jobs`: one for each, in the order of the request."""
+
+    id: str
+    state: str
+    jobs: tuple[Job, ...]
+    error: dict[str, Any] | None
+    created_at: datetime
 
     @property
     def ended(self) -> bool:

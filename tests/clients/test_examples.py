@@ -54,3 +54,27 @@ def test_the_quickstart_in_python(service, api_key):
     assert "'17.50'" in next(line for line in lines if line.startswith("now:"))
     assert "'19.90'" in next(line for line in lines if line.startswith("at version 1:"))
     assert lines[-1].startswith("refused: 422 schema-mismatch")
+
+
+def test_the_ways_to_write(service, api_key):
+    done = run([sys.executable, "examples/ways_to_write.py"], service, api_key)
+    assert done.returncode == 0, done.stdout + done.stderr
+    parts = {
+        title: [line.strip() for line in lines]
+        for title, *lines in (part.splitlines() for part in done.stdout.split("== ")[1:])
+    }
+    assert parts["as the feed tells it"] == [
+        "-R {'item': 'desk', 'pieces': 1}",
+        "-C {'item': 'lamp', 'pieces': 4}",
+        "+C {'item': 'lamp', 'pieces': 3}",
+        "+A {'item': 'vase', 'pieces': 2}",
+    ]
+    assert parts["orders"] == ["{'id': 1, 'item': 'lamp', 'state': 'paid'}"]
+    assert "expected int64" in parts["in quarantine"][0]
+    assert parts["driven again"] == ["1 inserted"]
+    assert parts["shipped"] == ["upsert committed"] * 2
+    assert parts["refused"] == ["commit-conflict"]
+    assert parts["compacted"] == ["version 4"]
+    assert parts["items to order"] == ["lamp: 2 left (item:lamp)", "vase: 2 left (item:vase)"]
+    assert parts["stock on the first night"] == ["desk", "lamp", "rug"]
+    assert parts["orders in the end"] == ["1 shipped", "3 new", "4 new"]

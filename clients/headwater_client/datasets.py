@@ -1,0 +1,73 @@
+"""Datasets and their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from clients.headwater_client.connection import Connection, dataset_path, decoded
+from clients.headwater_client.feed import walk_list
+from clients.headwater_client.pages import JSON
+from clients.headwater_client.schema_changes import SchemaChange
+from clients.headwater_client.values import Dataset, DatasetPage, NewDataset, Schema, SchemaPage
+
+
+class DatasetCalls(Connection):
+    """Registers, finds and ends datasets, and changes their schemas."""
+
+    def create_dataset(self, new: NewDataset) -> Dataset:
+        """Registers a dataset."""
+        body = msgspec.json.encode(new.document())
+        answer = self._transport.send(
+            "POST", "/datasets", body=body, headers={"Content-Type": JSON}, repeatable=False
+        )
+        return msgspec.json.decode(answer.content, type=Dataset)
+
+    def get_dataset(self, dataset: Dataset | str) -> Dataset:
+        """A dataset as it stands now."""
+        return msgspec.json.decode(self._get(dataset_path(dataset)).content, type=Dataset)
+
+    def datasets(self) -> Iterator[Dataset]:
+        """The tenant's datasets by name."""
+        decode = partial(decoded, DatasetPage)
+        for page in walk_list(partial(self._get, "/datasets"), decode, {"page_size": 1_000}):
+            yield from page.items
+
+    def delete_dataset(self, dataset: Dataset | str) -> None:
+        """Ends a dataset and cancels its jobs."""
+        self._transport.send("DELETE", dataset_path(dataset), repeatable=False)
+
+    def change_schema(
+        self, dataset: Dataset | str, *changes: SchemaChange, version: int | None = None
+    ) -> Dataset:
+        """The dataset under its next schema: all of the changes one after another, or none.
+
+        `version` is the one that the changes were made for; unless said, that of the value `dataset`, or the one that
+        the dataset is at now. Raises Problem `precondition-failed` where it is at another.
+        """
+        if version is None:
+            found = dataset if isinstance(dataset, Dataset) else self.get_dataset(dataset)
+            version = found.version
+        answer = self._transport.send(
+            "PATCH",
+            dataset_path(dataset),
+            body=msgspec.json.encode({"changes": changes}),
+            headers={"Content-Type": JSON, "If-Match": f'"{version}"'},
+            repeatable=False,
+        )
+        return msgspec.json.decode(answer.content, type=Dataset)
+
+    def get_schema(self, dataset: Dataset | str, schema_id: int | None = None) -> Schema:
+        """The schema of a dataset, or one that it had."""
+        params: dict[str, Any] = {} if schema_id is None else {"id": schema_id}
+        answer = self._get(f"{dataset_path(dataset)}/schema", params)
+        return msgspec.json.decode(answer.content, type=Schema)
+
+    def schemas(self, dataset: Dataset | str) -> Iterator[Schema]:
+        """Every schema that the dataset had, the latest first."""
+        fetch = partial(self._get, f"{dataset_path(dataset)}/schemas")
+        for page in walk_list(fetch, partial(decoded, SchemaPage), {"page_size": 1_000}):
+            yield from page.items

@@ -1,0 +1,80 @@
+"""Jobs: looking at them, waiting for them, cancelling them, and starting those that bring no rows."""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+import msgspec
+
+from clients.headwater_client.connection import WAIT_SECONDS_MAX, Connection, job_path
+from clients.headwater_client.problem import JobUnfinished, problem_of_job
+from clients.headwater_client.transport import Body
+from clients.headwater_client.values import Job
+
+
+def made_up(idempotency_key: str | None) -> str:
+    """The caller's key, or one for this call alone."""
+    return idempotency_key or str(uuid.uuid4())
+
+
+class JobCalls(Connection):
+    """Follows jobs."""
+
+    def get_job(self, job: Job | str) -> Job:
+        """A job as it stands, however it ended."""
+        return self._job(job, 0)
+
+    def wait(self, job: Job | str, *, seconds: float = 600) -> Job:
+        """The job once it has succeeded. Raises JobUnfinished; Problem if it fails or is cancelled."""
+        deadline = time.monotonic() + seconds
+        found = job if isinstance(job, Job) else self.get_job(job)
+        while not found.ended:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise JobUnfinished(found, seconds)
+            found = self._job(found, min(int(left) + 1, WAIT_SECONDS_MAX))
+        if problem := problem_of_job(found):
+            raise problem
+        return found
+
+    def cancel(self, job: Job | str) -> Job:
+        """Cancels a job that has not ended: nothing of it will be visible."""
+        answer = self._transport.send("POST", f"{job_path(job)}/cancel", repeatable=False)
+        return msgspec.json.decode(answer.content, type=Job)
+
+    def _job(self, job: Job | str, wait: int) -> Job:
+        answer = self._get(job_path(job), {"wait": wait} if wait else {}, patience_seconds=wait)
+        return msgspec.json.decode(answer.content, type=Job)
+
+    def _start(
+        self,
+        path: str,
+        *,
+        body: Body | None = None,
+        headers: dict[str, str] | None = None,
+        params: dict[str, str] | None = None,
+        idempotency_key: str | None,
+        wait: float,
+    ) -> Job:
+        """The job that a request starts; with `wait`, once it has succeeded.
+
+        Without a key, the request must be safe to repeat by itself.
+        """
+        deadline = time.monotonic() + wait
+        first_wait = min(int(wait), WAIT_SECONDS_MAX)
+        answer = self._transport.send(
+            "POST",
+            path,
+            body=body,
+            params=params,
+            headers={
+                **(headers or {}),
+                **({"Idempotency-Key": idempotency_key} if idempotency_key is not None else {}),
+                **({"Prefer": f"wait={first_wait}"} if first_wait else {}),
+            },
+            repeatable=True,
+            patience_seconds=first_wait,
+        )
+        job = msgspec.json.decode(answer.content, type=Job)
+        return self.wait(job, seconds=max(deadline - time.monotonic(), 0)) if wait else job

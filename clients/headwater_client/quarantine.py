@@ -1,0 +1,105 @@
+"""The quarantine: bad records of writes, and driving them again."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from clients.headwater_client.connection import dataset_path, decoded
+from clients.headwater_client.feed import walk_list
+from clients.headwater_client.jobs import JobCalls, made_up
+from clients.headwater_client.pages import JSON
+from clients.headwater_client.problem import FieldError
+from clients.headwater_client.values import Dataset, Job
+
+
+class QuarantinedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A bad record. `position` is its row number in the write; pointers in `errors` start at the record.
+
+    `header`: the header line of a CSV record. `redrive_job_id`: the job that drove it again.
+    """
+
+    id: str
+    job_id: str
+    position: int
+    errors: tuple[FieldError, ...]
+    payload: str
+    encoding: str
+    header: str | None
+    written_at: datetime
+    state: str
+    redrive_job_id: str | None
+
+    @property
+    def sent(self) -> bytes:
+        """What was sent, byte for byte."""
+        return base64.b64decode(self.payload) if self.encoding == "base64" else self.payload.encode()
+
+
+class QuarantinePage(msgspec.Struct, frozen=True, kw_only=True):
+    """Records in the order in which they were set aside."""
+
+    items: tuple[QuarantinedRecord, ...]
+    next_page_token: str | None
+
+
+class QuarantineCalls(JobCalls):
+    """Looks into the quarantine of a dataset, and empties it."""
+
+    def quarantine(
+        self, dataset: Dataset | str, *, job: Job | str | None = None
+    ) -> Iterator[QuarantinedRecord]:
+        """The bad records of a dataset, or those of one job, in the order in which they were set aside."""
+        params: dict[str, Any] = {"page_size": 1_000} | ({} if job is None else {"job": _id(job)})
+        fetch = partial(self._get, f"{dataset_path(dataset)}/quarantine")
+        for page in walk_list(fetch, partial(decoded, QuarantinePage), params):
+            yield from page.items
+
+    def redrive(
+        self,
+        dataset: Dataset | str,
+        records: Mapping[str, str | None],
+        *,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Writes records of one job again: by id the repaired payload, or None for the record as it was.
+
+        The job is like that of a write; see `write` for the rest.
+        """
+        chosen = [
+            {"id": record} | ({} if payload is None else {"payload": payload})
+            for record, payload in records.items()
+        ]
+        return self._redrive(dataset, {"records": chosen}, idempotency_key, wait)
+
+    def redrive_job(
+        self, dataset: Dataset | str, job: Job | str, *, idempotency_key: str | None = None, wait: float = 0
+    ) -> Job:
+        """Writes the bad records of a job again that wait, as they were; 100,000 at a time."""
+        return self._redrive(dataset, {"job": _id(job)}, idempotency_key, wait)
+
+    def discard_quarantine(self, dataset: Dataset | str, job: Job | str) -> None:
+        """Forgets the bad records of a job for good."""
+        path = f"{dataset_path(dataset)}/quarantine"
+        self._transport.send("DELETE", path, params={"job": _id(job)}, repeatable=False)
+
+    def _redrive(
+        self, dataset: Dataset | str, body: Mapping[str, Any], idempotency_key: str | None, wait: float
+    ) -> Job:
+        return self._start(
+            f"{dataset_path(dataset)}/quarantine/redrive",
+            body=msgspec.json.encode(body),
+            headers={"Content-Type": JSON},
+            idempotency_key=made_up(idempotency_key),
+            wait=wait,
+        )
+
+
+def _id(job: Job | str) -> str:
+    return job.id if isinstance(job, Job) else job

@@ -1,0 +1,145 @@
+"""Reading: the feed, the table, the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from clients.headwater_client import pages
+from clients.headwater_client.connection import Connection, dataset_path, decoded
+from clients.headwater_client.feed import Since, walk_feed, walk_list
+from clients.headwater_client.pages import ARROW_STREAM, JSON, ChangePage, ChangeTable, RowTable
+from clients.headwater_client.values import Change, Dataset, Instant, InstantPage
+
+
+class ReadCalls(Connection):
+    """Reads what was committed."""
+
+    # The feed
+
+    def changes(
+        self,
+        dataset: Dataset | str,
+        *,
+        since: Since = 0,
+        limit: int = 1_000,
+        follow: bool = False,
+        poll_seconds: int = 25,
+    ) -> Iterator[Change]:
+        """Changes one by one, from position `since` on.
+
+        To go on later, keep the offset of the last change plus one, and keep it after a `+A`, `-R` or `+C`
+        only, so that a `-C` is never parted from its `+C`. See `change_pages` for the rest.
+        """
+        for page in self.change_pages(
+            dataset, since=since, limit=limit, follow=follow, poll_seconds=poll_seconds
+        ):
+            yield from page.changes
+
+    def change_pages(
+        self,
+        dataset: Dataset | str,
+        *,
+        since: Since = 0,
+        limit: int = 1_000,
+        follow: bool = False,
+        poll_seconds: int = 25,
+    ) -> Iterator[ChangePage]:
+        """Pages of the feed from position `since` on, to its head.
+
+        With `follow` the walk does not end there: it waits for changes, and gives an empty page for each
+        `poll_seconds` without any. Keep a page's `next_since` with what was made of the page, and the next
+        walk goes on right behind it. Raises Problem `offset-ahead` where `since` is not of this dataset.
+        """
+        fetch = self._feed_of(dataset, JSON, poll_seconds)
+        return walk_feed(
+            fetch, pages.change_page, since=since, limit=limit, follow=follow, poll_seconds=poll_seconds
+        )
+
+    def change_tables(
+        self,
+        dataset: Dataset | str,
+        *,
+        since: Since = 0,
+        limit: int = 10_000,
+        follow: bool = False,
+        poll_seconds: int = 25,
+    ) -> Iterator[ChangeTable]:
+        """As `change_pages`, in the columnar form, which is the fast one."""
+        fetch = self._feed_of(dataset, ARROW_STREAM, poll_seconds)
+        return walk_feed(
+            fetch, pages.change_table, since=since, limit=limit, follow=follow, poll_seconds=poll_seconds
+        )
+
+    def _feed_of(self, dataset: Dataset | str, accept: str, patience_seconds: int) -> Any:
+        path = f"{dataset_path(dataset)}/changes"
+        return partial(self._get, path, accept=accept, patience_seconds=patience_seconds)
+
+    # The table
+
+    def rows(
+        self,
+        dataset: Dataset | str,
+        *,
+        version: int | None = None,
+        as_of: datetime | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        partitions: Sequence[str] | None = None,
+        meta: bool = False,
+        limit: int = 1_000,
+    ) -> Iterator[dict[str, Any]]:
+        """Rows of the table, all of one version: the latest unless one or a moment is given.
+
+        `where` is a filter, such as `price > 10 AND day < DATE '2026-01-01'`; `partitions` are globs of partition
+        paths, such as `day=2026-11-*`; with `meta` the rows have the five meta columns too. `limit` is the number of
+        rows that are fetched at a time.
+        """
+        params = _row_params(version, as_of, columns, where, partitions, meta, limit)
+        for page in walk_list(partial(self._get, f"{dataset_path(dataset)}/rows"), pages.row_page, params):
+            yield from page.rows
+
+    def row_tables(
+        self,
+        dataset: Dataset | str,
+        *,
+        version: int | None = None,
+        as_of: datetime | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        partitions: Sequence[str] | None = None,
+        meta: bool = False,
+        limit: int = 10_000,
+    ) -> Iterator[RowTable]:
+        """As `rows`, in pages of Arrow tables."""
+        fetch = partial(self._get, f"{dataset_path(dataset)}/rows", accept=ARROW_STREAM)
+        params = _row_params(version, as_of, columns, where, partitions, meta, limit)
+        return walk_list(fetch, pages.row_table, params)
+
+    def timeline(self, dataset: Dataset | str) -> Iterator[Instant]:
+        """Every attempt to change the dataset, the latest request first."""
+        fetch = partial(self._get, f"{dataset_path(dataset)}/timeline")
+        for page in walk_list(fetch, partial(decoded, InstantPage), {"page_size": 1_000}):
+            yield from page.items
+
+
+def _row_params(
+    version: int | None,
+    as_of: datetime | None,
+    columns: Sequence[str] | None,
+    where: str | None,
+    partitions: Sequence[str] | None,
+    meta: bool,
+    limit: int,
+) -> dict[str, Any]:
+    chosen = {
+        "version": version,
+        "as_of": None if as_of is None else as_of.isoformat(),
+        "columns": None if columns is None else list(columns),
+        "where": where,
+        "partitions": None if partitions is None else list(partitions),
+        "meta": "true" if meta else None,
+    }
+    return {"limit": limit, **{name: value for name, value in chosen.items() if value is not None}}

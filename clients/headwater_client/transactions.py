@@ -1,0 +1,101 @@
+"""Transactions: writes to several datasets that happen together or not at all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from clients.headwater_client.connection import WAIT_SECONDS_MAX, Connection, transaction_path
+from clients.headwater_client.encode import rows_json
+from clients.headwater_client.jobs import made_up
+from clients.headwater_client.pages import JSON
+from clients.headwater_client.problem import TransactionUnfinished, problem_of_transaction
+from clients.headwater_client.values import Dataset, Format, Operation, Transaction, Upload
+from clients.headwater_client.write_options import DEFAULTS, WriteOptions
+
+
+class DatasetWrite(msgspec.Struct, frozen=True, kw_only=True):
+    """One write of a transaction: rows, or an upload with its `form`, or (delete) a filter, or partitions by globs."""
+
+    dataset: Dataset | str
+    operation: Operation = "upsert"
+    rows: Sequence[Mapping[str, Any]] | None = None
+    upload: Upload | None = None
+    form: Format = "ndjson"
+    gzip: bool = False
+    where: str | None = None
+    partitions: tuple[str, ...] = ()
+    options: WriteOptions = DEFAULTS
+
+    def document(self) -> dict[str, Any]:
+        """Its JSON form."""
+        dataset = self.dataset.id if isinstance(self.dataset, Dataset) else self.dataset
+        written: dict[str, Any] = {"dataset": dataset, "operation": self.operation, **self.options.members()}
+        if self.rows is not None:
+            written["source"] = {"kind": "rows", "rows": msgspec.Raw(rows_json(self.rows))}
+        elif self.upload is not None:
+            packed = {"compression": "gzip"} if self.gzip else {}
+            written["source"] = {
+                "kind": "upload", "upload_id": self.upload.id, "format": self.form, **packed
+            }  # fmt: skip
+        if self.where is not None:
+            written["where"] = self.where
+        if self.partitions:
+            written["partitions"] = list(self.partitions)
+        return written
+
+
+class TransactionCalls(Connection):
+    """Writes to several datasets at once."""
+
+    def transact(
+        self, writes: Sequence[DatasetWrite], *, idempotency_key: str | None = None, wait: float = 0
+    ) -> Transaction:
+        """Writes to 2–16 different datasets: all of it becomes visible at once, or nothing.
+
+        Returns the transaction as soon as it is durable. With `wait`, returns it once it has succeeded, and raises
+        TransactionUnfinished after so many seconds, Problem if it fails.
+        """
+        deadline = time.monotonic() + wait
+        first_wait = min(int(wait), WAIT_SECONDS_MAX)
+        answer = self._transport.send(
+            "POST",
+            "/transactions",
+            body=msgspec.json.encode({"writes": [write.document() for write in writes]}),
+            headers={
+                "Content-Type": JSON,
+                "Idempotency-Key": made_up(idempotency_key),
+                **({"Prefer": f"wait={first_wait}"} if first_wait else {}),
+            },
+            repeatable=True,
+            patience_seconds=first_wait,
+        )
+        found = msgspec.json.decode(answer.content, type=Transaction)
+        return (
+            self.wait_for_transaction(found, seconds=max(deadline - time.monotonic(), 0)) if wait else found
+        )
+
+    def get_transaction(self, transaction: Transaction | str) -> Transaction:
+        """A transaction as it stands, however it ended."""
+        return self._transaction(transaction, 0)
+
+    def wait_for_transaction(self, transaction: Transaction | str, *, seconds: float = 600) -> Transaction:
+        """The transaction once it has succeeded. Raises TransactionUnfinished; Problem if it fails or is cancelled."""
+        deadline = time.monotonic() + seconds
+        found = transaction if isinstance(transaction, Transaction) else self.get_transaction(transaction)
+        while not found.ended:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise TransactionUnfinished(found, seconds)
+            found = self._transaction(found, min(int(left) + 1, WAIT_SECONDS_MAX))
+        if problem := problem_of_transaction(found):
+            raise problem
+        return found
+
+    def _transaction(self, transaction: Transaction | str, wait: int) -> Transaction:
+        params = {"wait": wait} if wait else {}
+        answer = self._get(transaction_path(transaction), params, patience_seconds=wait)
+        return msgspec.json.decode(answer.content, type=Transaction)

@@ -1,0 +1,56 @@
+"""Options of a write."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Mode = Literal["append", "overwrite", "ignore", "error_if_exists"]
+
+
+class Overwrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What an overwrite replaces: the table, the partitions that its rows are in, or the rows that `where` selects."""
+
+    scope: Literal["table", "partitions", "filter"] = "table"
+    where: str | None = None
+
+
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Options of a write; what is left at its default is left to the service.
+
+    `mode`: what an insert, upsert or bulk_insert does about data that are there. `on_error`: whether bad records fail
+    the write or are set aside. `merge_schema`: columns that are new are added, and types widened; `explicit_cast`: also
+    by a cast. `drop_duplicates`: rows of an insert whose key is there are left out. `expected_version`: the write fails
+    unless the dataset is at it. `writer_id`, `batch_id`: a numbered batch of a stream commits once.
+    """
+
+    mode: Mode = "append"
+    overwrite: Overwrite | None = None
+    on_error: Literal["fail", "quarantine"] = "fail"
+    merge_schema: bool = False
+    explicit_cast: bool = False
+    drop_duplicates: bool = False
+    expected_version: int | None = None
+    writer_id: str | None = None
+    batch_id: int | None = None
+
+    def members(self) -> dict[str, Any]:
+        """The members of a JSON envelope."""
+        return dict(msgspec.to_builtins(self))
+
+    def params(self) -> dict[str, str]:
+        """The query parameters of a raw body."""
+        members = self.members()
+        if self.overwrite is not None:
+            del members["overwrite"]
+            members["overwrite_scope"] = self.overwrite.scope
+            if self.overwrite.where is not None:
+                members["overwrite_where"] = self.overwrite.where
+        return {
+            name: ("true" if value else "false") if isinstance(value, bool) else str(value)
+            for name, value in members.items()
+        }
+
+
+DEFAULTS = WriteOptions()

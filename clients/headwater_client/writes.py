@@ -1,0 +1,180 @@
+"""Writes: rows in any form, deletes without rows, and compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from clients.headwater_client.connection import dataset_path
+from clients.headwater_client.encode import arrow_stream, ndjson
+from clients.headwater_client.jobs import JobCalls, made_up
+from clients.headwater_client.pages import ARROW_STREAM, JSON
+from clients.headwater_client.transport import Body
+from clients.headwater_client.values import Dataset, Format, Job, Operation, Upload
+from clients.headwater_client.write_options import DEFAULTS, WriteOptions
+
+_MEDIA_TYPES: Final[Mapping[Format, str]] = {
+    "ndjson": "application/x-ndjson",
+    "csv": "text/csv",
+    "arrow": ARROW_STREAM,
+    "parquet": "application/vnd.apache.parquet",
+}
+
+
+class WriteCalls(JobCalls):
+    """Writes to one dataset at a time."""
+
+    def write_rows(
+        self,
+        dataset: Dataset | str,
+        rows: Iterable[Mapping[str, Any]],
+        *,
+        operation: Operation = "upsert",
+        options: WriteOptions = DEFAULTS,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Writes rows given as Python values; see `write` for the rest.
+
+        Datetimes, dates, decimals and bytes are sent in the forms that the service reads. The rows of a `changelog`
+        are changes, in the feed's form or Debezium's. Raises ValueError for NaN and infinity, TypeError for what has
+        no form.
+        """
+        return self.write(
+            dataset,
+            ndjson(rows),
+            "ndjson",
+            operation=operation,
+            options=options,
+            idempotency_key=idempotency_key,
+            wait=wait,
+        )
+
+    def write_arrow(
+        self,
+        dataset: Dataset | str,
+        table: pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        *,
+        operation: Operation = "upsert",
+        options: WriteOptions = DEFAULTS,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Writes an Arrow table, batch or stream; see `write` for the rest."""
+        return self.write(
+            dataset,
+            arrow_stream(table),
+            "arrow",
+            operation=operation,
+            options=options,
+            idempotency_key=idempotency_key,
+            wait=wait,
+        )
+
+    def write(
+        self,
+        dataset: Dataset | str,
+        body: Body,
+        form: Format,
+        *,
+        operation: Operation = "upsert",
+        options: WriteOptions = DEFAULTS,
+        gzip: bool = False,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Writes rows that are encoded already: NDJSON, CSV, an Arrow stream or Parquet; a Path is streamed.
+
+        Returns the job as soon as the write is durable. With `wait`, returns it once it has succeeded, and
+        raises JobUnfinished after so many seconds, Problem if it fails.
+        """
+        return self._start(
+            f"{dataset_path(dataset)}/writes",
+            body=body,
+            headers={"Content-Type": _MEDIA_TYPES[form]} | ({"Content-Encoding": "gzip"} if gzip else {}),
+            params={"operation": operation} | options.params(),
+            idempotency_key=_key(options, idempotency_key),
+            wait=wait,
+        )
+
+    def upload(self, dataset: Dataset | str, body: Body) -> Upload:
+        """Stores a large input as it is, to be written by `write_upload`; a Path is streamed."""
+        answer = self._transport.send(
+            "POST",
+            f"{dataset_path(dataset)}/uploads",
+            body=body,
+            headers={"Content-Type": "application/octet-stream"},
+            # A second copy that no write names is removed by the service.
+            repeatable=True,
+        )
+        return msgspec.json.decode(answer.content, type=Upload)
+
+    def write_upload(
+        self,
+        dataset: Dataset | str,
+        upload: Upload,
+        form: Format,
+        *,
+        operation: Operation = "upsert",
+        options: WriteOptions = DEFAULTS,
+        gzip: bool = False,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Writes the rows of an upload; see `write` for the rest."""
+        source = {"kind": "upload", "upload_id": upload.id, "format": form}
+        source |= {"compression": "gzip"} if gzip else {}
+        envelope = {"operation": operation, "source": source} | options.members()
+        return self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)
+
+    def delete_where(
+        self,
+        dataset: Dataset | str,
+        where: str,
+        *,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Deletes the rows that a filter selects, such as `price > 10 AND day < DATE '2026-01-01'`."""
+        options = WriteOptions(expected_version=expected_version)
+        envelope = {"operation": "delete", "where": where} | options.members()
+        return self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)
+
+    def delete_partitions(
+        self,
+        dataset: Dataset | str,
+        globs: Sequence[str],
+        *,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Deletes the partitions whose paths match one of `globs`, such as `day=2026-11-*`."""
+        options = WriteOptions(expected_version=expected_version)
+        envelope = {"operation": "delete_partition", "partitions": list(globs)} | options.members()
+        return self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)
+
+    def compact(self, dataset: Dataset | str, *, idempotency_key: str | None = None, wait: float = 0) -> Job:
+        """Folds logs, postponed writes, deletion vectors and small files into base files; see `write` for the rest."""
+        path = f"{dataset_path(dataset)}/compactions"
+        return self._start(path, idempotency_key=made_up(idempotency_key), wait=wait)
+
+    def _write_envelope(
+        self, dataset: Dataset | str, envelope: Mapping[str, Any], key: str | None, wait: float
+    ) -> Job:
+        return self._start(
+            f"{dataset_path(dataset)}/writes",
+            body=msgspec.json.encode(envelope),
+            headers={"Content-Type": JSON},
+            idempotency_key=key,
+            wait=wait,
+        )
+
+
+def _key(options: WriteOptions, idempotency_key: str | None) -> str | None:
+    """A batch of a stream is safe to repeat by its number, and takes no key beside it."""
+    return idempotency_key if options.writer_id is not None else made_up(idempotency_key)

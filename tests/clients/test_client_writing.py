@@ -1,0 +1,239 @@
+"""Every way to write, through the typed client, against the live service."""
+
+import pytest
+
+from clients.headwater_client import (
+    AddField,
+    Bucket,
+    DatasetWrite,
+    DropField,
+    NewDataset,
+    NewField,
+    Overwrite,
+    Problem,
+    RelaxField,
+    RenameField,
+    ReorderFields,
+    SequenceGroup,
+    WidenField,
+    WriteOptions,
+)
+
+
+@pytest.fixture(autouse=True)
+def worker(service):
+    with service.working():
+        yield
+
+
+def register(headwater, name, **definition):
+    fields = (NewField(name="id", type="int64"), NewField(name="note", type="string"))
+    return headwater.create_dataset(
+        NewDataset(**{"name": name, "fields": fields, "record_key": ("id",)} | definition)
+    )
+
+
+def notes(headwater, dataset, **options):
+    return sorted((row["id"], row["note"]) for row in headwater.rows(dataset, **options))
+
+
+def rows(*ids, note="a"):
+    return [{"id": number, "note": note} for number in ids]
+
+
+def test_every_part_of_a_definition_can_be_chosen(headwater):
+    fields = (
+        NewField(name="id", type="int64"),
+        NewField(name="country", type="string"),
+        NewField(name="place", type="string"),
+        NewField(name="seen", type="int32"),
+        NewField(name="gone", type="boolean"),
+    )
+    bucket = Bucket(mode="key_dynamic", count=2, target_rows=100, max_buckets=4)
+    found = register(
+        headwater, "everything", fields=fields, partition_by=("country",), table_type="merge_on_read",
+        bucket=bucket, index="simple", merge_mode="partial", delete_marker="gone", producer="deferred",
+        sequence_groups=(SequenceGroup(ordering_field="seen", fields=("place",)),), target_bytes=2**20,
+    )  # fmt: skip
+    assert (found.table_type, found.merge_mode) == ("merge_on_read", "partial")
+    sums = register(headwater, "sums", merge_mode="aggregate", aggregates={"note": "max"})
+    headwater.write_rows(sums, [*rows(1, note="a"), *rows(1, note="b"), *rows(1, note="a")], wait=30)
+    assert notes(headwater, sums) == [(1, "b")]
+    with pytest.raises(Problem, match="422 invalid-dataset"):
+        register(headwater, "wrong", bucket=Bucket(mode="unaware"))
+
+
+def test_a_snapshot_and_an_overwrite_tell_what_is_different(headwater, orders):
+    headwater.write_rows(orders, rows(1, 2, 3), wait=30)
+    job = headwater.write_rows(
+        orders, [*rows(1), *rows(2, note="b"), *rows(4)], operation="snapshot", wait=30
+    )
+    assert (job.rows.inserted, job.rows.updated, job.rows.deleted, job.rows.unchanged) == (1, 1, 1, 1)
+    part = WriteOptions(overwrite=Overwrite(scope="filter", where="id >= 2 AND id < 4"))
+    headwater.write_rows(orders, rows(3), operation="overwrite", options=part, wait=30)
+    assert notes(headwater, orders) == [(1, "a"), (3, "a"), (4, "a")]
+    headwater.write_rows(orders, rows(9), options=WriteOptions(mode="overwrite"), wait=30)
+    assert notes(headwater, orders) == [(9, "a")]
+
+
+def test_changes_come_from_another_feed_and_from_debezium(headwater, orders):
+    headwater.write_rows(orders, rows(1, 2), wait=30)
+    headwater.write_rows(orders, rows(2, note="b"), wait=30)
+    copy = register(headwater, "copy")
+    changes = [{"op": change.op, "row": change.row} for change in headwater.changes(orders)]
+    headwater.write_rows(copy, changes, operation="changelog", wait=30)
+    assert notes(headwater, copy) == notes(headwater, orders) == [(1, "a"), (2, "b")]
+    gone = {"op": "d", "before": {"id": 1, "note": "a"}, "after": None}
+    assert headwater.write_rows(copy, [gone], operation="changelog", wait=30).rows.deleted == 1
+    assert notes(headwater, copy) == [(2, "b")]
+
+
+def test_deletes_without_rows(headwater):
+    fields = (NewField(name="id", type="int64"), NewField(name="note", type="string"))
+    dated = register(
+        headwater, "dated", fields=(*fields, NewField(name="day", type="date")), record_key=("id", "day"),
+        partition_by=("day",),
+    )  # fmt: skip
+    sent = [{**row, "day": f"2026-11-{row['id']:02}"} for row in rows(1, 2, 3, 11)]
+    headwater.write_rows(dated, sent, wait=30)
+    assert headwater.delete_where(dated, "id = 1", expected_version=1, wait=30).rows.deleted == 1
+    assert headwater.delete_partitions(dated, ["day=2026-11-0*"], wait=30).rows.deleted == 2
+    assert notes(headwater, dated) == [(11, "a")]
+    with pytest.raises(Problem) as refused:
+        headwater.delete_where(dated, "nothing = 1")
+    assert (refused.value.code, refused.value.status) == ("invalid-filter", 400)
+    with pytest.raises(Problem) as late:
+        headwater.delete_partitions(dated, ["day=*"], expected_version=1, wait=30)
+    assert late.value.code == "commit-conflict"
+
+
+def test_options_do_what_they_say(headwater, orders):
+    drop, batch = WriteOptions(drop_duplicates=True), WriteOptions(writer_id="w", batch_id=7)
+    first = headwater.write_rows(orders, rows(1), options=batch, wait=30)
+    assert headwater.write_rows(orders, rows(1), options=batch, wait=30).id == first.id
+    job = headwater.write_rows(orders, rows(1, 2), operation="insert", options=drop, wait=30)
+    assert (job.rows.inserted, job.rows.unchanged) == (1, 1)
+    there = WriteOptions(mode="error_if_exists")
+    with pytest.raises(Problem) as refused:
+        headwater.write_rows(orders, rows(3), options=there, wait=30)
+    assert refused.value.code == "data-exists"
+    ignored = headwater.write_rows(orders, rows(3), options=WriteOptions(mode="ignore"), wait=30)
+    assert ignored.rows.unchanged == 1
+    upload = headwater.upload(orders, b"id,note\n5,x\nfive,x\n")
+    aside = WriteOptions(on_error="quarantine")
+    assert headwater.write_upload(orders, upload, "csv", options=aside, wait=30).rows.quarantined == 1
+
+
+def test_a_write_that_brings_its_schema(headwater, orders):
+    wider = WriteOptions(merge_schema=True, explicit_cast=True)
+    headwater.write_rows(orders, [{"id": 1, "note": "a", "seen": "2026-11-21"}], options=wider, wait=30)
+    assert [field.type for field in headwater.get_dataset(orders).schema.fields] == [
+        "int64",
+        "string",
+        "date",
+    ]
+
+
+def test_a_schema_is_changed_and_its_history_kept(headwater, orders):
+    headwater.write_rows(orders, rows(1), wait=30)
+    changed = headwater.change_schema(
+        headwater.get_dataset(orders),
+        AddField(field=NewField(name="pieces", type="int32", doc="how many")),
+        WidenField(name="pieces", type_="int64"),
+        RenameField(name="note", to="remark"),
+        ReorderFields(names=("id", "pieces", "remark")),
+    )
+    assert changed.version == 2
+    assert list(headwater.rows(orders)) == [{"id": 1, "pieces": None, "remark": "a"}]
+    assert list(headwater.rows(orders, version=1)) == [{"id": 1, "note": "a"}]
+    headwater.change_schema("orders", DropField(name="remark"))
+    strict = NewField(name="must", type="int32", nullable=False)
+    required = register(headwater, "required", fields=(NewField(name="id", type="int64"), strict))
+    relaxed = headwater.change_schema(required, RelaxField(name="must"))
+    assert [field.nullable for field in relaxed.schema.fields] == [False, True]
+    assert [schema.id for schema in headwater.schemas(orders)] == [3, 2, 1]
+    assert [field.id for field in headwater.get_schema(orders).fields] == [1, 3]
+    assert [field.name for field in headwater.get_schema(orders, 1).fields] == ["id", "note"]
+    assert {page.schema_id for page in headwater.change_pages(orders)} == {3}
+    with pytest.raises(Problem, match="412 precondition-failed"):
+        headwater.change_schema(changed, DropField(name="pieces"))
+
+
+def test_bad_records_are_found_repaired_driven_again_and_discarded(headwater, orders):
+    aside = WriteOptions(on_error="quarantine")
+    sent = [*rows(1), {"id": "two", "note": "b"}, {"id": 3, "note": 3}]
+    job = headwater.write_rows(orders, sent, options=aside, wait=30)
+    assert (job.rows.inserted, job.rows.quarantined) == (1, 2)
+    second, third = headwater.quarantine(orders)
+    assert [record.position for record in (second, third)] == [1, 2]
+    assert [error.pointer for error in second.errors] == ["/id"]
+    assert second.sent == b'{"id":"two","note":"b"}'
+    again = headwater.redrive(orders, {second.id: '{"id": 2, "note": "b"}'}, wait=30)
+    assert again.rows.inserted == 1
+    assert [record.state for record in headwater.quarantine(orders, job=job)] == ["redriven", "quarantined"]
+    unrepaired = headwater.redrive_job(orders, job, wait=30)
+    assert unrepaired.rows.quarantined == 1
+    with pytest.raises(Problem) as refused:
+        headwater.redrive(orders, {third.id: None})
+    assert refused.value.code == "already-redriven"
+    headwater.discard_quarantine(orders, job)
+    assert [record.job_id for record in headwater.quarantine(orders)] == [unrepaired.id]
+    assert notes(headwater, orders) == [(1, "a"), (2, "b")]
+
+
+def test_a_transaction_happens_in_all_its_datasets_or_in_none(headwater, orders):
+    others = register(headwater, "others")
+    upload = headwater.upload(others, b"id,note\n7,from a file\n")
+    writes = [
+        DatasetWrite(dataset=orders, rows=rows(1, 2), operation="insert"),
+        DatasetWrite(dataset="others", upload=upload, form="csv"),
+    ]
+    done = headwater.transact(writes, idempotency_key="once", wait=30)
+    assert (done.state, [job.committed_version for job in done.jobs]) == ("succeeded", [1, 1])
+    assert headwater.transact(writes, idempotency_key="once").id == done.id
+    assert (notes(headwater, orders), notes(headwater, others)) == (
+        [(1, "a"), (2, "a")],
+        [(7, "from a file")],
+    )
+    broken = [
+        DatasetWrite(dataset=others, where="id = 7", operation="delete"),
+        DatasetWrite(dataset=orders, rows=rows(2), operation="insert"),
+    ]
+    with pytest.raises(Problem) as at_once:
+        headwater.transact(broken, wait=30)
+    failed = headwater.transact(broken)
+    with pytest.raises(Problem) as later:
+        headwater.wait_for_transaction(failed)
+    assert (at_once.value.code, later.value.code) == ("duplicate-key", "duplicate-key")
+    assert headwater.get_transaction(failed).state == "failed"
+    assert headwater.wait_for_transaction(done.id) == headwater.get_transaction(done)
+    assert notes(headwater, others) == [(7, "from a file")]
+
+
+def test_logs_are_compacted_and_then_told(headwater):
+    log = register(headwater, "log", table_type="merge_on_read", producer="deferred")
+    headwater.write_rows(log, rows(1), wait=30)
+    headwater.write_rows(log, rows(1, note="b"), wait=30)
+    assert notes(headwater, log) == [(1, "b")]
+    assert list(headwater.changes(log)) == []
+    compacted = headwater.compact(log, wait=30)
+    assert (compacted.kind, compacted.operation, compacted.committed_version) == ("compaction", "compact", 3)
+    assert [(change.op, change.row["note"]) for change in headwater.changes(log)] == [
+        ("+A", "a"), ("-C", "a"), ("+C", "b"),
+    ]  # fmt: skip
+    assert next(headwater.timeline(log)).action == "compaction"
+
+
+def test_rows_are_chosen_by_filter_and_partition_and_tell_of_themselves(headwater):
+    fields = (NewField(name="id", type="int64"), NewField(name="note", type="string"))
+    parts = register(headwater, "parts", fields=fields, record_key=("id", "note"), partition_by=("note",))
+    headwater.write_rows(parts, [*rows(1, 2, 3), *rows(4, note="b")], wait=30)
+    assert notes(headwater, parts, where="id > 1 AND id != 3") == [(2, "a"), (4, "b")]
+    assert notes(headwater, parts, partitions=["note=b"]) == [(4, "b")]
+    [row] = headwater.rows(parts, where="id = 4", meta=True)
+    assert row["_hw_partition_path"] == "note=b"
+    assert row["_hw_commit_seqno"].startswith("1-")
+    [page] = headwater.row_tables(parts, where="id = 4", meta=True, columns=["id"])
+    assert page.schema_id == 1
+    assert page.table.column_names[0] == "id"
+    assert len(page.table.column_names) == 6
