@@ -16,13 +16,13 @@ from sqlalchemy import (
     delete,
     false,
     func,
-    insert,
     literal,
     or_,
     select,
     true,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import insert as insert_unless
 from sqlalchemy.exc import IntegrityError
 
 from app.lake.errors import AlreadyRedriven, HeadwaterError
@@ -96,11 +96,10 @@ class QuarantineStore:
                 if isinstance(outcome, HeadwaterError):
                     raise outcome
                 if not outcome.replayed:
-                    for each in records:
-                        _mark(connection, new, each)
+                    _mark(connection, new, records)
                 return outcome
         except IntegrityError as error:
-            # Another redrive has just marked a record, or its file went with those that were discarded.
+            # A file has just gone with those that were discarded.
             raise _taken() from error
 
     def discard(self, tenant_id: str, dataset_id: str, job_id: str) -> int:
@@ -151,42 +150,47 @@ def _redriven(
     return found
 
 
-def _mark(connection: Connection, new: NewJob, records: RecordRange) -> None:
-    end = records.first + records.count
+def _mark(connection: Connection, new: NewJob, records: Sequence[RecordRange]) -> None:
+    """Marks all records, however many ranges they are, in two statements. Raises AlreadyRedriven."""
+    wanted = (
+        func.unnest(
+            literal([each.path for each in records], ARRAY(quarantine_redrives.c.path.type)),
+            literal([each.first for each in records], ARRAY(BigInteger)),
+            literal([each.first + each.count - 1 for each in records], ARRAY(BigInteger)),
+        )
+        .table_valued("path", "first", "last")
+        .render_derived(name="wanted")
+    )
     failed = select(jobs.c.id).where(jobs.c.dataset_id == new.dataset_id, jobs.c.state.in_(_VOID))
     connection.execute(
         delete(quarantine_redrives).where(
             quarantine_redrives.c.dataset_id == new.dataset_id,
-            quarantine_redrives.c.path == records.path,
-            quarantine_redrives.c.record >= records.first,
-            quarantine_redrives.c.record < end,
+            quarantine_redrives.c.path == wanted.c.path,
+            quarantine_redrives.c.record.between(wanted.c.first, wanted.c.last),
             quarantine_redrives.c.job_id.in_(failed),
         )
     )
-    taken = select(quarantine_redrives.c.record).where(
-        quarantine_redrives.c.dataset_id == new.dataset_id, quarantine_redrives.c.path == records.path
+    numbers = (
+        func.generate_series(wanted.c.first, wanted.c.last)
+        .table_valued("number")
+        .render_derived(name="numbers")
+        .lateral()
     )
-    kinds = quarantine_redrives.c
-    bounds = literal(records.first, kinds.record.type), literal(end - 1, kinds.record.type)
-    numbers = func.generate_series(*bounds).table_valued("number").render_derived()
-    chosen = (
-        select(
-            quarantine_files.c.dataset_id,
-            quarantine_files.c.path,
-            numbers.c.number,
-            literal(new.id, kinds.job_id.type),
-        )
-        .select_from(quarantine_files.join(numbers, true()))
-        .where(
-            and_(quarantine_files.c.dataset_id == new.dataset_id, quarantine_files.c.path == records.path),
-            numbers.c.number.not_in(taken),
-        )
+    chosen = select(
+        quarantine_files.c.dataset_id,
+        quarantine_files.c.path,
+        numbers.c.number,
+        literal(new.id, quarantine_redrives.c.job_id.type),
+    ).select_from(
+        wanted.join(
+            quarantine_files,
+            and_(quarantine_files.c.dataset_id == new.dataset_id, quarantine_files.c.path == wanted.c.path),
+        ).join(numbers, true())
     )
-    marked = connection.execute(
-        insert(quarantine_redrives).from_select(["dataset_id", "path", "record", "job_id"], chosen),
-        execution_options={"preserve_rowcount": True},
-    )
-    if marked.rowcount != records.count:
+    mark = insert_unless(quarantine_redrives).from_select(["dataset_id", "path", "record", "job_id"], chosen)
+    marked = connection.execute(mark.on_conflict_do_nothing(), execution_options={"preserve_rowcount": True})
+    # Who comes second has waited here for the first, and finds its records taken.
+    if marked.rowcount != sum(each.count for each in records):
         raise _taken()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -209,3 +210,21 @@ def test_files_of_bad_records_stay_referenced(
     assert references.referenced(dataset.tenant_id, dataset.id, paths) == {file.path}
     store.discard(dataset.tenant_id, dataset.id, job.id)
     assert references.referenced(dataset.tenant_id, dataset.id, paths) == set()
+
+
+def test_many_scattered_records_are_marked_at_once(
+    store: QuarantineStore, dataset: Dataset, write: Callable[..., Job]
+) -> None:
+    files = [quarantine_file(20_000), quarantine_file(20_000)]
+    write(*files)
+    halves = [
+        [each for file in files for each in ranges_of(file.path, range(half, 20_000, 2))] for half in (0, 1)
+    ]
+    # 20,000 ranges each: a statement for every one would take longer than a transaction may.
+    began = time.monotonic()
+    jobs = [store.redrive(dataset.tenant_id, new_job(dataset.id), half).job.id for half in halves]
+    assert time.monotonic() - began < 10
+    parts = store.parts(dataset.tenant_id, dataset.id, None, None, 40_000)
+    assert [part.redriven for part in parts] == [{n: jobs[n % 2] for n in range(20_000)}] * 2
+    with pytest.raises(AlreadyRedriven):
+        store.redrive(dataset.tenant_id, new_job(dataset.id), halves[1][-1:])
