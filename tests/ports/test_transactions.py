@@ -199,6 +199,22 @@ def test_a_lapsed_lease_voids_all_its_claims_at_once(
     assert isinstance(publish(stores, tenant_id, again), tuple)
 
 
+def test_one_lease_that_lapses_voids_all_claims(
+    stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
+) -> None:
+    transaction = begin(datasets)
+    slow = claim_in(datasets[0])
+    with stores.database.tenant(tenant_id) as connection:
+        connection.exec_driver_sql(
+            "UPDATE jobs SET lease_until = clock_timestamp() - interval '1 s' WHERE id::text = %s",
+            (slow[1].id,),
+        )
+    assert claim_in(datasets[0]) == []
+    again = claim_in(datasets[1])
+    assert [job.id for job in again] == [job.id for job in transaction.jobs]
+    assert publish(stores, tenant_id, slow) == Fenced(held=frozenset())
+
+
 def test_one_out_of_attempts_fails_as_a_whole(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
