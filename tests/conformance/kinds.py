@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
@@ -176,22 +176,3 @@ def distinct_kinds() -> list[Kind]:
             seen.add(text)
             found.append(kind)
     return found
-
-
-def kinds_for_ci() -> Iterator[Kind]:
-    """Every merge mode with every table type, bucket mode and producer; index types take turns over the merge modes.
-
-    So each index type meets each table type, bucket mode and producer too. Datasets without partitions come once for
-    each table type and bucket mode.
-    """
-    shapes: dict[tuple[str, ...], list[Kind]] = {}
-    for kind in distinct_kinds():
-        plain = kind.on("partition_by") == "no partitions"
-        if plain and (kind.on("changelog.producer") != "full" or kind.on("index.type") != "(default)"):
-            continue
-        if plain and kind.keyed and kind.on("merge_mode") != "event_time":
-            continue
-        shape = tuple(value for axis, value in zip(AXES, kind.values, strict=True) if axis != "index.type")
-        shapes.setdefault(shape, []).append(kind)
-    for choices in shapes.values():
-        yield choices[list(MERGES).index(choices[0].on("merge_mode")) % len(choices)]

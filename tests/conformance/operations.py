@@ -56,7 +56,7 @@ FRESH: Final = [row("a", 5, 5), row("c", 21, 5), row("c", 22, 5)]
 MIXED: Final = [*FRESH, row("a", 1, 9, name="again"), row("b", 12, 1, name="again")]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Way:
     """One way to write. `keyed`, `unkeyed`: its rows, for datasets with a key and without.
 
@@ -193,7 +193,7 @@ WAYS: Final = (
 )
 
 LIVE_KEYS: Final = Way(name="insert of live keys", operation=Operation.INSERT, keyed=[*FRESH, BASE[5]])
-"""Refused as the table stands, which no registration can tell."""
+"""Fails as the table stands, which no registration can tell."""
 
 BEGIN: Final = {
     True: Way(name="base", operation=Operation.UPSERT, keyed=BASE),

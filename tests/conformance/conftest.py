@@ -1,0 +1,62 @@
+"""One Spark session for the folder, and the histories that ran on it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from app.files.storage import LocalStorage
+from app.lake.commit_message import CommitMessage
+from app.lake.write_plan import MergeTask
+from tests.conformance.histories import Combination, batches, combinations, run_histories
+from tests.support.spark import running_engine
+
+Run = Callable[[Sequence[MergeTask]], Sequence[CommitMessage]]
+
+
+@pytest.fixture(scope="package")
+def root() -> Iterator[Path]:
+    """In memory where there is such a folder: thousands of small files are written, each synced."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="conformance-", dir=memory if memory.is_dir() else None) as root:
+        yield Path(root)
+
+
+@pytest.fixture(scope="package")
+def storage(root: Path) -> LocalStorage:
+    return LocalStorage(root)
+
+
+@pytest.fixture(scope="package")
+def run_on_spark(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Runs merge tasks as one Spark job."""
+    numbers = count(1)
+    with running_engine(root, tmp_path_factory.mktemp("spark")) as engine:
+        yield lambda tasks: engine.merge(tasks, f"round-{next(numbers)}")
+
+
+@pytest.fixture(scope="package")
+def fault_of(
+    run_on_spark: Run, root: Path, storage: LocalStorage
+) -> Callable[[Combination], Exception | None]:
+    """What went wrong with a combination. They run in batches, each when the first of its combinations is asked for."""
+    numbers = batches(combinations())
+    found: dict[Combination, Exception | None] = {}
+    ran: set[int] = set()
+
+    def ask(combination: Combination) -> Exception | None:
+        number = numbers[combination]
+        if number not in ran:
+            ran.add(number)
+            mine = [each for each, batch in numbers.items() if batch == number]
+            found.update(run_histories(run_on_spark, storage, mine))
+            for folder in root.iterdir():
+                shutil.rmtree(folder)
+        return found[combination]
+
+    return ask
