@@ -127,7 +127,7 @@ def test_all_of_a_definition_is_told(client):
         "bucket": {"mode": "key_dynamic", "count": 2, "target_rows": 1_000, "max_buckets": 8},
         "index": {"type": "bloom"},
         "merge_mode": "aggregate",
-        "aggregates": {"total": "sum"},
+        "aggregates": {"total": "max"},
         "delete_marker": "gone",
         "changelog": {"producer": "deferred"},
         "target_bytes": 1_000_000,
