@@ -13,8 +13,9 @@ from app.files.checksums import HashingSink, buffered, verify
 from app.files.storage import Storage
 from app.lake.changelog import OP_COLUMN, OP_FIELD
 from app.lake.conforming import conform
-from app.lake.dataset import DatasetDefinition
+from app.lake.dataset import BucketMode, DatasetDefinition
 from app.lake.operation import Operation
+from app.lake.partition import partition_codes
 from app.lake.staging import ROW_COLUMN, Slot, StagedBatch, StagedFile, split_by_slot, with_ops
 
 _OPTIONS = ipc.IpcWriteOptions(compression="lz4")
@@ -43,6 +44,8 @@ class StagedFileStore:
         if head is None:
             return None
         batches: list[StagedBatch] = []
+        partitions: set[str] = set()
+        hidden = operation is Operation.OVERWRITE and dataset.bucket.mode is BucketMode.KEY_DYNAMIC
         with self._storage.create(path) as file:
             sink = HashingSink(file)
             schema = _staged_schema(dataset)
@@ -50,12 +53,15 @@ class StagedFileStore:
                 for slot, batch in chain([head], parts):
                     writer.write_batch(batch.cast(schema))
                     batches.append(StagedBatch(slot=slot, index=len(batches), rows=batch.num_rows))
+                    if hidden:
+                        partitions.update(partition_codes(pa.table(batch), dataset.partition_by)[1])
         return StagedFile(
             path=path,
             size_bytes=sink.size_bytes,
             checksum=sink.checksum,
             rows=sum(batch.rows for batch in batches),
             batches=tuple(batches),
+            partitions=tuple(sorted(partitions)),
         )
 
     def read(

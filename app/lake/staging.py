@@ -45,6 +45,7 @@ class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
     """An immutable Arrow IPC file of checked rows.
 
     `first_row`: how many rows of the write are in files before it; positions in the file count from there.
+    `partitions`: those that rows of an overwrite are in, where their slots do not tell.
     """
 
     path: str
@@ -53,6 +54,7 @@ class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
     rows: int
     batches: tuple[StagedBatch, ...]
     first_row: int = 0
+    partitions: tuple[str, ...] = ()
 
 
 class RawInput(msgspec.Struct, frozen=True, kw_only=True):

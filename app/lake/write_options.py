@@ -140,11 +140,6 @@ def _overwrite_rule(
         yield "/overwrite", "a scope belongs to operation overwrite (or mode overwrite)"
     if overwrite.scope is OverwriteScope.PARTITIONS and not dataset.partition_by:
         yield "/overwrite/scope", "the dataset has no partitions (no partition_by); use 'table' or 'filter'"
-    elif overwrite.scope is OverwriteScope.PARTITIONS and dataset.bucket.mode is BucketMode.KEY_DYNAMIC:
-        yield (
-            "/overwrite/scope",
-            "under bucket mode key_dynamic keys move between partitions, so none is replaced by itself; use 'filter'",
-        )
     if overwrite.scope is OverwriteScope.FILTER and overwrite.where is None:
         yield "/overwrite/where", "scope 'filter' replaces the rows that a filter matches: give it here"
     if overwrite.scope is not OverwriteScope.FILTER and overwrite.where is not None:
@@ -192,8 +187,6 @@ def _schema_rule(operation: Operation, options: WriteOptions, _: DatasetDefiniti
         return
     if options.merge_schema and operation is Operation.DELETE:
         yield "/merge_schema", "the rows of a delete need no more than the key, so they add no columns"
-    if options.merge_schema and operation is Operation.CHANGELOG:
-        yield "/merge_schema", "changes bring rows of the schema that the dataset has: change that first"
     if options.explicit_cast and not options.merge_schema:
         yield "/explicit_cast", "says how far merge_schema may change a type: it needs merge_schema"
 

@@ -62,7 +62,8 @@ def read_scope(operation: Operation, options: WriteOptions, scope: Scope | None)
 def _overwritten(overwrite: Overwrite, dataset: DatasetDefinition, staged: Sequence[StagedFile]) -> Scope:
     match overwrite.scope:
         case OverwriteScope.PARTITIONS:
-            paths = {batch.slot.partition_path for file in staged for batch in file.batches}
+            told = {path for file in staged for path in file.partitions}
+            paths = told or {batch.slot.partition_path for file in staged for batch in file.batches}
             return Scope(partitions=tuple(sorted(paths)))
         case OverwriteScope.FILTER:
             return Scope(where=parse_filter(overwrite.where or "", dataset.schema))

@@ -36,7 +36,6 @@ class Written:
         assert answer.status_code == 201, answer.text
         self.client, self.service, self.path = client, service, answer.headers["location"]
         self.keyed = bool(settings.get("record_key"))
-        self.moves_keys = settings.get("bucket", {}).get("mode") == "key_dynamic"
 
     def send(self, operation, rows=None, **members):
         body = {"operation": operation, **members}
@@ -144,15 +143,17 @@ def test_mode_overwrite_replaces_the_table(table):
 
 
 def test_overwrite_by_partitions_replaces_those_that_its_rows_are_in(table):
-    overwritten = {"scope": "partitions"}
-    if table.moves_keys:
-        members = problem(
-            table.send("overwrite", [row("a", 3)], overwrite=overwritten), 400, "invalid-request"
-        )
-        assert members["errors"][0]["pointer"] == "/overwrite/scope"
-        return
-    table.write("overwrite", [row("a", 3), row("c", 1)], overwrite=overwritten)
+    table.write("overwrite", [row("a", 3), row("c", 1)], overwrite={"scope": "partitions"})
     assert table.rows == [row("a", 3), row("b", 1), row("b", 2), row("c", 1)]
+
+
+def test_a_key_that_an_overwrite_by_partitions_moves_leaves_its_old_partition(client, service):
+    settings = {"record_key": ["id"], "partition_by": ["day"], "bucket": {"mode": "key_dynamic"}}
+    table = Written(client, service, settings)
+    table.write("upsert", [row("a", 1), row("a", 2), row("b", 3), row("b", 4)])
+    table.write("overwrite", [row("a", 3, "moved")], overwrite={"scope": "partitions"})
+    assert table.rows == [row("a", 3, "moved"), row("b", 4)]
+    assert table.folded() == table.rows
 
 
 def test_overwrite_by_filter_replaces_the_rows_that_match(table):
