@@ -1,5 +1,7 @@
 """Writes that bring their schema."""
 
+import json
+
 import pytest
 
 from tests.support.http import problem, upsert
@@ -113,8 +115,44 @@ def test_two_writes_bring_their_schemas_one_after_the_other(client, service, tri
     ]
 
 
-@pytest.mark.parametrize("operation", ["delete", "changelog"])
-def test_some_operations_bring_no_schema(client, trips, operation):
-    body = {"operation": operation, "merge_schema": True, "source": {"kind": "rows", "rows": []}}
+DEBEZIUM = [
+    {"op": "c", "before": None, "after": {"id": 1, "seats": 1, "seen": 1, "tip": 5}, "ts_ms": 1},
+    {"payload": {"op": "c", "before": None, "after": {"id": 2, "seats": 1, "seen": 1, "kind": {"a": True}}}},
+    {"op": "u", "before": {"id": 1, "tip": 5}, "after": {"id": 1, "seats": 2**40, "seen": 2, "tip": 6}},
+]
+FLAT = "op,id,seats,seen,tip,kind\n+A,1,1,1,5,\n+A,2,1,1,,x\n-C,1,1,1,5,\n+C,1,1099511627776,2,6,\n"
+
+
+@pytest.mark.parametrize("media_type", [NDJSON, "text/csv"])
+def test_changes_bring_their_columns_too(client, service, trips, media_type):
+    lines = "\n".join([*map(json.dumps, DEBEZIUM), "null"])
+    answer = client.post(
+        f"{trips}/writes",
+        params={"operation": "changelog", "merge_schema": True},
+        content=FLAT if media_type == "text/csv" else lines,
+        headers={"Content-Type": media_type},
+    )
+    assert answer.status_code == 202, answer.text
+    service.work()
+    job = client.get(answer.headers["location"]).json()
+    assert job["state"] == "succeeded", job
+    fields = client.get(trips).json()["schema"]["fields"]
+    assert [
+        (field["name"], field["type"]) for field in fields if field["name"] in ("seats", "tip", "kind")
+    ] == [
+        ("seats", "int64"),
+        ("tip", "int64"),
+        ("kind", "string" if media_type == "text/csv" else "struct<a: boolean>"),
+    ]
+    assert len(fields) == 8
+    rows = client.get(f"{trips}/rows", params={"columns": "id,seats,tip"}).json()["rows"]
+    assert sorted(rows, key=lambda row: row["id"]) == [
+        {"id": 1, "seats": 2**40, "tip": 6},
+        {"id": 2, "seats": 1, "tip": None},
+    ]
+
+
+def test_a_delete_brings_no_schema(client, trips):
+    body = {"operation": "delete", "merge_schema": True, "source": {"kind": "rows", "rows": []}}
     members = problem(client.post(f"{trips}/writes", json=body), 400, "invalid-request")
     assert [error["pointer"] for error in members["errors"]] == ["/merge_schema"]

@@ -53,7 +53,6 @@ REFUSED = [
     (KEYED, "delete", {"where": "id = 1", "on_error": OnError.QUARANTINE}, "/on_error"),
     (KEYED, "delete_partition", {"partitions": ("*",), "on_error": OnError.QUARANTINE}, "/on_error"),
     (KEYED, "delete", {"merge_schema": True}, "/merge_schema"),
-    (KEYED, "changelog", {"merge_schema": True}, "/merge_schema"),
     (KEYED, "delete", {"where": "id = 1", "merge_schema": True}, "/merge_schema"),
     (KEYED, "delete_partition", {"partitions": ("*",), "explicit_cast": True}, "/explicit_cast"),
     (KEYED, "upsert", {"explicit_cast": True}, "/explicit_cast"),

@@ -56,12 +56,13 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class InferTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Tell what the columns of one split look like."""
+    """Tell what the columns of one split look like; `op_column`: of changes, the one that says what a row does."""
 
     path: str
     format: Format
     records: bool = False
     split: Split
+    op_column: str | None = None
 
 
 class Inferred(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -124,8 +125,8 @@ def infer(task: InferTask, storage: Storage) -> Inferred:
     with _memory_limit():
         source = storage.open(task.path)
         if task.records:
-            return Inferred(shapes=infer_record_shapes(source, task.split))
-        return Inferred(shapes=infer_shapes(task.format, source, task.split))
+            return Inferred(shapes=infer_record_shapes(source, task.split, op_column=task.op_column))
+        return Inferred(shapes=infer_shapes(task.format, source, task.split, op_column=task.op_column))
 
 
 def decode(task: DecodeTask, storage: Storage) -> Decoded:

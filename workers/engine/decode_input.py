@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from app.lake.dataset import DatasetDefinition
-from app.lake.operation import Operation
+from app.lake.operation import Operation, input_schema
 from app.lake.quarantine import DecodedInput
+from app.lake.rows.flat_form import flat_form
 from app.lake.schema_merge import merge_schemas
 from app.lake.shapes import Shape, met_members
 from app.lake.staging import RawInput
@@ -46,7 +47,7 @@ def decode_input(
     [prepared] = run([PrepareTask(raw=raw, prefix=prefix)])
     if not isinstance(prepared, Prepared):
         raise AssertionError("a prepare task answers with splits")
-    brought = _brought(run, raw, dataset, options, prepared) if options.merge_schema else None
+    brought = _brought(run, raw, dataset, operation, options, prepared) if options.merge_schema else None
     answers = run(
         [
             DecodeTask(
@@ -68,12 +69,21 @@ def decode_input(
 
 
 def _brought(
-    run: Run, raw: RawInput, dataset: DatasetDefinition, options: WriteOptions, prepared: Prepared
+    run: Run,
+    raw: RawInput,
+    dataset: DatasetDefinition,
+    operation: Operation,
+    options: WriteOptions,
+    prepared: Prepared,
 ) -> DatasetDefinition | None:
     """The dataset under the schema that the rows bring; None if they fit the one that it has."""
+    form = flat_form(input_schema(operation, dataset))
+    op_column = None if form.changes is None else form.columns.fields[0].name
     answers = run(
         [
-            InferTask(path=prepared.path, format=raw.format, records=raw.records, split=split)
+            InferTask(
+                path=prepared.path, format=raw.format, records=raw.records, split=split, op_column=op_column
+            )
             for split in prepared.splits
         ]
     )

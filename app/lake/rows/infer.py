@@ -43,33 +43,36 @@ _INTEGER: Final = "^[+-]?[0-9]{1,18}$"
 _NUMBER: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
-def infer_shapes(form: Format, source: Source, split: Split) -> dict[str, Shape]:
+def infer_shapes(
+    form: Format, source: Source, split: Split, *, op_column: str | None = None
+) -> dict[str, Shape]:
     """The shapes of the columns in a split, in the order in which they first come.
 
-    Raises SchemaMismatch for more columns than a dataset has fields, MalformedBody.
+    `op_column`: of changes, the column that says what a row does; in JSON their rows are members of records. Raises
+    SchemaMismatch for more columns than a dataset has fields, MalformedBody.
     """
     try:
         match form:
             case Format.NDJSON:
-                return _of_ndjson(source, split)
+                return _of_ndjson(source, split, changes=op_column is not None)
             case Format.JSON_ROWS:
                 source.seek(0)
-                return _of_texts(_elements(source.read()))
+                return _of_texts(_elements(source.read()), changes=op_column is not None)
             case Format.CSV:
-                return _of_csv(source)
+                return _without(op_column, _of_csv(source))
             case Format.ARROW:
                 source.seek(0)
                 with reader_faults("the Arrow stream cannot be read"):
-                    return _of_columns(pa.ipc.open_stream(source).schema)
+                    return _without(op_column, _of_columns(pa.ipc.open_stream(source).schema))
             case Format.PARQUET:
                 file = open_parquet(source)
                 with reader_faults("the Parquet file cannot be read"):
-                    return _of_columns(file.schema_arrow)
+                    return _without(op_column, _of_columns(file.schema_arrow))
     except TooManyColumns as error:
         raise _too_many(error) from None
 
 
-def infer_record_shapes(source: Source, split: Split) -> dict[str, Shape]:
+def infer_record_shapes(source: Source, split: Split, *, op_column: str | None = None) -> dict[str, Shape]:
     """The shapes of the columns of records that are sent again, as `infer_shapes` tells them of an input."""
     file = open_parquet(source)
     found: Shape = NOTHING
@@ -81,11 +84,19 @@ def infer_record_shapes(source: Source, split: Split) -> dict[str, Shape]:
                 batch.column("header").to_pylist(), batch.column("payload").to_pylist(), strict=True
             )
             for header, payload in records:
-                some = _of_texts([payload]) if header is None else _of_csv(BytesIO(header + b"\n" + payload))
+                some = (
+                    _of_texts([payload], changes=op_column is not None)
+                    if header is None
+                    else _without(op_column, _of_csv(BytesIO(header + b"\n" + payload)))
+                )
                 found = met(found, Objects(members=some))
     except TooManyColumns as error:
         raise _too_many(error) from None
     return found.members if isinstance(found, Objects) else {}
+
+
+def _without(name: str | None, shapes: dict[str, Shape]) -> dict[str, Shape]:
+    return {each: shape for each, shape in shapes.items() if each != name}
 
 
 def _too_many(error: TooManyColumns) -> SchemaMismatch:
@@ -103,22 +114,33 @@ def _elements(raw: bytes) -> Iterable[bytes]:
         return ()
 
 
-def _of_ndjson(source: Source, split: Split) -> dict[str, Shape]:
+def _of_ndjson(source: Source, split: Split, *, changes: bool) -> dict[str, Shape]:
     start, end = split.byte_range or (0, source.seek(0, 2))
     size = source.seek(0, 2)
     found: Shape = NOTHING
     for _, text in owned_lines(source, start, min(end, size)):
-        found = met(found, Objects(members=_of_texts(text.split(b"\n"))))
+        found = met(found, Objects(members=_of_texts(text.split(b"\n"), changes=changes)))
     return found.members if isinstance(found, Objects) else {}
 
 
-def _of_texts(texts: Iterable[bytes]) -> dict[str, Shape]:
+def _of_texts(texts: Iterable[bytes], *, changes: bool) -> dict[str, Shape]:
     found: Shape = Objects(members={})
     for text in texts:
-        row = _parsed(text)
-        if isinstance(row, dict):
-            found = met(found, shape_of(row))
+        record = _parsed(text)
+        for row in _rows_of(record) if changes else (record,):
+            if isinstance(row, dict):
+                found = met(found, shape_of(row))
     return found.members if isinstance(found, Objects) else {}
+
+
+def _rows_of(record: Any) -> Iterable[Any]:
+    """What may be rows in the record of a change: of the feed's form, or of an envelope, which may be a payload."""
+    if isinstance(record, dict) and "payload" in record:
+        record = record["payload"]
+    return [record.get(name) for name in _ROW_MEMBERS] if isinstance(record, dict) else ()
+
+
+_ROW_MEMBERS: Final = ("row", "before", "after")
 
 
 def _parsed(text: bytes) -> Any:
