@@ -93,8 +93,9 @@ def _changed(dataset: DatasetDefinition, change: SchemaChange) -> DatasetDefinit
 
 
 def _reordered(schema: Schema, names: Sequence[str]) -> Sequence[Field]:
-    missing = [name for name in schema.names() if name not in names]
-    unknown = [name for name in names if name not in schema.names()]
+    known, named = set(schema.names()), set(names)
+    missing = [name for name in schema.names() if name not in named]
+    unknown = [name for name in names if name not in known]
     if missing or unknown or len(names) != len(schema.fields):
         reason = f"expected each field once; missing: {missing}, unknown: {unknown}, {len(names)} named"
         raise _Refused("names", reason)

@@ -62,7 +62,8 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
 
     def select(self, names: Sequence[str]) -> Schema:
         """The same schema with the named fields only, in that order. Raises KeyError."""
-        return msgspec.structs.replace(self, fields=tuple(self.field(name) for name in names))
+        by_name = {field.name: field for field in self.fields}
+        return msgspec.structs.replace(self, fields=tuple(by_name[name] for name in names))
 
     def to_arrow(self) -> pa.Schema:
         return pa.schema([field.to_arrow() for field in self.fields])
