@@ -18,7 +18,7 @@ from app.api.query import INT64_MAX, Columns, DatasetReference, PageToken, momen
 from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
 from app.lake.rows.encode import encode_rows_json, encode_rows_ndjson
 from app.services.model import RowPage
-from app.services.read_table import RowQuery
+from app.services.read_table import QueryType, RowQuery
 
 LIMIT_MAX: Final = 10_000
 
@@ -55,6 +55,13 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
 async def read_rows(
     request: ApiRequest,
     dataset: DatasetReference,
+    query_type: Annotated[
+        QueryType,
+        QueryParameter(
+            description="`read_optimized` reads base files only: faster where merge_on_read keeps logs, but without "
+            "what is in them until a compaction."
+        ),
+    ] = QueryType.SNAPSHOT,
     version: Annotated[
         int | None,
         QueryParameter(ge=0, le=INT64_MAX, description="The version to read; the latest unless said."),
@@ -83,8 +90,9 @@ async def read_rows(
     media_type = negotiate(request.headers, (JSON, NDJSON, ARROW_STREAM))
     time: datetime | None = None if as_of is None else moment(as_of, "as_of")
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    query = RowQuery(
+    wanted = RowQuery(
         limit=limit,
+        query_type=query_type,
         version=version,
         as_of=time,
         columns=None if columns is None else tuple(columns),
@@ -93,7 +101,7 @@ async def read_rows(
         meta=meta,
         page_token=page_token,
     )
-    page = await services.threads.run(services.read_table.page, found, query)
+    page = await services.threads.run(services.read_table.page, found, wanted)
     content = await services.threads.run(partial(_ENCODERS[media_type], page))
     headers = {"Headwater-Version": str(page.version), "Headwater-Schema-Id": str(page.schema_id)}
     if page.next_page_token is not None:

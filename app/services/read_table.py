@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import Enum
 from typing import Annotated, Final
 
 import msgspec
@@ -17,6 +18,7 @@ import pyarrow as pa
 from app.lake.dataset import BucketMode, DatasetDefinition
 from app.lake.errors import FieldError, InvalidRequest
 from app.lake.evolution import under_schema
+from app.lake.file_group import FileKind
 from app.lake.filters.evaluate import matches
 from app.lake.filters.parse import parse_filter
 from app.lake.filters.tree import Filter
@@ -38,14 +40,22 @@ _STEP_ROWS: Final = 128 * 1024
 _READ_ROWS_MIN: Final = 1024
 
 
+class QueryType(str, Enum):
+    """What a read sees: the table, or only what is in base files, which spares merging the logs of merge_on_read."""
+
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+
+
 class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What a reader wants of a table: at most `limit` rows a page, as of `version` or `as_of` (else of the latest).
 
-    `columns`: all, unless named. `where`: a filter. `partitions`: globs, of which a row's partition must match one.
-    `meta`: the meta columns too. `page_token`: of the page before.
+    `query_type`: with or without what is still in logs. `columns`: all, unless named. `where`: a filter. `partitions`:
+    globs, of which a row's partition must match one. `meta`: the meta columns too. `page_token`: of the page before.
     """
 
     limit: int
+    query_type: QueryType = QueryType.SNAPSHOT
     version: int | None = None
     as_of: datetime | None = None
     columns: tuple[str, ...] | None = None
@@ -82,6 +92,8 @@ class ReadTable:
         definition = self._definition(dataset, position.version)
         asked = _asked(definition, query)
         live = self.timeline.live_files(dataset.tenant_id, dataset.id, position.version, None)
+        if query.query_type is QueryType.READ_OPTIMIZED:
+            live = [file for file in live if file.kind is FileKind.BASE]
         scans = plan_read(definition, live, where=asked.where, partitions=asked.partitions)
         rows, following = self._walk(asked, scans, position, query.limit)
         return RowPage(

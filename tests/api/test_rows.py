@@ -114,3 +114,26 @@ def test_the_timeline_is_every_attempt_latest_first(client, rows, orders):
     assert second["next_page_token"] is None
     assert second["items"][0]["rows"]["inserted"] == 1
     assert second["items"][0]["operation"] == "upsert"
+
+
+def test_a_read_optimized_query_leaves_out_what_is_in_logs(client, service):
+    fields = [{"name": "id", "type": "int64"}, {"name": "note", "type": "string"}]
+    definition = {
+        "name": "logged",
+        "schema": {"fields": fields},
+        "record_key": ["id"],
+        "table_type": "merge_on_read",
+        "changelog": {"producer": "deferred"},
+    }
+    path = client.post("/datasets", json=definition).json()["links"]["self"]
+    client.post(f"{path}/writes", json=upsert({"id": 1, "note": "a"}))
+    service.work()
+    client.post(f"{path}/compactions")
+    service.work()
+    client.post(f"{path}/writes", json=upsert({"id": 1, "note": "b"}, {"id": 2, "note": "c"}))
+    service.work()
+    fast = client.get(f"{path}/rows", params={"query_type": "read_optimized"}).json()
+    assert by_id(fast) == [{"id": 1, "note": "a"}]
+    assert by_id(client.get(f"{path}/rows").json()) == [{"id": 1, "note": "b"}, {"id": 2, "note": "c"}]
+    unknown = client.get(f"{path}/rows", params={"query_type": "incremental"})
+    problem(unknown, 400, "invalid-request")
