@@ -13,7 +13,7 @@ from app.lake.dataset import DatasetDefinition
 from app.lake.errors import BodyTooLarge, FieldError, InvalidRequest, MalformedBody
 from app.lake.identifiers import new_id, new_instant_id
 from app.lake.operation import Operation, input_schema
-from app.lake.paths import body_path, dataset_prefix, quarantine_prefix, staged_path, upload_path
+from app.lake.paths import body_path, dataset_prefix, job_of, quarantine_prefix, staged_path, upload_path
 from app.lake.rows.bad_records import BadRecords
 from app.lake.rows.csv_rows import decode_csv
 from app.lake.rows.formats import Format
@@ -146,7 +146,10 @@ class AcceptWrite:
     def withdraw(self, new: NewJob) -> None:
         """Removes what was written for a job that will not be recorded."""
         request = new.request
-        self._discard([file.path for file in request.staged] + [file.path for file in request.quarantined])
+        made = [file.path for file in request.staged] + [file.path for file in request.quarantined]
+        if request.raw is not None and job_of(request.raw.path) == new.id:
+            made.append(request.raw.path)
+        self._discard(made)
 
     def _known(self, dataset: Dataset, incoming: IncomingWrite) -> Job | None:
         """The job of a request that came before. Raises IdempotencyMismatch, BatchOutOfOrder."""
