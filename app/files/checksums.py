@@ -11,6 +11,7 @@ import xxhash
 
 from app.lake.errors import CorruptFile
 from app.lake.file_group import IndexFile, StoredFile
+from app.lake.quarantine import QuarantineFile
 from app.lake.staging import RawInput, StagedFile
 
 _STEP_BYTES = 8 * 1024 * 1024
@@ -51,7 +52,9 @@ def buffered(sink: HashingSink) -> pa.BufferedOutputStream:
     return pa.BufferedOutputStream(pa.PythonFile(sink, mode="w"), _BUFFER_BYTES)
 
 
-def verify(file: StoredFile | IndexFile | StagedFile | RawInput, opened: pa.NativeFile) -> None:
+def verify(
+    file: StoredFile | IndexFile | QuarantineFile | StagedFile | RawInput, opened: pa.NativeFile
+) -> None:
     """Compares size and checksum with what was recorded when the file was written.
 
     Files never change, so each is hashed once per process; the size is compared every time. Raises CorruptFile.
