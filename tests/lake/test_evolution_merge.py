@@ -20,7 +20,8 @@ from app.lake.define import define_dataset
 from app.lake.errors import SchemaMismatch
 from app.lake.new_dataset import NewDataset, NewField, NewSchema
 from app.lake.rows.formats import Format
-from app.lake.rows.infer import infer_shapes
+from app.lake.rows.infer import infer_record_shapes, infer_shapes
+from app.lake.rows.records import RECORD_FIELDS
 from app.lake.rows.splits import Split, plan_splits
 from app.lake.rows.stream import iter_tables
 from app.lake.schema_merge import merge_schemas
@@ -245,6 +246,36 @@ def test_a_columnar_type_that_nothing_holds_is_named() -> None:
     shapes = infer_shapes(Format.ARROW, columnar(table, Format.ARROW), Split())
     with pytest.raises(SchemaMismatch, match="of Arrow type time32"):
         merge_schemas(DATASET, shapes, explicit_cast=True)
+
+
+def test_records_that_are_sent_again_bring_what_each_of_them_holds() -> None:
+    records = pa.table(
+        {
+            "payload": [b'{"k": 1, "a": 1}', b"2,true", b"no json", b'{"k": 3, "a": 2.5, "b": "x"}'],
+            "header": [None, b"k,c", None, None],
+        },
+        schema=pa.schema(RECORD_FIELDS),
+    )
+    source = columnar(records, Format.PARQUET)
+    found = merge_schemas(DATASET, infer_record_shapes(source, Split()), explicit_cast=False)
+    assert types_after(found) == {"a": "double", "c": "boolean", "b": "string"}
+
+
+def test_of_changes_the_rows_are_looked_at() -> None:
+    lines = [
+        {"op": "+A", "row": {"k": 1, "a": 1}, "offset": 5},
+        {"op": "u", "before": {"k": 1, "b": True}, "after": {"k": 1, "a": 2.5}, "source": {"ts_ms": 1}},
+        {"schema": {"type": "struct"}, "payload": {"op": "d", "before": {"k": 1, "c": "x"}, "after": None}},
+        None,
+        {"payload": None},
+    ]
+    content = b"\n".join(json.dumps(line).encode() for line in lines)
+    shapes = infer_shapes(Format.NDJSON, io.BytesIO(content), Split(), op_column="op")
+    found = merge_schemas(DATASET, shapes, explicit_cast=False)
+    assert types_after(found) == {"a": "double", "b": "boolean", "c": "string"}
+    flat = columnar(pa.table({"op": ["+A"], "k": pa.array([1], pa.int32()), "new": [1]}), Format.ARROW)
+    shapes = infer_shapes(Format.ARROW, flat, Split(), op_column="op")
+    assert types_after(merge_schemas(DATASET, shapes, explicit_cast=False)) == {"new": "int64"}
 
 
 JSON = st.recursive(
