@@ -85,7 +85,8 @@ def examples(document: Path) -> list[Example]:
 def run(document: Path, folder: Path, url: str, api_key: str) -> Iterator[tuple[Example, str]]:
     """Runs a document's examples in `folder`, which looks like a clone with `make up` running."""
     (folder / ".venv").symlink_to(sys.prefix)
-    (folder / "openapi").symlink_to(_ROOT / "openapi")
+    for part in ("examples", "openapi"):
+        (folder / part).symlink_to(_ROOT / part)
     note = folder / ".headwater" / "headwater.json"
     note.parent.mkdir()
     note.write_text(json.dumps({"url": url, "api_key": api_key, "pid": os.getpid()}))
