@@ -25,11 +25,12 @@ from app.api.context import Check, Services
 from app.api.credentials import Credentials
 from app.api.threads import Threads
 from app.api.wakeups import Wakeups
+from app.files.key_search import KeySearch
 from app.files.parquet_file import ParquetReader
 from app.files.quarantine_file import QuarantineFileStore
 from app.files.slice_merge import Memory
 from app.files.staged_file import StagedFileStore
-from app.files.storage import Storage, open_storage
+from app.files.storage import open_storage
 from app.files.table_reader import TableReader
 from app.lake.errors import HeadwaterError
 from app.messaging.announcements import Announcements, listen
@@ -39,6 +40,7 @@ from app.runtime.memory import keep_freed_memory
 from app.services.accept_transaction import AcceptTransaction
 from app.services.accept_write import AcceptWrite
 from app.services.datasets import Datasets
+from app.services.explain_write import ExplainWrite
 from app.services.group_accept import GroupAccept
 from app.services.maintain import Maintain
 from app.services.quarantine import Quarantine
@@ -97,6 +99,8 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
     catalog, jobs, timeline = CatalogStore(database), JobStore(database), TimelineStore(database)
     storage = open_storage(settings.storage_uri)
     reader = ParquetReader(storage)
+    # What reads have no memory for goes through a folder of their own.
+    memory = Memory(bytes_max=settings.read_memory_bytes, scratch=settings.data_dir / "reads")
     quarantine = QuarantineFileStore(storage)
     threads = Threads()
     transactions = TransactionStore(database)
@@ -118,7 +122,8 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         accept_write=accept_write,
         accept_transaction=AcceptTransaction(catalog=catalog, transactions=transactions, writes=accept_write),
         read_changes=ReadChanges(catalog=catalog, index=ChangelogStore(database), reader=reader),
-        read_table=ReadTable(timeline=timeline, tables=_tables(settings, storage, reader)),
+        read_table=ReadTable(timeline=timeline, tables=TableReader(storage, reader, memory)),
+        explain_write=ExplainWrite(timeline=timeline, search=KeySearch(storage, reader, memory)),
         maintain=Maintain(group=group, wake=relay.wake),
         quarantine=Quarantine(
             index=QuarantineStore(database), files=quarantine, jobs=jobs, storage=storage, wake=relay.wake
@@ -131,12 +136,6 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         upload_bytes_max=settings.upload_bytes_max,
         threads=threads,
     )
-
-
-def _tables(settings: Settings, storage: Storage, reader: ParquetReader) -> TableReader:
-    # What reads have no memory for goes through a folder of its own.
-    memory = Memory(bytes_max=settings.read_memory_bytes, scratch=settings.data_dir / "reads")
-    return TableReader(storage, reader, memory)
 
 
 def _readiness(

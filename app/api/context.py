@@ -18,6 +18,7 @@ from app.api.wakeups import Wakeups
 from app.services.accept_transaction import AcceptTransaction, Transactions
 from app.services.accept_write import AcceptWrite
 from app.services.datasets import Datasets
+from app.services.explain_write import ExplainWrite
 from app.services.maintain import Maintain
 from app.services.model import Principal
 from app.services.ports import Jobs, Timeline
@@ -45,6 +46,7 @@ class Services:
     accept_transaction: AcceptTransaction
     read_changes: ReadChanges
     read_table: ReadTable
+    explain_write: ExplainWrite
     quarantine: Quarantine
     maintain: Maintain
     jobs: Jobs

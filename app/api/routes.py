@@ -16,6 +16,7 @@ from app.api.datasets import (
     list_dataset_schemas,
     list_datasets,
 )
+from app.api.explain import explain_keys, explain_write
 from app.api.health import get_liveness, get_readiness
 from app.api.jobs import cancel_job, follow_job, get_job
 from app.api.quarantine import discard_quarantine, read_quarantine, redrive_quarantine
@@ -35,6 +36,8 @@ ROUTES: Final = (
     delete_dataset,
     create_upload,
     create_write,
+    explain_keys,
+    explain_write,
     create_transaction,
     get_transaction,
     get_job,

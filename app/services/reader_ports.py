@@ -8,7 +8,11 @@ from typing import Protocol
 import pyarrow as pa
 
 from app.lake.dataset import DatasetDefinition
+from app.lake.file_answer import FileAnswer
 from app.lake.file_group import DataFile, StoredFile
+from app.lake.live_key import LiveKey
+from app.lake.storing import Storing
+from app.lake.write_plan import Scope
 
 
 class FileReader(Protocol):
@@ -38,4 +42,25 @@ class TableReader(Protocol):
         `files`: the group's, in order of their commits. `schema`: columns of the dataset, stored meta columns, and
         those derived of the file. Rows have the same numbers each time. Raises CorruptFile.
         """
+        ...
+
+
+class KeySearch(Protocol):
+    """Finds keys in the files of a file group. `files`: in order of their commits. `keys`: canonical, large_binary."""
+
+    def answers(
+        self,
+        dataset: DatasetDefinition,
+        files: Sequence[DataFile],
+        keys: pa.ChunkedArray,
+        scope: Scope | None,
+        storing: Storing,
+    ) -> dict[int, FileAnswer]:
+        """For the base files, by number, whether a write that is stored so has to read each. Raises CorruptFile."""
+        ...
+
+    def live(
+        self, dataset: DatasetDefinition, files: Sequence[DataFile], keys: pa.ChunkedArray
+    ) -> dict[bytes, LiveKey]:
+        """Those of the keys that have a live row, with logs merged in. Raises CorruptFile."""
         ...

@@ -65,17 +65,17 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
 }  # fmt: skip
 
 
-def registration_of(name: str) -> NewDataset:
+def registration_of(name: str, **more: Any) -> NewDataset:
     """A dataset of a kind, partitioned by day; the later row of a key wins."""
-    parts = {"record_key": ["day", "id"], "partition_by": ["day"], **KINDS[name]}
+    parts = {"record_key": ["day", "id"], "partition_by": ["day"], **KINDS[name], **more}
     if parts["record_key"]:
         parts["merge_mode"] = MergeMode.COMMIT_TIME
     return NewDataset(name="t", schema=NewSchema(fields=_FIELDS), **parts)
 
 
-def kind_of(name: str) -> DatasetDefinition:
+def kind_of(name: str, **more: Any) -> DatasetDefinition:
     """The dataset that is registered so."""
-    return define_dataset(registration_of(name))
+    return define_dataset(registration_of(name, **more))
 
 
 def committed_at(version: int) -> datetime:
@@ -131,8 +131,10 @@ def new_past(storage: LocalStorage, definition: DatasetDefinition) -> Past:
     )
 
 
-def written_past(storage: LocalStorage, name: str, *, seed: int = 1, writes: int = 9) -> Past:
-    """A table of a kind after writes of random rows, some of them deletes, and one compaction in the middle."""
+def written_past(
+    storage: LocalStorage, name: str, *, seed: int = 1, writes: int = 9, compacted: bool = True
+) -> Past:
+    """A table of a kind after writes of random rows, some of them deletes, compacted in the middle and at the end."""
     definition = kind_of(name)
     past, chance = new_past(storage, definition), random.Random(seed)
     model: list[Row] = []
@@ -146,7 +148,8 @@ def written_past(storage: LocalStorage, name: str, *, seed: int = 1, writes: int
             operation = Operation.UPSERT if definition.keyed else Operation.INSERT
             model = _put(definition, model, rows)
             past.write(Write(operation=operation, rows=rows), _visible(past, model))
-    _compacted(past, model)
+    if compacted:
+        _compacted(past, model)
     return past
 
 

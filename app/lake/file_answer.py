@@ -1,0 +1,40 @@
+"""What an index says of a data file that a write may have to read."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class FileAnswer(str, Enum):
+    """Whether the file is read, and what says so. `no_index`: a file of few rows has none. `merged`: the
+    whole group is read, with its logs. `not_asked`: nobody looks for old rows when the write runs.
+    """
+
+    IN_SCOPE = "in_scope"
+    OUT_OF_SCOPE = "out_of_scope"
+    ONLY = "only_file"
+    SMALL = "small_file"
+    OF_BUCKET = "bucket"
+    BLOOM_MAY_HOLD = "bloom_may_hold"
+    BLOOM_HOLDS_NONE = "bloom_holds_none"
+    RECORD_FOUND = "record_found"
+    RECORD_FOUND_NONE = "record_found_none"
+    SCAN_FOUND = "scan_found"
+    SCAN_FOUND_NONE = "scan_found_none"
+    NO_INDEX = "no_index"
+    MERGED = "merged"
+    NOT_ASKED = "not_asked"
+
+    @property
+    def read(self) -> bool:
+        """Whether the file may hold a row that is touched, or is to take new ones."""
+        return self not in _NOT_READ
+
+
+_NOT_READ = (
+    FileAnswer.OUT_OF_SCOPE,
+    FileAnswer.BLOOM_HOLDS_NONE,
+    FileAnswer.RECORD_FOUND_NONE,
+    FileAnswer.SCAN_FOUND_NONE,
+    FileAnswer.NOT_ASKED,
+)

@@ -1,0 +1,149 @@
+"""Explaining writes over HTTP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from tests.support.http import ORDERS, problem, upsert
+from tests.support.past_tables import KINDS, registration_of
+from tests.support.service import Service
+
+
+@pytest.fixture
+def written(client: httpx.Client, orders: str, service: Service) -> str:
+    """The path of a table of two versions."""
+    client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}, {"id": 2, "note": "b"}))
+    service.work()
+    client.post(f"{orders}/writes", json=upsert({"id": 2, "note": "c"}))
+    service.work()
+    return orders
+
+
+def keys_of(answer: httpx.Response) -> list[dict[str, Any]]:
+    assert answer.status_code == 200, answer.text
+    assert answer.headers["content-type"] == "application/json"
+    keys = [key for group in answer.json()["file_groups"] for key in group["keys"]]
+    return sorted(keys, key=lambda key: key["row"])
+
+
+def test_keys_are_live_or_new(client: httpx.Client, written: str) -> None:
+    answer = client.get(f"{written}/explain-write", params={"key": ['{"id": 2}', '{"id": 77}', '{"id": 1}']})
+    two, new, one = keys_of(answer)
+    assert [key["key"] for key in (two, new, one)] == [{"id": 2}, {"id": 77}, {"id": 1}]
+    assert (two["live"]["version"], one["live"]["version"], new["live"]) == (2, 1, None)
+    assert [key["effect"] for key in (two, new, one)] == ["merge", "insert", "merge"]
+    body = answer.json()
+    assert (body["version"], body["index"], body["group_count"]) == (2, "bucket", len(body["file_groups"]))
+    assert body["bucket"] == {"mode": "fixed", "function": "hash", "key": ["id"], "count": 4}
+    for group in body["file_groups"]:
+        assert group["storing"] == "rewrite"
+        assert group["rewritten_bytes"] == sum(file["size_bytes"] for file in group["files"])
+        for key in group["keys"]:
+            assert int(key["hash"], 16) % 4 == group["number"] == key["bucket"]
+
+
+def test_an_explanation_changes_nothing(client: httpx.Client, written: str) -> None:
+    before = client.get(written).json(), client.get(f"{written}/timeline").json()
+    rows = [{"id": number, "note": "x"} for number in range(50)]
+    answer = client.post(f"{written}/explain-write", json=upsert(*rows))
+    assert len(keys_of(answer)) == 50
+    assert (client.get(written).json(), client.get(f"{written}/timeline").json()) == before
+
+
+@pytest.mark.parametrize(
+    ("body", "effects"),
+    [
+        (upsert({"id": 1}, {"id": 5}), ["merge", "insert"]),
+        ({"operation": "insert", "source": {"kind": "rows", "rows": [{"id": 1}]}}, ["refuse"]),
+        ({"operation": "insert", "source": {"kind": "rows", "rows": [{"id": 1}]}, "drop_duplicates": True}, ["drop"]),
+        (
+            {"operation": "insert", "source": {"kind": "rows", "rows": [{"id": 1}]}, "on_error": "quarantine"},
+            ["quarantine"],
+        ),
+        ({"operation": "delete", "source": {"kind": "rows", "rows": [{"id": 1}, {"id": 5}]}}, ["delete", "nothing"]),
+        ({"operation": "snapshot", "source": {"kind": "rows", "rows": [{"id": 1}]}}, ["replace"]),
+        ({"operation": "delete", "where": "id = 1"}, []),
+    ],
+    ids=lambda value: value.get("operation") if isinstance(value, dict) else str(value),
+)  # fmt: skip
+def test_the_effect_of_a_row(
+    client: httpx.Client, written: str, body: dict[str, Any], effects: list[str]
+) -> None:
+    answer = client.post(f"{written}/explain-write", json=body)
+    assert [key["effect"] for key in keys_of(answer)] == effects
+    assert any(file["read"] for group in answer.json()["file_groups"] for file in group["files"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_table_explains_its_writes(client: httpx.Client, service: Service, kind: str) -> None:
+    registered = client.post(
+        "/datasets", content=msgspec.json.encode(registration_of(kind)), headers={"Content-Type": "application/json"}
+    )  # fmt: skip
+    assert registered.status_code == 201, registered.text
+    path = registered.headers["location"]
+    operation = "upsert" if registered.json()["record_key"] else "insert"
+    rows = [{"id": number, "day": "2026-11-20", "n": 1} for number in range(5)]
+    body = {"operation": operation, "source": {"kind": "rows", "rows": rows}}
+    storing = {
+        "copy_on_write": "rewrite", "merge_on_read full": "mark", "key_dynamic with deletion vectors": "mark",
+        "unaware": "append", "unaware with deletion vectors": "append", "postpone": "postpone",
+    }  # fmt: skip
+    expected = storing.get(kind, "log" if "merge_on_read" in kind or "logs" in kind else "rewrite")
+    for _ in range(2):
+        answer = client.post(f"{path}/explain-write", json=body)
+        assert answer.status_code == 200, answer.text
+        assert {group["storing"] for group in answer.json()["file_groups"]} == {expected}
+        assert sum(group["rows"] for group in answer.json()["file_groups"]) == 5
+        client.post(f"{path}/writes", json=body)
+        service.work()
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "pointer"),
+    [
+        ({"key": "2"}, "invalid-request", "/key"),
+        ({"key": '{"id": "two"}'}, "schema-mismatch", "/key/0/id"),
+        ({"key": '{"id": 1, "note": "x"}'}, "schema-mismatch", "/key/0/note"),
+        ({"keys": '{"id": 1}'}, "invalid-request", "/keys"),
+    ],
+    ids=str,
+)
+def test_keys_that_are_none(
+    client: httpx.Client, written: str, query: dict[str, str], code: str, pointer: str
+) -> None:
+    status = 422 if code == "schema-mismatch" else 400
+    members = problem(client.get(f"{written}/explain-write", params=query), status, code)
+    assert members["errors"][0]["pointer"] == pointer
+
+
+def test_the_key_is_required(client: httpx.Client, written: str) -> None:
+    members = problem(client.get(f"{written}/explain-write"), 400, "invalid-request")
+    assert "key" in members["detail"]
+
+
+def test_a_write_that_would_be_refused_is_refused_here(client: httpx.Client, written: str) -> None:
+    path = f"{written}/explain-write"
+    members = problem(client.post(path, json=upsert({"id": None})), 422, "schema-mismatch")
+    assert members["errors"][0]["pointer"] == "/source/rows/0/id"
+    source = {"kind": "upload", "upload_id": "u", "format": "csv"}
+    members = problem(
+        client.post(path, json={"operation": "upsert", "source": source}), 400, "invalid-request"
+    )
+    assert members["errors"][0]["pointer"] == "/source/kind"
+    problem(client.post(path, json={"operation": "delete", "where": "nope = 1"}), 400, "invalid-filter")
+    problem(
+        client.post(path, content=b"id\n1\n", headers={"Content-Type": "text/csv"}),
+        415,
+        "unsupported-media-type",
+    )
+
+
+def test_another_tenants_dataset_is_not_there(new_client: Any, written: str) -> None:
+    other = new_client()
+    problem(other.get(f"{written}/explain-write", params={"key": '{"id": 1}'}), 404, "not-found")
+    problem(other.post(f"{written}/explain-write", json=upsert({"id": 1})), 404, "not-found")
+    assert other.post("/datasets", json=ORDERS).status_code == 201
