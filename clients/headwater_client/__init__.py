@@ -14,6 +14,7 @@ It needs httpx, msgspec and pyarrow, and nothing of the service.
 """
 
 from clients.headwater_client.client import Headwater
+from clients.headwater_client.explain import WriteExplanation
 from clients.headwater_client.feed import Since
 from clients.headwater_client.pages import ChangePage, ChangeTable, RowTable
 from clients.headwater_client.problem import FieldError, JobUnfinished, Problem, TransactionUnfinished
@@ -90,5 +91,6 @@ __all__ = [
     "TransactionUnfinished",
     "Upload",
     "WidenField",
+    "WriteExplanation",
     "WriteOptions",
 ]

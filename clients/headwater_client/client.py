@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from clients.headwater_client.datasets import DatasetCalls
+from clients.headwater_client.explain import ExplainCalls
 from clients.headwater_client.quarantine import QuarantineCalls
 from clients.headwater_client.reads import ReadCalls
 from clients.headwater_client.transactions import TransactionCalls
 from clients.headwater_client.writes import WriteCalls
 
 
-class Headwater(DatasetCalls, WriteCalls, TransactionCalls, QuarantineCalls, ReadCalls):
+class Headwater(DatasetCalls, WriteCalls, TransactionCalls, QuarantineCalls, ExplainCalls, ReadCalls):
     """A connection to the service with one credential, which decides the tenant.
 
     Requests that are safe to repeat are repeated while the service cannot be reached or asks to come back

@@ -16,12 +16,12 @@ import pyarrow.ipc as ipc
 
 def ndjson(rows: Iterable[Mapping[str, Any]]) -> bytes:
     """One JSON object a line. Raises ValueError for NaN and infinity, TypeError for what has no form."""
-    return "".join(f"{_json(row)}\n" for row in rows).encode()
+    return "".join(f"{row_json(row)}\n" for row in rows).encode()
 
 
 def rows_json(rows: Iterable[Mapping[str, Any]]) -> bytes:
     """A JSON array. Raises as `ndjson` does."""
-    return f"[{','.join(_json(row) for row in rows)}]".encode()
+    return f"[{','.join(row_json(row) for row in rows)}]".encode()
 
 
 def arrow_stream(table: pa.Table | pa.RecordBatch | pa.RecordBatchReader) -> bytes:
@@ -33,7 +33,8 @@ def arrow_stream(table: pa.Table | pa.RecordBatch | pa.RecordBatchReader) -> byt
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _json(row: Mapping[str, Any]) -> str:
+def row_json(row: Mapping[str, Any]) -> str:
+    """A JSON object. Raises as `ndjson` does."""
     # The standard library's encoder, since the faster ones write NaN as null: a value lost without a word.
     return json.dumps(row, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_plain)
 

@@ -237,3 +237,20 @@ def test_rows_are_chosen_by_filter_and_partition_and_tell_of_themselves(headwate
     assert page.schema_id == 1
     assert page.table.column_names[0] == "id"
     assert len(page.table.column_names) == 6
+
+
+def test_a_write_is_explained_without_being_made(headwater, orders):
+    headwater.write_rows(orders, rows(1, note="a"), wait=30)
+    explained = headwater.explain_keys(orders, [{"id": 1}, {"id": 2}])
+    found = {key.key["id"]: key for group in explained.file_groups for key in group.keys}
+    assert (explained.version, explained.bucket.count, explained.index) == (1, 2, "bucket")
+    assert found[1].live is not None
+    assert (found[1].live.version, found[2].live) == (1, None)
+    both = headwater.explain_write(orders, [*rows(1, note="b"), *rows(2)])
+    assert sum(group.rows for group in both.file_groups) == 2
+    assert {group.storing for group in both.file_groups} == {"rewrite"}
+    taken = headwater.explain_write(orders, rows(7), operation="snapshot")
+    assert taken.operation == "snapshot"
+    assert headwater.get_dataset(orders).version == 1
+    with pytest.raises(Problem, match="422 schema-mismatch"):
+        headwater.explain_keys(orders, [{"note": "a"}])
