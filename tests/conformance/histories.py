@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from typing import Final
 
@@ -50,6 +51,7 @@ class Combination:
         return f"{self.way.name} on {self.kind.name}"
 
 
+@cache
 def is_tried(kind: Kind, way: Way) -> bool:
     """Whether the combination is legal, and tells something."""
     definition = defined(kind)
@@ -66,38 +68,50 @@ def combinations() -> list[Combination]:
     if LONG:
         found = [Combination(kind=kind, way=way) for kind in distinct_kinds() for way in TRIED]
         return [each for each in found if is_tried(each.kind, each.way)]
-    return list(_share())
+    return list(share())
 
 
-def _share() -> Iterator[Combination]:
+def share() -> Iterator[Combination]:
     """Every way with every table type, merge mode and bucket mode; producers and index types take turns.
 
-    Datasets without partitions come for every table type and bucket mode, with ways that take turns.
+    Where there are few kinds, all producers come. Datasets without partitions come for every table type and bucket
+    mode, with ways that take turns.
     """
     for (at, table_type), (place, bucket) in product(enumerate(TABLE_TYPES), enumerate(BUCKETS)):
         for number, way in enumerate(TRIED):
             for key, (turn, merge) in product(AXES["record_key"], enumerate(MERGES)):
                 wanted = (key, table_type, merge, bucket)
-                kind = _pick(*wanted, "partitions", turn * 3 + number // _WAYS_OF_ONE_PICK * 7 + at + place)
-                if kind is not None and is_tried(kind, way):
-                    yield Combination(kind=kind, way=way)
-                plain = merge in ("event_time", "(default)") and (at + place + number) % 3 == 0
-                kind = _pick(*wanted, "no partitions", 0) if plain else None
-                if kind is not None and is_tried(kind, way):
-                    yield Combination(kind=kind, way=way)
+                # So many ways share a pick, and with it the first writes. A test holds that all turns are taken.
+                first = 3 * turn + turn // 4 + number // _WAYS_OF_ONE_PICK + place
+                few = key == "no record key" or way is MOVES
+                starts = range(len(PRODUCERS)) if few else [first]
+                kinds = [_pick(*wanted, "partitions", start, turn + at) for start in starts]
+                if merge in ("event_time", "(default)") and (at + place + number) % 3 == 0:
+                    kinds.append(_pick(*wanted, "no partitions", 0, 0))
+                for kind in dict.fromkeys(kinds):
+                    if kind is not None and is_tried(kind, way):
+                        yield Combination(kind=kind, way=way)
 
 
-def _pick(key: str, table_type: str, merge: str, bucket: str, partitions: str, turn: int) -> Kind | None:
-    """One of the kinds with these values; None if there is none, or if the defaults make it one that has its own."""
+def _pick(
+    key: str, table_type: str, merge: str, bucket: str, partitions: str, producer: int, index: int
+) -> Kind | None:
+    """The first legal kind with these values from that producer and index on; None if there is none.
+
+    Nor is there one where a default only is another name for a value.
+    """
     if (key == "a record key") == (merge == "(default)") or bucket == "(default)":
         return None
-    choices = list(product(PRODUCERS, INDEXES))
-    for number in range(len(choices)):
-        producer, index = choices[(turn + number) % len(choices)]
-        kind = Kind(values=(key, table_type, merge, bucket, producer, index, partitions))
+    for producing, finding in product(_from(PRODUCERS, producer), _from(INDEXES, index)):
+        kind = Kind(values=(key, table_type, merge, bucket, producing, finding, partitions))
         if isinstance(defined(kind), DatasetDefinition):
             return kind
     return None
+
+
+def _from(values: Iterable[str], start: int) -> list[str]:
+    listed = list(values)
+    return [listed[(start + number) % len(listed)] for number in range(len(listed))]
 
 
 @dataclass(kw_only=True)

@@ -40,6 +40,7 @@ FIELDS: Final = [
     NewField(name="seen", type="int64"),
     NewField(name="name", type="string"),
     NewField(name="n", type="int32"),
+    NewField(name="total", type="double"),
     NewField(name="tags", type="list<string>"),
     NewField(name="gone", type="boolean"),
 ]
@@ -55,6 +56,11 @@ TABLE_TYPES: Final[dict[str, dict[str, Any]]] = {kind.value: {"table_type": kind
 MERGES: Final[dict[str, dict[str, Any]]] = {
     "(default)": {},
     "event_time": {"merge_mode": MergeMode.EVENT_TIME, "ordering_field": "ts"},
+    "event_time, delete_marker": {
+        "merge_mode": MergeMode.EVENT_TIME,
+        "ordering_field": "ts",
+        "delete_marker": "gone",
+    },
     "commit_time": {"merge_mode": MergeMode.COMMIT_TIME},
     "first": {"merge_mode": MergeMode.FIRST},
     "partial": {"merge_mode": MergeMode.PARTIAL, "ordering_field": "ts"},
@@ -65,13 +71,9 @@ MERGES: Final[dict[str, dict[str, Any]]] = {
     "aggregate": {
         "merge_mode": MergeMode.AGGREGATE,
         "ordering_field": "ts",
-        "aggregates": {"n": Aggregate.SUM, "tags": Aggregate.COLLECT, "seen": Aggregate.MAX},
+        "aggregates": {"total": Aggregate.SUM, "tags": Aggregate.COLLECT, "seen": Aggregate.MAX},
     },
-    "event_time, delete_marker": {
-        "merge_mode": MergeMode.EVENT_TIME,
-        "ordering_field": "ts",
-        "delete_marker": "gone",
-    },
+    "aggregate, sum of int32": {"merge_mode": MergeMode.AGGREGATE, "aggregates": {"n": Aggregate.SUM}},
 }
 BUCKETS: Final[dict[str, dict[str, Any]]] = {
     "(default)": {},

@@ -29,7 +29,7 @@ Predicate = Callable[[Row], bool]
 
 def row(p: str, key: int, ts: int | None = 1, **values: Any) -> Row:
     """A row with something in every field."""
-    shown: Row = {"seen": ts, "name": f"{p}{key}", "n": key, "tags": [p], "gone": False}
+    shown: Row = {"seen": ts, "name": f"{p}{key}", "n": key, "total": key / 2, "tags": [p], "gone": False}
     return {"p": p, "id": key, "ts": ts, **shown, **values}
 
 
