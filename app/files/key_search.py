@@ -109,7 +109,13 @@ class KeySearch:
         incoming = logged(self._reader, dataset, logs)
         named = replace(incoming, tables=_of_keys(incoming.tables, dataset, keys))
         schema = stored_schema(dataset)
-        met = meet(dataset, lambda _: self._based(dataset, files, keys, schema), named, self._memory)
+        met = meet(
+            dataset,
+            lambda _: self._based(dataset, files, keys, schema),
+            named,
+            self._memory,
+            live_rows=sum(file.live_rows for file in files),
+        )
         for item in met:
             if isinstance(item, Block):
                 yield item

@@ -5,7 +5,7 @@ Writes, compaction and reads of logs all go through `meet`: what happens to a ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from app.lake.errors import HeadwaterError
 from app.lake.key_hash import hash_keys
 from app.lake.merge import MergeResult, merge
 from app.lake.meta_columns import stored_schema
+from app.lake.placement import numbers_in
 from app.lake.record_key import encode_keys
 from app.lake.staging import JOB_COLUMN, ROW_COLUMN
 from app.lake.write_plan import WriteIntent
@@ -38,12 +39,19 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wanted:
-    """The keys of all incoming rows. `hashes`: uint64, unique, ascending. `keys`: canonical, unique; None where there
-    is no key, or where they take too much memory.
+    """The keys of all incoming rows. `hashes`: uint64, unique, ascending. `given`: canonical keys as they came; None
+    where they take too much memory.
     """
 
     hashes: np.ndarray
-    keys: pa.ChunkedArray | None
+    given: Sequence[pa.ChunkedArray] | None
+
+    def keys(self) -> pa.ChunkedArray | None:
+        """Canonical keys, each once; None where there are none to be had."""
+        if not self.given:
+            return None
+        chunks = [chunk for part in self.given for chunk in part.chunks]
+        return pa.chunked_array([pa.chunked_array(chunks).unique()])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +67,7 @@ class Met:
 
     def kept_blocks(self) -> Iterator[Block]:
         """The live rows that stay as they are, by the files they stand in."""
-        for file in np.unique(self.files):
+        for file in numbers_in(self.files):
             chosen = self.result.kept & (self.files == file)
             if chosen.any():
                 yield Block(
@@ -90,7 +98,7 @@ def meet(
     incoming: Incoming,
     memory: Memory,
     *,
-    live_rows: int = 0,
+    live_rows: int,
 ) -> Iterator[Block | Met]:
     """First the rows that stay untouched, block by block as they come; then what became of the others.
 
@@ -107,17 +115,19 @@ def meet(
         found = [np.zeros(0, dtype=np.uint64)]
         keys: list[pa.ChunkedArray] = []
         for table in incoming.tables:
-            found.append(hashes(table))
             gathering.add_incoming(table)
-            if dataset.keyed and not gathering.spilled:
-                keys.append(encode_keys(table, dataset.record_key))
-        unique = np.unique(np.concatenate(found))
+            # Where no row is live, none is looked for.
+            if live_rows and dataset.keyed:
+                found.append(hashes(table))
+                if not gathering.spilled:
+                    keys.append(encode_keys(table, dataset.record_key))
+        unique = _distinct(np.concatenate(found))
         wanted = pa.array(unique)
-        for block in blocks(Wanted(hashes=unique, keys=None if gathering.spilled else _unique(keys))):
+        for block in blocks(Wanted(hashes=unique, given=None if gathering.spilled else keys)):
             scoped = np.zeros(block.rows.num_rows, dtype=bool) if scope is None else scope(block)
             touched = scoped
             # Without a key, rows meet in the scope only: an equal row elsewhere has nothing to do with the write.
-            if len(unique) and dataset.keyed:
+            if len(unique):
                 touched = scoped | pc.is_in(pa.array(hashes(block.rows)), value_set=wanted).to_numpy(
                     zero_copy_only=False
                 )
@@ -129,10 +139,10 @@ def meet(
             yield from _met(dataset, live, rows, incoming)
 
 
-def _unique(keys: list[pa.ChunkedArray]) -> pa.ChunkedArray | None:
-    if not keys:
-        return None
-    return pa.chunked_array([pa.chunked_array([chunk for part in keys for chunk in part.chunks]).unique()])
+def _distinct(hashes: np.ndarray) -> np.ndarray:
+    """The different values, ascending: by sorting, which numbers as large as hashes take less time for."""
+    ascending = np.sort(hashes)
+    return ascending[np.append(True, ascending[1:] != ascending[:-1])] if len(ascending) else ascending
 
 
 def _row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
@@ -197,7 +207,7 @@ def _met(
 
 def _as_blocks(placed: pa.Table) -> Iterator[Block]:
     files = placed.column(FILE_COLUMN).to_numpy()
-    for file in np.unique(files):
+    for file in numbers_in(files):
         rows = placed.filter(pa.array(files == file))
         yield Block(
             file=int(file),

@@ -14,6 +14,11 @@ from app.lake.partition import partition_codes
 from app.lake.staging import Slot
 
 
+def numbers_in(files: np.ndarray) -> np.ndarray:
+    """The different file numbers, ascending, -1 (no file) among them; many times faster than sorting them."""
+    return np.flatnonzero(np.bincount(files + 1)) - 1
+
+
 class Placement:
     """Gives slots to rows of one file group.
 
@@ -43,7 +48,7 @@ class Placement:
         codes, paths = self._partitions(rows)
         for code, path in enumerate(paths):
             here = codes == code
-            for number in np.unique(former[here]):
+            for number in numbers_in(former[here]):
                 chosen = np.flatnonzero(here & (former == number))
                 old = None if number < 0 else self._files[int(number)].slot
                 part = rows.take(pa.array(chosen)) if len(chosen) < rows.num_rows else rows

@@ -17,7 +17,7 @@ from app.lake.deletion_vector import union
 from app.lake.file_group import DataFile
 from app.lake.meta_columns import resolved, stored_schema
 from app.lake.paths import Folder
-from app.lake.placement import Placement
+from app.lake.placement import Placement, numbers_in
 from workers.engine.find_files import files_to_read
 from workers.engine.task_files import TaskFiles
 from workers.engine.told import Told
@@ -38,7 +38,7 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
                 continue
             fresh = told.take(item.result)
             gone = ~item.result.kept
-            for number in np.unique(item.files[gone]):
+            for number in numbers_in(item.files[gone]):
                 marked[int(number)].append(item.positions[gone & (item.files == number)])
             replaced = item.result.replaced
             former = np.full(len(replaced), -1, dtype=np.int64)
@@ -56,12 +56,13 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
 def _touched(files: TaskFiles, wanted: Wanted) -> Iterator[Block]:
     """Blocks that hold the touched rows: just those where keys are looked up, whole files where a scope is."""
     task = files.task
-    if task.scope is not None or wanted.keys is None:
+    keys = None if task.scope is not None else wanted.keys()
+    if keys is None:
         yield from files.blocks(files_to_read(files, wanted.hashes))
         return
     base = [task.files[number] for number in files.base]
     schema = stored_schema(task.dataset)
-    for found in files.place.lookup.find_rows(base, wanted.keys, task.dataset.record_key, schema):
+    for found in files.place.lookup.find_rows(base, keys, task.dataset.record_key, schema):
         file = base[found.file]
         rows = resolved(found.rows, file.written_version, file.first_offset)
         yield Block(file=files.base[found.file], positions=found.positions, rows=rows)

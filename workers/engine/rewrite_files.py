@@ -16,7 +16,7 @@ from app.lake.commit_message import CommitMessage
 from app.lake.dataset import ChangelogProducer
 from app.lake.file_group import FileKind
 from app.lake.meta_columns import META_NAMES
-from app.lake.placement import Placement
+from app.lake.placement import Placement, numbers_in
 from workers.engine.find_files import files_to_read
 from workers.engine.task_files import TaskFiles
 from workers.engine.told import Told
@@ -107,7 +107,7 @@ def _with_pending(files: TaskFiles, told: Told, read: set[int]) -> Iterator[Bloc
 
 def _loose_blocks(rows: pa.Table, former: np.ndarray) -> Iterator[Block]:
     """Rows that stand in no file yet, with the file that their key was in: it keeps its bucket."""
-    for file in np.unique(former):
+    for file in numbers_in(former):
         chosen = rows.filter(pa.array(former == file))
         nowhere = np.full(chosen.num_rows, -1, dtype=np.int64)
         yield Block(file=int(file), positions=nowhere, rows=chosen)
