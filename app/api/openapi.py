@@ -23,6 +23,7 @@ from app.api.schemas import component_name, components_of
 from app.api.views import Problem
 from app.lake.forms import ChangeForm
 from app.lake.operation import Operation
+from app.services.read_table import QueryType
 
 API_VERSION: Final = "1.0.0"
 _DESCRIPTION: Final = """\
@@ -79,7 +80,10 @@ async def get_schema(request: ApiRequest) -> Response[Any]:
 def _document() -> dict[str, Any]:
     documentations = {str(handler.operation_id): _documentation(handler) for handler in ROUTES}
     components = components_of(
-        [Problem, Operation, Feed, ChangeForm, DebeziumChange, DeltaChange, *_types(documentations.values())],
+        [
+            *(Problem, Operation, Feed, ChangeForm, DebeziumChange, DeltaChange, QueryType),
+            *_types(documentations.values()),
+        ],
         [ChangeOp, DebeziumOp],
     )
     # The facts of an error are further members of the document.
