@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from clients.headwater_client import pages
 from clients.headwater_client.connection import Connection, dataset_path, decoded
 from clients.headwater_client.feed import Since, walk_feed, walk_list
 from clients.headwater_client.pages import ARROW_STREAM, JSON, ChangePage, ChangeTable, RowTable
 from clients.headwater_client.values import Change, Dataset, Instant, InstantPage
+
+QueryType = Literal["snapshot", "read_optimized"]
 
 
 class ReadCalls(Connection):
@@ -89,15 +91,17 @@ class ReadCalls(Connection):
         where: str | None = None,
         partitions: Sequence[str] | None = None,
         meta: bool = False,
+        query_type: QueryType = "snapshot",
         limit: int = 1_000,
     ) -> Iterator[dict[str, Any]]:
         """Rows of the table, all of one version: the latest unless one or a moment is given.
 
         `where` is a filter, such as `price > 10 AND day < DATE '2026-01-01'`; `partitions` are globs of partition
-        paths, such as `day=2026-11-*`; with `meta` the rows have the five meta columns too. `limit` is the number of
-        rows that are fetched at a time.
+        paths, such as `day=2026-11-*`; with `meta` the rows have the five meta columns too. `query_type`
+        `read_optimized` reads base files only, without what logs still hold. `limit` is the number of rows that are
+        fetched at a time.
         """
-        params = _row_params(version, as_of, columns, where, partitions, meta, limit)
+        params = _row_params(version, as_of, columns, where, partitions, meta, query_type, limit)
         for page in walk_list(partial(self._get, f"{dataset_path(dataset)}/rows"), pages.row_page, params):
             yield from page.rows
 
@@ -111,11 +115,12 @@ class ReadCalls(Connection):
         where: str | None = None,
         partitions: Sequence[str] | None = None,
         meta: bool = False,
+        query_type: QueryType = "snapshot",
         limit: int = 10_000,
     ) -> Iterator[RowTable]:
         """As `rows`, in pages of Arrow tables."""
         fetch = partial(self._get, f"{dataset_path(dataset)}/rows", accept=ARROW_STREAM)
-        params = _row_params(version, as_of, columns, where, partitions, meta, limit)
+        params = _row_params(version, as_of, columns, where, partitions, meta, query_type, limit)
         return walk_list(fetch, pages.row_table, params)
 
     def timeline(self, dataset: Dataset | str) -> Iterator[Instant]:
@@ -132,6 +137,7 @@ def _row_params(
     where: str | None,
     partitions: Sequence[str] | None,
     meta: bool,
+    query_type: QueryType,
     limit: int,
 ) -> dict[str, Any]:
     chosen = {
@@ -141,5 +147,6 @@ def _row_params(
         "where": where,
         "partitions": None if partitions is None else list(partitions),
         "meta": "true" if meta else None,
+        "query_type": None if query_type == "snapshot" else query_type,
     }
     return {"limit": limit, **{name: value for name, value in chosen.items() if value is not None}}

@@ -215,6 +215,7 @@ def test_logs_are_compacted_and_then_told(headwater):
     headwater.write_rows(log, rows(1), wait=30)
     headwater.write_rows(log, rows(1, note="b"), wait=30)
     assert notes(headwater, log) == [(1, "b")]
+    assert notes(headwater, log, query_type="read_optimized") == []
     assert list(headwater.changes(log)) == []
     compacted = headwater.compact(log, wait=30)
     assert (compacted.kind, compacted.operation, compacted.committed_version) == ("compaction", "compact", 3)
@@ -222,6 +223,7 @@ def test_logs_are_compacted_and_then_told(headwater):
         ("+A", "a"), ("-C", "a"), ("+C", "b"),
     ]  # fmt: skip
     assert next(headwater.timeline(log)).action == "compaction"
+    assert notes(headwater, log, query_type="read_optimized") == [(1, "b")]
 
 
 def test_rows_are_chosen_by_filter_and_partition_and_tell_of_themselves(headwater):
