@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 from app.files.data_sink import DataSink, counted, uncounted
 from app.files.file_slice import Block
 from app.files.log_file import logged
-from app.files.slice_merge import Incoming, Met, meet
+from app.files.slice_merge import Met, meet
 from app.lake.commit_message import CommitMessage
 from app.lake.dataset import ChangelogProducer
 from app.lake.file_group import FileKind
@@ -55,7 +56,7 @@ def _met(files: TaskFiles, told: Told, read: set[int]) -> Iterator[Block | Met]:
         if not task.segments and task.scope is None:
             yield from _blocks(files, files.base, read)
             return
-        given = _replaced_tables(incoming, told.given(incoming.tables))
+        given = replace(incoming, tables=told.given(incoming.tables))
         yield from meet(
             task.dataset,
             lambda wanted: _blocks(files, files_to_read(files, wanted.hashes), read),
@@ -69,10 +70,6 @@ def _met(files: TaskFiles, told: Told, read: set[int]) -> Iterator[Block | Met]:
         yield from merged
         return
     yield from meet(task.dataset, lambda _: merged, incoming, files.place.memory, live_rows=files.live_rows)
-
-
-def _replaced_tables(incoming: Incoming, tables: Iterator[pa.Table]) -> Incoming:
-    return Incoming(tables=tables, intents=incoming.intents, rows=incoming.rows, in_scope=incoming.in_scope)
 
 
 def _blocks(files: TaskFiles, numbers: Sequence[int], read: set[int]) -> Iterator[Block]:
@@ -92,9 +89,9 @@ def _with_pending(files: TaskFiles, told: Told, read: set[int]) -> Iterator[Bloc
     pending = logged(files.place.slices.reader, task.dataset, files.pending)
     if untold:
         # These rows get their place in the feed now, and with it the version that they appear in.
-        pending = _replaced_tables(pending, (rows.drop_columns(list(META_NAMES)) for rows in pending.tables))
+        pending = replace(pending, tables=_without_past(pending.tables))
     if postponed and producer is ChangelogProducer.INPUT:
-        pending = _replaced_tables(pending, told.given(iter(pending.tables)))
+        pending = replace(pending, tables=told.given(pending.tables))
     base = partial(_blocks, files, files.base, read)
     for item in meet(task.dataset, lambda _: base(), pending, files.place.memory, live_rows=files.live_rows):
         if isinstance(item, Block):
@@ -103,6 +100,10 @@ def _with_pending(files: TaskFiles, told: Told, read: set[int]) -> Iterator[Bloc
         rows = counted(told.tell(item.result)) if untold else item.result.rows
         yield from item.kept_blocks()
         yield from _loose_blocks(rows, _former_files(item))
+
+
+def _without_past(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    return (rows.drop_columns(list(META_NAMES)) for rows in tables)
 
 
 def _loose_blocks(rows: pa.Table, former: np.ndarray) -> Iterator[Block]:
