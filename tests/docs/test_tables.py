@@ -9,10 +9,24 @@ from pathlib import Path
 import pytest
 
 from app.api.problems import STATUS
-from app.lake.dataset import BucketMode, MergeMode
+from app.lake.dataset import (
+    Aggregate,
+    BucketFunction,
+    BucketMode,
+    ChangelogProducer,
+    IndexType,
+    MergeMode,
+    TableType,
+)
+from app.lake.file_answer import FileAnswer
+from app.lake.new_dataset import NewBucket, NewDataset
 from app.lake.operation import Operation
 from app.lake.rows.formats import MEDIA_TYPES
+from app.lake.storing import Storing
 from app.lake.types import parse_type
+from app.lake.write_effect import WriteEffect
+from app.lake.write_options import OnError, OverwriteScope, SaveMode, WriteOptions
+from app.services.read_table import QueryType
 from app.settings import VARIABLES, Settings
 from app.store.replays import SERVICE_MADE
 
@@ -91,8 +105,36 @@ def test_no_section_is_about_an_operation_that_is_not_there():
 
 def test_media_types_operations_and_modes_are_named():
     told = (DOCS / "api.md").read_text()
-    for word in [*MEDIA_TYPES, *Operation, *MergeMode, *BucketMode]:
-        assert f"`{getattr(word, 'value', word)}`" in told
+    registered = [*MergeMode, *BucketMode, *BucketFunction, *TableType, *ChangelogProducer, *IndexType]
+    written = [*Operation, *SaveMode, *OverwriteScope, *OnError, *FileAnswer, *WriteEffect, *Storing]
+    for word in [*MEDIA_TYPES, *registered, *written, *QueryType]:
+        assert f"`{getattr(word, 'value', word)}`" in told, word
+
+
+def test_members_of_a_registration_are_told_of():
+    told = (DOCS / "api.md").read_text()
+    for kind in (NewDataset, NewBucket, WriteOptions):
+        for member in kind.__struct_fields__:
+            assert f"`{member}" in told, member
+
+
+def test_what_a_dataset_may_be_is_explained():
+    told = (DOCS / "concepts.md").read_text()
+    kinds = [*MergeMode, *BucketMode, *TableType, *ChangelogProducer, *IndexType, *Aggregate, *SaveMode]
+    for word in [*kinds, *(each for each in Operation if each.writes)]:
+        assert f"`{word.value}`" in told or f"### {word.value}" in told, word
+
+
+def test_every_decision_is_in_the_list():
+    decisions = DOCS / "decisions"
+    listed = re.findall(
+        r"\]\((\d{4}-[\w-]+\.md)\) \| (.*) \|$", (decisions / "README.md").read_text(), re.MULTILINE
+    )
+    titles = {
+        path.name: path.read_text().splitlines()[0].removeprefix("# ") for path in decisions.glob("0*.md")
+    }
+    assert dict(listed) == titles
+    assert len(listed) == len(titles)
 
 
 def test_every_type_of_the_table_is_one():
