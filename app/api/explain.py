@@ -54,7 +54,7 @@ async def explain_keys(
     summary="Explain a write without running it",
     tags=_TAGS,
     status_code=200,
-    opt=documented(_EXPLAINED, body={JSON: NewWrite}, problems=[400, 404, 413, 415, 422]),
+    opt=documented(_EXPLAINED, body={JSON: NewWrite}, problems=[400, 404, 409, 413, 415, 422]),
 )
 async def explain_write(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
     """What a write with this body would touch. Nothing is written; the rows are in the body, 1,000 at most."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from app.lake.dataset import DatasetDefinition
+from app.lake.errors import DataExists
 from app.lake.file_group import DataFile
 from app.lake.filters.parse import parse_filter
 from app.lake.operation import Operation
@@ -57,6 +58,16 @@ def read_scope(operation: Operation, options: WriteOptions, scope: Scope | None)
     if _saves(options) or operation is Operation.DELETE_PARTITION:
         return Scope()
     return None if scope is None else Scope(partitions=scope.partitions)
+
+
+def is_moot(options: WriteOptions, *, holds_rows: bool, version: int) -> bool:
+    """Whether the save mode leaves the table as it is. Raises DataExists where it refuses to."""
+    if holds_rows and options.mode is SaveMode.ERROR_IF_EXISTS:
+        raise DataExists(
+            f"the dataset holds rows already, at version {version}, and the write's mode is {options.mode.value}",
+            version=version,
+        )
+    return holds_rows and options.mode is SaveMode.IGNORE
 
 
 def _overwritten(overwrite: Overwrite, dataset: DatasetDefinition, staged: Sequence[StagedFile]) -> Scope:

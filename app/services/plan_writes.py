@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import msgspec
 
 from app.lake.compaction_plan import plan_compaction
-from app.lake.errors import DataExists
 from app.lake.operation import Operation
 from app.lake.paths import dataset_prefix
-from app.lake.write_options import OnError, SaveMode
+from app.lake.write_options import OnError
 from app.lake.write_plan import MergeTask, WriteIntent, plan_merge, touched_groups
-from app.lake.write_scope import has_scope, read_scope, scope_of
+from app.lake.write_scope import has_scope, is_moot, read_scope, scope_of
 from app.services.model import Dataset, Job
 from app.services.ports import Catalog, Timeline
 from app.services.write_group import Part, Plan
@@ -50,7 +49,7 @@ class PlanWrites:
             version=version,
             scope=scope,
             read_scope=read_scope(first.operation, first.options, scope),
-            moot=_is_moot(part.jobs[0], holds_rows=any(file.live_rows for file in live), version=version),
+            moot=is_moot(first.options, holds_rows=any(file.live_rows for file in live), version=version),
         )
         if part.plan.moot:
             return []
@@ -95,14 +94,3 @@ def _intent(job: Job) -> WriteIntent:
         drop_duplicates=options.drop_duplicates,
         quarantine=options.on_error is OnError.QUARANTINE,
     )
-
-
-def _is_moot(job: Job, *, holds_rows: bool, version: int) -> bool:
-    """Whether the save mode leaves the table as it is. Raises DataExists where it refuses to."""
-    mode = job.request.options.mode
-    if holds_rows and mode is SaveMode.ERROR_IF_EXISTS:
-        raise DataExists(
-            f"the dataset holds rows already, at version {version}, and the write's mode is {mode.value}",
-            version=version,
-        )
-    return holds_rows and mode is SaveMode.IGNORE

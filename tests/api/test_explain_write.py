@@ -142,6 +142,23 @@ def test_a_write_that_would_be_refused_is_refused_here(client: httpx.Client, wri
     )
 
 
+def test_options_mean_what_they_mean_in_a_write(client: httpx.Client, written: str) -> None:
+    path = f"{written}/explain-write"
+    body = upsert({"id": 1})
+    assert client.post(path, json={**body, "mode": "ignore"}).json()["group_count"] == 0
+    problem(client.post(path, json={**body, "mode": "error_if_exists"}), 409, "data-exists")
+    problem(client.post(path, json={**body, "expected_version": 1}), 409, "commit-conflict")
+    assert client.post(path, json={**body, "expected_version": 2}).json()["group_count"] == 1
+    members = problem(client.post(path, json={**body, "merge_schema": True}), 400, "invalid-request")
+    assert members["errors"][0]["pointer"] == "/merge_schema"
+    mixed = {**upsert({"id": 1}, {"id": "bad"}, {"id": 9}), "on_error": "quarantine"}
+    assert [key["key"]["id"] for key in keys_of(client.post(path, json=mixed))] == [1, 9]
+    whole = {"operation": "upsert", "mode": "overwrite", "source": body["source"]}
+    answer = client.post(path, json=whole).json()
+    assert answer["operation"] == "overwrite"
+    assert all(file["read"] for group in answer["file_groups"] for file in group["files"])
+
+
 def test_another_tenants_dataset_is_not_there(new_client: Any, written: str) -> None:
     other = new_client()
     problem(other.get(f"{written}/explain-write", params={"key": '{"id": 1}'}), 404, "not-found")
