@@ -165,12 +165,15 @@ class KeyedModel:
                 self.known.pop(key, None)
         for change in changes:
             self._observe(change, as_given=not expected.told)
+        if expected.given:
+            # A row that was given is told without a place in the feed that later changes could take back.
+            for key in expected.touched:
+                self.said.pop(key, None)
 
     def _observe(self, change: Change, *, as_given: bool) -> None:
         key = self.table.key(change.row)
         if as_given:
             assert change.corrects is None
-            self.said.pop(key, None)
         elif change.op in _TAKES_BACK:
             assert change.corrects == self.said.pop(key, None)
         else:
