@@ -16,6 +16,7 @@ from app.lake.file_group import DataFile
 from app.lake.instant import RowCounts
 from app.lake.merge import MergeResult
 from app.lake.meta_columns import CORRECTS_FIELD
+from app.lake.operation import Operation
 from app.lake.paths import Folder
 from app.lake.quarantine import QuarantineFile
 from app.lake.staging import JOB_COLUMN, ROW_COLUMN
@@ -49,7 +50,14 @@ class Told:
         if result.set_aside.num_rows:
             self._set_aside.append(result.set_aside)
         self.changed |= result.changes.num_rows > 0
-        return self.tell(result)
+        return self._in_order(self.tell(result))
+
+    def _in_order(self, rows: pa.Table) -> pa.Table:
+        """New rows of a bulk insert by key, so that the bounds of row groups tell which of them has which keys."""
+        intents = self._files.task.intents.values()
+        if not intents or any(intent.operation is not Operation.BULK_INSERT for intent in intents):
+            return rows
+        return rows.sort_by([(name, "ascending") for name in self._files.task.dataset.record_key])
 
     def count(self, counts: Mapping[int, RowCounts]) -> None:
         """Counts rows of the grouped writes."""

@@ -1,0 +1,65 @@
+"""Bulk inserts: rows stand in the order of their keys, in files of the target size, and nothing is looked up."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.files import slice_merge
+from app.files.slice_merge import Memory
+from app.files.storage import LocalStorage
+from app.lake.dataset import TableType
+from app.lake.define import define_dataset
+from app.lake.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.lake.operation import Operation
+from tests.support.lake_table import LakeTable, Write
+from workers.engine.merge_handle import MergeHandle
+from workers.engine.task_files import Place
+
+
+@pytest.mark.parametrize("table_type", TableType)
+def test_a_bulk_insert_sorts_sizes_and_looks_nothing_up(
+    tmp_path: Path, table_type: TableType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fields = [NewField(name="id", type="string"), NewField(name="text", type="string")]
+    dataset = define_dataset(
+        NewDataset(
+            name="t",
+            schema=NewSchema(fields=fields),
+            record_key=["id"],
+            table_type=table_type,
+            bucket=NewBucket(count=1),
+            target_bytes=64 * 1024,
+        )
+    )
+    handle = MergeHandle(Place.on(LocalStorage(tmp_path), Memory(bytes_max=2**28)))
+    table = LakeTable(
+        storage=LocalStorage(tmp_path),
+        dataset=dataset,
+        run=lambda tasks: [handle.run(task) for task in tasks],
+    )
+    looked: list[int] = []
+    distinct = slice_merge._distinct
+    monkeypatch.setattr(
+        slice_merge, "_distinct", lambda hashes: looked.append(len(hashes)) or distinct(hashes)
+    )
+    dice = random.Random(1)
+    rows: list[dict[str, Any]] = [
+        {"id": f"{number:06}", "text": dice.randbytes(60).hex()} for number in range(4_000)
+    ]
+    dice.shuffle(rows)
+    table.write(Write(operation=Operation.BULK_INSERT, rows=rows))
+    stored = [
+        table.reader.open(file).read(columns=["id"]).column("id").to_pylist()
+        for file in sorted(table.files.values(), key=lambda file: file.statistics["1"].minimum)
+    ]
+    assert len(stored) > 1
+    assert [each for file in stored for each in file] == sorted(row["id"] for row in rows)
+    assert looked == [0]
+    table.write(Write(operation=Operation.BULK_INSERT, rows=[{"id": "new", "text": None}]))
+    assert looked == [0, 1]
+    [conflict] = table.write(Write(operation=Operation.BULK_INSERT, rows=rows[:1])).conflicts
+    assert conflict.keys == ({"id": rows[0]["id"]},)
