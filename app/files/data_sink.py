@@ -33,6 +33,7 @@ from app.lake.paths import Folder
 from app.lake.record_key import encode_keys
 from app.lake.staging import Slot
 
+_ROW_GROUP_ROWS_MIN: Final = 256
 # Below this, a relative offset is marked as counted from the commit's first change.
 _COUNTED: Final = 2**62
 
@@ -74,26 +75,33 @@ class DataSink(AbstractContextManager["DataSink"]):
 
     def write(self, slot: Slot, rows: pa.Table) -> None:
         """Adds rows to the slot's file; the next one is begun when it has its size."""
-        if rows.num_rows == 0:
-            return
-        file = self._open.get(slot)
-        if file is None:
-            path = self._path_of(Folder.DATA, slot)
-            creation = create_parquet(
-                self._storage,
-                path,
-                self._schema,
-                row_group_rows=BASE_ROW_GROUP_ROWS,
-                unique_columns=unique_columns(self._dataset),
-            )
-            copy = nullcontext() if self._copies is None else self._copies.creating(path)
-            file = self._open[slot] = _OpenFile(creation, copy)
-        # A hot copy takes the schema of its rows, and is read by the ids in it, as the file is.
-        file.write(pa.Table.from_arrays(rows.columns, schema=self._schema))
-        if self._index is not None:
-            file.hashes.append(hash_keys(encode_keys(rows, self._dataset.record_key)))
-        if file.sink.hashing.size_bytes >= self._dataset.target_bytes:
-            self._end(slot)
+        start = 0
+        while start < rows.num_rows:
+            file = self._open.get(slot) or self._begin(slot, rows)
+            # One row group at a time: what a group takes is known once it is written.
+            step = rows.slice(start, file.sink.row_group_rows)
+            start += step.num_rows
+            # A hot copy takes the schema of its rows, and is read by the ids in it, as the file is.
+            file.write(pa.Table.from_arrays(step.columns, schema=self._schema))
+            if self._index is not None:
+                file.hashes.append(hash_keys(encode_keys(step, self._dataset.record_key)))
+            if file.sink.written_bytes >= self._dataset.target_bytes:
+                self._end(slot)
+
+    def _begin(self, slot: Slot, rows: pa.Table) -> _OpenFile:
+        path = self._path_of(Folder.DATA, slot)
+        # Row groups of wide rows have fewer of them, or a single one could be larger than a file is to be.
+        fitting = self._dataset.target_bytes * rows.num_rows // max(rows.nbytes, 1)
+        creation = create_parquet(
+            self._storage,
+            path,
+            self._schema,
+            row_group_rows=min(max(fitting, _ROW_GROUP_ROWS_MIN), BASE_ROW_GROUP_ROWS),
+            unique_columns=unique_columns(self._dataset),
+        )
+        copy = nullcontext() if self._copies is None else self._copies.creating(path)
+        file = self._open[slot] = _OpenFile(creation, copy)
+        return file
 
     def finish(self) -> tuple[DataFile, ...]:
         """Ends the open files and returns all; from here on they stay."""

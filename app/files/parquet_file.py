@@ -32,6 +32,7 @@ class ParquetSink:
     """An open Parquet file. Rows are cut into row groups of `row_group_rows`; what is buffered stays below one."""
 
     path: str
+    out: pa.NativeFile
     writer: pq.ParquetWriter
     hashing: HashingSink
     row_group_rows: int
@@ -53,6 +54,11 @@ class ParquetSink:
         """Adds rows as a row group of their own, at once; not to be mixed with `write`."""
         self.rows += table.num_rows
         self.writer.write_table(table, row_group_size=max(table.num_rows, 1))
+
+    @property
+    def written_bytes(self) -> int:
+        """What the row groups written so far take, also where it has not reached the storage yet."""
+        return int(self.out.tell())
 
     def finish(self) -> None:
         """Writes what is buffered, then the footer."""
@@ -105,7 +111,12 @@ def create_parquet(
             ) as writer,
         ):
             sink = ParquetSink(
-                path=path, writer=writer, hashing=hashing, row_group_rows=row_group_rows, metadata=metadata
+                path=path,
+                out=out,
+                writer=writer,
+                hashing=hashing,
+                row_group_rows=row_group_rows,
+                metadata=metadata,
             )
             yield sink
         if not sink.finished:

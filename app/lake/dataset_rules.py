@@ -129,6 +129,11 @@ def _bucket_rule(new: NewDataset) -> Iterator[Fault]:
             yield f"/bucket/{part}", f"expected at least 1, got {value}"
     if bucket.max_buckets is not None and bucket.max_buckets > BUCKETS_MAX:
         yield "/bucket/max_buckets", f"expected at most {BUCKETS_MAX}"
+    if sized and bucket.max_buckets is not None and bucket.max_buckets < (bucket.count or 1):
+        yield (
+            "/bucket/max_buckets",
+            f"each of the {bucket.count} segments (count) has a bucket: expected more",
+        )
     if bucket.fixed_now and mode is not BucketMode.POSTPONE:
         yield "/bucket/fixed_now", "only mode postpone can be told to assign buckets at once"
     if bucket.shuffle_by_partition and mode is not BucketMode.UNAWARE:

@@ -72,7 +72,9 @@ def _bucket(new: NewDataset) -> Bucket:
     sized = mode in (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE) and not given.fixed_now
     return Bucket(
         mode=mode,
-        count=(given.count or DEFAULT_BUCKETS) if new.record_key else 1,
+        count=(given.count or min(DEFAULT_BUCKETS, given.max_buckets or DEFAULT_BUCKETS))
+        if new.record_key
+        else 1,
         key=tuple(given.key),
         function=given.function,
         target_rows=(given.target_rows or DEFAULT_TARGET_ROWS) if sized else None,

@@ -1,0 +1,191 @@
+"""How rows are laid out in files: target sizes, small files folded in, buckets opened by rows, and keys that stay."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from app.files import data_sink
+from app.files.slice_merge import Memory
+from app.files.storage import LocalStorage
+from app.lake.dataset import BucketMode, ChangelogProducer, IndexType, TableType
+from app.lake.define import define_dataset
+from app.lake.errors import InvalidDataset
+from app.lake.file_group import DataFile, FileKind
+from app.lake.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewIndex, NewSchema
+from app.lake.operation import Operation
+from tests.support.lake_table import LakeTable, Row, Write
+from workers.engine.merge_handle import MergeHandle
+from workers.engine.task_files import Place
+
+_TARGET: Final = 64 * 1024
+_FIELDS: Final = [
+    NewField(name="id", type="int64"),
+    NewField(name="p", type="string"),
+    NewField(name="text", type="string"),
+]
+
+
+def _table(folder: Path, **parts: Any) -> LakeTable:
+    parts.setdefault("record_key", ["id"])
+    dataset = define_dataset(
+        NewDataset(name="t", schema=NewSchema(fields=_FIELDS), target_bytes=_TARGET, **parts)
+    )
+    handle = MergeHandle(Place.on(LocalStorage(folder), Memory(bytes_max=2**28)))
+    return LakeTable(
+        storage=LocalStorage(folder), dataset=dataset, run=lambda tasks: [handle.run(task) for task in tasks]
+    )
+
+
+def _rows(keys: Iterable[int], p: str = "x", seed: int = 0) -> list[Row]:
+    """Rows of some 60 bytes even when compressed."""
+    one = random.Random(seed)
+    return [{"id": key, "p": p, "text": one.randbytes(50).hex()} for key in keys]
+
+
+def _upsert(table: LakeTable, rows: list[Row]) -> None:
+    table.write(Write(operation=Operation.UPSERT, rows=rows))
+
+
+def _base(table: LakeTable) -> list[DataFile]:
+    return [file for file in table.files.values() if file.kind is FileKind.BASE]
+
+
+def _ids(table: LakeTable, file: DataFile) -> set[int]:
+    return set(table.reader.open(file).read(columns=["id"]).column("id").to_pylist())
+
+
+def _buckets(table: LakeTable) -> Counter[int]:
+    """Live rows by bucket."""
+    rows: Counter[int] = Counter()
+    for file in _base(table):
+        rows[file.slot.bucket] += file.live_rows
+    return rows
+
+
+def _homes(table: LakeTable) -> dict[int, int]:
+    """By key the bucket it is in."""
+    return {key: file.slot.bucket for file in _base(table) for key in _ids(table, file)}
+
+
+@pytest.mark.parametrize("table_type", TableType)
+@pytest.mark.parametrize("key", [["id"], []], ids=["keyed", "unkeyed"])
+def test_a_file_is_ended_at_the_target_size(tmp_path: Path, table_type: TableType, key: list[str]) -> None:
+    table = _table(
+        tmp_path, table_type=table_type, record_key=key, bucket=NewBucket(count=1) if key else None
+    )
+    rows = _rows(range(10_000))
+    table.write(Write(operation=Operation.BULK_INSERT, rows=rows))
+    sizes = sorted(file.size_bytes for file in _base(table))
+    assert len(sizes) > 5
+    assert sum(size >= _TARGET for size in sizes) >= len(sizes) - 1
+    assert sizes[-1] < 2 * _TARGET
+    assert {file.slot.bucket for file in _base(table)} == {0}
+    assert sorted(row["id"] for row in table.rows()) == list(range(10_000))
+
+
+@pytest.mark.parametrize("index", [IndexType.SIMPLE, IndexType.BLOOM, IndexType.RECORD])
+def test_small_files_take_new_rows_and_large_ones_are_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: IndexType
+) -> None:
+    # Files of few rows get no index: here they do.
+    monkeypatch.setattr(data_sink, "KEPT_ROWS_MIN", 1)
+    table = _table(tmp_path, bucket=NewBucket(count=1), index=NewIndex(type_=index))
+    _upsert(table, _rows(range(2_500)))
+    large = {file.path for file in _base(table) if file.size_bytes * 4 >= _TARGET}
+    assert len(large) >= 2
+    _upsert(table, _rows(range(10_000, 10_010)))
+    _upsert(table, _rows(range(20_000, 20_010)))
+    assert large <= set(table.files)
+    assert sum(not _ids(table, file).isdisjoint(range(10_000, 30_000)) for file in _base(table)) == 1
+    # A known key brings in the file that holds it, and no other.
+    _upsert(table, _rows([5], seed=1))
+    assert len(large - set(table.files)) == 1
+    assert len(table.rows()) == 2_520
+
+
+def test_compaction_folds_small_files(tmp_path: Path) -> None:
+    table = _table(tmp_path, bucket=NewBucket(count=1), table_type=TableType.MERGE_ON_READ)
+    for number in range(4):
+        _upsert(table, _rows(range(number * 10, number * 10 + 15), seed=number))
+    assert len(_base(table)) == 4
+    assert any(file.deletion_vector for file in _base(table))
+    table.compact()
+    [file] = _base(table)
+    assert file.row_count == 45
+    assert file.deletion_vector is None
+
+
+_SIZED: Final = [
+    (BucketMode.DYNAMIC, TableType.COPY_ON_WRITE, ChangelogProducer.FULL),
+    (BucketMode.DYNAMIC, TableType.MERGE_ON_READ, ChangelogProducer.FULL),
+    (BucketMode.DYNAMIC, TableType.MERGE_ON_READ, ChangelogProducer.INPUT),
+    (BucketMode.KEY_DYNAMIC, TableType.COPY_ON_WRITE, ChangelogProducer.FULL),
+    (BucketMode.KEY_DYNAMIC, TableType.MERGE_ON_READ, ChangelogProducer.DEFERRED),
+    (BucketMode.POSTPONE, TableType.COPY_ON_WRITE, ChangelogProducer.FULL),
+    (BucketMode.POSTPONE, TableType.MERGE_ON_READ, ChangelogProducer.NONE),
+]
+
+
+@pytest.mark.parametrize(("mode", "table_type", "producer"), _SIZED)
+def test_buckets_open_at_their_rows_and_keys_stay_in_theirs(
+    tmp_path: Path, mode: BucketMode, table_type: TableType, producer: ChangelogProducer
+) -> None:
+    table = _table(
+        tmp_path,
+        bucket=NewBucket(mode=mode, count=2, target_rows=10, max_buckets=7),
+        table_type=table_type,
+        changelog=NewChangelog(producer=producer),
+    )
+    _upsert(table, _rows(range(30)))
+    table.compact()
+    buckets = _buckets(table)
+    assert buckets.total() == 30
+    assert max(buckets.values()) <= 10
+    # Each of the two segments fills one bucket before it opens the next.
+    segments = Counter(bucket % 2 for bucket, rows in buckets.items() if rows < 10)
+    assert all(open_ones == 1 for open_ones in segments.values())
+    homes = _homes(table)
+    _upsert(table, _rows(range(60), seed=1))
+    table.compact()
+    assert homes.items() <= _homes(table).items()
+    _upsert(table, _rows(range(200), seed=2))
+    table.compact()
+    # Nothing opens beyond max_buckets: those there are take what comes.
+    assert len(_buckets(table)) == 7
+    assert _buckets(table).total() == 200
+    assert homes.items() <= _homes(table).items()
+
+
+def test_more_segments_than_buckets_are_refused() -> None:
+    def define(**bucket: Any) -> int:
+        schema = NewSchema(fields=_FIELDS)
+        new = NewDataset(
+            name="t",
+            schema=schema,
+            record_key=["id"],
+            bucket=NewBucket(mode=BucketMode.DYNAMIC, **bucket),
+        )
+        return define_dataset(new).bucket.count
+
+    with pytest.raises(InvalidDataset) as refusal:
+        define(count=3, max_buckets=2)
+    [error] = refusal.value.facts["errors"]
+    assert error["pointer"] == "/bucket/max_buckets"
+    assert define(count=2, max_buckets=2) == 2
+    assert define(max_buckets=2) == 2
+    assert define() == 4
+
+
+def test_a_moved_row_takes_the_bucket_of_its_new_partition(tmp_path: Path) -> None:
+    bucket = NewBucket(mode=BucketMode.KEY_DYNAMIC, count=1, target_rows=5)
+    table = _table(tmp_path, bucket=bucket, partition_by=["p"])
+    _upsert(table, _rows(range(8), p="x"))
+    _upsert(table, _rows([1, 2], p="y", seed=1))
+    found = {(file.slot.partition_path, key) for file in _base(table) for key in _ids(table, file)}
+    assert found == {("p=y" if key in (1, 2) else "p=x", key) for key in range(8)}
