@@ -2,9 +2,10 @@
 
 import pytest
 
+from app.lake.dataset import BucketMode
 from app.lake.define import define_dataset
 from app.lake.errors import InvalidRequest
-from app.lake.new_dataset import NewDataset, NewField, NewSchema
+from app.lake.new_dataset import NewBucket, NewDataset, NewField, NewSchema
 from app.lake.operation import Operation
 from app.lake.write_options import (
     OnError,
@@ -27,6 +28,7 @@ def dataset(**settings):
 KEYED = dataset(record_key=["day", "id"], partition_by=["day"])
 PLAIN = dataset(record_key=["id"])
 APPENDS = dataset(partition_by=["day"])
+POSTPONES = dataset(record_key=["id"], bucket=NewBucket(mode=BucketMode.POSTPONE))
 BY_FILTER = Overwrite(scope=OverwriteScope.FILTER, where="id = 1")
 BY_PARTITION = Overwrite(scope=OverwriteScope.PARTITIONS)
 
@@ -34,6 +36,8 @@ REFUSED = [
     (KEYED, "upsert", {"drop_duplicates": True}, "/drop_duplicates"),
     (KEYED, "overwrite", {"drop_duplicates": True}, "/drop_duplicates"),
     (APPENDS, "insert", {"drop_duplicates": True}, "/drop_duplicates"),
+    (POSTPONES, "insert", {}, "/operation"),
+    (POSTPONES, "bulk_insert", {"drop_duplicates": True}, "/operation"),
     (KEYED, "delete", {"mode": SaveMode.OVERWRITE}, "/mode"),
     (KEYED, "delete", {"mode": SaveMode.IGNORE}, "/mode"),
     (KEYED, "snapshot", {"mode": SaveMode.OVERWRITE}, "/mode"),
