@@ -65,6 +65,13 @@ class Met:
     files: np.ndarray
     positions: np.ndarray
 
+    def former_files(self) -> np.ndarray:
+        """By new row, the number of the file that its key was in; -1 for a new key (int64)."""
+        replaced = self.result.replaced
+        former = np.full(len(replaced), -1, dtype=np.int64)
+        former[replaced >= 0] = self.files[replaced[replaced >= 0]]
+        return former
+
     def kept_blocks(self) -> Iterator[Block]:
         """The live rows that stay as they are, by the files they stand in."""
         for file in numbers_in(self.files):
@@ -118,9 +125,10 @@ def meet(
             gathering.add_incoming(table)
             # Where no row is live, none is looked for.
             if live_rows and dataset.keyed:
-                found.append(hashes(table))
+                given = encode_keys(table, dataset.record_key)
+                found.append(hash_keys(given))
                 if not gathering.spilled:
-                    keys.append(encode_keys(table, dataset.record_key))
+                    keys.append(given)
         unique = _distinct(np.concatenate(found))
         wanted = pa.array(unique)
         for block in blocks(Wanted(hashes=unique, given=None if gathering.spilled else keys)):

@@ -40,11 +40,8 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
             gone = ~item.result.kept
             for number in numbers_in(item.files[gone]):
                 marked[int(number)].append(item.positions[gone & (item.files == number)])
-            replaced = item.result.replaced
-            former = np.full(len(replaced), -1, dtype=np.int64)
-            former[replaced >= 0] = item.files[replaced[replaced >= 0]]
             if fresh.num_rows:
-                for slot, part in placement.split(fresh, former):
+                for slot, part in placement.split(fresh, item.former_files()):
                     sink.write(slot, part)
         if told.failed or not told.changed:
             return told.nothing()

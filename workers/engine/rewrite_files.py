@@ -99,7 +99,7 @@ def _with_pending(files: TaskFiles, told: Told, read: set[int]) -> Iterator[Bloc
             continue
         rows = counted(told.tell(item.result)) if untold else item.result.rows
         yield from item.kept_blocks()
-        yield from _loose_blocks(rows, _former_files(item))
+        yield from _loose_blocks(rows, item.former_files())
 
 
 def _without_past(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
@@ -114,20 +114,12 @@ def _loose_blocks(rows: pa.Table, former: np.ndarray) -> Iterator[Block]:
         yield Block(file=int(file), positions=nowhere, rows=chosen)
 
 
-def _former_files(met: Met) -> np.ndarray:
-    """By new row, the number of the file that its key was in; -1 for a new key."""
-    replaced = met.result.replaced
-    former = np.full(len(replaced), -1, dtype=np.int64)
-    former[replaced >= 0] = met.files[replaced[replaced >= 0]]
-    return former
-
-
 def _place(met: Met, fresh: pa.Table, placement: Placement, sink: DataSink) -> None:
     """Writes the rows that stay and the new ones to their buckets."""
     for block in met.kept_blocks():
         _place_block(block, placement, sink)
     if fresh.num_rows:
-        for slot, part in placement.split(fresh, _former_files(met)):
+        for slot, part in placement.split(fresh, met.former_files()):
             sink.write(slot, part)
 
 
