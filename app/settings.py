@@ -122,6 +122,10 @@ class Settings:
         default=1, metadata=_env("HEADWATER_DATASET_WRITERS_MAX", _whole_number(1))
     )
     """Write jobs of one dataset that run at a time; those that wait are committed as a group."""
+    task_threads: int = field(default=2, metadata=_env("HEADWATER_TASK_THREADS", _whole_number(1, 64)))
+    """Exports and verifications that one worker process runs at a time, beside writes."""
+    follow_threads: int = field(default=4, metadata=_env("HEADWATER_FOLLOW_THREADS", _whole_number(1, 64)))
+    """Webhooks, export schedules and views that one worker process looks after at a time."""
     group_commit_jobs_max: int = field(
         default=256, metadata=_env("HEADWATER_GROUP_COMMIT_JOBS_MAX", _whole_number(1))
     )

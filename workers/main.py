@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from functools import partial
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
@@ -16,25 +17,25 @@ from app.files.storage import open_storage
 from app.lake.errors import Unavailable
 from app.messaging.announcements import Announcements
 from app.messaging.sender import Sender
-from app.messaging.work_queue import WorkQueue, celery_app
-from app.services.model import ClaimRules
+from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue, celery_app
+from app.services.follow import Follow
+from app.services.model import Lane
 from app.services.reap import Reap
 from app.services.relay import Relay
-from app.services.run_writes import RunWrites
 from app.settings import Settings, SettingsError
-from app.store.catalog import CatalogStore
+from app.store.followers import FollowerStore
 from app.store.jobs import JobStore
 from app.store.outbox import OutboxStore
 from app.store.references import ReferenceStore
 from app.store.session import Database
-from app.store.timeline_store import TimelineStore
 from app.store.workers import WorkerStore
 from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.tasks import TaskSetup
 from workers.jobs.celery_worker import register_tasks, serve
-from workers.jobs.poller import Poller
+from workers.jobs.poller import Poller, Watched
 from workers.jobs.runner import Runner
+from workers.wiring import Worker, follower_handlers, run_tasks, run_writes
 
 _log = logging.getLogger(__name__)
 _SHUTDOWN_SECONDS = 20.0
@@ -82,16 +83,37 @@ def _serve(
         Sender(queue=WorkQueue(settings.redis_url), announcements=Announcements(settings.redis_url)),
         poll_seconds=settings.poll_seconds,
     )
-    runner = Runner(
-        _run_writes(settings, database, jobs, engine, relay, worker_id),
-        dataset_writers_max=settings.dataset_writers_max,
+    worker = Worker(settings=settings, database=database, engine=engine, announce=relay.wake, id=worker_id)
+    writes = Runner(
+        run_writes(worker),
+        name="writes",
+        threads=settings.worker_threads,
+        per_dataset_max=settings.dataset_writers_max,
         stopping=stopping,
     )
+    tasks = Runner(
+        run_tasks(worker),
+        name="tasks",
+        threads=settings.task_threads,
+        per_dataset_max=settings.task_threads,
+        stopping=stopping,
+    )
+    followers = FollowerStore(database)
+    follow = Runner(
+        Follow(followers=followers, handlers=follower_handlers(worker), owner=worker_id),
+        name="follow",
+        threads=settings.follow_threads,
+        per_dataset_max=settings.follow_threads,
+        stopping=stopping,
+    )
+    runners = (writes, tasks, follow)
     poller = Poller(
-        jobs,
-        runner,
+        [
+            Watched(find=partial(_waiting, jobs, Lane.WRITES), runner=writes),
+            Watched(find=partial(_waiting, jobs, Lane.TASKS), runner=tasks),
+            Watched(find=followers.due, runner=follow),
+        ],
         poll_seconds=settings.poll_seconds,
-        threads=settings.worker_threads,
         alive=partial(workers.polled, worker_id),
     )
     reap = Reap(
@@ -101,7 +123,7 @@ def _serve(
         upload_seconds_max=settings.upload_keep_seconds,
     )
     celery = celery_app(settings.redis_url)
-    register_tasks(celery, runner.run)
+    register_tasks(celery, {WRITE_TASK: writes.wake, TASKS_TASK: tasks.wake, FOLLOW_TASK: follow.wake})
     stop = threading.Event()
     threads = [
         threading.Thread(target=poller.run, args=(stop,), name="poller"),
@@ -113,41 +135,21 @@ def _serve(
     for thread in threads:
         thread.start()
     try:
-        serve(celery, threads=settings.worker_threads, name=f"headwater@{worker_id}")
+        serve(celery, name=f"headwater@{worker_id}")
     finally:
         stop.set()
-        if not runner.stop(_SHUTDOWN_SECONDS):
-            _log.warning(
-                "some writes did not end in time; another worker takes them when their leases run out"
-            )
+        stopping.set()
+        ends = time.monotonic() + _SHUTDOWN_SECONDS
+        # All are told before the first is waited for.
+        ended = [runner.stop(max(0.0, ends - time.monotonic())) for runner in runners]
+        if not all(ended):
+            _log.warning("some work did not end in time; another worker takes it when its leases run out")
         relay.wake()
         _forget(workers, worker_id)
 
 
-def _run_writes(
-    settings: Settings,
-    database: Database,
-    jobs: JobStore,
-    engine: SparkEngine,
-    relay: Relay,
-    worker_id: str,
-) -> RunWrites:
-    return RunWrites(
-        catalog=CatalogStore(database),
-        jobs=jobs,
-        timeline=TimelineStore(database),
-        engine=engine,
-        announce=relay.wake,
-        owner=worker_id,
-        rules=ClaimRules(
-            lease_seconds=settings.lease_seconds,
-            group_jobs_max=settings.group_commit_jobs_max,
-            dataset_writers_max=settings.dataset_writers_max,
-            attempts_max=settings.attempts_max,
-        ),
-        heartbeat_seconds=settings.heartbeat_seconds,
-        replans_max=settings.replans_max,
-    )
+def _waiting(jobs: JobStore, lane: Lane, limit: int) -> list[tuple[str, str]]:
+    return [(each.tenant_id, each.dataset_id) for each in jobs.runnable(limit, lane)]
 
 
 def _configure_logging() -> None:

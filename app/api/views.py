@@ -23,6 +23,7 @@ from app.services.model import (
     SchemaVersion,
     Transaction,
     Upload,
+    WriteRequest,
 )
 
 
@@ -139,19 +140,20 @@ _PROBLEM = msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Problem
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """A job. `first_offset`–`last_offset` are the changes of its commit, which it may share with writes accepted
-    at the same time; `error` says why it failed.
+    at the same time; `error` says why it failed. Exports and verifications have no `operation`, but a `result`.
     """
 
     id: str
     kind: JobKind
     state: JobState
-    operation: Operation
+    operation: Operation | None
     progress: Progress
     attempts: int
     committed_version: int | None
     first_offset: int | None
     last_offset: int | None
     rows: RowCounts
+    result: dict[str, Any] | None
     error: Annotated[dict[str, Any], _PROBLEM] | None
     created_at: datetime
     started_at: datetime | None
@@ -292,13 +294,14 @@ def job_view(job: Job) -> JobView:
         id=job.id,
         kind=job.kind,
         state=job.state,
-        operation=job.request.operation,
+        operation=job.request.operation if isinstance(job.request, WriteRequest) else None,
         progress=job.progress,
         attempts=job.attempts,
         committed_version=job.committed_version,
         first_offset=job.first_offset,
         last_offset=job.last_offset,
         rows=job.rows,
+        result=job.result,
         error=None if job.error is None else fault_document(job.error),
         created_at=job.created_at,
         started_at=job.started_at,

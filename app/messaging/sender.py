@@ -6,7 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from app.messaging.announcements import Announcements
-from app.messaging.work_queue import WorkQueue
+from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue
 from app.services.ports import OutboxMessage
 
 _log = logging.getLogger(__name__)
@@ -23,7 +23,11 @@ class Sender:
         """Raises what the transport raises if Redis is out of reach."""
         match message.topic:
             case "work":
-                self.queue.send(message.tenant_id, message.dataset_id)
+                self.queue.send(WRITE_TASK, message.tenant_id, message.dataset_id)
+            case "tasks":
+                self.queue.send(TASKS_TASK, message.tenant_id, message.dataset_id)
+            case "follow":
+                self.queue.send(FOLLOW_TASK, message.tenant_id, message.dataset_id)
             case "changes":
                 self.announcements.publish(message.tenant_id, message.dataset_id)
             case topic:

@@ -1,4 +1,4 @@
-"""Telling workers that a dataset has work: Celery messages."""
+"""Telling workers that a dataset has something to do: Celery messages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Final
 from celery import Celery
 
 WRITE_TASK: Final = "headwater.write"
+TASKS_TASK: Final = "headwater.tasks"
+FOLLOW_TASK: Final = "headwater.follow"
 _TIMEOUT_SECONDS: Final = 2.0
 
 
@@ -42,9 +44,9 @@ class WorkQueue:
     def __init__(self, redis_url: str) -> None:
         self._celery = celery_app(redis_url)
 
-    def send(self, tenant_id: str, dataset_id: str) -> None:
+    def send(self, task: str, tenant_id: str, dataset_id: str) -> None:
         """Raises what kombu raises if Redis is out of reach."""
-        self._celery.send_task(WRITE_TASK, args=[tenant_id, dataset_id])
+        self._celery.send_task(task, args=[tenant_id, dataset_id])
 
     def close(self) -> None:
         """Closes the connections."""

@@ -145,7 +145,7 @@ class AcceptWrite:
 
     def withdraw(self, new: NewJob) -> None:
         """Removes what was written for a job that will not be recorded."""
-        request = new.request
+        request = new.write
         made = [file.path for file in request.staged] + [file.path for file in request.quarantined]
         if request.raw is not None and job_of(request.raw.path) == new.id:
             made.append(request.raw.path)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from app.lake.commit_message import CommitMessage
 from app.lake.dataset import DatasetDefinition
-from app.lake.errors import TransactionFailed
+from app.lake.errors import HeadwaterError, TransactionFailed
 from app.lake.file_group import ChangelogFile
 from app.lake.forms import ChangeForm, Events
 from app.lake.instant import Action, InstantState, RowCounts
@@ -21,6 +21,7 @@ from app.lake.schema import Schema
 from app.lake.staging import RawInput, StagedFile
 from app.lake.write_options import SaveMode, WriteOptions
 from app.lake.write_plan import Scope
+from app.services.task_model import ExportTask, TaskRequest, VerifyTask
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +67,16 @@ class JobKind(str, Enum):
 
     WRITE = "write"
     COMPACTION = "compaction"
+    REFRESH = "refresh"
+    EXPORT = "export"
+    VERIFY = "verify"
+
+
+class Lane(str, Enum):
+    """Where a job queues: writes of a dataset one group after another, tasks beside them."""
+
+    WRITES = "writes"
+    TASKS = "tasks"
 
 
 class JobState(str, Enum):
@@ -98,12 +109,17 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     detail: str
     facts: dict[str, Any] = {}
 
+    @classmethod
+    def of(cls, error: HeadwaterError) -> Fault:
+        """The error as it is stored."""
+        return cls(code=error.code, title=error.title, detail=error.detail, facts=error.facts)
+
 
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A write as it is stored with its job: `staged` where the API has split the rows already, else `raw`.
 
     `schema_id` is the schema that the staged rows were checked against; `quarantined` holds the bad records that were
-    found then.
+    found then. `derived`: the rows are what a view makes of its inputs when the write runs.
     """
 
     operation: Operation
@@ -112,10 +128,13 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     staged: tuple[StagedFile, ...] = ()
     quarantined: tuple[QuarantineFile, ...] = ()
     raw: RawInput | None = None
+    derived: bool = False
 
     @property
     def kind(self) -> JobKind:
         """What the job is for its users."""
+        if self.derived:
+            return JobKind.REFRESH
         return JobKind.COMPACTION if self.operation is Operation.COMPACT else JobKind.WRITE
 
     @property
@@ -123,7 +142,8 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the write must not share a commit: it reads more of the table than the keys it brings."""
         options = self.options
         return (
-            self.operation in _TABLE_WIDE
+            self.derived
+            or self.operation in _TABLE_WIDE
             or options.mode in (SaveMode.IGNORE, SaveMode.ERROR_IF_EXISTS)
             or options.where is not None
             or options.merge_schema
@@ -133,17 +153,30 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 _TABLE_WIDE = (Operation.OVERWRITE, Operation.SNAPSHOT, Operation.DELETE_PARTITION, Operation.COMPACT)
 
+JobRequest = WriteRequest | TaskRequest
+
+
+def kind_of(request: JobRequest) -> JobKind:
+    """What a job with this request is for its users."""
+    match request:
+        case WriteRequest():
+            return request.kind
+        case ExportTask():
+            return JobKind.EXPORT
+        case VerifyTask():
+            return JobKind.VERIFY
+
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as users see it."""
+    """A job as users see it. A task has no instant, but may have a `result`, whose form depends on the kind."""
 
     id: str
     tenant_id: str
     dataset_id: str
-    instant_id: str
+    instant_id: str | None
     kind: JobKind
     state: JobState
-    request: WriteRequest
+    request: JobRequest
     progress: Progress
     attempts: int
     epoch: int
@@ -156,22 +189,44 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     finished_at: datetime | None
     transaction_id: str | None
+    result: dict[str, Any] | None = None
 
     @property
     def claim(self) -> Claim:
         """The hold on the job that its claimer has."""
         return Claim(job_id=self.id, epoch=self.epoch)
 
+    @property
+    def write(self) -> WriteRequest:
+        """The request of a job that writes."""
+        if not isinstance(self.request, WriteRequest):
+            raise TypeError(f"job {self.id} is a task: {self.kind.value}")
+        return self.request
+
+    @property
+    def instant(self) -> str:
+        """The instant of a job that writes."""
+        if self.instant_id is None:
+            raise TypeError(f"job {self.id} is a task: {self.kind.value}")
+        return self.instant_id
+
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job to accept. `request_hash` tells a replay of an idempotency key from its misuse."""
+    """A job to accept. `request_hash` tells a replay of an idempotency key from its misuse. Tasks have no instant."""
 
     id: str
-    instant_id: str
     dataset_id: str
-    request: WriteRequest
+    request: JobRequest
+    instant_id: str | None = None
     idempotency_key: str | None = None
     request_hash: str = ""
+
+    @property
+    def write(self) -> WriteRequest:
+        """The request of a job that writes."""
+        if not isinstance(self.request, WriteRequest):
+            raise TypeError(f"job {self.id} is a task")
+        return self.request
 
 
 class NewTransaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -248,12 +303,21 @@ class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: tuple[QuarantineFile, ...] = ()
 
 
+class Advance(msgspec.Struct, frozen=True, kw_only=True):
+    """A consumer's position in a feed, to be moved from `since` to `next_since` as part of a commit."""
+
+    dataset_id: str
+    name: str
+    since: int
+    next_since: int
+
+
 class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
     """A commit to publish: planned at `read_version`, for the jobs in `outcomes`, all or nothing.
 
     `scope` (of a write that runs by itself) is what it has read beyond the file groups of its messages: any later
     change in it is a conflict. `expected_version`: the head must be there. `definition`: what the dataset becomes,
-    where the commit evolves its schema.
+    where the commit evolves its schema. `advances`: which changes of other feeds the rows were made of.
     """
 
     dataset_id: str
@@ -265,6 +329,7 @@ class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
     scope: Scope | None = None
     expected_version: int | None = None
     definition: DatasetDefinition | None = None
+    advances: tuple[Advance, ...] = ()
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,7 +35,7 @@ class PlanWrites:
         """
         dataset = _under_its_schema(self.catalog.get(tenant_id, part.dataset_id), part)
         version = dataset.version if part.read_version is None else part.read_version
-        first = part.jobs[0].request
+        first = part.jobs[0].write
         # A write that looks at more than the keys it brings runs by itself, so the first is the only one.
         whole = has_scope(first.operation, first.options)
         live = self.timeline.live_files(
@@ -88,9 +88,9 @@ def _under_its_schema(dataset: Dataset, part: Part) -> Dataset:
 
 
 def _intent(job: Job) -> WriteIntent:
-    options = job.request.options
+    options = job.write.options
     return WriteIntent(
-        operation=job.request.operation,
+        operation=job.write.operation,
         drop_duplicates=options.drop_duplicates,
         quarantine=options.on_error is OnError.QUARANTINE,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
@@ -34,6 +34,7 @@ from app.services.model import (
     FeedBounds,
     Fenced,
     Job,
+    Lane,
     NewCommit,
     NewJob,
     Page,
@@ -149,6 +150,14 @@ class Jobs(Protocol):
         """
         ...
 
+    def claim_task(self, tenant_id: str, dataset_id: str, owner: str, rules: ClaimRules) -> Job | None:
+        """Takes the dataset's oldest waiting task; None if there is none. Tasks run beside writes, each by itself."""
+        ...
+
+    def succeed(self, tenant_id: str, claim: Claim, result: dict[str, Any]) -> bool:
+        """Ends a held task with what came of it. False if the claim is void."""
+        ...
+
     def heartbeat(
         self, tenant_id: str, claims: Sequence[Claim], *, lease_seconds: float, progress: Progress
     ) -> set[str]:
@@ -163,8 +172,8 @@ class Jobs(Protocol):
         """Puts held jobs back into the queue after a fault of their run; attempts stay counted, and each goes alone."""
         ...
 
-    def runnable(self, limit: int) -> list[RunnableDataset]:
-        """Datasets of every tenant with claimable jobs, longest waiting first. Holds ids only."""
+    def runnable(self, limit: int, lane: Lane = Lane.WRITES) -> list[RunnableDataset]:
+        """Datasets of every tenant with claimable jobs in the lane, longest waiting first. Holds ids only."""
         ...
 
 
@@ -260,7 +269,9 @@ class Outbox(Protocol):
 
 
 class OutboxMessage(Protocol):
-    """A wake-up: a dataset has work (`work`) or new changes (`changes`)."""
+    """A wake-up: a dataset has writes (`work`), tasks (`tasks`), new changes (`changes`) or followers that may be due
+    (`follow`).
+    """
 
     @property
     def topic(self) -> str: ...
@@ -353,7 +364,19 @@ class QuarantineFiles(Protocol):
         ...
 
 
-class WriteEngine(Protocol):
+class TaskProgress(Protocol):
+    """What runs under a tag on Spark."""
+
+    def progress(self, tag: str) -> tuple[int, int]:
+        """Tasks done and in all of what runs under the tag."""
+        ...
+
+    def cancel(self, tag: str) -> None:
+        """Stops what runs under the tag; its caller gets EngineStopped."""
+        ...
+
+
+class WriteEngine(TaskProgress, Protocol):
     """Runs the tasks of a write on Spark."""
 
     def decode(
@@ -376,12 +399,4 @@ class WriteEngine(Protocol):
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task, in order. Raises CorruptFile, StorageFull, EngineStopped."""
-        ...
-
-    def progress(self, tag: str) -> tuple[int, int]:
-        """Tasks done and in all of what runs under the tag."""
-        ...
-
-    def cancel(self, tag: str) -> None:
-        """Stops what runs under the tag; its caller gets EngineStopped."""
         ...

@@ -106,7 +106,7 @@ class Quarantine:
         original = self.jobs.get(tenant_id, chosen[0][0].job_id)
         job_id = new_id()
         raw = self._body(dataset, job_id, chosen, redrive.records)
-        operation, options = redriven_write(original.request, dataset.definition)
+        operation, options = redriven_write(original.write, dataset.definition)
         new = NewJob(
             id=job_id,
             instant_id=new_instant_id(),

@@ -84,8 +84,7 @@ class RunWrites:
         return Progress(stage=group.stage, done=done, total=total)
 
     def _fail(self, tenant_id: str, job: Job, error: HeadwaterError) -> None:
-        fault = Fault(code=error.code, title=error.title, detail=error.detail, facts=error.facts)
-        self.jobs.fail(tenant_id, job.claim, fault)
+        self.jobs.fail(tenant_id, job.claim, Fault.of(error))
 
     def _fail_all(self, tenant_id: str, group: WriteGroup, error: HeadwaterError) -> None:
         """Fails the writes that the error concerns, if it tells which, otherwise all.
@@ -107,8 +106,8 @@ class RunWrites:
         group.stage = "decode"
         place = dataset_prefix(tenant_id, part.dataset_id)
         for job in list(part.jobs):
-            part.staged[job.id] = job.request.staged
-            part.quarantined[job.id] = job.request.quarantined
+            part.staged[job.id] = job.write.staged
+            part.quarantined[job.id] = job.write.quarantined
             try:
                 self._decode_one(tenant_id, part, job, place, group.tag)
             except HeadwaterError as error:
@@ -118,18 +117,18 @@ class RunWrites:
                 group.drop(job)
 
     def _decode_one(self, tenant_id: str, part: Part, job: Job, place: str, tag: str) -> None:
-        raw = job.request.raw
+        raw = job.write.raw
         if raw is None:
             return
-        aside = job.request.options.on_error is OnError.QUARANTINE
+        aside = job.write.options.on_error is OnError.QUARANTINE
         # Read again only under a schema that came in between, and then to other files.
         again = "" if part.evolved is None else f"-{part.evolved.schema.id}"
         decoded = self.engine.decode(
             raw,
             self.catalog.get(tenant_id, part.dataset_id).definition,
-            job.request.operation,
+            job.write.operation,
             prefix=decoded_prefix(place, job.id, job.epoch) + again,
-            options=job.request.options,
+            options=job.write.options,
             quarantine=quarantine_prefix(place, job.id, job.epoch) + again if aside else None,
             tag=tag,
         )
@@ -218,7 +217,7 @@ def _refusal(job: Job, conflicts: Sequence[KeyConflict]) -> HeadwaterError:
             count=count,
         )
     return DuplicateKey(
-        f"{count} key(s) of the {job.request.operation.value} are in the table already; nothing was "
+        f"{count} key(s) of the {job.write.operation.value} are in the table already; nothing was "
         "written. Use upsert to update them",
         keys=keys,
         duplicates=count,

@@ -72,7 +72,7 @@ class Part:
         # A write that leaves the table as it is leaves the schema, too.
         evolved = None if self.plan.moot else self.evolved
         planned_on = self.plan.dataset.definition.schema.id - (self.evolved is not None)
-        expected = [job.request.options.expected_version for job in self.jobs]
+        expected = [job.write.options.expected_version for job in self.jobs]
         return NewCommit(
             dataset_id=self.dataset_id,
             action=Action.COMPACTION if self.jobs[0].kind is JobKind.COMPACTION else Action.COMMIT,
@@ -95,7 +95,7 @@ class Part:
         _check_sum(job, sent, counts, sum(file.row_count for file in refused), scoped=plan.scope is not None)
         quarantined = (*self.quarantined[job.id], *refused)
         counts = msgspec.structs.replace(counts, quarantined=sum(file.row_count for file in quarantined))
-        return JobOutcome(claim=job.claim, instant_id=job.instant_id, counts=counts, quarantined=quarantined)
+        return JobOutcome(claim=job.claim, instant_id=job.instant, counts=counts, quarantined=quarantined)
 
 
 def _check_sum(job: Job, sent: int, counts: RowCounts, refused: int, *, scoped: bool) -> None:
@@ -138,7 +138,7 @@ class WriteGroup:
         """Goes into file names: another instant, epoch or round never writes the same path."""
         # Of a write that is still to be committed: files of one that has ended are removed.
         leader = self.jobs[0]
-        return attempt_name(leader.instant_id, leader.epoch, self.rounds)
+        return attempt_name(leader.instant, leader.epoch, self.rounds)
 
     @property
     def jobs(self) -> list[Job]:

@@ -10,7 +10,17 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.lake.errors import HeadwaterError, IdempotencyMismatch, NotFound
 from app.lake.instant import Action, InstantState, RowCounts
-from app.services.model import Accepted, Job, JobKind, JobState, NewJob, Progress
+from app.services.model import (
+    Accepted,
+    Job,
+    JobKind,
+    JobState,
+    Lane,
+    NewJob,
+    Progress,
+    WriteRequest,
+    kind_of,
+)
 from app.store.catalog import share_datasets
 from app.store.ending import post
 from app.store.job_row import JOB_COLUMNS, get_job, job_of
@@ -87,7 +97,11 @@ def _replay(connection: Connection, new: NewJob, key: str) -> Accepted | Headwat
     return Accepted(job=insert_jobs(connection, [new])[new.id], replayed=False)
 
 
-_ACTIONS: Final = {JobKind.WRITE: Action.COMMIT, JobKind.COMPACTION: Action.COMPACTION}
+_ACTIONS: Final = {
+    JobKind.WRITE: Action.COMMIT,
+    JobKind.REFRESH: Action.COMMIT,
+    JobKind.COMPACTION: Action.COMPACTION,
+}
 
 
 def insert_jobs(
@@ -96,40 +110,49 @@ def insert_jobs(
     """The jobs by id, queued in this order, with their instants and a message each to their datasets' workers."""
     if not new:
         return {}
-    values: list[dict[str, Any]] = [
-        {
-            "id": each.id,
-            "dataset_id": each.dataset_id,
-            "instant_id": each.instant_id,
-            "kind": each.request.kind.value,
-            "state": JobState.QUEUED.value,
-            "request": each.request,
-            "progress": Progress(stage=JobState.QUEUED.value),
-            "rows": RowCounts(),
-            "alone": each.request.alone or transaction_id is not None,
-            "transaction_id": transaction_id,
-        }
-        for each in new
-    ]
+    values = [_row(each, transaction_id) for each in new]
     # In order: the sequence behind the order of acceptance counts on as the rows come.
     returned = connection.execute(insert(jobs).returning(*JOB_COLUMNS, sort_by_parameter_order=True), values)
     found = {row.id: job_of(row) for row in returned}
-    connection.execute(
-        insert(instants),
-        [
-            {
-                "dataset_id": each.dataset_id,
-                "id": each.instant_id,
-                "action": _ACTIONS[each.request.kind].value,
-                "operation": each.request.operation.value,
-                "state": InstantState.REQUESTED.value,
-                "job_id": each.id,
-                "requested_at": found[each.id].created_at,
-                "counts": RowCounts(),
-            }
-            for each in new
-        ],
-    )
-    for dataset_id in sorted({each.dataset_id for each in new}):
-        post(connection, "work", dataset_id)
+    begun = [
+        {
+            "dataset_id": each.dataset_id,
+            "id": each.instant_id,
+            "action": _ACTIONS[each.request.kind].value,
+            "operation": each.request.operation.value,
+            "state": InstantState.REQUESTED.value,
+            "job_id": each.id,
+            "requested_at": found[each.id].created_at,
+            "counts": RowCounts(),
+        }
+        for each in new
+        if isinstance(each.request, WriteRequest)
+    ]
+    if begun:
+        connection.execute(insert(instants), begun)
+    for dataset_id, writes in sorted({(each.dataset_id, _is_write(each)) for each in new}):
+        post(connection, "work" if writes else "tasks", dataset_id)
     return found
+
+
+def _is_write(new: NewJob) -> bool:
+    return isinstance(new.request, WriteRequest)
+
+
+def _row(new: NewJob, transaction_id: str | None) -> dict[str, Any]:
+    request = new.request
+    writes = isinstance(request, WriteRequest)
+    return {
+        "id": new.id,
+        "dataset_id": new.dataset_id,
+        "instant_id": new.instant_id,
+        "kind": kind_of(request).value,
+        "lane": (Lane.WRITES if writes else Lane.TASKS).value,
+        "state": JobState.QUEUED.value,
+        "request": request if writes else None,
+        "task": None if writes else request,
+        "progress": Progress(stage=JobState.QUEUED.value),
+        "rows": RowCounts(),
+        "alone": (isinstance(request, WriteRequest) and request.alone) or transaction_id is not None,
+        "transaction_id": transaction_id,
+    }

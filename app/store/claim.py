@@ -9,15 +9,17 @@ from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, tuple
 
 from app.lake.errors import AttemptsExhausted
 from app.lake.instant import InstantEvent
-from app.services.model import Claim, ClaimRules, Fault, Job, JobState, Progress
+from app.services.model import Claim, ClaimRules, Fault, Job, JobState, Lane, Progress
 from app.store.ending import NO_LEASE, end_jobs, lock_jobs, lock_with_transactions, move_instants
 from app.store.job_row import JOB_COLUMNS, job_of
 from app.store.models import datasets, jobs
 from app.store.one_of import one_of
 
-_QUEUED: Final = jobs.c.state == JobState.QUEUED.value
+_WRITES: Final = jobs.c.lane == Lane.WRITES.value
+_QUEUED: Final = and_(jobs.c.state == JobState.QUEUED.value, _WRITES)
 _RUNNING: Final = jobs.c.state == JobState.RUNNING.value
 LEASE_LAPSED: Final = and_(_RUNNING, jobs.c.lease_until < func.clock_timestamp())
+_LAPSED: Final = and_(LEASE_LAPSED, _WRITES)
 
 
 def lease_end(lease_seconds: float) -> ColumnElement[Any]:
@@ -55,6 +57,13 @@ def claim_group(connection: Connection, dataset_id: str, owner: str, rules: Clai
         ids = _next_of_all(connection, next_transaction, wanted)
     if not ids:
         return None if ids is None else []
+    taken = take(connection, ids, owner, rules.lease_seconds)
+    move_instants(connection, ids, InstantEvent.START)
+    return taken
+
+
+def take(connection: Connection, ids: Sequence[str], owner: str, lease_seconds: float) -> list[Job]:
+    """Gives queued jobs that the caller has locked to `owner`, as one group; returns them in this order."""
     taken = connection.execute(
         update(jobs)
         .where(jobs.c.id.in_(ids))
@@ -65,20 +74,19 @@ def claim_group(connection: Connection, dataset_id: str, owner: str, rules: Clai
             abandoned=False,
             owner=owner,
             group_id=ids[0],
-            lease_until=lease_end(rules.lease_seconds),
+            lease_until=lease_end(lease_seconds),
             progress=Progress(stage="claimed"),
             started_at=func.coalesce(jobs.c.started_at, func.clock_timestamp()),
         )
         .returning(*JOB_COLUMNS)
     )
     found = {row.id: job_of(row) for row in taken}
-    move_instants(connection, ids, InstantEvent.START)
     return [found[job_id] for job_id in ids]
 
 
 def _datasets_of_next(connection: Connection, dataset_id: str) -> list[str]:
     """The datasets that the claim will have to do with: this one, and those of the transaction that is next in it."""
-    waiting = or_(_QUEUED, LEASE_LAPSED)
+    waiting = or_(_QUEUED, _LAPSED)
     transaction_id = _next_transaction(connection, dataset_id, waiting)
     if transaction_id is None:
         return [dataset_id]
@@ -111,7 +119,12 @@ def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
 
     Their epoch rises, so a worker that was only slow finds every claim of its group void, not just some.
     """
-    lapsed = lock_with_transactions(connection, one_of(jobs.c.dataset_id, dataset_ids), LEASE_LAPSED)
+    lapsed = lock_with_transactions(connection, one_of(jobs.c.dataset_id, dataset_ids), _LAPSED)
+    void(connection, lapsed)
+
+
+def void(connection: Connection, lapsed: Sequence[str]) -> None:
+    """Puts jobs back into their queue that the caller has locked; every claim on them is void."""
     if not lapsed:
         return
     connection.execute(
@@ -123,20 +136,24 @@ def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
 
 def _live_groups(connection: Connection, dataset_ids: Sequence[str]) -> int:
     running = select(func.count(jobs.c.group_id.distinct())).where(
-        one_of(jobs.c.dataset_id, dataset_ids), _RUNNING
+        one_of(jobs.c.dataset_id, dataset_ids), _RUNNING, _WRITES
     )
     return connection.execute(running).scalar_one()
 
 
 def _give_up(connection: Connection, dataset_ids: Sequence[str], attempts_max: int) -> None:
     tired = one_of(jobs.c.dataset_id, dataset_ids), _QUEUED, jobs.c.attempts >= attempts_max
-    fault = Fault(
+    end_jobs(connection, lock_with_transactions(connection, *tired), JobState.FAILED, exhausted(attempts_max))
+
+
+def exhausted(attempts_max: int) -> Fault:
+    """Why a job is given up that was claimed so many times."""
+    return Fault(
         code=AttemptsExhausted.code,
         title=AttemptsExhausted.title,
-        detail=f"None of {attempts_max} attempts came to an end; the write has changed nothing",
+        detail=f"None of {attempts_max} attempts came to an end; the job has changed nothing",
         facts={"attempts": attempts_max},
     )
-    end_jobs(connection, lock_with_transactions(connection, *tired), JobState.FAILED, fault)
 
 
 def _next_group(connection: Connection, dataset_id: str, jobs_max: int) -> list[str]:

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, selec
 
 from app.lake.errors import TransactionFailed
 from app.lake.instant import InstantEvent, InstantState, next_state, states_before
-from app.services.model import Fault, JobState, Progress
+from app.services.model import Fault, JobState, Lane, Progress
 from app.store.models import instants, jobs, outbox
 
 UNFINISHED = jobs.c.state.in_([state.value for state in JobState if not state.final])
@@ -76,6 +76,25 @@ def fail_jobs(connection: Connection, condition: ColumnElement[bool], fault: Fau
     )
     end_jobs(connection, [each for each in ids if each != guilty.id], JobState.FAILED, consequence)
     return ids
+
+
+def succeed_task(connection: Connection, condition: ColumnElement[bool], result: dict[str, Any]) -> bool:
+    """Ends the one task that meets the condition with its result, and tells whoever waits; False if none does."""
+    ended = connection.execute(
+        update(jobs)
+        .where(jobs.c.lane == Lane.TASKS.value, condition)
+        .values(
+            state=JobState.SUCCEEDED.value,
+            progress=Progress(stage=JobState.SUCCEEDED.value),
+            result=result,
+            finished_at=func.clock_timestamp(),
+            **NO_LEASE,
+        )
+        .returning(jobs.c.dataset_id)
+    ).scalar_one_or_none()
+    if ended is not None:
+        post(connection, "changes", ended)
+    return ended is not None
 
 
 def cancel_jobs(connection: Connection, dataset_id: str) -> None:

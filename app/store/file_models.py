@@ -53,6 +53,8 @@ commits: Final = Table(
     CheckConstraint("0 <= first_offset AND first_offset <= next_offset", name="offsets"),
     of_dataset(),
     Index("commits_committed_at", "tenant_id", "dataset_id", "committed_at", unique=True),
+    # Which commit told a change, whatever number the commit has.
+    Index("commits_next_offset", "tenant_id", "dataset_id", "next_offset"),
 )
 
 
@@ -138,10 +140,20 @@ changelog_files: Final = Table(
     number("size_bytes"),
     Column("checksum", Text, nullable=False),
     Column("schema_id", Integer, nullable=False),
+    # The least and greatest offset that its rows take back; null where that is not known, or they take none back.
+    number("corrects_min", nullable=True),
+    number("corrects_max", nullable=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
     CheckConstraint("row_count > 0", name="rows"),
     _of_commit("version"),
     Index("changelog_files_first_offset", "tenant_id", "dataset_id", "first_offset", unique=True),
+    Index(
+        "changelog_files_corrects",
+        "tenant_id",
+        "dataset_id",
+        "corrects_max",
+        postgresql_where=text("corrects_max IS NOT NULL"),
+    ),
 )
 
 # Bad records that a write set aside: one file per attempt and place they were found in.

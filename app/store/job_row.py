@@ -11,12 +11,14 @@ from app.lake.identifiers import is_uuid
 from app.services.model import Job, JobKind, JobState
 from app.store.models import jobs
 
-JOB_COLUMNS: Final = tuple(jobs.c[name] for name in Job.__struct_fields__)
+JOB_COLUMNS: Final = (*(jobs.c[name] for name in Job.__struct_fields__), jobs.c.task)
 
 
 def job_of(row: Any) -> Job:
     """The job in a row of JOB_COLUMNS."""
     values = row._asdict()
+    task = values.pop("task")
+    values["request"] = values["request"] if task is None else task
     return Job(**{**values, "kind": JobKind(values["kind"]), "state": JobState(values["state"])})
 
 

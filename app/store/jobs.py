@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import and_, case, func, or_, select, update
 
@@ -15,13 +16,23 @@ from app.services.model import (
     Fault,
     Job,
     JobState,
+    Lane,
     NewJob,
     Progress,
     RunnableDataset,
 )
 from app.store.accept import accept_jobs
 from app.store.claim import LEASE_LAPSED, claim_group, held_by, lease_end
-from app.store.ending import NO_LEASE, UNFINISHED, end_jobs, fail_jobs, lock_jobs, lock_with_transactions
+from app.store.claim_task import claim_task
+from app.store.ending import (
+    NO_LEASE,
+    UNFINISHED,
+    end_jobs,
+    fail_jobs,
+    lock_jobs,
+    lock_with_transactions,
+    succeed_task,
+)
 from app.store.job_row import get_job
 from app.store.models import jobs
 from app.store.replays import replayed_job
@@ -101,6 +112,16 @@ class JobStore:
                 return claimed
         return []
 
+    def claim_task(self, tenant_id: str, dataset_id: str, owner: str, rules: ClaimRules) -> Job | None:
+        """Takes the dataset's oldest waiting task; None if there is none. Tasks run beside writes, each by itself."""
+        with self._database.tenant(tenant_id) as connection:
+            return claim_task(connection, dataset_id, owner, rules)
+
+    def succeed(self, tenant_id: str, claim: Claim, result: dict[str, Any]) -> bool:
+        """Ends a held task with what came of it. False if the claim is void."""
+        with self._database.tenant(tenant_id) as connection:
+            return succeed_task(connection, held_by([claim]), result)
+
     def heartbeat(
         self, tenant_id: str, claims: Sequence[Claim], *, lease_seconds: float, progress: Progress
     ) -> set[str]:
@@ -133,8 +154,8 @@ class JobStore:
                 .values(state=JobState.QUEUED.value, abandoned=True, **NO_LEASE)
             )
 
-    def runnable(self, limit: int) -> list[RunnableDataset]:
-        """Datasets of every tenant with claimable jobs, longest waiting first. Holds ids only.
+    def runnable(self, limit: int, lane: Lane = Lane.WRITES) -> list[RunnableDataset]:
+        """Datasets of every tenant with claimable jobs in the lane, longest waiting first. Holds ids only.
 
         Datasets that nobody works on come before those with a live lease, whose holder looks for more by
         itself.
@@ -144,7 +165,7 @@ class JobStore:
         first = func.min(case((waiting, jobs.c.seq)))
         query = (
             select(jobs.c.tenant_id, jobs.c.dataset_id)
-            .where(UNFINISHED)
+            .where(UNFINISHED, jobs.c.lane == lane.value)
             .group_by(jobs.c.tenant_id, jobs.c.dataset_id)
             .having(first.is_not(None))
             .order_by(func.bool_or(live), first)

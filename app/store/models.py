@@ -7,7 +7,7 @@ tenants because they must: the digest of an API key tells which tenant asks, and
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import (
     BigInteger,
@@ -31,6 +31,7 @@ from app.lake.dataset import DatasetDefinition
 from app.lake.instant import RowCounts
 from app.lake.schema import Schema
 from app.services.model import Fault, Progress, WriteRequest
+from app.services.task_model import TaskRequest
 from app.store.columns import (
     document,
     id_column,
@@ -152,10 +153,11 @@ jobs: Final = Table(
     # The order of acceptance. It has gaps (rolled back transactions), which matter to no one.
     Column("seq", BigInteger, Identity(always=True), nullable=False),
     id_column("dataset_id"),
-    word("instant_id"),
+    word("instant_id", nullable=True),
     Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False),
-    document("request", WriteRequest),
+    # What a job of lane `writes` writes; what one of lane `tasks` does is in `task`.
+    document("request", WriteRequest, nullable=True),
     number("epoch", default=0),
     number("attempts", default=0),
     # Set while a job waits whose last run died (worker gone, or a fault of its own): the next is made alone.
@@ -177,10 +179,22 @@ jobs: Final = Table(
     Column("alone", Boolean, nullable=False, server_default=text("false")),
     # The transaction that the write is part of: all its writes are claimed, and published, together.
     id_column("transaction_id", nullable=True),
+    # Writes of a dataset queue up; tasks run beside them.
+    Column("lane", Text, nullable=False, server_default=text("'writes'")),
+    document("task", TaskRequest, nullable=True),
+    document("result", dict[str, Any], nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     CheckConstraint("state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="state"),
+    CheckConstraint("lane IN ('writes', 'tasks')", name="lane"),
+    CheckConstraint(
+        "(request IS NOT NULL) = (lane = 'writes') AND (task IS NOT NULL) = (lane = 'tasks') "
+        "AND (instant_id IS NOT NULL) = (lane = 'writes')",
+        name="request",
+    ),
     CheckConstraint("(state = 'running') = (lease_until IS NOT NULL AND group_id IS NOT NULL)", name="lease"),
-    CheckConstraint("(state = 'succeeded') = (committed_version IS NOT NULL)", name="outcome"),
+    CheckConstraint(
+        "(state = 'succeeded' AND lane = 'writes') = (committed_version IS NOT NULL)", name="outcome"
+    ),
     CheckConstraint("(finished_at IS NOT NULL) = (state NOT IN ('queued', 'running'))", name="finish"),
     of_dataset(),
     of_transaction(),

@@ -13,7 +13,7 @@ from app.store.session import Database
 
 
 class WakeUp(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset has work (topic `work`) or new changes (topic `changes`)."""
+    """A dataset has something of the topic; see `OutboxMessage`."""
 
     topic: str
     tenant_id: str

@@ -24,12 +24,14 @@ from sqlalchemy import (
 
 from app.lake.commit_message import CommitMessage
 from app.lake.conflict import CommittedChange, Conflicted, check_conflicts, check_version
+from app.lake.errors import CommitConflict
 from app.lake.file_group import ChangelogFile, DataFile
 from app.lake.instant import InstantEvent, RowCounts, next_state, states_before
 from app.services.model import Fenced, JobState, NewCommit, Progress, Published
 from app.store.claim import held_by
 from app.store.ending import NO_LEASE, lock_jobs, post
 from app.store.file_models import changelog_files, commits, files, quarantine_files
+from app.store.followers import is_followed, move_follower, wake_follower
 from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of
 from app.store.schemas import outdated_plan, store_definition
@@ -74,10 +76,15 @@ def publish_commits(
 def _lock_heads(connection: Connection, together: Sequence[NewCommit]) -> dict[str, Any]:
     """The head rows by dataset, locked in the one order in which all do."""
     rows = connection.execute(
-        select(heads.c.dataset_id, heads.c.version, heads.c.next_offset)
+        select(
+            heads.c.dataset_id,
+            heads.c.version,
+            heads.c.next_offset,
+            is_followed(heads.c.dataset_id).label("followed"),
+        )
         .where(one_of(heads.c.dataset_id, [commit.dataset_id for commit in together]))
         .order_by(heads.c.dataset_id)
-        .with_for_update()
+        .with_for_update(of=heads)
     ).all()
     if len(rows) != len(together):
         raise InconsistentCommit(f"{len(together)} commits of {len(rows)} datasets")
@@ -86,6 +93,7 @@ def _lock_heads(connection: Connection, together: Sequence[NewCommit]) -> dict[s
 
 def _publish(connection: Connection, commit: NewCommit, head: Any) -> Published:
     _insert_quarantine(connection, commit)
+    _advance(connection, commit)
     changed = any(message.added or message.removed or message.changelog for message in commit.messages)
     if not changed and commit.definition is None:
         unmoved = Published(version=head.version, first_offset=head.next_offset, next_offset=head.next_offset)
@@ -101,7 +109,21 @@ def _publish(connection: Connection, commit: NewCommit, head: Any) -> Published:
     _insert_files(connection, commit, published)
     _complete(connection, commit, published, instant_version=published.version, completed_at=committed_at)
     post(connection, "changes", commit.dataset_id)
+    if head.followed and changes:
+        post(connection, "follow", commit.dataset_id)
     return published
+
+
+def _advance(connection: Connection, commit: NewCommit) -> None:
+    """Moves the positions of the feeds that the rows were made of. Raises CommitConflict if one was moved before."""
+    for each in sorted(commit.advances, key=lambda advance: (advance.dataset_id, advance.name)):
+        if not move_follower(connection, each.dataset_id, each.name, each.since, each.next_since):
+            raise CommitConflict(
+                f"another commit took in the changes from {each.since} on first",
+                dataset_id=commit.dataset_id,
+                retryable=True,
+            )
+        wake_follower(connection, each.dataset_id, each.name, None)
 
 
 def _insert_quarantine(connection: Connection, commit: NewCommit) -> None:

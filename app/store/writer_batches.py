@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, func, insert, select, text, update
 
 from app.lake.errors import BatchOutOfOrder
-from app.services.model import Job, NewJob
+from app.services.model import Job, NewJob, WriteRequest
 from app.store.job_row import get_job
 from app.store.models import writer_batches
 from app.store.replays import failed_by_service
@@ -24,7 +24,7 @@ def reserve_batches(connection: Connection, new: Sequence[NewJob]) -> dict[str, 
     """
     streams: dict[tuple[str, str], list[NewJob]] = defaultdict(list)
     for each in new:
-        if each.request.options.writer_id is not None:
+        if isinstance(each.request, WriteRequest) and each.request.options.writer_id is not None:
             streams[each.dataset_id, each.request.options.writer_id].append(each)
     settled: dict[str, str | BatchOutOfOrder] = {}
     # Every transaction takes its streams in the same order, so that no two wait for each other in a ring.
@@ -46,7 +46,7 @@ def _reserve(
     connection: Connection, dataset_id: str, writer_id: str, new: Sequence[NewJob]
 ) -> dict[str, str | BatchOutOfOrder]:
     """The same for the jobs of one stream, in order."""
-    numbered = [(each, each.request.options.batch_id or 0) for each in new]
+    numbered = [(each, each.write.options.batch_id or 0) for each in new]
     found = _known(connection, dataset_id, writer_id, [batch_id for _, batch_id in numbered])
     owners = {batch_id: job.id for batch_id, job in found.items()}
     free = {batch_id for batch_id, job in found.items() if failed_by_service(job.state, job.error)}

@@ -54,9 +54,10 @@ def populate(stores: Stores) -> str:
         tenant_id, commit_of(stores.jobs.claim(tenant_id, dataset.id, "w", RULES), [message()])
     )
     waiting = stores.jobs.accept(tenant_id, new_job(dataset.id)).job
+    new = new_id()
     with stores.database.tenant(tenant_id) as connection:
         for statement in _MORE:
-            connection.execute(text(statement), {"dataset": dataset.id, "job": waiting.id, "new": new_id()})
+            connection.execute(text(statement), {"dataset": dataset.id, "job": waiting.id, "new": new})
     return tenant_id
 
 
@@ -66,6 +67,15 @@ _MORE = (
     "INSERT INTO quarantine_files (dataset_id, path, job_id, row_count, size_bytes, checksum) "
     "VALUES (:dataset, 'quarantine/1', :job, 1, 1, 'c')",
     "INSERT INTO quarantine_redrives (dataset_id, path, record, job_id) VALUES (:dataset, 'quarantine/1', 0, :job)",
+    "INSERT INTO consumers (dataset_id, name, kind, position) VALUES (:dataset, 'reader', 'reader', 0)",
+    "INSERT INTO webhooks (id, dataset_id, definition, secret, state) VALUES (:new, :dataset, '{}', 's', 'active')",
+    "INSERT INTO webhook_deliveries (id, webhook_id, since, next_since, state) VALUES (:new, :new, 0, 1, 'pending')",
+    "INSERT INTO exports (id, dataset_id, definition, state) VALUES (:new, :dataset, '{}', 'active')",
+    "INSERT INTO export_runs (export_id, number, since, until, job_id) VALUES (:new, 1, 0, 1, :job)",
+    "INSERT INTO export_files (dataset_id, path, export_id, number, name, size_bytes, row_count, checksum) "
+    "VALUES (:dataset, 'exports/1', :new, 1, 'part', 1, 1, 'c')",
+    "INSERT INTO views (dataset_id, definition) VALUES (:dataset, '{}')",
+    "INSERT INTO view_inputs (view_id, dataset_id, relation) VALUES (:dataset, :dataset, 'orders')",
 )
 
 

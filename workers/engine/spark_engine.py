@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 from pyspark.sql import SparkSession
 
@@ -21,6 +22,9 @@ from workers.engine.tasks import Answer, Task, TaskSetup, pack, run_partition, u
 
 # Below this many input bytes, starting one more Python task costs more than it saves.
 _BYTES_PER_TASK = 32 * 1024 * 1024
+# Pools of Spark's fair scheduler: what one sort of work leaves of the cores, and half of them at least, is the other's.
+WRITES_POOL: Final = "writes"
+TASKS_POOL: Final = "tasks"
 
 
 class SparkEngine:
@@ -68,7 +72,7 @@ class SparkEngine:
         """
 
         def run(tasks: Tasks) -> list[Answer]:
-            return self._run(tasks, tag, raw.size_bytes)
+            return self._run(tasks, tag, raw.size_bytes, WRITES_POOL)
 
         return decode_input(run, raw, dataset, operation, options, prefix=prefix, quarantine=quarantine)
 
@@ -78,15 +82,15 @@ class SparkEngine:
         size += sum(
             file.size_bytes for file in {s.file.path: s.file for t in tasks for s in t.segments}.values()
         )
-        answers = self._run(tasks, tag, size)
+        answers = self._run(tasks, tag, size, WRITES_POOL)
         return [answer for answer in answers if isinstance(answer, CommitMessage)]
 
-    def _run(self, tasks: Sequence[Task], tag: str, size_bytes: int) -> list[Answer]:
+    def _run(self, tasks: Sequence[Task], tag: str, size_bytes: int, pool: str) -> list[Answer]:
         if not tasks:
             return []
         self._running.add(tag)
         try:
-            results = self._collect(tasks, tag, size_bytes)
+            results = self._collect(tasks, tag, size_bytes, pool)
         except Exception as error:
             if tag in self._stopped:
                 raise EngineStopped(tag) from error
@@ -98,10 +102,11 @@ class SparkEngine:
             self._stopped.discard(tag)
         return [unpack_answer(answer) for answer in results]
 
-    def _collect(self, tasks: Sequence[Task], tag: str, size_bytes: int) -> list[bytes]:
+    def _collect(self, tasks: Sequence[Task], tag: str, size_bytes: int, pool: str) -> list[bytes]:
         context = self._spark().sparkContext
         slices = min(len(tasks), max(context.defaultParallelism, size_bytes // _BYTES_PER_TASK))
         context.setJobGroup(tag, tag, interruptOnCancel=True)
+        context.setLocalProperty("spark.scheduler.pool", pool)
         packed = [pack(task) for task in tasks]
         work = context.parallelize(packed, slices).mapPartitions(partial(run_partition, self._setup))
         return list(work.collect())

@@ -1,47 +1,44 @@
-"""The backstop: asks Postgres for waiting jobs, so that a lost wake-up costs seconds and never a job."""
+"""The backstop: asks Postgres what waits, so that a lost wake-up costs seconds and never a job."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from app.lake.errors import Unavailable
-from app.services.ports import Jobs
 from workers.jobs.runner import Runner
 
 _log = logging.getLogger(__name__)
 _DATASETS_PER_POLL = 100
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Watched:
+    """Work of one sort: `find` names up to so many tenants and datasets that have some, for the runner to wake."""
+
+    find: Callable[[int], Iterable[tuple[str, str]]]
+    runner: Runner
+
+
 class Poller:
     """Polls every `poll_seconds` until told to stop; `alive` is called after each poll that reached the database."""
 
-    def __init__(
-        self, jobs: Jobs, runner: Runner, *, poll_seconds: float, threads: int, alive: Callable[[], None]
-    ) -> None:
-        self._jobs = jobs
-        self._runner = runner
+    def __init__(self, watched: Sequence[Watched], *, poll_seconds: float, alive: Callable[[], None]) -> None:
+        self._watched = watched
         self._poll_seconds = poll_seconds
         self._alive = alive
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="poller")
 
     def run(self, stop: threading.Event) -> None:
         """Polls until `stop` is set."""
         while True:
             try:
-                for waiting in self._jobs.runnable(_DATASETS_PER_POLL):
-                    self._pool.submit(self._run_one, waiting.tenant_id, waiting.dataset_id)
+                for each in self._watched:
+                    for tenant_id, dataset_id in each.find(_DATASETS_PER_POLL):
+                        each.runner.wake(tenant_id, dataset_id)
                 self._alive()
             except Unavailable:
                 _log.warning("the database is out of reach; polling again in %.1f s", self._poll_seconds)
             if stop.wait(self._poll_seconds):
-                self._pool.shutdown(wait=False, cancel_futures=True)
                 return
-
-    def _run_one(self, tenant_id: str, dataset_id: str) -> None:
-        try:
-            self._runner.run(tenant_id, dataset_id)
-        except Exception:
-            _log.exception("the writes of dataset %s failed; they will be tried again", dataset_id)

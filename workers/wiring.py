@@ -1,0 +1,72 @@
+"""The use cases of a worker process, wired to its adapters. Part of the composition root, `workers/main.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.services.follower_model import ConsumerKind, Follower
+from app.services.model import ClaimRules, JobKind
+from app.services.run_tasks import RunTasks, TaskHandler
+from app.services.run_writes import RunWrites
+from app.settings import Settings
+from app.store.catalog import CatalogStore
+from app.store.jobs import JobStore
+from app.store.session import Database
+from app.store.timeline_store import TimelineStore
+from workers.engine.spark_engine import SparkEngine
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Worker:
+    """What all use cases of this process share. `announce` is called after messages were left for the relay."""
+
+    settings: Settings
+    database: Database
+    engine: SparkEngine
+    announce: Callable[[], None]
+    id: str
+
+
+def run_writes(worker: Worker) -> RunWrites:
+    """The lane of writes."""
+    settings, database = worker.settings, worker.database
+    return RunWrites(
+        catalog=CatalogStore(database),
+        jobs=JobStore(database),
+        timeline=TimelineStore(database),
+        engine=worker.engine,
+        announce=worker.announce,
+        owner=worker.id,
+        rules=_claim_rules(settings),
+        heartbeat_seconds=settings.heartbeat_seconds,
+        replans_max=settings.replans_max,
+    )
+
+
+def run_tasks(worker: Worker) -> RunTasks:
+    """The lane of tasks."""
+    handlers: dict[JobKind, TaskHandler] = {}
+    return RunTasks(
+        jobs=JobStore(worker.database),
+        handlers=handlers,
+        engine=worker.engine,
+        announce=worker.announce,
+        owner=worker.id,
+        rules=_claim_rules(worker.settings),
+        heartbeat_seconds=worker.settings.heartbeat_seconds,
+    )
+
+
+def follower_handlers(worker: Worker) -> dict[ConsumerKind, Follower]:  # noqa: ARG001
+    """What is done with new changes, by kind of consumer."""
+    return {}
+
+
+def _claim_rules(settings: Settings) -> ClaimRules:
+    return ClaimRules(
+        lease_seconds=settings.lease_seconds,
+        group_jobs_max=settings.group_commit_jobs_max,
+        dataset_writers_max=settings.dataset_writers_max,
+        attempts_max=settings.attempts_max,
+    )
