@@ -29,6 +29,7 @@ STATUS: Final[Mapping[str, int]] = {
     "corrupt-file": 500,
     "data-exists": 409,
     "dataset-exists": 409,
+    "derivation-failed": 422,
     "duplicate-key": 422,
     "forbidden": 403,
     "idempotency-in-flight": 409,

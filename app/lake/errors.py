@@ -65,6 +65,16 @@ class InvalidFilter(HeadwaterError):
     title = "The filter is not valid"
 
 
+class InvalidView(HeadwaterError):
+    """The SQL of a view cannot be read, is none that views take, or does not fit the schemas of its inputs.
+
+    Facts: `pointer` (`/sql`), `position` (characters before the fault, null where no one place is at fault), `expected`.
+    """
+
+    code = "invalid-view"
+    title = "The SQL of the view is not valid"
+
+
 class SchemaMismatch(InvalidRequest):
     """Rows that do not fit the dataset's schema. Nothing of the write is stored."""
 
@@ -206,6 +216,13 @@ class CorruptFile(HeadwaterError):
 
     code = "corrupt-file"
     title = "A data file is damaged"
+
+
+class DerivationFailed(HeadwaterError):
+    """A view's SQL failed on the rows of its inputs, or came to values that its schema cannot hold."""
+
+    code = "derivation-failed"
+    title = "The view could not be computed"
 
 
 class StorageFull(HeadwaterError):

@@ -22,6 +22,7 @@ from app.lake.quarantine import DecodedInput, QuarantineFile
 from app.lake.rows.bad_records import BadRecord
 from app.lake.schema import Schema
 from app.lake.staging import RawInput, StagedFile
+from app.lake.views.derive_request import DeriveRequest
 from app.lake.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.lake.write_plan import MergeTask
 from app.services.model import (
@@ -121,6 +122,10 @@ class Jobs(Protocol):
 
     def get(self, tenant_id: str, job_id: str) -> Job:
         """Raises NotFound."""
+        ...
+
+    def find(self, tenant_id: str, job_ids: Sequence[str]) -> list[Job]:
+        """Those of the jobs that there are, in any order."""
         ...
 
     def find_by_key(
@@ -399,4 +404,16 @@ class WriteEngine(TaskProgress, Protocol):
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task, in order. Raises CorruptFile, StorageFull, EngineStopped."""
+        ...
+
+
+class Derivation(Protocol):
+    """Computes views on Spark."""
+
+    def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
+        """Runs the SQL, and stages what comes of it as rows of the view, in order; files without rows are left out.
+
+        Raises DerivationFailed where a value cannot be computed, or does not fit the view's schema; CorruptFile,
+        StorageFull, EngineStopped.
+        """
         ...
