@@ -23,6 +23,8 @@ import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.api.application import application
 from app.api.context import Check, Services
 from app.api.credentials import Credentials
+from app.api.looks import head_watches, job_watches
+from app.api.shared_pages import SharedPages
 from app.api.threads import Threads
 from app.api.wakeups import Wakeups
 from app.files.key_search import KeySearch
@@ -102,9 +104,10 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
     # What reads have no memory for goes through a folder of their own.
     memory = Memory(bytes_max=settings.read_memory_bytes, scratch=settings.data_dir / "reads")
     quarantine = QuarantineFileStore(storage)
-    threads = Threads()
+    threads, wakeups = Threads(), Wakeups()
     transactions = TransactionStore(database)
     group = GroupAccept(jobs)
+    read_changes = ReadChanges(catalog=catalog, index=ChangelogStore(database), reader=reader)
     accept_write = AcceptWrite(
         catalog=catalog,
         jobs=jobs,
@@ -121,7 +124,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         datasets=Datasets(catalog=catalog),
         accept_write=accept_write,
         accept_transaction=AcceptTransaction(catalog=catalog, transactions=transactions, writes=accept_write),
-        read_changes=ReadChanges(catalog=catalog, index=ChangelogStore(database), reader=reader),
+        read_changes=read_changes,
         read_table=ReadTable(timeline=timeline, tables=TableReader(storage, reader, memory)),
         explain_write=ExplainWrite(timeline=timeline, search=KeySearch(storage, reader, memory)),
         maintain=Maintain(group=group, wake=relay.wake),
@@ -135,6 +138,10 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         json_body_bytes_max=settings.json_body_bytes_max,
         upload_bytes_max=settings.upload_bytes_max,
         threads=threads,
+        wakeups=wakeups,
+        pages=SharedPages(read_changes.page, threads),
+        heads=head_watches(wakeups, threads, catalog.get),
+        job_watches=job_watches(wakeups, threads, jobs.find),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from asyncio import get_running_loop
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any, Final
 
 from litestar import Response, get
@@ -12,7 +13,6 @@ from app.api.context import ApiRequest, Services, services_of, tenant_of
 from app.api.documented import TEXT, Answer, documented
 from app.api.event_stream import EVENT_STREAM, STILL_HERE, event_stream
 from app.api.feed import (
-    LOOK_AGAIN_SECONDS,
     Form,
     SchemaChoice,
     Since,
@@ -22,6 +22,7 @@ from app.api.feed import (
     position,
 )
 from app.api.query import Columns, DatasetReference, natural
+from app.api.shared_pages import EncodedPage
 from app.lake.errors import InvalidRequest, NotFound, Unavailable
 from app.lake.forms import ChangeForm
 from app.services.model import ChangePage, Dataset
@@ -77,8 +78,8 @@ async def follow_changes(
         schema_id=asked_schema(schema),
     )
     # Read here, so that what is wrong with the request is answered rather than streamed.
-    first = await services.threads.run(services.read_changes.page, found, start, query)
-    if resumed is not None and first.complete and not first.events.table.num_rows:
+    first = await services.pages.page(found, start, query, _as_events)
+    if resumed is not None and first.complete and first.empty:
         # The only answer by which a browser does not connect again, for ever.
         return Response(None, status_code=204)
     events = _events(services, found, first, query, tell_start=start is None)
@@ -86,7 +87,7 @@ async def follow_changes(
 
 
 async def _events(
-    services: Services, dataset: Dataset, page: ChangePage, query: FeedQuery, *, tell_start: bool
+    services: Services, dataset: Dataset, page: EncodedPage, query: FeedQuery, *, tell_start: bool
 ) -> AsyncIterator[bytes]:
     """Page after page, the next read once the last is sent, so that no more than one is ever in memory."""
     clock, schema_id = get_running_loop().time, page.schema_id
@@ -94,35 +95,38 @@ async def _events(
         # From the head on, so the page is empty. An id without data is no event, but kept: a reader that breaks off
         # before the first event goes on from here, not from where the head is by then.
         yield b"id: %d\n\n" % page.next_since
-    with services.wakeups.bell(dataset.tenant_id, dataset.id) as bell:
-        if page.events.table.num_rows:
-            yield await services.threads.run(_as_events, page)
+    with services.heads.join(dataset.tenant_id, dataset.id) as watcher:
+        if not page.empty:
+            yield page.content
         told = clock()
         while not page.complete and not services.wakeups.closed:
+            silence = told + HEARTBEAT_SECONDS - clock()
+            if silence <= 0:
+                yield STILL_HERE
+                told = clock()
+                continue
             try:
-                page = await services.threads.run(services.read_changes.page, dataset, page.next_since, query)
-                if clock() - told >= HEARTBEAT_SECONDS:
-                    # As good a time as any to see whether there is still something to follow.
-                    dataset = await services.threads.run(services.datasets.get, dataset.tenant_id, dataset.id)
+                if not page.pending:
+                    moved = await watcher.wait(page.next_since, silence)
+                    if moved is None:
+                        continue
+                    dataset = moved
+                page = await services.pages.page(dataset, page.next_since, query, _as_events)
             except (NotFound, InvalidRequest):
                 # The dataset is gone, or what was asked for does not go with its schema any more: whoever connects
                 # again is told.
                 return
             except Unavailable:
-                # Thousands of readers that come back at once are the last thing a database needs that does.
-                await bell.wait(LOOK_AGAIN_SECONDS)
+                # Whoever waits is told once the database answers again, and not before the next look.
+                page = replace(page, pending=0)
+                continue
+            if page.empty:
                 continue
             if page.schema_id != schema_id:
                 schema_id = page.schema_id
                 yield b'event: schema\ndata: {"schema_id": %d}\n\n' % schema_id
-            if page.events.table.num_rows:
-                yield await services.threads.run(_as_events, page)
-                told = clock()
-            elif clock() - told >= HEARTBEAT_SECONDS:
-                yield STILL_HERE
-                told = clock()
-            if not page.pending and not page.complete:
-                await bell.wait(LOOK_AGAIN_SECONDS)
+            yield page.content
+            told = clock()
 
 
 def _as_events(page: ChangePage) -> bytes:

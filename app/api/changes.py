@@ -14,7 +14,6 @@ from app.api.bodies import JSON
 from app.api.context import ApiRequest, Services, services_of, tenant_of
 from app.api.documented import BINARY, TEXT, Answer, documented
 from app.api.feed import (
-    LOOK_AGAIN_SECONDS,
     Form,
     SchemaChoice,
     Since,
@@ -25,6 +24,7 @@ from app.api.feed import (
 )
 from app.api.headers import negotiate
 from app.api.query import Columns, DatasetReference
+from app.api.shared_pages import Encode, EncodedPage
 from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
 from app.lake.forms import ChangeForm, flat
 from app.services.model import ChangePage, Dataset
@@ -183,29 +183,42 @@ async def read_changes(
         form=form,
         schema_id=asked_schema(schema),
     )
-    page = await _page(services, found, start, query, timeout if feed is Feed.LONGPOLL else 0)
-    content = await services.threads.run(_ENCODERS[media_type], page)
+    if feed is Feed.LONGPOLL:
+        page = await _next_page(services, found, start, query, _ENCODERS[media_type], timeout)
+    else:
+        page = await services.pages.page(found, start, query, _ENCODERS[media_type])
     headers = {
         "Headwater-Next-Since": str(page.next_since),
         "Headwater-Pending": str(page.pending),
         "Headwater-Earliest": str(page.earliest),
         "Headwater-Schema-Id": str(page.schema_id),
     }
-    return Response(content, media_type=media_type, headers=headers)
+    return Response(page.content, media_type=media_type, headers=headers)
 
 
-async def _page(
-    services: Services, dataset: Dataset, since: int | None, query: FeedQuery, seconds: float
-) -> ChangePage:
+async def _next_page(
+    services: Services,
+    dataset: Dataset,
+    since: int | None,
+    query: FeedQuery,
+    encode: Encode,
+    seconds: float,
+) -> EncodedPage:
+    """The next page that has an event; an empty one if none came in so many seconds."""
     deadline = get_running_loop().time() + seconds
-    with services.wakeups.bell(dataset.tenant_id, dataset.id) as bell:
-        while True:
-            page = await services.threads.run(services.read_changes.page, dataset, since, query)
+    with services.heads.join(dataset.tenant_id, dataset.id) as watcher:
+        page = await services.pages.page(dataset, since, query, encode)
+        while page.empty and not page.complete and not services.wakeups.closed:
             left = deadline - get_running_loop().time()
-            if page.events.table.num_rows or page.complete or left <= 0 or services.wakeups.closed:
-                return page
-            since = page.next_since
-            await bell.wait(min(left, LOOK_AGAIN_SECONDS))
+            if not page.pending:
+                moved = await watcher.wait(page.next_since, left)
+                if moved is None:
+                    break
+                dataset = moved
+            elif left <= 0:
+                break
+            page = await services.pages.page(dataset, page.next_since, query, encode)
+    return page
 
 
 def _as_json(page: ChangePage) -> bytes:
@@ -226,4 +239,4 @@ def _as_arrow(page: ChangePage) -> bytes:
     return arrow_stream(flat(page.events.table, page.form))
 
 
-_ENCODERS: Final = {JSON: _as_json, NDJSON: _as_ndjson, ARROW_STREAM: _as_arrow}
+_ENCODERS: Final[dict[str, Encode]] = {JSON: _as_json, NDJSON: _as_ndjson, ARROW_STREAM: _as_arrow}

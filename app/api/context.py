@@ -13,6 +13,8 @@ from litestar.datastructures import State
 
 from app.api.credentials import Credentials
 from app.api.in_flight import InFlight
+from app.api.looks import HeadWatches, JobWatches
+from app.api.shared_pages import SharedPages
 from app.api.threads import Threads
 from app.api.wakeups import Wakeups
 from app.services.accept_transaction import AcceptTransaction, Transactions
@@ -56,7 +58,10 @@ class Services:
     json_body_bytes_max: int
     upload_bytes_max: int
     threads: Threads
-    wakeups: Wakeups = field(default_factory=Wakeups)
+    wakeups: Wakeups
+    pages: SharedPages
+    heads: HeadWatches
+    job_watches: JobWatches
     in_flight: InFlight = field(default_factory=InFlight)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, TypeAlias
 
 from litestar.params import QueryParameter
 
@@ -10,9 +10,6 @@ from app.api.query import INT64_MAX, natural
 from app.lake.forms import ChangeForm, symbols_of
 from app.lake.rows.encode import encode_changes_json
 from app.services.model import ChangePage
-
-# Whoever waits also looks by himself this often: a wake-up may be lost.
-LOOK_AGAIN_SECONDS: Final = 1.0
 
 Since: TypeAlias = Annotated[
     str,

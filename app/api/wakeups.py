@@ -1,14 +1,13 @@
-"""Waiting for a dataset to change or a job to end, at the cost of no thread."""
+"""Bells that ring when something happens to a dataset."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 
 class Bell:
-    """One waiting request."""
+    """One who waits for rings, at the cost of no thread."""
 
     def __init__(self) -> None:
         self._rung = asyncio.Event()
@@ -25,36 +24,36 @@ class Bell:
 
 
 class Wakeups:
-    """Who waits for which dataset. Belongs to the event loop: every method is called on its thread.
+    """The bells of each dataset. Belongs to the event loop: every method is called on its thread.
 
     A ring is a hint. Whoever waits also looks again every so often, so that a lost one costs time only.
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[tuple[str, str], set[Bell]] = {}
+        self._bells: dict[tuple[str, str], set[Bell]] = {}
         self.closed = False
 
-    @contextmanager
-    def bell(self, tenant_id: str, dataset_id: str) -> Iterator[Bell]:
-        """A bell that rings for this dataset."""
-        key = (tenant_id, dataset_id)
+    def hang(self, tenant_id: str, dataset_id: str) -> Bell:
+        """A bell that rings for this dataset, until it is taken down."""
         bell = Bell()
-        self._waiting.setdefault(key, set()).add(bell)
-        try:
-            yield bell
-        finally:
-            self._waiting[key].discard(bell)
-            if not self._waiting[key]:
-                del self._waiting[key]
+        self._bells.setdefault((tenant_id, dataset_id), set()).add(bell)
+        return bell
+
+    def take_down(self, tenant_id: str, dataset_id: str, bell: Bell) -> None:
+        """The end of `hang`."""
+        key = (tenant_id, dataset_id)
+        self._bells[key].discard(bell)
+        if not self._bells[key]:
+            del self._bells[key]
 
     def ring(self, tenant_id: str, dataset_id: str) -> None:
         """Something happened to the dataset."""
-        for bell in self._waiting.get((tenant_id, dataset_id), ()):
+        for bell in self._bells.get((tenant_id, dataset_id), ()):
             bell.ring()
 
     def close(self) -> None:
         """The process is about to stop: whoever waits answers with what there is."""
         self.closed = True
-        for bells in self._waiting.values():
+        for bells in self._bells.values():
             for bell in bells:
                 bell.ring()

@@ -33,8 +33,9 @@ from app.store.ending import (
     lock_with_transactions,
     succeed_task,
 )
-from app.store.job_row import get_job
+from app.store.job_row import JOB_COLUMNS, get_job, job_of
 from app.store.models import jobs
+from app.store.one_of import one_of
 from app.store.replays import replayed_job
 from app.store.session import Database
 from app.store.writer_batches import find_batch
@@ -69,6 +70,12 @@ class JobStore:
         """Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
             return get_job(connection, job_id)
+
+    def find(self, tenant_id: str, job_ids: Sequence[str]) -> list[Job]:
+        """Those of the jobs that there are, in any order."""
+        query = select(*JOB_COLUMNS).where(one_of(jobs.c.id, job_ids))
+        with self._database.tenant(tenant_id) as connection:
+            return [job_of(row) for row in connection.execute(query)]
 
     def find_by_key(
         self, tenant_id: str, dataset_id: str, idempotency_key: str, request_hash: str

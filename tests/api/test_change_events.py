@@ -10,8 +10,10 @@ from types import SimpleNamespace
 import httpx
 import pytest
 
-from app.api import change_events
-from app.api.change_events import _events
+from app.api import change_events, watches
+from app.api.change_events import _as_events, _events
+from app.api.looks import head_watches
+from app.api.shared_pages import SharedPages
 from app.api.threads import Threads
 from app.api.wakeups import Wakeups
 from app.lake.changelog import Op
@@ -186,15 +188,31 @@ def history(commits):
     return History(definition=DEFINITION, commits=[halves] * commits)
 
 
+def serving(stored, read_page=None):
+    """The services that a stream needs, over a feed in memory."""
+    read = ReadChanges(catalog=stored, index=stored, reader=stored)
+    threads, wakeups = Threads(), Wakeups()
+    return SimpleNamespace(
+        threads=threads,
+        wakeups=wakeups,
+        pages=SharedPages(read_page or read.page, threads),
+        heads=head_watches(wakeups, threads, stored.get),
+    )
+
+
+async def streamed(services, query):
+    """The pieces of a stream from the start of the feed."""
+    first = await services.pages.page(DATASET, 0, query, _as_events)
+    async for piece in _events(services, DATASET, first, query, tell_start=False):
+        yield piece
+
+
 def test_the_next_page_is_read_once_the_last_is_sent():
     stored = Stored(history=history(5))
-    read = ReadChanges(catalog=stored, index=stored, reader=stored)
-    wakeups = Wakeups()
-    services = SimpleNamespace(threads=Threads(), wakeups=wakeups, read_changes=read)
     query = FeedQuery(limit=2, until=10)
 
     async def follow():
-        events = _events(services, DATASET, read.page(DATASET, 0, query), query, tell_start=False)
+        events = streamed(serving(stored), query)
         pages = 1
         async for piece in events:
             assert [at for at, _ in blocks(piece.decode())] == [2 * pages - 2, 2 * pages]
@@ -207,13 +225,10 @@ def test_the_next_page_is_read_once_the_last_is_sent():
 
 
 def test_a_stream_ends_when_the_process_stops():
-    stored = Stored(history=history(1))
-    read = ReadChanges(catalog=stored, index=stored, reader=stored)
-    services = SimpleNamespace(threads=Threads(), wakeups=Wakeups(), read_changes=read)
-    query = FeedQuery(limit=2)
+    services = serving(Stored(history=history(1)))
 
     async def follow():
-        events = _events(services, DATASET, read.page(DATASET, 0, query), query, tell_start=False)
+        events = streamed(services, FeedQuery(limit=2))
         assert await anext(events)
         asyncio.get_running_loop().call_later(0.05, services.wakeups.close)
         return [piece async for piece in events]
@@ -222,21 +237,19 @@ def test_a_stream_ends_when_the_process_stops():
 
 
 def test_a_stream_outlives_a_database_that_is_away_for_a_while(monkeypatch):
-    monkeypatch.setattr(change_events, "LOOK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(watches, "LOOK_AGAIN_SECONDS", 0.01)
     stored = Stored(history=history(2))
     read = ReadChanges(catalog=stored, index=stored, reader=stored)
-    query = FeedQuery(limit=2, until=4)
-    faults = [Unavailable("gone"), Unavailable("still gone")]
+    faults = [Unavailable("still gone"), Unavailable("gone"), None]
 
     def page(*asked):
-        if faults:
-            raise faults.pop()
+        if faults and (fault := faults.pop()):
+            raise fault
         return read.page(*asked)
 
-    services = SimpleNamespace(threads=Threads(), wakeups=Wakeups(), read_changes=SimpleNamespace(page=page))
-
     async def follow():
-        events = _events(services, DATASET, read.page(DATASET, 0, query), query, tell_start=False)
+        events = streamed(serving(stored, page), FeedQuery(limit=2, until=4))
         return [at async for piece in events for at, _ in blocks(piece.decode())]
 
     assert asyncio.run(follow()) == [0, 2, 2, 4]
+    assert not faults

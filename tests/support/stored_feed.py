@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pyarrow as pa
 
 from app.lake.changelog import OP_COLUMN
@@ -28,7 +29,7 @@ class Stored:
     read: list[tuple[int, list[str], int]] = field(default_factory=list)
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
-        return DATASET
+        return msgspec.structs.replace(DATASET, next_offset=len(self.history.changes))
 
     def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds:
         return FeedBounds(earliest=self.earliest, next_offset=len(self.history.changes))
