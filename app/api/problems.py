@@ -26,6 +26,8 @@ STATUS: Final[Mapping[str, int]] = {
     "batch-out-of-order": 409,
     "body-too-large": 413,
     "commit-conflict": 409,
+    "consumer-leased": 409,
+    "consumer-managed": 409,
     "corrupt-file": 500,
     "data-exists": 409,
     "dataset-exists": 409,
@@ -40,11 +42,13 @@ STATUS: Final[Mapping[str, int]] = {
     "invalid-request": 400,
     "job-cancelled": 409,
     "job-ended": 409,
+    "lease-lost": 409,
     "malformed-body": 400,
     "method-not-allowed": 405,
     "not-acceptable": 406,
     "not-found": 404,
     "offset-ahead": 409,
+    "offset-expired": 410,
     "precondition-failed": 412,
     "precondition-required": 428,
     "schema-change-refused": 422,
@@ -112,7 +116,9 @@ def respond(
     """The response for a problem document."""
     code = str(members["type"]).rsplit("/", 1)[-1]
     sent = dict(headers or {})
-    if code in _RETRY_AFTER_SECONDS:
+    if "retry_after_seconds" in members:
+        sent["Retry-After"] = str(members["retry_after_seconds"])
+    elif code in _RETRY_AFTER_SECONDS:
         sent["Retry-After"] = str(_RETRY_AFTER_SECONDS[code])
     return Response(
         msgspec.json.encode({**members, "instance": request.url.path}, enc_hook=str),

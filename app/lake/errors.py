@@ -204,6 +204,34 @@ class OffsetAhead(HeadwaterError):
     title = "The position is beyond the end of the feed"
 
 
+class OffsetExpired(HeadwaterError):
+    """The position lies before the first change that is kept. `since`, `earliest`."""
+
+    code = "offset-expired"
+    title = "The feed is not kept that far back"
+
+
+class ConsumerLeased(HeadwaterError):
+    """Another member holds the consumer. Facts: `member`, `until`, `retry_after_seconds`."""
+
+    code = "consumer-leased"
+    title = "Another member holds the consumer"
+
+
+class LeaseLost(HeadwaterError):
+    """The token is not that of the consumer's lease: it was released, or another member has taken it since."""
+
+    code = "lease-lost"
+    title = "The lease is not held any more"
+
+
+class ConsumerManaged(HeadwaterError):
+    """The position is that of a webhook, an export or a view, which moves it itself. Facts: `kind`, `resource`."""
+
+    code = "consumer-managed"
+    title = "The service moves this position itself"
+
+
 class JobNotCancellable(HeadwaterError):
     """The job has ended already."""
 
