@@ -47,6 +47,7 @@ STATUS: Final[Mapping[str, int]] = {
     "method-not-allowed": 405,
     "not-acceptable": 406,
     "not-found": 404,
+    "not-verifiable": 422,
     "offset-ahead": 409,
     "offset-expired": 410,
     "precondition-failed": 412,

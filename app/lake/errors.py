@@ -253,6 +253,15 @@ class DerivationFailed(HeadwaterError):
     title = "The view could not be computed"
 
 
+class NotVerifiable(HeadwaterError):
+    """Folding the dataset's feed does not give its table. Facts: `producer`, or `from_version` where the feed of the
+    version is not kept any more.
+    """
+
+    code = "not-verifiable"
+    title = "The feed of the dataset cannot be verified"
+
+
 class StorageFull(HeadwaterError):
     """The storage refused more bytes. The head did not move."""
 
