@@ -17,6 +17,8 @@ from sqlalchemy import (
 )
 
 from app.services.model import Fault
+from app.services.view_model import ViewDefinition
+from app.services.webhook_model import Telling, WebhookDefinition
 from app.store.columns import document, id_column, metadata, moment, number, of_dataset, tenant_column, word
 
 # Positions in feeds. A reader's is its own to move; followers (all other kinds) are served by workers.
@@ -52,14 +54,21 @@ webhooks: Final = Table(
     tenant_column(),
     id_column("id"),
     id_column("dataset_id"),
-    document("definition", dict[str, Any]),
+    document("definition", WebhookDefinition),
     Column("secret", Text, nullable=False),
+    # The secret before it, which signs along until then.
+    Column("old_secret", Text),
+    moment("old_secret_until", nullable=True),
     Column("state", Text, nullable=False),
+    # Why it is paused; null if its user did that.
+    document("error", Fault, nullable=True),
+    # Deliveries given up in a row.
     number("failures", default=0),
     number("revision", default=1),
     moment("created_at", default=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     CheckConstraint("state IN ('active', 'paused')", name="state"),
+    CheckConstraint("(old_secret IS NULL) = (old_secret_until IS NULL)", name="old_secret"),
     of_dataset(),
     Index("webhooks_dataset", "tenant_id", "dataset_id"),
 )
@@ -72,6 +81,7 @@ webhook_deliveries: Final = Table(
     id_column("webhook_id"),
     number("since"),
     number("next_since"),
+    document("telling", Telling),
     Column("state", Text, nullable=False),
     number("attempts", default=0),
     moment("next_attempt_at", nullable=True),
@@ -87,6 +97,13 @@ webhook_deliveries: Final = Table(
         ["tenant_id", "webhook_id"], ["webhooks.tenant_id", "webhooks.id"], ondelete="CASCADE"
     ),
     Index("webhook_deliveries_webhook", "tenant_id", "webhook_id", "id"),
+    Index(
+        "webhook_deliveries_pending",
+        "tenant_id",
+        "webhook_id",
+        "next_attempt_at",
+        postgresql_where=text("state = 'pending'"),
+    ),
 )
 
 exports: Final = Table(
@@ -149,9 +166,11 @@ views: Final = Table(
     metadata,
     tenant_column(),
     id_column("dataset_id"),
-    document("definition", dict[str, Any]),
-    # Why the last refresh failed; null once one succeeds.
+    document("definition", ViewDefinition),
+    # Why the last refresh failed, how many in a row did, and when the last of them began; null and 0 once one succeeds.
     document("error", Fault, nullable=True),
+    number("failures", default=0),
+    moment("attempted_at", nullable=True),
     moment("refreshed_at", nullable=True),
     moment("created_at", default=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id"),

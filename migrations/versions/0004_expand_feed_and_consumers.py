@@ -36,6 +36,11 @@ STATEMENTS = (
     "CREATE INDEX commits_next_offset ON commits (tenant_id, dataset_id, next_offset)",
     # The least and greatest offset that a changelog file's rows take back.
     "ALTER TABLE changelog_files ADD COLUMN corrects_min bigint, ADD COLUMN corrects_max bigint",
+    # What files of earlier releases take back is not known without reading them, but it is nothing of a later offset.
+    # Row level security would hide them from their owner, too.
+    "ALTER TABLE changelog_files NO FORCE ROW LEVEL SECURITY",
+    "UPDATE changelog_files SET corrects_min = 0, corrects_max = first_offset + row_count - 1",
+    "ALTER TABLE changelog_files FORCE ROW LEVEL SECURITY",
     """
     CREATE INDEX changelog_files_corrects ON changelog_files (tenant_id, dataset_id, corrects_max)
         WHERE corrects_max IS NOT NULL
@@ -73,12 +78,16 @@ STATEMENTS = (
         dataset_id uuid NOT NULL,
         definition json NOT NULL,
         secret text NOT NULL,
+        old_secret text,
+        old_secret_until timestamptz,
         state text NOT NULL,
+        error json,
         failures bigint DEFAULT 0 NOT NULL,
         revision bigint DEFAULT 1 NOT NULL,
         created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
         CONSTRAINT webhooks_pkey PRIMARY KEY (tenant_id, id),
         CONSTRAINT webhooks_state_check CHECK (state IN ('active', 'paused')),
+        CONSTRAINT webhooks_old_secret_check CHECK ((old_secret IS NULL) = (old_secret_until IS NULL)),
         CONSTRAINT webhooks_datasets_fkey FOREIGN KEY (tenant_id, dataset_id)
             REFERENCES datasets (tenant_id, id)
     )
@@ -91,6 +100,7 @@ STATEMENTS = (
         webhook_id uuid NOT NULL,
         since bigint NOT NULL,
         next_since bigint NOT NULL,
+        telling json NOT NULL,
         state text NOT NULL,
         attempts bigint DEFAULT 0 NOT NULL,
         next_attempt_at timestamptz,
@@ -106,6 +116,10 @@ STATEMENTS = (
     )
     """,
     "CREATE INDEX webhook_deliveries_webhook ON webhook_deliveries (tenant_id, webhook_id, id)",
+    """
+    CREATE INDEX webhook_deliveries_pending ON webhook_deliveries (tenant_id, webhook_id, next_attempt_at)
+        WHERE state = 'pending'
+    """,
     f"""
     CREATE TABLE exports (
         tenant_id uuid NOT NULL {DEFAULT},
@@ -163,6 +177,8 @@ STATEMENTS = (
         dataset_id uuid NOT NULL,
         definition json NOT NULL,
         error json,
+        failures bigint DEFAULT 0 NOT NULL,
+        attempted_at timestamptz,
         refreshed_at timestamptz,
         created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
         CONSTRAINT views_pkey PRIMARY KEY (tenant_id, dataset_id),

@@ -68,8 +68,10 @@ _MORE = (
     "VALUES (:dataset, 'quarantine/1', :job, 1, 1, 'c')",
     "INSERT INTO quarantine_redrives (dataset_id, path, record, job_id) VALUES (:dataset, 'quarantine/1', 0, :job)",
     "INSERT INTO consumers (dataset_id, name, kind, position) VALUES (:dataset, 'reader', 'reader', 0)",
-    "INSERT INTO webhooks (id, dataset_id, definition, secret, state) VALUES (:new, :dataset, '{}', 's', 'active')",
-    "INSERT INTO webhook_deliveries (id, webhook_id, since, next_since, state) VALUES (:new, :new, 0, 1, 'pending')",
+    "INSERT INTO webhooks (id, dataset_id, definition, secret, state) "
+    "VALUES (:new, :dataset, '{\"url\": \"https://example.org\"}', 's', 'active')",
+    "INSERT INTO webhook_deliveries (id, webhook_id, since, next_since, telling, state) "
+    "VALUES (:new, :new, 0, 1, '{}', 'pending')",
     "INSERT INTO exports (id, dataset_id, definition, state) VALUES (:new, :dataset, '{}', 'active')",
     "INSERT INTO export_runs (export_id, number, since, until, job_id) VALUES (:new, 1, 0, 1, :job)",
     "INSERT INTO export_files (dataset_id, path, export_id, number, name, size_bytes, row_count, checksum) "
