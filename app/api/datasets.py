@@ -24,7 +24,7 @@ from app.api.views import (
     schema_view,
 )
 from app.lake.new_dataset import NewDataset
-from app.lake.schema_change import SchemaChanges
+from app.lake.schema_change import DatasetChanges
 
 _DEFINITION_BYTES_MAX: Final = 4 * 1024 * 1024
 _TAGS: Final = ["datasets"]
@@ -102,7 +102,7 @@ async def get_dataset(request: ApiRequest, dataset: DatasetReference) -> Respons
 @patch(
     "/datasets/{dataset:str}",
     operation_id="change_dataset",
-    summary="Change the schema of a dataset",
+    summary="Change a dataset",
     tags=_TAGS,
     opt=documented(
         {
@@ -110,23 +110,23 @@ async def get_dataset(request: ApiRequest, dataset: DatasetReference) -> Respons
                 description="Changed, at its next version.", content={JSON: DatasetView}, headers=_ETAG
             )
         },
-        body={JSON: SchemaChanges},
+        body={JSON: DatasetChanges},
         request_headers={"If-Match": "The ETag that the dataset must still have; required."},
         problems=[400, 404, 412, 413, 415, 422, 428],
     ),
 )
 async def change_dataset(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
-    """Changes the schema: all of the changes, one after another, or none.
+    """Changes the schema, one change after another, and how long the feed is kept: all of it, or nothing.
 
-    They make a version of their own. No file is rewritten: rows that are there already are read under the new schema.
+    That makes a version of its own. No file is rewritten: rows that are there already are read under the new schema.
     """
     services = services_of(request)
     require_media_type(request, [JSON])
     refuse_encoding(request)
     version = required_version(request.headers)
-    body = decode_json(await read_body(request, _DEFINITION_BYTES_MAX), SchemaChanges)
+    wanted = decode_json(await read_body(request, _DEFINITION_BYTES_MAX), DatasetChanges)
     changed = await services.threads.run(
-        services.datasets.evolve, tenant_of(request), dataset, body.changes, version=version
+        services.datasets.evolve, tenant_of(request), dataset, wanted, version=version
     )
     headers = {"ETag": etag(changed.version)}
     return Response(encode(dataset_view(changed)), media_type=JSON, headers=headers)

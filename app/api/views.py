@@ -60,7 +60,10 @@ class IndexView(msgspec.Struct, frozen=True, kw_only=True, rename={"type_": "typ
 
 
 class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far."""
+    """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far.
+
+    Changes before `earliest_offset` are kept no longer.
+    """
 
     id: str
     name: str
@@ -80,6 +83,7 @@ class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
     target_bytes: int
     version: int
     next_offset: int
+    earliest_offset: int
     created_at: datetime
     committed_at: datetime | None
     links: DatasetLinks
@@ -261,6 +265,7 @@ def dataset_view(dataset: Dataset) -> DatasetView:
         target_bytes=definition.target_bytes,
         version=dataset.version,
         next_offset=dataset.next_offset,
+        earliest_offset=dataset.earliest_offset,
         created_at=dataset.created_at,
         committed_at=dataset.committed_at,
         links=DatasetLinks(

@@ -108,10 +108,21 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     shuffle_by_partition: bool = False
 
 
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """How long changes are kept, at least: until they are older than `seconds`, or beyond the last `changes`.
+
+    None is no bound; one of the two is set.
+    """
+
+    seconds: int | None = None
+    changes: int | None = None
+
+
 class Changelog(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of the change feed."""
+    """Settings of the change feed. Without a retention its changes are kept for ever."""
 
     producer: ChangelogProducer = ChangelogProducer.FULL
+    retention: Retention | None = None
 
 
 class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True):

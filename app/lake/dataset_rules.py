@@ -16,7 +16,7 @@ from app.lake.dataset import (
 )
 from app.lake.identifiers import is_uuid
 from app.lake.merge_rules import MERGE_RULES
-from app.lake.new_dataset import NewBucket, NewDataset
+from app.lake.new_dataset import NewBucket, NewDataset, NewRetention
 from app.lake.partition_rules import PARTITION_RULES
 from app.lake.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
 from app.lake.types import TypeSyntaxError, may_be_key, may_be_ordered, parse_type
@@ -24,6 +24,8 @@ from app.lake.types import TypeSyntaxError, may_be_key, may_be_ordered, parse_ty
 Fault = tuple[str, str]
 _Rule = Callable[[NewDataset], Iterator[Fault]]
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
+_RETENTION_SECONDS_MAX: Final = 2**31 - 1
+_RETENTION_CHANGES_MAX: Final = 2**63 - 1
 _TARGET_BYTES_MIN: Final = 64 * 1024
 _TARGET_BYTES_MAX: Final = 16 * 1024 * 1024 * 1024
 _SIZED: Final = (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
@@ -177,6 +179,21 @@ def _changelog_rule(new: NewDataset) -> Iterator[Fault]:
         yield "/changelog/producer", "'deferred' waits for compaction, which only merge_on_read has"
     if producer is ChangelogProducer.DEFERRED and not new.record_key:
         yield "/changelog/producer", "an append-only dataset has nothing to defer: use 'full'"
+    yield from retention_faults(producer, new.changelog.retention)
+
+
+def retention_faults(producer: ChangelogProducer, retention: NewRetention | None) -> Iterator[Fault]:
+    """What is wrong with a retention for the feed of a producer."""
+    if retention is None:
+        return
+    if producer is ChangelogProducer.NONE:
+        yield "/changelog/retention", "there is no feed to keep: leave it out"
+    if retention.seconds is None and retention.changes is None:
+        yield "/changelog/retention", "expected 'seconds', 'changes', or both"
+    if retention.seconds is not None and not 1 <= retention.seconds <= _RETENTION_SECONDS_MAX:
+        yield "/changelog/retention/seconds", f"expected 1–{_RETENTION_SECONDS_MAX}, got {retention.seconds}"
+    if retention.changes is not None and not 1 <= retention.changes <= _RETENTION_CHANGES_MAX:
+        yield "/changelog/retention/changes", f"expected 1–{_RETENTION_CHANGES_MAX}, got {retention.changes}"
 
 
 def _files_rule(new: NewDataset) -> Iterator[Fault]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import msgspec
+
 from app.lake.dataset import (
     DEFAULT_BUCKETS,
     DEFAULT_TARGET_ROWS,
@@ -11,11 +15,12 @@ from app.lake.dataset import (
     DatasetDefinition,
     IndexType,
     MergeMode,
+    Retention,
     SequenceGroup,
 )
-from app.lake.dataset_rules import broken_rules
+from app.lake.dataset_rules import Fault, broken_rules, retention_faults
 from app.lake.errors import FieldError, InvalidDataset
-from app.lake.new_dataset import NewBucket, NewDataset
+from app.lake.new_dataset import NewBucket, NewDataset, NewRetention
 from app.lake.partition.fields import parse_partition, plain_names
 from app.lake.schema import Field, Schema
 from app.lake.types import parse_type
@@ -23,10 +28,7 @@ from app.lake.types import parse_type
 
 def define_dataset(new: NewDataset) -> DatasetDefinition:
     """Checks a registration and fills in the defaults. Raises InvalidDataset with every fault found."""
-    faults = broken_rules(new)
-    if faults:
-        errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
-        raise InvalidDataset(f"{len(errors)} rule(s) of the dataset definition are broken", errors)
+    _refuse(broken_rules(new))
     fields = tuple(
         Field(
             id=number,
@@ -49,7 +51,7 @@ def define_dataset(new: NewDataset) -> DatasetDefinition:
         table_type=new.table_type,
         bucket=bucket,
         merge_mode=new.merge_mode or default_merge,
-        changelog=Changelog(producer=new.changelog.producer),
+        changelog=Changelog(producer=new.changelog.producer, retention=_retention(new.changelog.retention)),
         index=_index(new, bucket),
         sequence_groups=tuple(
             SequenceGroup(ordering_field=group.ordering_field, fields=tuple(group.fields))
@@ -59,6 +61,23 @@ def define_dataset(new: NewDataset) -> DatasetDefinition:
         delete_marker=new.delete_marker,
         target_bytes=new.target_bytes,
     )
+
+
+def with_retention(dataset: DatasetDefinition, retention: NewRetention | None) -> DatasetDefinition:
+    """The dataset with another retention of its feed; None keeps it for ever. Raises InvalidDataset."""
+    _refuse(list(retention_faults(dataset.changelog.producer, retention)))
+    changelog = msgspec.structs.replace(dataset.changelog, retention=_retention(retention))
+    return msgspec.structs.replace(dataset, changelog=changelog)
+
+
+def _refuse(faults: Sequence[Fault]) -> None:
+    if faults:
+        errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
+        raise InvalidDataset(f"{len(errors)} rule(s) of the dataset definition are broken", errors)
+
+
+def _retention(new: NewRetention | None) -> Retention | None:
+    return None if new is None else Retention(seconds=new.seconds, changes=new.changes)
 
 
 def _required(new: NewDataset) -> list[str]:

@@ -50,10 +50,18 @@ class NewIndex(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     type_: IndexType = msgspec.field(name="type")
 
 
+class NewRetention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How long changes are kept: until they are older than `seconds`, or beyond the last `changes`."""
+
+    seconds: int | None = None
+    changes: int | None = None
+
+
 class NewChangelog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of the change feed as a user registers them."""
 
     producer: ChangelogProducer = ChangelogProducer.FULL
+    retention: NewRetention | None = None
 
 
 class NewSequenceGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,10 +1,10 @@
-"""Changes of a schema as a user sends them, before any rule was checked."""
+"""Changes of a dataset as a user sends them, before any rule was checked."""
 
 from __future__ import annotations
 
 import msgspec
 
-from app.lake.new_dataset import NewField
+from app.lake.new_dataset import NewField, NewRetention
 
 
 class _Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
@@ -56,7 +56,14 @@ class ReorderFields(_Change, frozen=True, kw_only=True, tag="reorder"):
 SchemaChange = AddField | DropField | RenameField | WidenField | RelaxField | ReorderFields
 
 
-class SchemaChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Changes of a dataset's schema, made one after another: all of them, or none."""
+class ChangelogChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Gives the feed another retention; null keeps it for ever."""
 
-    changes: list[SchemaChange]
+    retention: NewRetention | None
+
+
+class DatasetChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Changes of a dataset's schema, made one after another, and of how long its feed is kept: all, or none."""
+
+    changes: list[SchemaChange] = []
+    changelog: ChangelogChange | msgspec.UnsetType = msgspec.UNSET

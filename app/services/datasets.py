@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.lake.define import define_dataset
+import msgspec
+
+from app.lake.define import define_dataset, with_retention
 from app.lake.errors import PreconditionFailed
 from app.lake.evolution import evolve
 from app.lake.identifiers import new_id, new_instant_id
 from app.lake.new_dataset import NewDataset
-from app.lake.schema_change import SchemaChange
+from app.lake.schema_change import DatasetChanges
 from app.services.model import Dataset, Page, SchemaVersion
 from app.services.ports import Catalog
 
@@ -33,19 +34,21 @@ class Datasets:
         """Datasets by name."""
         return self.catalog.list(tenant_id, page_size=page_size, page_token=page_token)
 
-    def evolve(
-        self, tenant_id: str, reference: str, changes: Sequence[SchemaChange], *, version: int
-    ) -> Dataset:
-        """Changes the schema of a dataset that must be at `version` still; that makes the next version.
+    def evolve(self, tenant_id: str, reference: str, wanted: DatasetChanges, *, version: int) -> Dataset:
+        """Changes the schema of a dataset that must be at `version` still, or how long its feed is kept.
 
-        Raises NotFound, PreconditionFailed, SchemaChangeRefused.
+        That makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset.
         """
         dataset = self.catalog.get(tenant_id, reference)
         if dataset.version != version:
             raise PreconditionFailed(
                 f"The dataset is at version {dataset.version}, not {version}", version=dataset.version
             )
-        evolved = evolve(dataset.definition, changes)
+        evolved, retained = dataset.definition, wanted.changelog
+        if retained is not msgspec.UNSET:
+            evolved = with_retention(evolved, retained.retention)
+        if wanted.changes or retained is msgspec.UNSET:
+            evolved = evolve(evolved, wanted.changes)
         return self.catalog.evolve(
             tenant_id, dataset.id, evolved, version=version, instant_id=new_instant_id()
         )

@@ -33,7 +33,10 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
-    """A registered dataset and where its head stands. `next_offset` is the number of changes so far."""
+    """A registered dataset and where its head stands.
+
+    `next_offset` is the number of changes so far; those from `earliest_offset` on are kept.
+    """
 
     id: str
     tenant_id: str
@@ -42,6 +45,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     next_offset: int
     created_at: datetime
     committed_at: datetime | None
+    earliest_offset: int = 0
 
 
 class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
@@ -383,6 +387,11 @@ class ChangelogSegment(msgspec.Struct, frozen=True, kw_only=True):
     first_offset: int
     version: int
     committed_at: datetime
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last of its rows."""
+        return self.first_offset + self.file.row_count
 
 
 class FeedBounds(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from app.store.ending import cancel_jobs
 from app.store.models import datasets, heads, schema_versions, uploads
 from app.store.one_of import one_of
 from app.store.paging import decode_number, decode_token, page_of
-from app.store.schemas import commit_schema, schemas_of, store_schema
+from app.store.schemas import commit_definition, schemas_of, store_schema
 from app.store.session import Database
 
 _SCHEMA_ID_MAX: Final = 2**31 - 1
@@ -92,9 +92,11 @@ class CatalogStore:
             _find(connection, dataset_id)
             head = _lock_head(connection, dataset_id)
             # Again, since it may have been deleted while the lock was waited for.
-            _find(connection, dataset_id)
+            before = _find(connection, dataset_id).definition
             _check_version(head, version)
-            commit_schema(connection, dataset_id, definition, version=version + 1, instant_id=instant_id)
+            commit_definition(
+                connection, dataset_id, before, definition, version=version + 1, instant_id=instant_id
+            )
             return _find(connection, dataset_id)
 
     def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:
@@ -169,6 +171,7 @@ def _live_datasets() -> Select[Any]:
             datasets.c.definition,
             heads.c.version,
             heads.c.next_offset,
+            heads.c.earliest_offset,
             datasets.c.created_at,
             heads.c.committed_at,
         )

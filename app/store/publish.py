@@ -34,7 +34,7 @@ from app.store.file_models import changelog_files, commits, files, quarantine_fi
 from app.store.followers import is_followed, move_follower, wake_follower
 from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of
-from app.store.schemas import outdated_plan, store_definition
+from app.store.schemas import outdated_plan, store_evolved
 
 
 class InconsistentCommit(Exception):
@@ -104,7 +104,7 @@ def _publish(connection: Connection, commit: NewCommit, head: Any) -> Published:
         version=head.version + 1, first_offset=head.next_offset, next_offset=head.next_offset + changes
     )
     if commit.definition is not None:
-        store_definition(connection, commit.dataset_id, commit.definition)
+        store_evolved(connection, commit.dataset_id, commit.definition)
     committed_at = _move_head(connection, commit, published)
     _insert_files(connection, commit, published)
     _complete(connection, commit, published, instant_version=published.version, completed_at=committed_at)

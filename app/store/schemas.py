@@ -1,10 +1,11 @@
-"""The schemas that a dataset had one after another, and the commits that moved it on."""
+"""The schemas that a dataset had one after another, and the commits that changed its definition."""
 
 from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any
 
+from msgspec import structs
 from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from app.lake.conflict import Conflicted
@@ -18,10 +19,18 @@ from app.store.models import datasets, heads, instants, schema_versions
 _OPERATION = "evolve"
 
 
-def store_definition(connection: Connection, dataset_id: str, definition: DatasetDefinition) -> None:
-    """Makes an evolved definition that of the dataset, whose head row the caller has locked."""
+def store_evolved(connection: Connection, dataset_id: str, evolved: DatasetDefinition) -> None:
+    """Moves the dataset, whose head row the caller has locked, on to the schema that a write brought.
+
+    The write was planned a while ago: the changelog's settings are those that the dataset has now.
+    """
+    now = connection.execute(select(datasets.c.definition).where(datasets.c.id == dataset_id)).scalar_one()
+    _store_definition(connection, dataset_id, structs.replace(evolved, changelog=now.changelog))
+    store_schema(connection, dataset_id, evolved.schema)
+
+
+def _store_definition(connection: Connection, dataset_id: str, definition: DatasetDefinition) -> None:
     connection.execute(update(datasets).where(datasets.c.id == dataset_id).values(definition=definition))
-    store_schema(connection, dataset_id, definition.schema)
 
 
 def store_schema(connection: Connection, dataset_id: str, schema: Schema) -> None:
@@ -31,11 +40,19 @@ def store_schema(connection: Connection, dataset_id: str, schema: Schema) -> Non
     )
 
 
-def commit_schema(
-    connection: Connection, dataset_id: str, definition: DatasetDefinition, *, version: int, instant_id: str
+def commit_definition(
+    connection: Connection,
+    dataset_id: str,
+    before: DatasetDefinition,
+    definition: DatasetDefinition,
+    *,
+    version: int,
+    instant_id: str,
 ) -> None:
     """A commit without files at `version`, the one after the head, which the caller has locked."""
-    store_definition(connection, dataset_id, definition)
+    _store_definition(connection, dataset_id, definition)
+    if definition.schema.id != before.schema.id:
+        store_schema(connection, dataset_id, definition.schema)
     now = func.date_trunc("milliseconds", func.clock_timestamp())
     head = connection.execute(
         update(heads)

@@ -27,7 +27,7 @@ from app.lake.schema_change import (
     RenameField,
     ReorderFields,
     SchemaChange,
-    SchemaChanges,
+    DatasetChanges,
     WidenField,
 )
 from app.lake.types import parse_type
@@ -234,7 +234,7 @@ def test_changes_are_read_from_json_by_their_kind() -> None:
     text = b"""{"changes": [{"kind": "add", "field": {"name": "x", "type": "date"}}, {"kind": "drop", "name": "n"},
         {"kind": "rename", "name": "at", "to": "b"}, {"kind": "widen", "name": "x", "type": "timestamp",
         "explicit_cast": true}, {"kind": "relax", "name": "n"}, {"kind": "reorder", "names": ["a"]}]}"""
-    assert msgspec.json.decode(text, type=SchemaChanges).changes == [
+    assert msgspec.json.decode(text, type=DatasetChanges).changes == [
         add("x", "date"),
         DropField(name="n"),
         RenameField(name="at", to="b"),

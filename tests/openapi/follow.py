@@ -31,7 +31,7 @@ from headwater_client.models import (
     RowsSource,
     RowsSourceKind,
     RowsSourceRowsItem,
-    SchemaChanges,
+    DatasetChanges,
     SchemaPage,
     UploadSource,
     UploadSourceKind,
@@ -92,7 +92,7 @@ assert isinstance(refused, Problem), refused
 changed = change_dataset.sync(
     dataset.id,
     client=client,
-    body=SchemaChanges(
+    body=DatasetChanges(
         changes=[
             RenameField(kind=RenameFieldKind.RENAME, name="value", to="celsius"),
             AddField(kind=AddFieldKind.ADD, field=NewField(name="place", type_="string")),
