@@ -47,8 +47,10 @@ from app.services.group_accept import GroupAccept
 from app.services.maintain import Maintain
 from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
+from app.services.read_corrections import ReadCorrections
 from app.services.read_table import ReadTable
 from app.services.relay import Relay
+from app.services.verify import Verify
 from app.settings import Settings, SettingsError
 from app.store.catalog import CatalogStore
 from app.store.changelog_store import ChangelogStore
@@ -119,15 +121,20 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         inline_bytes_max=settings.inline_bytes_max,
         upload_bytes_max=settings.upload_bytes_max,
     )
+    corrections = ReadCorrections(index=ChangelogStore(database), reader=reader)
     return Services(
         credentials=Credentials(TenantStore(database).authenticate, threads),
         datasets=Datasets(catalog=catalog),
         accept_write=accept_write,
         accept_transaction=AcceptTransaction(catalog=catalog, transactions=transactions, writes=accept_write),
         read_changes=read_changes,
-        read_table=ReadTable(timeline=timeline, tables=TableReader(storage, reader, memory)),
+        read_corrections=corrections,
+        read_table=ReadTable(
+            timeline=timeline, tables=TableReader(storage, reader, memory), corrections=corrections
+        ),
         explain_write=ExplainWrite(timeline=timeline, search=KeySearch(storage, reader, memory)),
         maintain=Maintain(group=group, wake=relay.wake),
+        verify=Verify(group=group, wake=relay.wake),
         quarantine=Quarantine(
             index=QuarantineStore(database), files=quarantine, jobs=jobs, storage=storage, wake=relay.wake
         ),

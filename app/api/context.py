@@ -26,7 +26,9 @@ from app.services.model import Principal
 from app.services.ports import Jobs, Timeline
 from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
+from app.services.read_corrections import ReadCorrections
 from app.services.read_table import ReadTable
+from app.services.verify import Verify
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,10 +49,12 @@ class Services:
     accept_write: AcceptWrite
     accept_transaction: AcceptTransaction
     read_changes: ReadChanges
+    read_corrections: ReadCorrections
     read_table: ReadTable
     explain_write: ExplainWrite
     quarantine: Quarantine
     maintain: Maintain
+    verify: Verify
     jobs: Jobs
     transactions: Transactions
     timeline: Timeline

@@ -7,6 +7,7 @@ from typing import Final
 from app.api.change_events import follow_changes
 from app.api.changes import read_changes
 from app.api.compactions import create_compaction
+from app.api.corrections import read_corrections
 from app.api.datasets import (
     change_dataset,
     create_dataset,
@@ -24,6 +25,7 @@ from app.api.rows import read_rows
 from app.api.timeline import read_timeline
 from app.api.transactions import create_transaction, get_transaction
 from app.api.uploads import create_upload
+from app.api.verify import verify_dataset
 from app.api.writes import create_write
 
 ROUTES: Final = (
@@ -45,12 +47,14 @@ ROUTES: Final = (
     cancel_job,
     read_changes,
     follow_changes,
+    read_corrections,
     read_rows,
     read_timeline,
     read_quarantine,
     redrive_quarantine,
     discard_quarantine,
     create_compaction,
+    verify_dataset,
     get_liveness,
     get_readiness,
 )

@@ -82,6 +82,13 @@ async def read_rows(
     meta: Annotated[
         bool, QueryParameter(description="Show the five meta columns behind the others.")
     ] = False,
+    corrected_since: Annotated[
+        bool,
+        QueryParameter(
+            description="Show beside each row of an earlier version what has taken it back since: the columns "
+            "`_hw_corrected_by` (an offset) and `_hw_corrected_version`, null where nothing has."
+        ),
+    ] = False,
     limit: Annotated[int, QueryParameter(ge=1, le=LIMIT_MAX, description="Rows on a page, at most.")] = 1_000,
     page_token: PageToken = None,
 ) -> Response[Any]:
@@ -99,6 +106,7 @@ async def read_rows(
         where=where,
         partitions=None if partitions is None else tuple(partitions),
         meta=meta,
+        corrected_since=corrected_since,
         page_token=page_token,
     )
     page = await services.threads.run(services.read_table.page, found, wanted)

@@ -19,11 +19,12 @@ from app.files.parquet_file import (
     BASE_ROW_GROUP_ROWS,
     CHANGELOG_ROW_GROUP_ROWS,
     ParquetSink,
-    column_statistics,
     create_parquet,
     unique_columns,
 )
+from app.files.statistics import column_statistics
 from app.files.storage import Storage
+from app.lake.corrections import CorrectedBounds
 from app.lake.dataset import DatasetDefinition
 from app.lake.file_group import ChangelogFile, DataFile, FileKind, IndexFile, IndexKind
 from app.lake.key_hash import hash_keys
@@ -188,6 +189,7 @@ class ChangelogSink(AbstractContextManager["ChangelogSink"]):
         self._path_of = path_of
         self._stack = ExitStack()
         self._sink: ParquetSink | None = None
+        self._corrected = CorrectedBounds()
         self.rows = 0
 
     def __exit__(
@@ -209,7 +211,9 @@ class ChangelogSink(AbstractContextManager["ChangelogSink"]):
                     unique_columns=unique_columns(self._dataset),
                 )
             )
-        self._sink.write(shifted(changes, CORRECTS_COLUMN, self.rows))
+        told = shifted(changes, CORRECTS_COLUMN, self.rows)
+        self._corrected.add(told.column(CORRECTS_COLUMN))
+        self._sink.write(told)
         self.rows += changes.num_rows
 
     def finish(self) -> tuple[ChangelogFile, ...]:
@@ -219,7 +223,14 @@ class ChangelogSink(AbstractContextManager["ChangelogSink"]):
         self._sink.finish()
         self._stack.close()
         stored = self._sink.stored(self._dataset.schema.id)
-        return (ChangelogFile(**msgspec.structs.asdict(stored), file_group=self._file_group),)
+        return (
+            ChangelogFile(
+                **msgspec.structs.asdict(stored),
+                file_group=self._file_group,
+                corrects_min=self._corrected.minimum,
+                corrects_max=self._corrected.maximum,
+            ),
+        )
 
 
 def shifted(rows: pa.Table, column: str, by: int) -> pa.Table:

@@ -131,6 +131,20 @@ class DatasetExists(HeadwaterError):
     title = "A dataset of this name exists"
 
 
+class DatasetInUse(HeadwaterError):
+    """A dataset that views read cannot be deleted. Fact: `views`, their names."""
+
+    code = "dataset-in-use"
+    title = "Views read this dataset"
+
+
+class DerivedDataset(HeadwaterError):
+    """What a view shows is changed by changing its inputs, never by a write to it or a change of its schema."""
+
+    code = "derived-dataset"
+    title = "This dataset is a view"
+
+
 class PreconditionFailed(HeadwaterError):
     """If-Match does not name the current version."""
 

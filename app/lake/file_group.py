@@ -97,9 +97,15 @@ class DataFile(StoredFile, frozen=True, kw_only=True):
 
 
 class ChangelogFile(StoredFile, frozen=True, kw_only=True):
-    """The changes that one commit made to one file group, in feed order."""
+    """The changes that one commit made to one file group, in feed order.
+
+    `corrects_min`, `corrects_max`: the least and greatest offset that they take back, None if they take none back; in
+    their stored form (see `CorrectedBounds`) until the commit has given the file its first offset.
+    """
 
     file_group: str
+    corrects_min: int | None = None
+    corrects_max: int | None = None
 
 
 def bucket_file_group(slot: Slot) -> str:
@@ -120,3 +126,8 @@ def bucket_slot(file_group: str) -> Slot:
 def append_file_group(slot: Slot, attempt: str) -> str:
     """The file group of rows without a key: new with every attempt, so that appends never meet."""
     return f"{slot.partition_path}/append-{attempt}".lstrip("/")
+
+
+def partition_of(file_group: str) -> str:
+    """The path of the partition that a group lies in; empty for the groups of key_dynamic, which lie in none."""
+    return file_group.rpartition("/")[0]

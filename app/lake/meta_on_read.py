@@ -7,7 +7,11 @@
     _hw_partition_path    the folder of the row's partition
     _hw_file_name         the data file that holds the row; null for a row that a log has put there, until compaction
 
-They are made of what files store of each row and of what the catalogue knows.
+They are made of what files store of each row and of what the catalogue knows. A reader of an earlier version may ask for
+two more, which are not null where a later change has taken the row's values back:
+
+    _hw_corrected_by        the offset of that change
+    _hw_corrected_version   its version
 """
 
 from __future__ import annotations
@@ -31,6 +35,8 @@ from app.lake.rows.objects import to_objects
 COMMIT_TIME_FIELD: Final = pa.field("_hw_commit_time", pa.timestamp("us", tz="UTC"))
 SEQUENCE_FIELD: Final = pa.field("_hw_commit_seqno", pa.string())
 RECORD_KEY_FIELD: Final = pa.field("_hw_record_key", pa.string())
+CORRECTED_BY_FIELD: Final = pa.field("_hw_corrected_by", pa.int64())
+CORRECTED_VERSION_FIELD: Final = pa.field("_hw_corrected_version", pa.int64())
 META_ON_READ: Final = (
     COMMIT_TIME_FIELD,
     SEQUENCE_FIELD,

@@ -22,6 +22,7 @@ from app.lake.quarantine import DecodedInput, QuarantineFile
 from app.lake.rows.bad_records import BadRecord
 from app.lake.schema import Schema
 from app.lake.staging import RawInput, StagedFile
+from app.lake.verification import FoldTask, FoldVerdict
 from app.lake.views.derive_request import DeriveRequest
 from app.lake.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.lake.write_plan import MergeTask
@@ -84,7 +85,7 @@ class Catalog(Protocol):
     def evolve(
         self, tenant_id: str, dataset_id: str, definition: DatasetDefinition, *, version: int, instant_id: str
     ) -> Dataset:
-        """Gives the dataset, which must be at `version` still, an evolved definition; that makes the next version.
+        """Gives the dataset, which must be at `version` still, another definition; that makes the next version.
 
         Raises NotFound, PreconditionFailed.
         """
@@ -235,6 +236,12 @@ class ChangelogIndex(Protocol):
 
     def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
         """The files that hold offsets [since, until), in order."""
+        ...
+
+    def correcting(
+        self, tenant_id: str, dataset_id: str, first: int, last: int, *, since: int, limit: int
+    ) -> list[ChangelogSegment]:
+        """Up to `limit` files with changes from `since` on that may take back one of first–last, in order."""
         ...
 
 
@@ -404,6 +411,14 @@ class WriteEngine(TaskProgress, Protocol):
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task, in order. Raises CorruptFile, StorageFull, EngineStopped."""
+        ...
+
+
+class Verification(TaskProgress, Protocol):
+    """Compares feeds with their tables on Spark."""
+
+    def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
+        """What the tasks found, all together. Raises CorruptFile, StorageFull, EngineStopped."""
         ...
 
 

@@ -1,10 +1,12 @@
-"""Which columns of a dataset a reader asks for."""
+"""Which columns and which partitions of a dataset a reader asks for."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from app.lake.dataset import DatasetDefinition
 from app.lake.errors import FieldError, InvalidRequest
+from app.lake.partition import PartitionSyntaxError, check_partition_glob
 from app.lake.schema import Schema
 
 
@@ -23,3 +25,17 @@ def projection(schema: Schema, asked: Sequence[str] | None) -> Schema:
         detail = f"unknown: {unknown}" if unknown else "name each column once, and at least one"
         raise InvalidRequest("the columns are not valid", [FieldError(pointer="/columns", detail=detail)])
     return schema.select(names)
+
+
+def check_partitions(definition: DatasetDefinition, globs: Sequence[str] | None) -> None:
+    """Raises InvalidRequest for globs that could match none of the dataset's partitions."""
+    if globs is not None and not definition.partition_by:
+        detail = "the dataset has no partitions (no partition_by); use where"
+        raise InvalidRequest(f"partitions: {detail}", [FieldError(pointer="/partitions", detail=detail)])
+    for glob in globs or ():
+        try:
+            check_partition_glob(glob, definition.partition_by)
+        except PartitionSyntaxError as error:
+            raise InvalidRequest(
+                f"partitions: {error}", [FieldError(pointer="/partitions", detail=str(error))]
+            ) from None

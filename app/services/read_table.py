@@ -22,14 +22,21 @@ from app.lake.file_group import FileKind
 from app.lake.filters.evaluate import matches
 from app.lake.filters.parse import parse_filter
 from app.lake.filters.tree import Filter
-from app.lake.meta_columns import PARTITION_FIELD
-from app.lake.meta_on_read import META_ON_READ, META_SOURCES, meta_on_read, versions_of
-from app.lake.partition import PartitionSyntaxError, check_partition_glob
+from app.lake.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
+from app.lake.meta_on_read import (
+    CORRECTED_BY_FIELD,
+    CORRECTED_VERSION_FIELD,
+    META_ON_READ,
+    META_SOURCES,
+    meta_on_read,
+    versions_of,
+)
 from app.lake.read_plan import GroupScan, in_globs, plan_read
 from app.lake.schema import Schema
 from app.services.model import Dataset, RowPage
 from app.services.ports import Timeline
-from app.services.projection import projection
+from app.services.projection import check_partitions, projection
+from app.services.read_corrections import ReadCorrections
 from app.services.reader_ports import TableReader
 
 # A page looks at so many rows at most. One that selects few of them ends there, and its token goes on.
@@ -51,7 +58,8 @@ class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What a reader wants of a table: at most `limit` rows a page, as of `version` or `as_of` (else of the latest).
 
     `query_type`: with or without what is still in logs. `columns`: all, unless named. `where`: a filter. `partitions`:
-    globs, of which a row's partition must match one. `meta`: the meta columns too. `page_token`: of the page before.
+    globs, of which a row's partition must match one. `meta`: the meta columns too. `corrected_since`: beside each row
+    what took back the change that gave it its values. `page_token`: of the page before.
     """
 
     limit: int
@@ -62,6 +70,7 @@ class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
     where: str | None = None
     partitions: tuple[str, ...] | None = None
     meta: bool = False
+    corrected_since: bool = False
     page_token: str | None = None
 
 
@@ -79,6 +88,7 @@ class ReadTable:
 
     timeline: Timeline
     tables: TableReader
+    corrections: ReadCorrections
 
     def page(self, dataset: Dataset, query: RowQuery) -> RowPage:
         """At most `limit` rows. The first page fixes the version, which its token carries on.
@@ -162,13 +172,26 @@ class ReadTable:
     def _shown(self, dataset: Dataset, asked: _Asked, rows: pa.Table) -> pa.Table:
         """The rows with the columns that were asked for, in their order."""
         shown = rows.select(asked.shown.names())
-        if not asked.meta:
-            return shown
-        versions = versions_of(rows)
-        times = self.timeline.commit_times(dataset.tenant_id, dataset.id, versions) if versions else {}
-        columns = meta_on_read(rows, asked.definition.record_key, times)
-        for field in META_ON_READ:
-            shown = shown.append_column(field, columns[field.name])
+        if asked.meta:
+            versions = versions_of(rows)
+            times = self.timeline.commit_times(dataset.tenant_id, dataset.id, versions) if versions else {}
+            columns = meta_on_read(rows, asked.definition.record_key, times)
+            for field in META_ON_READ:
+                shown = shown.append_column(field, columns[field.name])
+        if asked.corrected_since:
+            shown = self._with_corrections(dataset, shown, rows.column(OFFSET_COLUMN).to_pylist())
+        return shown
+
+    def _with_corrections(self, dataset: Dataset, shown: pa.Table, offsets: Sequence[int | None]) -> pa.Table:
+        """The rows with what has taken back the changes at these offsets, which gave them their values."""
+        known = [offset for offset in offsets if offset is not None]
+        found = self.corrections.of_rows(dataset, known)
+        by = [found.get(offset) if offset is not None else None for offset in offsets]
+        for field, values in (
+            (CORRECTED_BY_FIELD, [each and each.by for each in by]),
+            (CORRECTED_VERSION_FIELD, [each and each.version for each in by]),
+        ):
+            shown = shown.append_column(field, pa.chunked_array([pa.array(values, field.type)]))
         return shown
 
 
@@ -185,6 +208,7 @@ class _Asked:
     where: Filter | None
     partitions: tuple[str, ...] | None
     meta: bool
+    corrected_since: bool
 
     @property
     def selects(self) -> bool:
@@ -213,7 +237,7 @@ def _asked(definition: DatasetDefinition, query: RowQuery) -> _Asked:
     schema = definition.schema
     shown = projection(schema, query.columns)
     where = None if query.where is None else parse_filter(query.where, schema)
-    _check_partitions(definition, query.partitions)
+    check_partitions(definition, query.partitions)
     wanted = {
         *shown.names(),
         *(where.columns() if where else ()),
@@ -223,27 +247,21 @@ def _asked(definition: DatasetDefinition, query: RowQuery) -> _Asked:
     asked = _Asked(
         definition=definition,
         shown=shown,
-        read=pa.schema([*fields, *META_SOURCES]) if query.meta else pa.schema(fields),
+        read=pa.schema([*fields, *_meta_sources(query)]),
         where=where,
         partitions=query.partitions,
         meta=query.meta,
+        corrected_since=query.corrected_since,
     )
     if asked.by_row and not query.meta:
         return replace(asked, read=asked.read.append(PARTITION_FIELD))
     return asked
 
 
-def _check_partitions(definition: DatasetDefinition, globs: Sequence[str] | None) -> None:
-    if globs is not None and not definition.partition_by:
-        detail = "the dataset has no partitions (no partition_by); use where"
-        raise InvalidRequest(f"partitions: {detail}", [FieldError(pointer="/partitions", detail=detail)])
-    for glob in globs or ():
-        try:
-            check_partition_glob(glob, definition.partition_by)
-        except PartitionSyntaxError as error:
-            raise InvalidRequest(
-                f"partitions: {error}", [FieldError(pointer="/partitions", detail=str(error))]
-            ) from None
+def _meta_sources(query: RowQuery) -> Sequence[pa.Field]:
+    if query.meta:
+        return META_SOURCES
+    return META_FIELDS if query.corrected_since else ()
 
 
 def _stretches_from(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import Select, and_, func, select
 
 from app.lake.errors import NotFound
 from app.lake.file_group import ChangelogFile
@@ -42,14 +42,7 @@ class ChangelogStore:
             .scalar_subquery()
         )
         query = (
-            select(*_FILE_COLUMNS, changelog_files.c.first_offset, commits.c.version, commits.c.committed_at)
-            .join(
-                commits,
-                and_(
-                    commits.c.dataset_id == changelog_files.c.dataset_id,
-                    commits.c.version == changelog_files.c.version,
-                ),
-            )
+            _segments()
             .where(here, changelog_files.c.first_offset < until)
             .where(changelog_files.c.first_offset >= func.coalesce(start, 0))
             .where(changelog_files.c.first_offset + changelog_files.c.row_count > since)
@@ -59,6 +52,37 @@ class ChangelogStore:
             return []
         with self._database.tenant(tenant_id) as connection:
             return [_segment(row) for row in connection.execute(query)]
+
+    def correcting(
+        self, tenant_id: str, dataset_id: str, first: int, last: int, *, since: int, limit: int
+    ) -> list[ChangelogSegment]:
+        """Up to `limit` files with changes from `since` on that may take back one of first–last, in order."""
+        query = (
+            _segments()
+            .where(
+                changelog_files.c.dataset_id == dataset_id,
+                changelog_files.c.corrects_max >= first,
+                changelog_files.c.corrects_min <= last,
+                changelog_files.c.first_offset + changelog_files.c.row_count > since,
+            )
+            .order_by(changelog_files.c.first_offset)
+            .limit(limit)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return [_segment(row) for row in connection.execute(query)]
+
+
+def _segments() -> Select[Any]:
+    """Changelog files with their place in the feed."""
+    return select(
+        *_FILE_COLUMNS, changelog_files.c.first_offset, commits.c.version, commits.c.committed_at
+    ).join(
+        commits,
+        and_(
+            commits.c.dataset_id == changelog_files.c.dataset_id,
+            commits.c.version == changelog_files.c.version,
+        ),
+    )
 
 
 def _segment(row: Any) -> ChangelogSegment:

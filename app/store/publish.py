@@ -24,6 +24,7 @@ from sqlalchemy import (
 
 from app.lake.commit_message import CommitMessage
 from app.lake.conflict import CommittedChange, Conflicted, check_conflicts, check_version
+from app.lake.corrections import resolved_bound
 from app.lake.errors import CommitConflict
 from app.lake.file_group import ChangelogFile, DataFile
 from app.lake.instant import InstantEvent, RowCounts, next_state, states_before
@@ -35,6 +36,7 @@ from app.store.followers import is_followed, move_follower, wake_follower
 from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of
 from app.store.schemas import outdated_plan, store_evolved
+from app.store.view_rows import refreshed
 
 
 class InconsistentCommit(Exception):
@@ -115,7 +117,12 @@ def _publish(connection: Connection, commit: NewCommit, head: Any) -> Published:
 
 
 def _advance(connection: Connection, commit: NewCommit) -> None:
-    """Moves the positions of the feeds that the rows were made of. Raises CommitConflict if one was moved before."""
+    """Moves the positions in the feeds that a view's rows were made of.
+
+    Raises CommitConflict if one was moved before.
+    """
+    if commit.advances:
+        refreshed(connection, commit.dataset_id)
     for each in sorted(commit.advances, key=lambda advance: (advance.dataset_id, advance.name)):
         if not move_follower(connection, each.dataset_id, each.name, each.since, each.next_since):
             raise CommitConflict(
@@ -278,6 +285,8 @@ def _changelog_rows(messages: Sequence[CommitMessage], published: Published) -> 
         yield {name: getattr(file, name) for name in ChangelogFile.__struct_fields__} | {
             "version": published.version,
             "first_offset": first_offset,
+            "corrects_min": resolved_bound(file.corrects_min, first_offset),
+            "corrects_max": resolved_bound(file.corrects_max, first_offset),
         }
 
 

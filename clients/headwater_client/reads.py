@@ -11,7 +11,14 @@ from clients.headwater_client import pages
 from clients.headwater_client.connection import Connection, dataset_path, decoded
 from clients.headwater_client.feed import Since, walk_feed, walk_list
 from clients.headwater_client.pages import ARROW_STREAM, JSON, ChangePage, ChangeTable, RowTable
-from clients.headwater_client.values import Change, Dataset, Instant, InstantPage
+from clients.headwater_client.values import (
+    Change,
+    Correction,
+    CorrectionPage,
+    Dataset,
+    Instant,
+    InstantPage,
+)
 
 QueryType = Literal["snapshot", "read_optimized"]
 
@@ -75,6 +82,18 @@ class ReadCalls(Connection):
             fetch, pages.change_table, since=since, limit=limit, follow=follow, poll_seconds=poll_seconds
         )
 
+    def corrections(
+        self, dataset: Dataset | str, first: int = 0, end: int | None = None
+    ) -> Iterator[Correction]:
+        """Which changes with offsets `first` to before `end` (the head) were taken back by now, and by which.
+
+        Raises Problem `offset-expired` where the feed is not kept back to `first`.
+        """
+        fetch = partial(self._get, f"{dataset_path(dataset)}/changes/corrected")
+        params = {"from": first, "limit": 10_000} | ({} if end is None else {"to": end})
+        for page in walk_list(fetch, partial(decoded, CorrectionPage), params):
+            yield from page.corrections
+
     def _feed_of(self, dataset: Dataset | str, accept: str, patience_seconds: int) -> Any:
         path = f"{dataset_path(dataset)}/changes"
         return partial(self._get, path, accept=accept, patience_seconds=patience_seconds)
@@ -91,17 +110,21 @@ class ReadCalls(Connection):
         where: str | None = None,
         partitions: Sequence[str] | None = None,
         meta: bool = False,
+        corrected_since: bool = False,
         query_type: QueryType = "snapshot",
         limit: int = 1_000,
     ) -> Iterator[dict[str, Any]]:
         """Rows of the table, all of one version: the latest unless one or a moment is given.
 
         `where` is a filter, such as `price > 10 AND day < DATE '2026-01-01'`; `partitions` are globs of partition
-        paths, such as `day=2026-11-*`; with `meta` the rows have the five meta columns too. `query_type`
-        `read_optimized` reads base files only, without what logs still hold. `limit` is the number of rows that are
-        fetched at a time.
+        paths, such as `day=2026-11-*`; with `meta` the rows have the five meta columns too, with `corrected_since` also
+        what has taken each back since the version: `_hw_corrected_by` (an offset) and `_hw_corrected_version`, None
+        where nothing has. `query_type` `read_optimized` reads base files only, without what logs still hold. `limit` is
+        the number of rows that are fetched at a time.
         """
-        params = _row_params(version, as_of, columns, where, partitions, meta, query_type, limit)
+        params = _row_params(
+            version, as_of, columns, where, partitions, meta, corrected_since, query_type, limit
+        )
         for page in walk_list(partial(self._get, f"{dataset_path(dataset)}/rows"), pages.row_page, params):
             yield from page.rows
 
@@ -115,12 +138,15 @@ class ReadCalls(Connection):
         where: str | None = None,
         partitions: Sequence[str] | None = None,
         meta: bool = False,
+        corrected_since: bool = False,
         query_type: QueryType = "snapshot",
         limit: int = 10_000,
     ) -> Iterator[RowTable]:
         """As `rows`, in pages of Arrow tables."""
         fetch = partial(self._get, f"{dataset_path(dataset)}/rows", accept=ARROW_STREAM)
-        params = _row_params(version, as_of, columns, where, partitions, meta, query_type, limit)
+        params = _row_params(
+            version, as_of, columns, where, partitions, meta, corrected_since, query_type, limit
+        )
         return walk_list(fetch, pages.row_table, params)
 
     def timeline(self, dataset: Dataset | str) -> Iterator[Instant]:
@@ -137,6 +163,7 @@ def _row_params(
     where: str | None,
     partitions: Sequence[str] | None,
     meta: bool,
+    corrected_since: bool,
     query_type: QueryType,
     limit: int,
 ) -> dict[str, Any]:
@@ -147,6 +174,7 @@ def _row_params(
         "where": where,
         "partitions": None if partitions is None else list(partitions),
         "meta": "true" if meta else None,
+        "corrected_since": "true" if corrected_since else None,
         "query_type": None if query_type == "snapshot" else query_type,
     }
     return {"limit": limit, **{name: value for name, value in chosen.items() if value is not None}}

@@ -239,6 +239,23 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     row: dict[str, Any]
 
 
+class Correction(msgspec.Struct, frozen=True, kw_only=True):
+    """The change at `offset` was taken back at offset `corrected_by`, of `version`, by a `-C` or a `-R`."""
+
+    offset: int
+    corrected_by: int
+    op: str
+    version: int
+    system_time: datetime
+
+
+class CorrectionPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Corrections in the order of the feed."""
+
+    corrections: list[Correction]
+    next_page_token: str | None
+
+
 class Instant(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a timeline: an attempt to change the dataset."""
 

@@ -189,3 +189,15 @@ def test_the_timeline_tells_every_write(headwater, orders):
     assert [instant.job_id for instant in instants] == [job.id for job in reversed(jobs)]
     assert {instant.state for instant in instants} == {"completed"}
     assert all(instant.completed_at >= instant.requested_at for instant in instants)
+
+
+def test_corrections_and_looks_back(headwater, orders):
+    headwater.write_rows(orders, [{"id": 1, "note": "a"}, {"id": 2, "note": "b"}], wait=30)
+    headwater.write_rows(orders, [{"id": 1, "note": "c"}], wait=30)
+    first = next(change.offset for change in headwater.changes(orders) if change.row["id"] == 1)
+    assert [(each.offset, each.corrected_by, each.op) for each in headwater.corrections(orders)] == [
+        (first, 2, "-C")
+    ]
+    assert list(headwater.corrections(orders, 2)) == []
+    back = headwater.rows(orders, version=1, corrected_since=True)
+    assert {row["id"]: row["_hw_corrected_by"] for row in back} == {1: 2, 2: None}

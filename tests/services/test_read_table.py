@@ -39,6 +39,7 @@ from tests.support.past_tables import (
     new_past,
     written_past,
 )
+from tests.support.table_feed import corrections_of
 
 Row = dict[str, Any]
 LOGS = [name for name in KINDS if "input" in name or "none" in name or "deferred" in name or "logs" in name]
@@ -76,7 +77,11 @@ class Counted:
 
 
 def use_case(past: Past, tables: Counted | None = None) -> ReadTable:
-    return ReadTable(timeline=past, tables=tables or Counted(past.table.storage, reader=past.table.reader))
+    return ReadTable(
+        timeline=past,
+        tables=tables or Counted(past.table.storage, reader=past.table.reader),
+        corrections=corrections_of(past),
+    )
 
 
 def pages(past: Past, reading: ReadTable | None = None, **query: Any) -> Iterator[RowPage]:

@@ -1,0 +1,81 @@
+"""The index of the feed of a table without a service, for whoever reads its changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from app.lake.corrections import resolved_bound
+from app.lake.errors import NotFound
+from app.lake.file_group import ChangelogFile
+from app.services.model import ChangelogSegment, Dataset, FeedBounds, SchemaVersion
+from app.services.read_corrections import ReadCorrections
+from tests.support.lake_table import LakeTable
+from tests.support.past_tables import Past, committed_at
+
+
+@dataclass(kw_only=True)
+class TableFeed:
+    """The changelog files of a table, as the catalogue lists them; `earliest` is where the feed was cut."""
+
+    table: LakeTable
+    earliest: int = 0
+
+    @property
+    def dataset(self) -> Dataset:
+        return Dataset(
+            id="d", tenant_id="t", definition=self.table.dataset, version=self.table.version,
+            next_offset=self.table.next_offset, created_at=committed_at(0), committed_at=None,
+        )  # fmt: skip
+
+    def get(self, tenant_id: str, reference: str) -> Dataset:
+        return self.dataset
+
+    def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:
+        raise NotFound(f"There is no schema {schema_id}")
+
+    def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds:
+        return FeedBounds(earliest=self.earliest, next_offset=self.table.next_offset)
+
+    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
+        return [
+            each
+            for each in self._all()
+            if each.first_offset < until and each.first_offset + each.file.row_count > since
+        ]
+
+    def correcting(
+        self, tenant_id: str, dataset_id: str, first: int, last: int, *, since: int, limit: int
+    ) -> list[ChangelogSegment]:
+        return [
+            each
+            for each in self.segments(tenant_id, dataset_id, since, 2**62)
+            if _may(each.file, first, last)
+        ][:limit]
+
+    def _all(self) -> list[ChangelogSegment]:
+        return [
+            ChangelogSegment(
+                file=msgspec.structs.replace(
+                    file,
+                    corrects_min=resolved_bound(file.corrects_min, first_offset),
+                    corrects_max=resolved_bound(file.corrects_max, first_offset),
+                ),
+                first_offset=first_offset,
+                version=version,
+                committed_at=committed_at(version),
+            )
+            for version, first_offset, file in self.table.feed
+        ]
+
+
+def corrections_of(past: Past) -> ReadCorrections:
+    """The corrections in the feed of a table with a past."""
+    return ReadCorrections(index=TableFeed(table=past.table), reader=past.table.reader)
+
+
+def _may(file: ChangelogFile, first: int, last: int) -> bool:
+    if file.corrects_min is None or file.corrects_max is None:
+        return False
+    return file.corrects_max >= first and file.corrects_min <= last
