@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories conformance-long check lint format types contracts openapi lock clean \
-	bench bench-latency bench-upsert bench-feed bench-memory bench-small-writes bench-write
+	bench bench-latency bench-upsert bench-feed bench-memory bench-small-writes bench-waiting bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,7 +57,7 @@ openapi: setup ## write the schema that the service serves to openapi/openapi.js
 
 # Each starts a service of its own in a scratch folder (BENCH="--scratch DIR" says where, --help what else can be set)
 # and leaves bench/results/NAME.json. docs/performance.md explains them.
-BENCHES := latency upsert feed memory small-writes
+BENCHES := latency upsert feed memory small-writes waiting
 bench: ## measure the service by itself
 	@$(MAKE) --no-print-directory $(addprefix bench-,$(BENCHES))
 
@@ -75,6 +75,9 @@ bench-memory: setup ## the API under a 2 GiB upload, the worker under a large up
 
 bench-small-writes: setup ## 50 clients with 100 rows each on one dataset
 	@$(BIN)/python -m bench.small_writes $(BENCH)
+
+bench-waiting: setup ## from a commit to 1, 100 and 1,000 waiting readers, and their memory
+	@$(BIN)/python -m bench.waiting $(BENCH)
 
 bench-write: setup ## all ways to write beside DuckLake and delta-rs, in an environment that has them
 	@$(PYTHON) requirements/build_environment.py --venv .venv-bench requirements/dev.txt requirements/bench.txt
