@@ -1,9 +1,9 @@
 """Many readers that wait: from a commit to each of them, and what they cost while nothing happens.
 
-Every reader follows the feed by server-sent events from the head on. One row is written at a time, once all readers have
-the one before. The clock starts at the job's `finished_at`, which the database's clock gives within the commit, before it
-is durable; it stops when the bytes of the event are at the reader's socket in this process. All of it is on one machine,
-so there is one clock; readers share their cores with the service.
+Every reader follows the feed by server-sent events from the head on. One row is written at a time, once all readers
+have the one before. The clock starts at the job's `finished_at`, which the database's clock gives within the commit,
+before it is durable; it stops when the bytes of the event are at the reader's socket in this process. All of it is on
+one machine, so there is one clock; readers share their cores with the service.
 """
 
 from __future__ import annotations
