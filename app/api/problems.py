@@ -42,6 +42,7 @@ STATUS: Final[Mapping[str, int]] = {
     "invalid-dataset": 422,
     "invalid-filter": 400,
     "invalid-request": 400,
+    "invalid-view": 422,
     "job-cancelled": 409,
     "job-ended": 409,
     "lease-lost": 409,

@@ -28,7 +28,7 @@ class FeedSegment(msgspec.Struct, frozen=True, kw_only=True):
 class FeedInput(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The changes [since, until) of a dataset, in the order of their offsets, under the schema of `dataset`.
 
-    Each is a row of the dataset with `_hw_op` in front. The first and the last segment may reach beyond the range.
+    Each is a row of the dataset with its `_hw_op`. The first and the last segment may reach beyond the range.
     """
 
     dataset: DatasetDefinition
@@ -45,8 +45,8 @@ class DeriveRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     `sql` reads its inputs by the names that `inputs` gives them, and returns the columns of `view` in order. With
     operation `snapshot` the result is the whole view, and every input a TableInput. With `changelog` the input is one
-    FeedInput, and every change becomes at most one of the view, in the same order, with its `_hw_op` in front.
-    The paths of the staged files start with `prefix`.
+    FeedInput, and every change becomes at most one of the view, in the same order, with its `_hw_op` behind it. The
+    paths of the staged files start with `prefix`.
     """
 
     sql: str

@@ -1,0 +1,123 @@
+"""A parsed view and the schemas of its inputs to its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from app.lake.dataset import DatasetDefinition
+from app.lake.rows.faults import shown
+from app.lake.schema import Field, Schema
+from app.lake.types import may_be_key
+from app.lake.views.coercion import Untyped
+from app.lake.views.parse import ParsedView
+from app.lake.views.plan import ViewInput, ViewPlan
+from app.lake.views.queries import BoundSelect, QueryBinder
+from app.lake.views.relation_types import relation_type, spark_type
+from app.lake.views.scope import Column
+from app.lake.views.sources import Environment
+from app.lake.views.tree import Select, Table
+from app.lake.views.values import Binding
+
+
+def bind_view(parsed: ParsedView, inputs: Mapping[str, DatasetDefinition]) -> ViewPlan:
+    """The plan of the view over these inputs: `inputs` has the definition of each dataset that `parsed.inputs` names.
+
+    Raises InvalidView.
+    """
+    binding = Binding(parsed.text)
+    binder = QueryBinder(binding, {name: inputs[name] for name in parsed.inputs})
+    query = parsed.query
+    select = None
+    if isinstance(query, Select) and not query.common:
+        select = binder.select(query, Environment())
+        bound = select.bound
+    else:
+        bound = binder.query(query, Environment())
+    fields = [
+        _field(binding, query.at, number, column) for number, column in enumerate(bound.columns, start=1)
+    ]
+    schema = Schema(id=1, fields=tuple(fields))
+    plan = ViewPlan(sql=bound.sql, sources=_sources(parsed, inputs, binding), schema=schema, row_by_row=False)
+    if select is None:
+        return plan
+    assert isinstance(query, Select)
+    if not _is_row_by_row(query, select):
+        return replace(plan, suggested_key=_grouped_key(schema, select))
+    [name] = parsed.inputs
+    passed = _passed_on(inputs[name].record_key, schema, select)
+    return replace(
+        plan,
+        row_by_row=True,
+        projection=tuple(value.sql for value in select.values),
+        predicate=None if select.where is None else select.where.sql,
+        key_columns=passed,
+        suggested_key=tuple(passed.values()) if len(passed) == len(inputs[name].record_key) else (),
+    )
+
+
+def _field(binding: Binding, at: int, number: int, column: Column) -> Field:
+    if isinstance(column.type, Untyped):
+        reason = f"the type of column {shown(column.name)} is not certain"
+        raise binding.at(at, reason, "CAST(NULL AS type)")
+    return Field(id=number, name=column.name, type=str(column.type), nullable=column.nullable)
+
+
+def _sources(
+    parsed: ParsedView, inputs: Mapping[str, DatasetDefinition], binding: Binding
+) -> tuple[ViewInput, ...]:
+    """The inputs with the columns that are read; one at least, so that there are rows to count."""
+    found = []
+    for name in parsed.inputs:
+        fields = inputs[name].schema.fields
+        read = [field for field in fields if (name, field.name) in binding.read] or _least(inputs[name])
+        columns = {field.name: spark_type(relation_type(field.data_type())) for field in read}
+        found.append(ViewInput(name=name, columns=columns))
+    return tuple(found)
+
+
+def _least(definition: DatasetDefinition) -> list[Field]:
+    """A column that is there in any case, and cheap to read."""
+    fields = [field for field in definition.schema.fields if "${" not in field.name + field.type]
+    key = [field for field in fields if field.name in definition.record_key]
+    return (key or fields)[:1]
+
+
+def _is_row_by_row(query: Select, select: BoundSelect) -> bool:
+    """Whether each row of the one input makes one row or none, by itself."""
+    values = [*select.values, *([] if select.where is None else [select.where])]
+    return (
+        isinstance(query.source, Table)
+        and not query.distinct
+        and select.groups is None
+        and query.qualify is None
+        and not any(value.windows or value.queries for value in values)
+    )
+
+
+def _passed_on(key: Sequence[str], schema: Schema, select: BoundSelect) -> dict[str, str]:
+    """The fields of a record key that are columns of the result, unchanged: the name of the first such column each."""
+    [relation] = select.source.scope.relations
+    written = {column.name: column.sql for column in relation.columns}
+    found: dict[str, str] = {}
+    for name in key:
+        for field, value in zip(schema.fields, select.values, strict=True):
+            if value.sql == written[name]:
+                found.setdefault(name, field.name)
+    return found
+
+
+def _grouped_key(schema: Schema, select: BoundSelect) -> tuple[str, ...]:
+    """The columns that a SELECT groups by, if all are in its result and can be a key."""
+    found: dict[str, None] = {}
+    for group in select.groups or ():
+        names = [
+            field.name
+            for field, value in zip(schema.fields, select.values, strict=True)
+            if value.sql == group.sql and not field.nullable and may_be_key(field.data_type())
+        ]
+        if not names:
+            return ()
+        found[names[0]] = None
+    return tuple(found)

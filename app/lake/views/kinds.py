@@ -1,0 +1,102 @@
+"""What the parameters of functions take, and what they make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from app.lake.types import List, Map, Timestamp
+from app.lake.views.coercion import (
+    BIGINT,
+    BINARY,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    INT,
+    STRING,
+    TIMESTAMP,
+    SqlType,
+    Untyped,
+    is_flat,
+    is_integer,
+    is_numeric,
+)
+from app.lake.views.values import Value
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """`taken`: the type that an argument of a type is given as; None if it does not fit. `literal`: what it has to be
+    if it cannot be an expression.
+    """
+
+    expected: str
+    taken: Callable[[SqlType], SqlType | None]
+    literal: Callable[[Value], bool] | None = None
+
+
+def _exactly(type_: SqlType) -> Callable[[SqlType], SqlType | None]:
+    return lambda given: type_ if given in (type_, Untyped.NULL) else None
+
+
+def _if(
+    fits: Callable[[SqlType], bool], becomes: SqlType | None = None
+) -> Callable[[SqlType], SqlType | None]:
+    return lambda given: (becomes or given) if given is Untyped.NULL or fits(given) else None
+
+
+def _moment(given: SqlType) -> SqlType | None:
+    return given if isinstance(given, Timestamp) else TIMESTAMP if given in (DATE, Untyped.NULL) else None
+
+
+ANY: Final = Parameter("a value", lambda given: None if given is Untyped.INTERVAL else given)
+FLAT: Final = Parameter("a value that is no list, map or struct", _if(is_flat))
+TEXT: Final = Parameter("a string", _exactly(STRING))
+BYTES: Final = Parameter("a string or binary", _if(lambda given: given in (STRING, BINARY)))
+TRUTH: Final = Parameter("a boolean", _exactly(BOOLEAN))
+NUMBER: Final = Parameter("a number", _if(is_numeric))
+REAL: Final = Parameter("a number", _if(is_numeric, DOUBLE))
+WHOLE: Final = Parameter("an integer", _if(is_integer, INT))
+LONG: Final = Parameter("an integer", _if(is_integer, BIGINT))
+DAY: Final = Parameter(
+    "a date or a timestamp", _if(lambda given: given == DATE or isinstance(given, Timestamp), DATE)
+)
+MOMENT: Final = Parameter("a date or a timestamp", _moment)
+INSTANT: Final = Parameter("a timestamp", _if(lambda given: given in (TIMESTAMP, DATE), TIMESTAMP))
+LIST: Final = Parameter("a list", lambda given: given if isinstance(given, List) else None)
+MAP: Final = Parameter("a map", lambda given: given if isinstance(given, Map) else None)
+LIST_OR_MAP: Final = Parameter(
+    "a list or a map", lambda given: given if isinstance(given, List | Map) else None
+)
+TEXT_LITERAL: Final = Parameter("a 'string'", _exactly(STRING), lambda given: isinstance(given.literal, str))
+
+
+def one_of(*words: str) -> Parameter:
+    """A string that is one of some."""
+    expected = ", ".join(f"'{word}'" for word in words)
+    return Parameter(
+        expected,
+        _exactly(STRING),
+        lambda given: isinstance(given.literal, str) and given.literal.casefold() in words,
+    )
+
+
+def integer_literal(low: int, high: int) -> Parameter:
+    """An integer within bounds, written out."""
+    return Parameter(
+        f"an integer from {low} to {high}",
+        _if(is_integer, INT),
+        lambda given: isinstance(given.literal, int) and low <= given.literal <= high,
+    )
+
+
+def fraction_literal() -> Parameter:
+    """A number from 0 to 1, written out."""
+    return Parameter(
+        "a number from 0 to 1", _if(is_numeric, DOUBLE), lambda given: _is_fraction(given.literal)
+    )
+
+
+def _is_fraction(literal: object) -> bool:
+    return isinstance(literal, int | float) and not isinstance(literal, bool) and 0 <= literal <= 1

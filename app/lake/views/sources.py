@@ -1,0 +1,226 @@
+"""What stands in FROM: datasets, queries, and joins of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Final
+
+from app.lake.dataset import DatasetDefinition
+from app.lake.rows.faults import shown
+from app.lake.views.clause import Clause, Subquery
+from app.lake.views.coercion import common_type, is_flat
+from app.lake.views.expressions import Binder
+from app.lake.views.relation_types import quoted, relation_type
+from app.lake.views.scope import Column, Relation, Scope
+from app.lake.views.tree import Derived, Join, Query, Side, Source, Table
+from app.lake.views.values import Binding, Value, converted
+
+# The engine takes a query of WITH as if it were written out at each place that names it.
+READS_MAX: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A query that is bound. `values`: its columns as values, under unique names if they were asked for. `reads`: how
+    many datasets are read, each as often as it is. `single_row`: it gives one row, always.
+    """
+
+    sql: str
+    columns: tuple[Column, ...]
+    reads: int
+    single_row: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A query of WITH: the name under which the SQL has it."""
+
+    name: str
+    bound: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The queries of WITH that can be named, by their names without regard to case."""
+
+    named: Mapping[str, Named] = field(default_factory=dict)
+
+    def having(self, name: str, query: Named) -> Environment:
+        return Environment({**self.named, name.casefold(): query})
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """A FROM that is bound: its SQL, what it offers, and how many datasets it reads."""
+
+    sql: str
+    scope: Scope
+    reads: int
+
+
+class SourceBinder:
+    """Binds what stands in FROM. Raises InvalidView throughout."""
+
+    def __init__(self, binding: Binding, inputs: Mapping[str, DatasetDefinition]) -> None:
+        self.binding = binding
+        self.inputs = inputs
+        self.numbers = {name: number for number, name in enumerate(inputs, start=1)}
+        self._sources = count(1)
+
+    def query(self, node: Query, environment: Environment) -> Bound:
+        """A query whose columns have names of their own: up to whoever binds queries."""
+        raise NotImplementedError
+
+    def subquery(self, node: Query, outer: Scope | None) -> Subquery:
+        """A query inside of an expression."""
+        raise NotImplementedError
+
+    def source(self, node: Source, environment: Environment) -> From:
+        match node:
+            case Table():
+                found = self._table(node, environment)
+            case Derived():
+                found = self._derived(node, environment)
+            case Join():
+                found = self._join(node, environment)
+        if found.reads > READS_MAX:
+            expected = f"at most {READS_MAX} times; a query of WITH counts wherever it is named"
+            raise self.binding.at(node.at, f"datasets are read {found.reads} times", expected)
+        return found
+
+    def alias(self) -> str:
+        """A name in the SQL that no other relation has."""
+        return f"s{next(self._sources)}"
+
+    def _table(self, node: Table, environment: Environment) -> From:
+        alias = self.alias()
+        shown_as = node.alias or node.name
+        named = environment.named.get(node.name.casefold())
+        if named is not None:
+            relation = Relation(shown_as, _under(alias, named.bound.columns))
+            return From(f"{named.name} AS {alias}", Scope((relation,)), named.bound.reads)
+        definition = self.inputs[node.name]
+        columns = tuple(
+            Column(
+                name=each.name,
+                sql=f"{alias}.{quoted(each.name)}",
+                type=relation_type(each.data_type()),
+                nullable=each.nullable,
+                origin=(node.name, each.name),
+            )
+            for each in definition.schema.fields
+        )
+        relation = Relation(shown_as, columns, key=definition.record_key)
+        return From(f"in{self.numbers[node.name]} AS {alias}", Scope((relation,)), 1)
+
+    def _derived(self, node: Derived, environment: Environment) -> From:
+        bound = self.renamed(node.at, self.query(node.query, environment), node.columns)
+        alias = self.alias()
+        relation = Relation(node.alias, _under(alias, bound.columns))
+        return From(f"({bound.sql}) AS {alias}", Scope((relation,)), bound.reads)
+
+    def renamed(self, at: int, bound: Bound, names: tuple[str, ...]) -> Bound:
+        """A query whose columns are called as its alias lists them."""
+        if not names:
+            return bound
+        if len(names) != len(bound.columns):
+            expected = f"{len(bound.columns)} names"
+            raise self.binding.at(
+                at, f"{len(names)} names are given for {len(bound.columns)} columns", expected
+            )
+        self.check_names(names, [at] * len(names))
+        columns = tuple(replace(column, name=name) for column, name in zip(bound.columns, names, strict=True))
+        listed = ", ".join(
+            f"q.{quoted(old.name)} AS {quoted(new.name)}"
+            for old, new in zip(bound.columns, columns, strict=True)
+        )
+        return replace(bound, sql=f"SELECT {listed} FROM ({bound.sql}) AS q", columns=columns)
+
+    def check_names(self, names: tuple[str, ...] | list[str], places: list[int]) -> None:
+        """Refuses what is no name of a column, or the name of two: up to whoever binds queries."""
+        raise NotImplementedError
+
+    def _join(self, node: Join, environment: Environment) -> From:
+        left, right = self.source(node.left, environment), self.source(node.right, environment)
+        self._check_aliases(node, left.scope, right.scope)
+        both = Scope(left.scope.relations + right.scope.relations, left.scope.merged + right.scope.merged)
+        merged: tuple[Column, ...] = ()
+        condition = ""
+        if node.using:
+            pairs = [self._pair(node, name, left.scope, right.scope) for name in node.using]
+            condition = " ON " + " AND ".join(f"({one.sql} = {other.sql})" for one, other in pairs)
+            merged = tuple(_merged(node.side, one, other) for one, other in pairs)
+        elif node.on is not None:
+            clause = Clause(
+                "ON",
+                both,
+                self.subquery,
+                aggregates="there are no aggregates in ON",
+                windows="there are no windows in ON",
+                queries="there are no queries in ON",
+            )
+            condition = f" ON {Binder(clause, self.binding).condition(node.on).sql}"
+        right_sql = f"({right.sql})" if isinstance(node.right, Join) else right.sql
+        sql = f"{left.sql} {node.side.value} JOIN {right_sql}{condition}"
+        return From(sql, _joined(node, left.scope, right.scope, merged), left.reads + right.reads)
+
+    def _check_aliases(self, node: Join, left: Scope, right: Scope) -> None:
+        for relation in right.relations:
+            if relation.alias is not None and left.has_table(relation.alias):
+                expected = "an alias for one of them"
+                raise self.binding.at(node.at, f"two tables are called {shown(relation.alias)}", expected)
+
+    def _pair(self, node: Join, name: str, left: Scope, right: Scope) -> tuple[Value, Value]:
+        """The columns of both sides that USING compares, as one type."""
+        sides = []
+        for scope in (left, right):
+            found = scope.find(None, name)
+            if len(found) != 1:
+                reason = (
+                    f"{'several columns are' if found else 'no column of one side is'} called {shown(name)}"
+                )
+                raise self.binding.at(node.at, reason, "a column that each side has once")
+            sides.append(found[0].value(node.at, self.binding))
+        type_ = common_type(side.type for side in sides)
+        if type_ is None or not is_flat(type_):
+            reason = f"{shown(name)} is {sides[0].named()} on one side and {sides[1].named()} on the other"
+            raise self.binding.at(node.at, reason, "columns that can be compared, or ON")
+        return converted(sides[0], type_), converted(sides[1], type_)
+
+
+def _under(alias: str, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    return tuple(replace(column, sql=f"{alias}.{quoted(column.name)}", origin=None) for column in columns)
+
+
+def _merged(side: Side, one: Value, other: Value) -> Column:
+    """The column that USING makes of two."""
+    name = one.name or other.name
+    match side:
+        case Side.RIGHT:
+            sql, nullable = other.sql, other.nullable
+        case Side.FULL:
+            sql, nullable = f"coalesce({one.sql}, {other.sql})", one.nullable or other.nullable
+        case _:
+            sql, nullable = one.sql, one.nullable
+    return Column(name=name or "", sql=sql, type=one.type, nullable=nullable)
+
+
+def _joined(node: Join, left: Scope, right: Scope, merged: tuple[Column, ...]) -> Scope:
+    """What a join offers: rows that may be missing have columns that may be null."""
+    sides = {
+        Side.LEFT: (left.relations, _missing(right)),
+        Side.RIGHT: (_missing(left), right.relations),
+        Side.FULL: (_missing(left), _missing(right)),
+        Side.SEMI: (left.relations, ()),
+        Side.ANTI: (left.relations, ()),
+    }.get(node.side, (left.relations, right.relations))
+    names = {column.name.casefold() for column in merged}
+    earlier = (*left.merged, *(() if node.side in (Side.SEMI, Side.ANTI) else right.merged))
+    kept = tuple(column for column in earlier if column.name.casefold() not in names)
+    return Scope(sides[0] + sides[1], merged + kept)
+
+
+def _missing(scope: Scope) -> tuple[Relation, ...]:
+    return tuple(relation.after_outer_join() for relation in scope.relations)

@@ -1,0 +1,91 @@
+"""What an expression of a view is once its columns are known: its SQL for the engine, and what its result is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from app.lake.errors import InvalidView
+from app.lake.types import Decimal
+from app.lake.views.coercion import SqlType, Untyped, as_decimal, is_integer
+from app.lake.views.relation_types import spark_type
+from app.lake.views.tokens import invalid
+
+NOTHING: Final[frozenset[tuple[str, int]]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """`columns`: those it needs of a row by itself, outside of aggregates, each with its place in the text; a value
+    that rows are grouped by needs none. `name`: that of the column, or member of one, that it is. `literal`: what was
+    written.
+    """
+
+    at: int
+    sql: str
+    type: SqlType
+    nullable: bool
+    columns: frozenset[tuple[str, int]] = NOTHING
+    aggregates: bool = False
+    windows: bool = False
+    queries: bool = False
+    name: str | None = None
+    literal: Any = None
+
+    def named(self) -> str:
+        """The type as errors name it."""
+        return self.type.value if isinstance(self.type, Untyped) else str(self.type)
+
+
+def made(
+    at: int, sql: str, type_: SqlType, operands: Iterable[Value], *, nullable: bool | None = None
+) -> Value:
+    """A value that is made of others: null where one of them is, unless `nullable` says otherwise."""
+    operands = list(operands)
+    return Value(
+        at=at,
+        sql=sql,
+        type=type_,
+        nullable=any(operand.nullable for operand in operands) if nullable is None else nullable,
+        columns=NOTHING.union(*(operand.columns for operand in operands)),
+        aggregates=any(operand.aggregates for operand in operands),
+        windows=any(operand.windows for operand in operands),
+        queries=any(operand.queries for operand in operands),
+    )
+
+
+def converted(value: Value, target: SqlType) -> Value:
+    """The same value as another type that holds it."""
+    if value.type == target or isinstance(target, Untyped):
+        return value
+    return replace(
+        value, sql=f"CAST({value.sql} AS {spark_type(target)})", type=target, name=None, literal=None
+    )
+
+
+def exact_decimal(value: Value) -> Decimal:
+    """The decimal for a value of a decimal or an integer type; a literal has as many digits as were written."""
+    if isinstance(value.literal, int) and is_integer(value.type):
+        return Decimal(len(str(abs(value.literal))), 0)
+    return as_decimal(value.type)
+
+
+class Binding:
+    """What is noted while one view is bound. Makes its errors.
+
+    `read`: columns of datasets that it needs, as names of dataset and column. `outer_columns`: how often subqueries
+    named a column of the query around them. `columns_made`: how many columns all SELECT lists have, stars expanded.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.read: set[tuple[str, str]] = set()
+        self.outer_columns = 0
+        self.columns_made = 0
+
+    def at(self, at: int | None, reason: str, expected: str) -> InvalidView:
+        return invalid(self.text, at, reason, expected)
+
+    def mistyped(self, value: Value, what: str, expected: str) -> InvalidView:
+        return self.at(value.at, f"{what} does not take {value.named()}", expected)
