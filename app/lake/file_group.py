@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
@@ -106,6 +107,20 @@ class ChangelogFile(StoredFile, frozen=True, kw_only=True):
     file_group: str
     corrects_min: int | None = None
     corrects_max: int | None = None
+
+
+class ChangelogSegment(msgspec.Struct, frozen=True, kw_only=True):
+    """A changelog file and its place in the feed: its rows have the offsets from `first_offset` on."""
+
+    file: ChangelogFile
+    first_offset: int
+    version: int
+    committed_at: datetime
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last of its rows."""
+        return self.first_offset + self.file.row_count
 
 
 def bucket_file_group(slot: Slot) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from app.lake.commit_message import CommitMessage
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import HeadwaterError, TransactionFailed
-from app.lake.file_group import ChangelogFile
+from app.lake.file_group import ChangelogSegment as ChangelogSegment
 from app.lake.forms import ChangeForm, Events
 from app.lake.instant import Action, InstantState, RowCounts
 from app.lake.operation import Operation
@@ -36,6 +36,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """A registered dataset and where its head stands.
 
     `next_offset` is the number of changes so far; those from `earliest_offset` on are kept.
+    `derived`: it is a view's, so that nothing but its refreshes writes to it.
     """
 
     id: str
@@ -46,6 +47,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     committed_at: datetime | None
     earliest_offset: int = 0
+    derived: bool = False
 
 
 class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
@@ -378,20 +380,6 @@ class QuarantinePart(msgspec.Struct, frozen=True, kw_only=True):
     first: int
     count: int
     redriven: dict[int, str]
-
-
-class ChangelogSegment(msgspec.Struct, frozen=True, kw_only=True):
-    """A changelog file and its place in the feed: its rows have the offsets from `first_offset` on."""
-
-    file: ChangelogFile
-    first_offset: int
-    version: int
-    committed_at: datetime
-
-    @property
-    def end_offset(self) -> int:
-        """The offset behind the last of its rows."""
-        return self.first_offset + self.file.row_count
 
 
 class FeedBounds(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,7 @@ from app.lake.commit_message import CommitMessage
 from app.lake.conflict import Conflicted
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import HeadwaterError
-from app.lake.file_group import DataFile
+from app.lake.file_group import ChangelogSegment, DataFile
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput, QuarantineFile
 from app.lake.rows.bad_records import BadRecord
@@ -28,7 +28,6 @@ from app.lake.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.lake.write_plan import MergeTask
 from app.services.model import (
     Accepted,
-    ChangelogSegment,
     Claim,
     ClaimRules,
     Dataset,

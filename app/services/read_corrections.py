@@ -13,7 +13,8 @@ from app.lake.changelog import Op
 from app.lake.corrections import CORRECTION_SOURCES, corrections_in, resolved_corrects
 from app.lake.dataset import ChangelogProducer
 from app.lake.errors import FieldError, InvalidRequest, OffsetAhead, OffsetExpired
-from app.services.model import ChangelogSegment, Dataset
+from app.lake.file_group import ChangelogSegment
+from app.services.model import Dataset
 from app.services.ports import ChangelogIndex
 from app.services.reader_ports import FileReader
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 from sqlalchemy import Select, and_, func, select
 
 from app.lake.errors import NotFound
-from app.lake.file_group import ChangelogFile
-from app.services.model import ChangelogSegment, FeedBounds
+from app.lake.file_group import ChangelogFile, ChangelogSegment
+from app.services.model import FeedBounds
 from app.store.file_models import changelog_files, commits
 from app.store.models import heads
 from app.store.session import Database
