@@ -240,7 +240,7 @@ class LeaseLost(HeadwaterError):
 
 
 class ConsumerManaged(HeadwaterError):
-    """The position is that of a webhook, an export or a view, which moves it itself. Facts: `kind`, `resource`."""
+    """The position is that of a webhook, an export or a view, which moves it itself. Fact: `kind`."""
 
     code = "consumer-managed"
     title = "The service moves this position itself"

@@ -10,6 +10,7 @@ from typing import Protocol
 import msgspec
 
 from app.lake.dataset import DatasetDefinition
+from app.lake.views.plan import ViewPlan
 from app.services.model import Accepted, Claim, Dataset, Fault, NewJob, Page, WriteRequest
 
 
@@ -29,9 +30,10 @@ class ViewState(str, Enum):
 
 
 class ViewDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """What a view computes: `sql` names its inputs and every column that it takes from them."""
+    """What a view computes: `sql` is what was registered, `plan` what it meant then."""
 
     sql: str
+    plan: ViewPlan
     mode: ViewMode
 
 
@@ -39,12 +41,11 @@ class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset that a view reads, as it stands now, and how far the view has taken it in.
 
     `relation`: its name in the SQL. The changes before `position` are taken in, which are those of the versions up to
-    `position_version`; those before `earliest` can no longer be read.
+    `position_version`.
     """
 
     relation: str
     dataset: Dataset
-    earliest: int
     position: int
     position_version: int
 
@@ -83,8 +84,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
         return self.refreshed_at is None or any(each.lag for each in self.inputs)
 
 
-class NewView(msgspec.Struct, frozen=True, kw_only=True):
-    """A view to register under the id of its dataset. `inputs`: ids by name in the SQL. `refresh`: its first."""
+class CheckedView(msgspec.Struct, frozen=True, kw_only=True):
+    """A view to create with its dataset, whose id it has. `inputs`: ids by name in the SQL. `refresh`: its first."""
 
     dataset_id: str
     dataset: DatasetDefinition
@@ -96,7 +97,7 @@ class NewView(msgspec.Struct, frozen=True, kw_only=True):
 class Views(Protocol):
     """Registered views."""
 
-    def create(self, tenant_id: str, new: NewView) -> View:
+    def create(self, tenant_id: str, new: CheckedView) -> View:
         """The dataset, the view, its positions in its inputs (before their first change), and its first refresh.
 
         Raises DatasetExists, NotFound if an input is gone.

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, func, insert, select, update
+from sqlalchemy import Connection, Select, exists, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.lake.dataset import DatasetDefinition
-from app.lake.errors import DatasetExists, NotFound, PreconditionFailed
+from app.lake.errors import DatasetExists, DatasetInUse, NotFound, PreconditionFailed
 from app.lake.identifiers import is_uuid
 from app.services.model import Dataset, Page, SchemaVersion, Upload
 from app.store.ending import cancel_jobs
+from app.store.follower_models import views
 from app.store.models import datasets, heads, schema_versions, uploads
 from app.store.one_of import one_of
 from app.store.paging import decode_number, decode_token, page_of
 from app.store.schemas import commit_definition, schemas_of, store_schema
 from app.store.session import Database
+from app.store.view_rows import end_view, readers_of
 
 _SCHEMA_ID_MAX: Final = 2**31 - 1
 
@@ -30,28 +32,13 @@ class CatalogStore:
 
     def create(self, tenant_id: str, dataset_id: str, definition: DatasetDefinition) -> Dataset:
         """Raises DatasetExists if a live dataset has the name."""
-        new_dataset = (
-            insert_unless(datasets)
-            .values(id=dataset_id, name=definition.name, definition=definition)
-            .on_conflict_do_nothing(
-                index_elements=[datasets.c.tenant_id, datasets.c.name],
-                index_where=datasets.c.deleted_at.is_(None),
-            )
-            .returning(datasets.c.id)
-        )
         with self._database.tenant(tenant_id) as connection:
-            if connection.execute(new_dataset).one_or_none() is None:
-                raise DatasetExists(
-                    f"There is a dataset named {definition.name!r} already", name=definition.name
-                )
-            connection.execute(insert(heads).values(dataset_id=dataset_id))
-            store_schema(connection, dataset_id, definition.schema)
-            return _find(connection, dataset_id)
+            return insert_dataset(connection, dataset_id, definition)
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
         """The dataset with this id or name. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
-            return _find(connection, reference)
+            return find_dataset(connection, reference)
 
     def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
         """Live datasets by name. Raises InvalidRequest for a token that is none."""
@@ -65,10 +52,10 @@ class CatalogStore:
     def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
         """Ends the dataset and cancels its jobs; its name is free at once.
 
-        Raises NotFound, PreconditionFailed.
+        A view ends with its dataset. Raises NotFound, PreconditionFailed, DatasetInUse if views read it.
         """
         with self._database.tenant(tenant_id) as connection:
-            dataset_id = _find(connection, reference).id
+            dataset_id = find_dataset(connection, reference).id
             head = _lock_head(connection, dataset_id)
             # Waits for writes being accepted, so that each of them is seen and cancelled here.
             still = select(datasets.c.deleted_at).where(datasets.c.id == dataset_id).with_for_update()
@@ -76,10 +63,12 @@ class CatalogStore:
                 raise _not_found(reference)
             if version is not None:
                 _check_version(head, version)
+            _check_unread(connection, dataset_id)
             connection.execute(
                 update(datasets).where(datasets.c.id == dataset_id).values(deleted_at=func.clock_timestamp())
             )
             cancel_jobs(connection, dataset_id)
+            end_view(connection, dataset_id)
 
     def evolve(
         self, tenant_id: str, dataset_id: str, definition: DatasetDefinition, *, version: int, instant_id: str
@@ -89,15 +78,15 @@ class CatalogStore:
         Raises NotFound, PreconditionFailed.
         """
         with self._database.tenant(tenant_id) as connection:
-            _find(connection, dataset_id)
+            find_dataset(connection, dataset_id)
             head = _lock_head(connection, dataset_id)
             # Again, since it may have been deleted while the lock was waited for.
-            before = _find(connection, dataset_id).definition
+            before = find_dataset(connection, dataset_id).definition
             _check_version(head, version)
             commit_definition(
                 connection, dataset_id, before, definition, version=version + 1, instant_id=instant_id
             )
-            return _find(connection, dataset_id)
+            return find_dataset(connection, dataset_id)
 
     def schema(self, tenant_id: str, dataset_id: str, schema_id: int) -> SchemaVersion:
         """Raises NotFound."""
@@ -152,6 +141,16 @@ def _check_version(head: int, version: int) -> None:
         raise PreconditionFailed(f"The dataset is at version {head}, not {version}", version=head)
 
 
+def _check_unread(connection: Connection, dataset_id: str) -> None:
+    """The caller has locked the dataset, so that no view can come to read it."""
+    readers = readers_of(connection, dataset_id)
+    if readers:
+        names = ", ".join(map(repr, readers))
+        raise DatasetInUse(
+            f"The dataset is read by the views {names}: delete these first", views=list(readers)
+        )
+
+
 def share_datasets(connection: Connection, dataset_ids: Collection[str]) -> set[str]:
     """Keeps live datasets from being deleted until the transaction ends; returns which of them are live."""
     live = (
@@ -163,24 +162,47 @@ def share_datasets(connection: Connection, dataset_ids: Collection[str]) -> set[
     return set(connection.execute(live).scalars())
 
 
+DATASET_COLUMNS: Final = (
+    datasets.c.id,
+    datasets.c.tenant_id,
+    datasets.c.definition,
+    heads.c.version,
+    heads.c.next_offset,
+    heads.c.earliest_offset,
+    datasets.c.created_at,
+    heads.c.committed_at,
+    exists().where(views.c.dataset_id == datasets.c.id).correlate(datasets).label("derived"),
+)
+
+
 def _live_datasets() -> Select[Any]:
     return (
-        select(
-            datasets.c.id,
-            datasets.c.tenant_id,
-            datasets.c.definition,
-            heads.c.version,
-            heads.c.next_offset,
-            heads.c.earliest_offset,
-            datasets.c.created_at,
-            heads.c.committed_at,
-        )
+        select(*DATASET_COLUMNS)
         .join(heads, heads.c.dataset_id == datasets.c.id)
         .where(datasets.c.deleted_at.is_(None))
     )
 
 
-def _find(connection: Connection, reference: str) -> Dataset:
+def insert_dataset(connection: Connection, dataset_id: str, definition: DatasetDefinition) -> Dataset:
+    """A new dataset at version 0. Raises DatasetExists if a live dataset has the name."""
+    new_dataset = (
+        insert_unless(datasets)
+        .values(id=dataset_id, name=definition.name, definition=definition)
+        .on_conflict_do_nothing(
+            index_elements=[datasets.c.tenant_id, datasets.c.name],
+            index_where=datasets.c.deleted_at.is_(None),
+        )
+        .returning(datasets.c.id)
+    )
+    if connection.execute(new_dataset).one_or_none() is None:
+        raise DatasetExists(f"There is a dataset named {definition.name!r} already", name=definition.name)
+    connection.execute(insert(heads).values(dataset_id=dataset_id))
+    store_schema(connection, dataset_id, definition.schema)
+    return find_dataset(connection, dataset_id)
+
+
+def find_dataset(connection: Connection, reference: str) -> Dataset:
+    """The live dataset with this id or name. Raises NotFound."""
     if "\0" in reference:
         raise _not_found(reference)  # Postgres would refuse to compare it with a name
     # A name never has the form of an id.

@@ -12,8 +12,9 @@ from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, selec
 
 from app.lake.errors import TransactionFailed
 from app.lake.instant import InstantEvent, InstantState, next_state, states_before
-from app.services.model import Fault, JobState, Lane, Progress
+from app.services.model import Fault, JobKind, JobState, Lane, Progress
 from app.store.models import instants, jobs, outbox
+from app.store.view_rows import refresh_failed
 
 UNFINISHED = jobs.c.state.in_([state.value for state in JobState if not state.final])
 NO_LEASE: dict[str, Any] = {"owner": None, "group_id": None, "lease_until": None}
@@ -52,11 +53,15 @@ def end_jobs(connection: Connection, ids: Sequence[str], state: JobState, fault:
             finished_at=func.clock_timestamp(),
             **NO_LEASE,
         )
-        .returning(jobs.c.dataset_id)
-    )
+        .returning(jobs.c.id, jobs.c.dataset_id, jobs.c.kind)
+    ).all()
     move_instants(connection, ids, InstantEvent.ABANDON)
-    for dataset_id in sorted(set(ended.scalars())):
+    for dataset_id in sorted({row.dataset_id for row in ended}):
         post(connection, "work", dataset_id)
+    if state is JobState.FAILED:
+        for row in ended:
+            if row.kind == JobKind.REFRESH.value:
+                refresh_failed(connection, row.id, fault)
 
 
 def fail_jobs(connection: Connection, condition: ColumnElement[bool], fault: Fault) -> list[str]:

@@ -46,6 +46,8 @@ STATEMENTS = (
         WHERE corrects_max IS NOT NULL
     """,
     "GRANT DELETE ON changelog_files TO headwater_app",
+    # What the refresh of a view does is known once it runs.
+    "GRANT UPDATE (operation) ON instants TO headwater_app",
     f"""
     CREATE TABLE consumers (
         tenant_id uuid NOT NULL {DEFAULT},
@@ -127,10 +129,12 @@ STATEMENTS = (
         dataset_id uuid NOT NULL,
         definition json NOT NULL,
         state text NOT NULL,
+        stopped_at bigint,
         revision bigint DEFAULT 1 NOT NULL,
         created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
         CONSTRAINT exports_pkey PRIMARY KEY (tenant_id, id),
         CONSTRAINT exports_state_check CHECK (state IN ('active', 'paused', 'ended')),
+        CONSTRAINT exports_stopped_check CHECK ((state = 'ended') = (stopped_at IS NOT NULL)),
         CONSTRAINT exports_datasets_fkey FOREIGN KEY (tenant_id, dataset_id)
             REFERENCES datasets (tenant_id, id)
     )
