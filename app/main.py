@@ -41,6 +41,7 @@ from app.messaging.work_queue import WorkQueue
 from app.runtime.memory import keep_freed_memory
 from app.services.accept_transaction import AcceptTransaction
 from app.services.accept_write import AcceptWrite
+from app.services.consumers import Consumers
 from app.services.datasets import Datasets
 from app.services.explain_write import ExplainWrite
 from app.services.group_accept import GroupAccept
@@ -54,6 +55,7 @@ from app.services.verify import Verify
 from app.settings import Settings, SettingsError
 from app.store.catalog import CatalogStore
 from app.store.changelog_store import ChangelogStore
+from app.store.consumers import ConsumerStore
 from app.store.jobs import JobStore
 from app.store.outbox import OutboxStore
 from app.store.quarantine_store import QuarantineStore
@@ -132,6 +134,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         read_table=ReadTable(
             timeline=timeline, tables=TableReader(storage, reader, memory), corrections=corrections
         ),
+        consumers=Consumers(index=ConsumerStore(database)),
         explain_write=ExplainWrite(timeline=timeline, search=KeySearch(storage, reader, memory)),
         maintain=Maintain(group=group, wake=relay.wake),
         verify=Verify(group=group, wake=relay.wake),

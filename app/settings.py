@@ -46,6 +46,20 @@ def _seconds(value: str) -> float:
     return number
 
 
+def _times(value: str) -> tuple[float, ...]:
+    return tuple(_seconds(part.strip()) for part in value.split(","))
+
+
+def _words(value: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in value.split(",") if part.strip())
+
+
+def _flag(value: str) -> bool:
+    if value not in {"true", "false"}:
+        raise ValueError(f"must be true or false, not {value!r}")
+    return value == "true"
+
+
 def _postgres_url(value: str) -> str:
     scheme, separator, rest = value.partition("://")
     if not separator or scheme not in {"postgresql", "postgres", "postgresql+psycopg"} or not rest:
@@ -158,10 +172,32 @@ class Settings:
         default=3600.0, metadata=_env("HEADWATER_ORPHAN_GRACE_SECONDS", _seconds)
     )
     """How old an unreferenced file must be before it is deleted."""
+    retention_seconds: float = field(default=300.0, metadata=_env("HEADWATER_RETENTION_SECONDS", _seconds))
+    """How often a worker looks for changes that have outlived the retention of their feed."""
+    follower_lag_seconds: float = field(
+        default=604800.0, metadata=_env("HEADWATER_FOLLOWER_LAG_SECONDS", _seconds)
+    )
+    """How far behind a webhook or an export may be, unless it says so itself, and still keep what it has not seen."""
     upload_keep_seconds: float = field(
         default=86400.0, metadata=_env("HEADWATER_UPLOAD_KEEP_SECONDS", _seconds)
     )
     """How long an upload waits for a write that names it."""
+
+    webhook_retry_seconds: tuple[float, ...] = field(
+        default=(5.0, 300.0, 1800.0, 7200.0, 18000.0, 36000.0, 50400.0, 72000.0, 86400.0),
+        metadata=_env("HEADWATER_WEBHOOK_RETRY_SECONDS", _times),
+    )
+    """Times between the attempts at a webhook's message, which is given up after the last."""
+    webhook_dead_max: int = field(default=3, metadata=_env("HEADWATER_WEBHOOK_DEAD_MAX", _whole_number(1)))
+    """Messages given up in a row after which a webhook is paused."""
+    webhook_keep_seconds: float = field(
+        default=2592000.0, metadata=_env("HEADWATER_WEBHOOK_KEEP_SECONDS", _seconds)
+    )
+    """How long it is told what became of a webhook's message."""
+    webhook_http: bool = field(default=False, metadata=_env("HEADWATER_WEBHOOK_HTTP", _flag))
+    """Whether webhooks may be sent unencrypted."""
+    webhook_allow: tuple[str, ...] = field(default=(), metadata=_env("HEADWATER_WEBHOOK_ALLOW", _words))
+    """Networks and hosts that webhooks may be sent to though they are not on the public internet, on any port."""
 
     json_body_bytes_max: int = field(
         default=16 * MEBIBYTE, metadata=_env("HEADWATER_JSON_BODY_BYTES_MAX", _whole_number(1024))

@@ -22,11 +22,13 @@ from app.services.follow import Follow
 from app.services.model import Lane
 from app.services.reap import Reap
 from app.services.relay import Relay
+from app.services.retention import Retain
 from app.settings import Settings, SettingsError
 from app.store.followers import FollowerStore
 from app.store.jobs import JobStore
 from app.store.outbox import OutboxStore
 from app.store.references import ReferenceStore
+from app.store.retention import RetentionStore
 from app.store.session import Database
 from app.store.workers import WorkerStore
 from workers.engine.session import start_session
@@ -76,7 +78,7 @@ def main() -> None:
 def _serve(
     settings: Settings, database: Database, engine: SparkEngine, worker_id: str, stopping: threading.Event
 ) -> None:
-    """Wires the use cases to Celery, the poller, the relay and the reaper, and serves until SIGTERM."""
+    """Wires the use cases to Celery, the poller, the relay, the reaper and retention, and serves until SIGTERM."""
     jobs, workers = JobStore(database), WorkerStore(database)
     relay = Relay(
         OutboxStore(database),
@@ -122,6 +124,7 @@ def _serve(
         grace_seconds=settings.orphan_grace_seconds,
         upload_seconds_max=settings.upload_keep_seconds,
     )
+    retain = Retain(feeds=RetentionStore(database), follower_lag_seconds=settings.follower_lag_seconds)
     celery = celery_app(settings.redis_url)
     register_tasks(celery, {WRITE_TASK: writes.wake, TASKS_TASK: tasks.wake, FOLLOW_TASK: follow.wake})
     stop = threading.Event()
@@ -130,6 +133,9 @@ def _serve(
         threading.Thread(target=relay.run, args=(stop,), name="relay"),
         threading.Thread(
             target=reap.run_every, args=(settings.reap_seconds, stop), name="reaper", daemon=True
+        ),
+        threading.Thread(
+            target=retain.run_every, args=(settings.retention_seconds, stop), name="retention", daemon=True
         ),
     ]
     for thread in threads:

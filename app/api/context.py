@@ -19,6 +19,7 @@ from app.api.threads import Threads
 from app.api.wakeups import Wakeups
 from app.services.accept_transaction import AcceptTransaction, Transactions
 from app.services.accept_write import AcceptWrite
+from app.services.consumers import Consumers
 from app.services.datasets import Datasets
 from app.services.explain_write import ExplainWrite
 from app.services.maintain import Maintain
@@ -51,6 +52,7 @@ class Services:
     read_changes: ReadChanges
     read_corrections: ReadCorrections
     read_table: ReadTable
+    consumers: Consumers
     explain_write: ExplainWrite
     quarantine: Quarantine
     maintain: Maintain

@@ -1,4 +1,4 @@
-"""Request headers that steer a request: Idempotency-Key, Prefer, If-Match, Accept."""
+"""Request headers that steer a request: Idempotency-Key, Prefer, If-Match, If-None-Match, Accept."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from litestar.datastructures.headers import Accept
 
 from app.api.problems import NotAcceptable
 from app.lake.errors import FieldError, InvalidRequest, PreconditionFailed, PreconditionRequired
+from app.services.consumer_model import Expected
 
 WAIT_SECONDS_MAX: Final = 60
 IDEMPOTENCY_KEY_CHARACTERS_MAX: Final = 255
@@ -76,6 +77,14 @@ def required_version(headers: Headers) -> int:
     if version is None:
         raise PreconditionRequired('send If-Match with the ETag that this change was made for, such as "7"')
     return version
+
+
+def expected_revision(headers: Headers) -> Expected:
+    """What If-Match and If-None-Match say of the resource to be put. Raises PreconditionFailed."""
+    unless = headers.get("if-none-match")
+    if unless is not None and unless.strip() != "*":
+        raise PreconditionFailed(f"If-None-Match: {unless} is not understood here", expected="*")
+    return Expected(absent=unless is not None, revision=expected_version(headers))
 
 
 def negotiate(headers: Headers, available: Sequence[str]) -> str:

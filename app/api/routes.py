@@ -7,6 +7,14 @@ from typing import Final
 from app.api.change_events import follow_changes
 from app.api.changes import read_changes
 from app.api.compactions import create_compaction
+from app.api.consumers import (
+    delete_consumer,
+    get_consumer,
+    lease_consumer,
+    list_consumers,
+    put_consumer,
+    release_consumer,
+)
 from app.api.corrections import read_corrections
 from app.api.datasets import (
     change_dataset,
@@ -48,6 +56,12 @@ ROUTES: Final = (
     read_changes,
     follow_changes,
     read_corrections,
+    list_consumers,
+    put_consumer,
+    get_consumer,
+    delete_consumer,
+    lease_consumer,
+    release_consumer,
     read_rows,
     read_timeline,
     read_quarantine,

@@ -96,8 +96,8 @@ class FollowerStore:
 
 def consumer_of(row: Any) -> Consumer:
     """The consumer in a row of CONSUMER_COLUMNS."""
-    values = row._asdict()
-    return Consumer(**{**values, "kind": ConsumerKind(values["kind"])})
+    values = {name: getattr(row, name) for name in Consumer.__struct_fields__}
+    return Consumer(**{**values, "kind": ConsumerKind(row.kind)})
 
 
 def add_follower(

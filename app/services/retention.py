@@ -1,0 +1,68 @@
+"""Retention: the changes of a feed that have outlived it are cut off, commit by commit."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+_log = logging.getLogger(__name__)
+# Removed in one transaction.
+_FILES: Final = 1_000
+
+
+class FeedBeginnings(Protocol):
+    """Where feeds begin, in every tenant."""
+
+    def tenants(self) -> Sequence[str]: ...
+
+    def datasets(self, tenant_id: str) -> Sequence[str]:
+        """Ids of the live datasets whose feeds are kept for a time, or were."""
+        ...
+
+    def cut(self, tenant_id: str, dataset_id: str, *, follower_lag_seconds: float) -> int:
+        """Moves the beginning of a feed on as far as it may go; returns how many changes were cut.
+
+        It goes from commit to commit, while these are older than the feed's retention or beyond its last so many
+        changes, and never past a view, or past another consumer that is no further behind than it may be.
+        `follower_lag_seconds`: how far that is for webhooks and exports that do not say it themselves.
+        """
+        ...
+
+    def forget(self, tenant_id: str, dataset_id: str, limit: int) -> int:
+        """Removes the rows of up to `limit` files before the beginning of the feed; returns how many there were."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retain:
+    """Cuts all feeds that are kept for a time. Any number of processes may do so at once."""
+
+    feeds: FeedBeginnings
+    follower_lag_seconds: float
+
+    def run(self) -> int:
+        """One round over all datasets; returns how many changes were cut."""
+        return sum(
+            self._retain(tenant_id, dataset_id)
+            for tenant_id in self.feeds.tenants()
+            for dataset_id in self.feeds.datasets(tenant_id)
+        )
+
+    def run_every(self, seconds: float, stop: threading.Event) -> None:
+        """Rounds until told to stop; a failed one is logged and tried again with the next."""
+        while not stop.wait(seconds):
+            try:
+                changes = self.run()
+                if changes:
+                    _log.info("cut %d changes off the beginnings of feeds", changes)
+            except Exception:
+                _log.exception("a round of retention failed")
+
+    def _retain(self, tenant_id: str, dataset_id: str) -> int:
+        # What the round before has cut: pages that were being read then have had the time to end.
+        while self.feeds.forget(tenant_id, dataset_id, _FILES) == _FILES:
+            pass
+        return self.feeds.cut(tenant_id, dataset_id, follower_lag_seconds=self.follower_lag_seconds)

@@ -1,0 +1,261 @@
+"""Consumers over HTTP: positions that are kept, committed under conditions, and held by one member at a time."""
+
+import time
+
+import pytest
+
+from tests.support.http import problem, upsert
+
+# The feed of the fixture has four changes: two appends, then a correction.
+
+
+@pytest.fixture
+def consumers(feed, orders):
+    """The path of the consumers of a feed of four changes."""
+    return f"{orders}/consumers"
+
+
+def put(client, path, body, **headers):
+    return client.put(path, json=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
+
+
+def test_a_consumer_is_made_and_moved(client, consumers, orders):
+    made = put(client, f"{consumers}/billing", {"offset": "earliest"}, If_None_Match="*")
+    assert made.status_code == 201, made.text
+    assert made.headers["etag"] == '"1"'
+    consumer = made.json()
+    assert consumer == client.get(f"{consumers}/billing").json() | {"lag": consumer["lag"]}
+    assert consumer["lag"]["seconds"] > 0
+    dataset = client.get(orders).json()
+    assert {**consumer, "lag": consumer["lag"]["changes"]} == {
+        "name": "billing",
+        "kind": "reader",
+        "offset": 0,
+        "head": 4,
+        "earliest": 0,
+        "lag": 4,
+        "max_lag": None,
+        "expired": False,
+        "lease": None,
+        "created_at": consumer["created_at"],
+        "moved_at": consumer["created_at"],
+        "links": {
+            "self": f"/datasets/{dataset['id']}/consumers/billing",
+            "dataset": f"/datasets/{dataset['id']}",
+            "changes": f"/datasets/{dataset['id']}/changes?consumer=billing",
+        },
+    } | {"moved_at": consumer["moved_at"]}
+    moved = put(client, f"{consumers}/billing", {"offset": 2}, If_Match=made.headers["etag"])
+    assert (moved.status_code, moved.headers["etag"], moved.json()["offset"]) == (200, '"2"', 2)
+    assert moved.json()["moved_at"] > consumer["moved_at"]
+    at_head = put(client, f"{consumers}/billing", {"offset": "now"}, If_Match='"2"').json()
+    assert (at_head["offset"], at_head["lag"]) == (4, {"changes": 0, "seconds": 0})
+
+
+def test_a_commit_says_which_revision_it_is_for(client, consumers):
+    path = f"{consumers}/c"
+    problem(put(client, path, {"offset": 0}, If_Match='"1"'), 412, "precondition-failed")
+    assert put(client, path, {"offset": 0}).status_code == 201
+    problem(put(client, path, {"offset": 1}), 428, "precondition-required")
+    problem(put(client, path, {"offset": 1}, If_Match="*"), 428, "precondition-required")
+    stale = problem(put(client, path, {"offset": 1}, If_Match='"7"'), 412, "precondition-failed")
+    assert stale["version"] == 1
+    problem(put(client, path, {"offset": 1}, If_Match="x"), 412, "precondition-failed")
+    problem(put(client, path, {"offset": 1}, If_None_Match="*"), 412, "precondition-failed")
+    problem(put(client, path, {"offset": 1}, If_None_Match='"1"'), 412, "precondition-failed")
+    assert client.get(path).json()["offset"] == 0
+    assert put(client, path, {"offset": 1}, If_Match='"1"').status_code == 200
+
+
+def test_a_position_goes_forward_unless_it_is_reset(client, consumers):
+    path = f"{consumers}/c"
+    assert put(client, path, {"offset": 3}).status_code == 201
+    refused = problem(put(client, path, {"offset": 2}, If_Match='"1"'), 400, "invalid-request")
+    assert refused["errors"] == [
+        {"pointer": "/offset", "detail": "expected 3 or more; to go back, send `reset: true` along"}
+    ]
+    problem(put(client, path, {"offset": "earliest"}, If_Match='"1"'), 400, "invalid-request")
+    assert put(client, path, {"offset": 3}, If_Match='"1"').json()["offset"] == 3
+    back = put(client, path, {"offset": 1, "reset": True}, If_Match='"2"')
+    assert (back.status_code, back.json()["offset"]) == (200, 1)
+
+
+def test_a_position_lies_within_the_feed(client, consumers):
+    ahead = problem(put(client, f"{consumers}/c", {"offset": 5}), 409, "offset-ahead")
+    assert (ahead["since"], ahead["head"]) == (5, 4)
+    problem(client.get(f"{consumers}/c"), 404, "not-found")
+    assert put(client, f"{consumers}/c", {"offset": 4}).status_code == 201
+    problem(put(client, f"{consumers}/c", {"offset": 5}, If_Match='"1"'), 409, "offset-ahead")
+
+
+def test_what_may_be_lacking(client, consumers):
+    path = f"{consumers}/c"
+    lag = {"changes": 10, "seconds": None}
+    assert put(client, path, {"offset": 1, "max_lag": lag}).json()["max_lag"] == lag
+    wider = put(client, path, {"max_lag": {"seconds": 60}}, If_Match='"1"').json()
+    assert (wider["offset"], wider["max_lag"]) == (1, {"changes": None, "seconds": 60})
+    kept = put(client, path, {"offset": 2}, If_Match='"2"').json()
+    assert kept["max_lag"] == {"changes": None, "seconds": 60}
+    assert put(client, path, {"max_lag": None}, If_Match='"3"').json()["max_lag"] is None
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"offset": -1}, "/offset"),
+        ({"offset": "later"}, "/offset"),
+        ({"offset": 2**63}, "/offset"),
+        ({}, "/offset"),
+        ({"max_lag": {"changes": 1}}, "/offset"),
+        ({"offset": 0, "max_lag": {"changes": -1}}, "/max_lag/changes"),
+        ({"offset": 0, "max_lag": {"rows": 1}}, "/max_lag/rows"),
+        ({"offset": 0, "position": 1}, "/position"),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_named(client, consumers, body, pointer):
+    refused = problem(put(client, f"{consumers}/c", body), 400, "invalid-request")
+    assert [error["pointer"] for error in refused["errors"]] == [pointer]
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "%2e%2e", "x" * 129, "ä"])
+def test_names_are_plain(client, consumers, name):
+    refused = problem(put(client, f"{consumers}/{name}", {"offset": 0}), 400, "invalid-request")
+    assert refused["errors"][0]["pointer"] == "/name"
+
+
+def test_consumers_are_listed_by_name(client, consumers):
+    for name in ("b", "A", "c.d_e-9"):
+        assert put(client, f"{consumers}/{name}", {"offset": 0}).status_code == 201
+    first = client.get(consumers, params={"page_size": 2}).json()
+    assert [item["name"] for item in first["items"]] == ["A", "b"]
+    rest = client.get(consumers, params={"page_token": first["next_page_token"]}).json()
+    assert [item["name"] for item in rest["items"]] == ["c.d_e-9"]
+    assert rest["next_page_token"] is None
+    problem(client.get(consumers, params={"page_token": "x"}), 400, "invalid-request")
+
+
+def test_a_consumer_ends(client, consumers):
+    path = f"{consumers}/c"
+    put(client, path, {"offset": 0})
+    problem(client.delete(path, headers={"If-Match": '"2"'}), 412, "precondition-failed")
+    assert client.delete(path, headers={"If-Match": '"1"'}).status_code == 204
+    problem(client.get(path), 404, "not-found")
+    problem(client.delete(path), 404, "not-found")
+    problem(client.post(f"{path}/lease", json={"member": "m", "seconds": 5}), 404, "not-found")
+
+
+def test_another_tenants_consumers_are_not_there(client, new_client, consumers):
+    put(client, f"{consumers}/c", {"offset": 0})
+    other = new_client()
+    for answer in (
+        other.get(consumers),
+        other.get(f"{consumers}/c"),
+        put(other, f"{consumers}/c", {"offset": 1}, If_Match='"1"'),
+        other.post(f"{consumers}/c/lease", json={"member": "m", "seconds": 5}),
+        other.delete(f"{consumers}/c/lease", params={"token": "x"}),
+        other.delete(f"{consumers}/c"),
+    ):
+        problem(answer, 404, "not-found")
+
+
+def test_to_read_is_not_to_commit(client, new_client, consumers):
+    reader = new_client(scopes=("read",))
+    path = reader.get("/datasets").json()
+    assert path["items"] == []
+    problem(put(reader, f"{consumers}/c", {"offset": 0}), 403, "forbidden")
+    problem(reader.post(f"{consumers}/c/lease", json={"member": "m", "seconds": 5}), 403, "forbidden")
+    problem(reader.delete(f"{consumers}/c"), 403, "forbidden")
+
+
+def lease(client, path, member, seconds=60, **more):
+    return client.post(f"{path}/lease", json={"member": member, "seconds": seconds, **more})
+
+
+def test_one_member_holds_a_consumer(client, consumers):
+    path = f"{consumers}/c"
+    put(client, path, {"offset": 1})
+    held = lease(client, path, "a")
+    assert held.status_code == 200, held.text
+    assert held.headers["etag"] == '"1"'
+    assert held.json()["offset"] == 1
+    assert client.get(path).json()["lease"] == {"member": "a", "until": held.json()["until"]}
+    other = lease(client, path, "b")
+    refused = problem(other, 409, "consumer-leased")
+    assert (refused["member"], refused["until"]) == ("a", held.json()["until"])
+    assert 1 <= int(other.headers["retry-after"]) <= 61
+    problem(put(client, path, {"offset": 2}, If_Match='"1"'), 409, "consumer-leased")
+    token = held.json()["token"]
+    assert put(client, path, {"offset": 2, "lease": token}, If_Match='"1"').status_code == 200
+    longer = lease(client, path, "a", 120, token=token).json()
+    assert longer["token"] == token
+    assert longer["until"] > held.json()["until"]
+    # Its bounds are no business of the member's.
+    assert put(client, path, {"max_lag": {"changes": 5}}, If_Match='"2"').status_code == 200
+
+
+def test_a_token_of_an_earlier_lease_never_commits(client, consumers):
+    path = f"{consumers}/c"
+    put(client, path, {"offset": 0})
+    old = lease(client, path, "a", 1).json()["token"]
+    deadline = time.monotonic() + 10
+    while lease(client, path, "b", 1).status_code != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    while client.get(path).json()["lease"] is not None:
+        time.sleep(0.05)
+    etag = client.get(path).headers["etag"]
+    problem(put(client, path, {"offset": 1, "lease": old}, If_Match=etag), 409, "lease-lost")
+    problem(lease(client, path, "a", token=old), 409, "lease-lost")
+    problem(client.delete(f"{path}/lease", params={"token": old}), 409, "lease-lost")
+    # Without any lease whoever knows the revision may commit.
+    assert put(client, path, {"offset": 1}, If_Match=etag).status_code == 200
+
+
+def test_a_member_that_comes_back_replaces_its_former_self(client, consumers):
+    path = f"{consumers}/c"
+    put(client, path, {"offset": 0})
+    old = lease(client, path, "a").json()["token"]
+    new = lease(client, path, "a").json()["token"]
+    assert new != old
+    problem(put(client, path, {"offset": 1, "lease": old}, If_Match='"1"'), 409, "lease-lost")
+    assert put(client, path, {"offset": 1, "lease": new}, If_Match='"1"').status_code == 200
+
+
+def test_a_lease_is_released(client, consumers):
+    path = f"{consumers}/c"
+    put(client, path, {"offset": 0})
+    token = lease(client, path, "a").json()["token"]
+    for _ in range(2):
+        assert client.delete(f"{path}/lease", params={"token": token}).status_code == 204
+    assert client.get(path).json()["lease"] is None
+    problem(put(client, path, {"offset": 1, "lease": token}, If_Match='"1"'), 409, "lease-lost")
+    assert lease(client, path, "b").status_code == 200
+    problem(client.delete(f"{path}/lease", params={"token": token}), 409, "lease-lost")
+    problem(client.delete(f"{path}/lease"), 400, "invalid-request")
+
+
+def test_the_lease_of_a_namesake_is_another(client, consumers):
+    path = f"{consumers}/c"
+    put(client, path, {"offset": 0})
+    token = lease(client, path, "a").json()["token"]
+    client.delete(path)
+    problem(put(client, path, {"offset": 0, "lease": token}), 409, "lease-lost")
+    put(client, path, {"offset": 0})
+    assert lease(client, path, "a").json()["token"] != token
+    problem(put(client, path, {"offset": 1, "lease": token}, If_Match='"1"'), 409, "lease-lost")
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer"),
+    [
+        ({"member": "", "seconds": 5}, "/member"),
+        ({"member": "a\u0000", "seconds": 5}, "/member"),
+        ({"member": "a", "seconds": 0}, "/seconds"),
+        ({"member": "a", "seconds": 3601}, "/seconds"),
+        ({"member": "a"}, "/seconds"),
+    ],
+)
+def test_what_is_wrong_with_a_lease_is_named(client, consumers, body, pointer):
+    put(client, f"{consumers}/c", {"offset": 0})
+    refused = problem(client.post(f"{consumers}/c/lease", json=body), 400, "invalid-request")
+    assert [error["pointer"] for error in refused["errors"]] == [pointer]
