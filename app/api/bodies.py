@@ -69,6 +69,11 @@ def refuse_announced(request: ApiRequest, bytes_max: int) -> None:
         )
 
 
+def announces_body(request: ApiRequest) -> bool:
+    """Whether the request comes with a body, where it may be left out."""
+    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+
+
 async def read_body(request: ApiRequest, bytes_max: int) -> bytes:
     """A body that is held in memory. Raises BodyTooLarge, MalformedBody if it is empty or breaks off."""
     refuse_announced(request, bytes_max)

@@ -115,7 +115,7 @@ def meet(
     """
     scope = incoming.in_scope
     expected = incoming.rows + (min(incoming.rows, live_rows) if scope is None else live_rows)
-    hashes = _row_hashes(dataset)
+    hashes = row_hashes(dataset)
     with Gathering(
         hashes, memory_bytes=memory.bytes_max, expected_rows=expected, scratch=memory.scratch
     ) as gathering:
@@ -153,7 +153,8 @@ def _distinct(hashes: np.ndarray) -> np.ndarray:
     return ascending[np.append(True, ascending[1:] != ascending[:-1])] if len(ascending) else ascending
 
 
-def _row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
+def row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
+    """What tells which rows may be of one key, or without keys equal: uint64 per row of a table."""
     key = dataset.record_key
     if not key:
         return _whole_row_hashes(dataset)

@@ -16,19 +16,22 @@ from app.files.storage import LocalStorage
 from app.lake import compaction_plan
 from app.lake.changelog import OP_COLUMN, Op
 from app.lake.dataset import ChangelogProducer, DatasetDefinition
-from app.lake.errors import InvalidRequest
+from app.lake.errors import InvalidRequest, NotVerifiable
 from app.lake.operation import Operation
+from app.lake.verification import check_verifiable
 from app.lake.write_options import Overwrite, OverwriteScope, WriteOptions, check_options
 from tests.conformance.histories import LONG
 from tests.conformance.kinds import Kind, defined, distinct_kinds
 from tests.conformance.model import Expected, HeapModel, KeyedModel, hold, model_of
 from tests.conformance.operations import Predicate
 from tests.support.lake_table import COMPACT, LakeTable, Outcome, Row, Write
+from tests.support.verified import verified
 from workers.engine.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
 HISTORIES: Final = int(os.environ.get("HISTORIES", "4000" if LONG else "60"))
 _STEPS: Final = 6
+_TIGHT: Final = Memory(bytes_max=2_000)
 _PARTITIONS: Final = ("a", "b")
 _GROUPED: Final = (
     Operation.UPSERT,
@@ -215,3 +218,15 @@ def _step(
     expected: Expected = model.expect(writes, removes)
     outcome: Outcome = table.write(*writes)
     hold(model, table, before, expected, outcome)
+    _verify(table)
+
+
+def _verify(table: LakeTable) -> None:
+    """Wherever a feed says what its table holds, it does so at every version."""
+    try:
+        check_verifiable(table.dataset)
+    except NotVerifiable:
+        return
+    found = verified(table, memory=_TIGHT if table.version % 2 else None)
+    assert found.differences == 0, found.first
+    assert found.changes == table.next_offset

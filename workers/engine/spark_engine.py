@@ -15,6 +15,7 @@ from app.lake.errors import EngineStopped
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput
 from app.lake.staging import RawInput
+from app.lake.verification import FoldTask, FoldVerdict
 from app.lake.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.lake.write_plan import MergeTask
 from workers.engine.decode_input import Tasks, decode_input
@@ -84,6 +85,13 @@ class SparkEngine:
         )
         answers = self._run(tasks, tag, size, WRITES_POOL)
         return [answer for answer in answers if isinstance(answer, CommitMessage)]
+
+    def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
+        """What the tasks found, all together. Raises CorruptFile, StorageFull, EngineStopped."""
+        size = sum(segment.file.size_bytes for task in tasks for segment in task.segments)
+        size += sum(file.size_bytes for task in tasks for group in (*task.start, *task.files) for file in group)
+        answers = self._run(tasks, tag, size, TASKS_POOL)
+        return sum((answer for answer in answers if isinstance(answer, FoldVerdict)), FoldVerdict())
 
     def _run(self, tasks: Sequence[Task], tag: str, size_bytes: int, pool: str) -> list[Answer]:
         if not tasks:

@@ -11,11 +11,13 @@ import msgspec
 import pyarrow as pa
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
+from app.files.fold_files import check_files
 from app.files.hot_folder import HotFolder
 from app.files.slice_merge import Memory
 from app.files.storage import open_storage
 from app.lake.commit_message import CommitMessage
 from app.lake.errors import HeadwaterError, error_of
+from app.lake.verification import FoldTask, FoldVerdict
 from app.lake.write_plan import MergeTask
 from workers.engine.decode_handle import (
     Decoded,
@@ -31,8 +33,8 @@ from workers.engine.decode_handle import (
 from workers.engine.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
-Task = PrepareTask | InferTask | DecodeTask | MergeTask
-Answer = Prepared | Inferred | Decoded | CommitMessage
+Task = PrepareTask | InferTask | DecodeTask | MergeTask | FoldTask
+Answer = Prepared | Inferred | Decoded | CommitMessage | FoldVerdict
 
 
 class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,3 +111,5 @@ def run_task(place: Place, task: Task) -> Answer:
             return decode(task, place.storage)
         case PrepareTask():
             return prepare(task, place.storage)
+        case FoldTask():
+            return check_files(place.slices, task, place.memory)

@@ -1,0 +1,56 @@
+"""Verifications: is a table what its feed says?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from litestar import Response, post
+
+from app.api.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
+from app.api.bodies import JSON, announces_body, read_body, refuse_encoding, require_media_type
+from app.api.context import ApiRequest, services_of, tenant_of
+from app.api.documented import documented
+from app.api.headers import idempotency_key, preference
+from app.api.json_body import decode_json
+from app.api.query import DatasetReference
+
+_BODY_BYTES_MAX: Final = 64 * 1024
+
+
+class NewVerification(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to verify: the dataset at `version`, at the latest when the job runs unless said."""
+
+    version: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
+@post(
+    "/datasets/{dataset:str}/verify",
+    operation_id="verify_dataset",
+    summary="Verify that a dataset is what its feed says",
+    tags=["verify"],
+    status_code=202,
+    opt=documented(
+        ACCEPTED_ANSWERS,
+        body={JSON: NewVerification},
+        request_headers=ACCEPTING_HEADERS,
+        problems=[400, 404, 409, 413, 415, 422],
+    ),
+)
+async def verify_dataset(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
+    """Folds the feed up to a version and compares what that makes with the table, row by row.
+
+    The job's `result` says whether they are equal, and where first they are not. The body may be left out.
+    """
+    services = services_of(request)
+    preferred = preference(request.headers)
+    key = idempotency_key(request.headers)
+    wanted = NewVerification()
+    if announces_body(request):
+        require_media_type(request, [JSON])
+        refuse_encoding(request)
+        wanted = decode_json(await read_body(request, _BODY_BYTES_MAX), NewVerification)
+    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
+    with services.in_flight.holding(found.tenant_id, found.id, key):
+        accepted = await services.threads.run(services.verify.start, found, wanted.version, key)
+    return await answer_accepted(request, services, accepted, preferred)
