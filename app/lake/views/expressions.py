@@ -172,22 +172,20 @@ class Binder(CallBinder):
             number = float(text)
             if number in (float("inf"), float("-inf")):
                 raise self.binding.at(node.at, "this number is out of range", "a double")
-            return Value(node.at, f"CAST('{number!r}' AS DOUBLE)", DOUBLE, nullable=False, literal=number)
+            return Value(node.at, f"{number!r}D", DOUBLE, nullable=False, literal=number)
         whole, _, fraction = text.partition(".")
         whole = whole.lstrip("0")
         if len(whole) + len(fraction) > _DECIMAL_DIGITS:
             raise self.binding.at(node.at, "this number has too many digits", f"at most {_DECIMAL_DIGITS}")
         if "." in text and fraction:
             type_ = Decimal(max(len(whole) + len(fraction), 1), len(fraction))
-            sql = f"CAST('{whole or '0'}.{fraction}' AS {spark_type(type_)})"
-            return Value(node.at, sql, type_, nullable=False, literal=float(text))
+            return Value(node.at, f"{whole or '0'}.{fraction}BD", type_, nullable=False, literal=float(text))
         number = int(whole or "0")
         if number < 2**31:
             return Value(node.at, str(number), INT, nullable=False, literal=number)
         if number < 2**63:
             return Value(node.at, f"{number}L", BIGINT, nullable=False, literal=number)
-        large = Decimal(len(whole), 0)
-        return Value(node.at, f"CAST('{number}' AS {spark_type(large)})", large, nullable=False)
+        return Value(node.at, f"{number}BD", Decimal(len(whole), 0), nullable=False)
 
     def _typed(self, node: TypedText) -> Value:
         match node.kind:
@@ -348,7 +346,9 @@ class Binder(CallBinder):
             )
         word = "TRY_CAST" if node.safe else "CAST"
         sql = f"{word}({operand.sql} AS {spark_type(node.type)})"
-        return made(node.at, sql, node.type, [operand], nullable=True if node.safe else None)
+        # The engine takes what it reads from a string for nullable, though it fails where it cannot.
+        nullable = node.safe or (operand.type == STRING and node.type not in (STRING, BINARY))
+        return made(node.at, sql, node.type, [operand], nullable=True if nullable else None)
 
     def _element(self, node: Element) -> Value:
         operand, index = self.value(node.operand), self.value(node.index)

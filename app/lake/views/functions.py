@@ -259,7 +259,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **_scalars(_TEXT, (TEXT,), BINARY, "unbase64"),
     **_scalars(_TEXT, (FLAT,), BIGINT, "xxhash64", repeats=True, nullable=False),
     **_scalars(_NUMBERS, (NUMBER,), _first, "abs"),
-    **_scalars(_NUMBERS, (NUMBER,), _whole_part, "ceil ceiling floor"),
+    **_scalars(_NUMBERS, (NUMBER,), _whole_part, "ceil ceiling floor", nullable=True),
     **_scalars(_NUMBERS, (NUMBER, integer_literal(-38, 38)), _rounded, "round", optional=1),
     **_scalars(_NUMBERS, (REAL,), DOUBLE, "sqrt cbrt exp sign signum sin cos tan asin acos atan radians degrees"),
     **_scalars(_NUMBERS, (REAL,), DOUBLE, "ln log10 log2", nullable=True),
@@ -306,7 +306,9 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **_aggregates((REAL,), DOUBLE, "stddev stddev_samp stddev_pop variance var_samp var_pop median"),
     **_aggregates((REAL, fraction_literal()), DOUBLE, "percentile"),
     **_aggregates((FLAT,), BIGINT, "approx_count_distinct", nullable=False),
-    **_aggregates((FLAT,), _list_of_first, "collect_list collect_set array_agg", nullable=False, wrapped="sort_array({})"),
+    **_aggregates(
+        (FLAT,), _list_of_first, "collect_list collect_set array_agg", nullable=False, wrapped="sort_array({})"
+    ),
     **_windows((), INT, "row_number rank dense_rank", nullable=False),
     **_windows((integer_literal(1, 1_000_000),), INT, "ntile", nullable=False),
     **_windows((), DOUBLE, "percent_rank cume_dist", nullable=False),

@@ -38,8 +38,9 @@ class BoundSelect:
 class QueryBinder(SourceBinder):
     """Binds queries. Raises InvalidView throughout."""
 
-    def query(self, node: Query, environment: Environment) -> Bound:
-        return self._query(node, environment, None, named=True)
+    def query(self, node: Query, environment: Environment, names: Sequence[str] = ()) -> Bound:
+        bound = self._query(node, environment, None, named=not names)
+        return self._renamed(node.at, bound, names) if names else bound
 
     def subquery(self, node: Query, outer: Scope | None) -> Subquery:
         before = self.binding.outer_columns
@@ -47,7 +48,7 @@ class QueryBinder(SourceBinder):
         bound = self._query(node, self._environment, outer if plain else None, named=False)
         if self.binding.outer_columns > before:
             assert isinstance(node, Select)
-            if node.distinct or node.group or node.having or node.qualify or _aggregates(node):
+            if node.distinct or node.group or node.having or node.qualify or _aggregates(node.items):
                 reason = "a query that names columns of the one around it neither groups nor counts"
                 raise self.binding.at(node.at, reason, "a JOIN with a query that does")
         values = tuple(
@@ -61,7 +62,7 @@ class QueryBinder(SourceBinder):
     def _query(self, node: Query, environment: Environment, outer: Scope | None, *, named: bool) -> Bound:
         around, parts = self._environment, []
         for common in node.common:
-            bound = self.renamed(common.at, self.query(common.query, environment), common.columns)
+            bound = self.query(common.query, environment, common.columns)
             name = f"with{self.alias()}"
             environment = environment.having(common.name, Named(name, bound))
             parts.append(f"{name} AS ({bound.sql})")
@@ -163,7 +164,7 @@ class QueryBinder(SourceBinder):
     def _groups(self, node: Select, scope: Scope) -> tuple[Value, ...] | None:
         """What rows are grouped by: nothing if all are one group, None if they are not grouped."""
         if not node.group:
-            return () if node.having is not None or _aggregates(node) else None
+            return () if node.having is not None or _aggregates((node.items, node.qualify)) else None
         clause = Clause(
             "GROUP BY",
             scope,
@@ -248,10 +249,23 @@ class QueryBinder(SourceBinder):
             if name is None:
                 raise self.binding.at(item.at, "this column has no name", "AS name behind it")
             names.append(name)
-        self.check_names(names, [item.at for item, _ in values])
+        self._check_names(names, [item.at for item, _ in values])
         return names
 
-    def check_names(self, names: Sequence[str], places: Sequence[int]) -> None:
+    def _renamed(self, at: int, bound: Bound, names: Sequence[str]) -> Bound:
+        """A query whose columns are called as its alias lists them."""
+        if len(names) != len(bound.columns):
+            reason = f"{len(names)} names are given for {len(bound.columns)} columns"
+            raise self.binding.at(at, reason, f"{len(bound.columns)} names")
+        self._check_names(names, [at] * len(names))
+        columns = tuple(replace(column, name=name) for column, name in zip(bound.columns, names, strict=True))
+        listed = ", ".join(
+            f"q.{quoted(old.name)} AS {quoted(new.name)}"
+            for old, new in zip(bound.columns, columns, strict=True)
+        )
+        return replace(bound, sql=f"SELECT {listed} FROM ({bound.sql}) AS q", columns=columns)
+
+    def _check_names(self, names: Sequence[str], places: Sequence[int]) -> None:
         seen: set[str] = set()
         for name, at in zip(names, places, strict=True):
             if not 1 <= len(name) <= FIELD_NAME_CHARACTERS_MAX or not name.isprintable() or "${" in name:
@@ -298,12 +312,10 @@ def _group_key(value: Value) -> str:
 
 
 def _aggregates(part: Any) -> bool:
-    """Whether a SELECT counts rows together, other than in a query of its own or in a window."""
+    """Whether a part of a SELECT has an aggregate, other than in a query of its own or as a window function."""
     if isinstance(part, tuple):
         return any(_aggregates(each) for each in part)
-    if isinstance(part, Select):
-        return _aggregates((part.items, part.having, part.qualify))
-    if isinstance(part, SetOperation) or not isinstance(part, Node):
+    if isinstance(part, Select | SetOperation) or not isinstance(part, Node):
         return False
     if isinstance(part, Call) and part.over is None:
         function = FUNCTIONS.get(part.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Final
@@ -69,8 +69,8 @@ class SourceBinder:
         self.numbers = {name: number for number, name in enumerate(inputs, start=1)}
         self._sources = count(1)
 
-    def query(self, node: Query, environment: Environment) -> Bound:
-        """A query whose columns have names of their own: up to whoever binds queries."""
+    def query(self, node: Query, environment: Environment, names: Sequence[str] = ()) -> Bound:
+        """A query, its columns under the given names or their own: up to whoever binds queries."""
         raise NotImplementedError
 
     def subquery(self, node: Query, outer: Scope | None) -> Subquery:
@@ -116,31 +116,10 @@ class SourceBinder:
         return From(f"in{self.numbers[node.name]} AS {alias}", Scope((relation,)), 1)
 
     def _derived(self, node: Derived, environment: Environment) -> From:
-        bound = self.renamed(node.at, self.query(node.query, environment), node.columns)
+        bound = self.query(node.query, environment, node.columns)
         alias = self.alias()
         relation = Relation(node.alias, _under(alias, bound.columns))
         return From(f"({bound.sql}) AS {alias}", Scope((relation,)), bound.reads)
-
-    def renamed(self, at: int, bound: Bound, names: tuple[str, ...]) -> Bound:
-        """A query whose columns are called as its alias lists them."""
-        if not names:
-            return bound
-        if len(names) != len(bound.columns):
-            expected = f"{len(bound.columns)} names"
-            raise self.binding.at(
-                at, f"{len(names)} names are given for {len(bound.columns)} columns", expected
-            )
-        self.check_names(names, [at] * len(names))
-        columns = tuple(replace(column, name=name) for column, name in zip(bound.columns, names, strict=True))
-        listed = ", ".join(
-            f"q.{quoted(old.name)} AS {quoted(new.name)}"
-            for old, new in zip(bound.columns, columns, strict=True)
-        )
-        return replace(bound, sql=f"SELECT {listed} FROM ({bound.sql}) AS q", columns=columns)
-
-    def check_names(self, names: tuple[str, ...] | list[str], places: list[int]) -> None:
-        """Refuses what is no name of a column, or the name of two: up to whoever binds queries."""
-        raise NotImplementedError
 
     def _join(self, node: Join, environment: Environment) -> From:
         left, right = self.source(node.left, environment), self.source(node.right, environment)
