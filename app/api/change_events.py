@@ -14,16 +14,18 @@ from app.api.documented import TEXT, Answer, documented
 from app.api.event_stream import EVENT_STREAM, STILL_HERE, event_stream
 from app.api.feed import (
     Form,
+    Partitions,
     SchemaChoice,
     Since,
     Until,
+    Where,
     asked_schema,
     encoded,
     position,
 )
 from app.api.query import Columns, DatasetReference, natural
 from app.api.shared_pages import EncodedPage
-from app.lake.errors import InvalidRequest, NotFound, Unavailable
+from app.lake.errors import InvalidFilter, InvalidRequest, NotFound, Unavailable
 from app.lake.forms import ChangeForm
 from app.services.model import ChangePage, Dataset
 from app.services.read_changes import FeedQuery
@@ -57,13 +59,16 @@ async def follow_changes(
     since: Since = "0",
     until: Until = None,
     columns: Columns = None,
+    where: Where = None,
+    partitions: Partitions = None,
     form: Form = ChangeForm.TWO_EVENT,
     schema: SchemaChoice = "latest",
 ) -> Response[Any]:
     """Sends the changes from a position on, and then each as it comes; ends where `until` is reached.
 
     The `id` of a `-C` is its own position, so that whoever stops behind it gets the pair again, not half of it. An
-    event `schema`, whose data is `{"schema_id": …}`, says that the rows behind it are told under another schema.
+    event `schema`, whose data is `{"schema_id": …}`, says that the rows behind it are told under another schema. While
+    `where` or `partitions` leave all changes out, an `id` without data comes every few seconds.
     """
     services = services_of(request)
     # A reader that was never told an id sends none, or an empty one.
@@ -76,13 +81,17 @@ async def follow_changes(
         columns=None if columns is None else tuple(columns),
         form=form,
         schema_id=asked_schema(schema),
+        where=where,
+        partitions=None if partitions is None else tuple(partitions),
     )
     # Read here, so that what is wrong with the request is answered rather than streamed.
     first = await services.pages.page(found, start, query, _as_events)
     if resumed is not None and first.complete and first.empty:
         # The only answer by which a browser does not connect again, for ever.
         return Response(None, status_code=204)
-    events = _events(services, found, first, query, tell_start=start is None)
+    # An empty page may end elsewhere than the reader said: at the head, or behind changes that are not asked for.
+    tell_start = first.empty and first.next_since != start
+    events = _events(services, found, first, query, tell_start=tell_start)
     return event_stream(events, {"Headwater-Schema-Id": str(first.schema_id)})
 
 
@@ -92,9 +101,9 @@ async def _events(
     """Page after page, the next read once the last is sent, so that no more than one is ever in memory."""
     clock, schema_id = get_running_loop().time, page.schema_id
     if tell_start:
-        # From the head on, so the page is empty. An id without data is no event, but kept: a reader that breaks off
-        # before the first event goes on from here, not from where the head is by then.
-        yield b"id: %d\n\n" % page.next_since
+        # A reader that breaks off before the first event goes on from here, not from where the head is by then.
+        yield _position(page.next_since)
+    told_id = page.next_since
     with services.heads.join(dataset.tenant_id, dataset.id) as watcher:
         if not page.empty:
             yield page.content
@@ -102,8 +111,9 @@ async def _events(
         while not page.complete and not services.wakeups.closed:
             silence = told + HEARTBEAT_SECONDS - clock()
             if silence <= 0:
-                yield STILL_HERE
-                told = clock()
+                # Whoever comes again need not look again at changes that were not asked for.
+                yield STILL_HERE if page.next_since == told_id else _position(page.next_since)
+                told, told_id = clock(), page.next_since
                 continue
             try:
                 if not page.pending:
@@ -112,7 +122,7 @@ async def _events(
                         continue
                     dataset = moved
                 page = await services.pages.page(dataset, page.next_since, query, _as_events)
-            except (NotFound, InvalidRequest):
+            except (NotFound, InvalidRequest, InvalidFilter):
                 # The dataset is gone, or what was asked for does not go with its schema any more: whoever connects
                 # again is told.
                 return
@@ -126,12 +136,20 @@ async def _events(
                 schema_id = page.schema_id
                 yield b'event: schema\ndata: {"schema_id": %d}\n\n' % schema_id
             yield page.content
-            told = clock()
+            told, told_id = clock(), page.next_since
+    if page.complete and page.next_since != told_id:
+        yield _position(page.next_since)
+
+
+def _position(next_since: int) -> bytes:
+    """An id without data is no event, but kept: a reader that breaks off goes on from there."""
+    return b"id: %d\n\n" % next_since
 
 
 def _as_events(page: ChangePage) -> bytes:
     lines = encoded(page, as_ndjson=True).split(b"\n")[:-1]
     positions = page.events.resume_at.to_pylist()
-    return b"".join(
-        b"id: %d\nevent: change\ndata: %b\n\n" % event for event in zip(positions, lines, strict=True)
-    )
+    events = [b"id: %d\nevent: change\ndata: %b\n\n" % event for event in zip(positions, lines, strict=True)]
+    if positions and positions[-1] != page.next_since:
+        events.append(_position(page.next_since))
+    return b"".join(events)

@@ -15,9 +15,11 @@ from app.api.context import ApiRequest, Services, services_of, tenant_of
 from app.api.documented import BINARY, TEXT, Answer, documented
 from app.api.feed import (
     Form,
+    Partitions,
     SchemaChoice,
     Since,
     Until,
+    Where,
     asked_schema,
     encoded,
     position,
@@ -108,7 +110,8 @@ class DeltaChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the feed. `next_since` is the next call's `since`, in any form; `pending` changes follow.
+    """A page of the feed. `next_since` is the next call's `since`, in any form; `pending` changes follow, of which a
+    filter may select none. A page without changes is the last only if none is pending.
 
     `schema_id` is the schema under which the rows are told.
     """
@@ -122,7 +125,7 @@ class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
 
 _POSITION_HEADERS: Final = {
     "Headwater-Next-Since": "The next call's `since`.",
-    "Headwater-Pending": "Changes after this page.",
+    "Headwater-Pending": "Changes after this page, whether or not they are asked for.",
     "Headwater-Earliest": "The first offset that can still be read.",
     "Headwater-Schema-Id": "The schema under which the rows are told.",
 }
@@ -158,6 +161,8 @@ async def read_changes(
     ] = 1_000,
     until: Until = None,
     columns: Columns = None,
+    where: Where = None,
+    partitions: Partitions = None,
     form: Form = ChangeForm.TWO_EVENT,
     schema: SchemaChoice = "latest",
     feed: Annotated[
@@ -167,10 +172,12 @@ async def read_changes(
         int, QueryParameter(ge=0, le=_TIMEOUT_SECONDS_MAX, description="Seconds that a longpoll waits.")
     ] = 25,
 ) -> Response[Any]:
-    """Changes from a position on, in commit order, without gaps.
+    """Changes from a position on, in commit order, without gaps but for those that `where` and `partitions` leave out.
 
     NDJSON and Arrow give the position in headers. A longpoll that times out answers with an empty page, and so does
-    one that has reached `until`, at once. `columns` are those of `row`; they need not hold the record key.
+    one that has reached `until`, at once. `columns` are those of `row`; they need not hold the record key, nor what
+    `where` asks for. A page looks at a bounded number of changes, so with a filter it may be empty though changes are
+    `pending`.
     """
     services = services_of(request)
     media_type = negotiate(request.headers, (JSON, NDJSON, ARROW_STREAM))
@@ -182,6 +189,8 @@ async def read_changes(
         columns=None if columns is None else tuple(columns),
         form=form,
         schema_id=asked_schema(schema),
+        where=where,
+        partitions=None if partitions is None else tuple(partitions),
     )
     if feed is Feed.LONGPOLL:
         page = await _next_page(services, found, start, query, _ENCODERS[media_type], timeout)

@@ -48,6 +48,20 @@ SchemaChoice: TypeAlias = Annotated[
     ),
 ]
 
+Where: TypeAlias = Annotated[
+    str | None,
+    QueryParameter(
+        description="A filter: the changes whose row it is true of. A `-C` and its `+C` come together where it is true "
+        "of either."
+    ),
+]
+Partitions: TypeAlias = Annotated[
+    list[str] | None,
+    QueryParameter(
+        description="Globs of partition paths, repeated: the changes whose row is in a partition that matches one."
+    ),
+]
+
 
 def asked_schema(choice: str) -> int | None:
     """The id of the schema that is asked for; None for the latest."""

@@ -6,19 +6,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from app.files.begun_groups import BegunGroups
 from app.files.checksums import HashingSink, buffered, verify
+from app.files.statistics import stretches
 from app.files.storage import Storage
-from app.lake.column_bounds import stored_bound
 from app.lake.conforming import conform, sources
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import CorruptFile
-from app.lake.file_group import ColumnStatistics, StoredFile
+from app.lake.file_group import StoredFile
+from app.lake.filters.tree import Filter
 from app.lake.schema import Schema
 
 BASE_ROW_GROUP_ROWS: Final = 128 * 1024
@@ -127,33 +128,6 @@ class _Unfinished(Exception):
     """Makes the storage drop a file that turned out not to be needed."""
 
 
-def column_statistics(metadata: pq.FileMetaData, schema: Schema) -> dict[str, ColumnStatistics]:
-    """Bounds and null counts of the flat columns, by field id, from the footer."""
-    ids = {field.name: str(field.id) for field in schema.fields}
-    found: dict[str, list[Any]] = {}
-    for group in range(metadata.num_row_groups):
-        for number in range(metadata.num_columns):
-            column = metadata.row_group(group).column(number)
-            # A member `b` of a struct `a` has the path of a column `a.b`, but another name.
-            if column.path_in_schema in ids and column.path_in_schema == metadata.schema.column(number).name:
-                found.setdefault(ids[column.path_in_schema], []).append(column.statistics)
-    return {
-        number: _merged(parts) for number, parts in found.items() if all(part is not None for part in parts)
-    }
-
-
-def _merged(parts: list[Any]) -> ColumnStatistics:
-    # Parquet leaves out bounds that are very long. So only a row group of nulls may lack them: it adds nothing.
-    known = all(part.has_min_max or (part.has_null_count and part.num_values == 0) for part in parts)
-    bounded = [part for part in parts if part.has_min_max] if known else []
-    nulls = sum(part.null_count for part in parts) if all(part.has_null_count for part in parts) else None
-    return ColumnStatistics(
-        minimum=stored_bound(min((part.min for part in bounded), default=None)),
-        maximum=stored_bound(max((part.max for part in bounded), default=None)),
-        null_count=nulls,
-    )
-
-
 class ParquetReader:
     """Reads the files of commits; refuses any that is not what its commit recorded."""
 
@@ -202,6 +176,16 @@ class ParquetReader:
                     self._begun.keep((file.path, number, names), group)
             start = end
         return pa.concat_tables(tables)
+
+    def stretches(
+        self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
+    ) -> list[tuple[int, int]]:
+        """Where some of the rows [first_row, first_row + rows) may match: stretches [first, end), in order.
+
+        What the bounds of the row groups exclude is left out. `schema`: the one that the filter was parsed against,
+        whichever the file was written under. Raises CorruptFile.
+        """
+        return list(stretches(self.open(file), where, schema, first_row, rows))
 
     def read_row_group(self, file: StoredFile, number: int, schema: pa.Schema) -> pa.Table:
         """Row group `number` under `schema`. Raises CorruptFile, and pyarrow.ArrowInvalid as `read_slice` does."""

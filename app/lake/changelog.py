@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 OP_COLUMN: Final = "_hw_op"
@@ -31,6 +33,21 @@ SYMBOLS: Final = ("+A", "-R", "-C", "+C")
 
 class FeedError(ValueError):
     """The changes do not form a feed; the message names the first that does not fit."""
+
+
+def whole_pairs(
+    offsets: npt.NDArray[np.int64], ops: npt.NDArray[np.uint8], chosen: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Which changes are chosen if either half of a pair brings the other along. All of shape (changes,).
+
+    The changes are of one changelog file, by offset; some may be missing between them.
+    """
+    pairs = (ops[:-1] == Op.CORRECT_FROM) & (ops[1:] == Op.CORRECT_TO) & (np.diff(offsets) == 1)
+    either = pairs & (chosen[:-1] | chosen[1:])
+    whole = chosen.copy()
+    whole[:-1] |= either
+    whole[1:] |= either
+    return whole
 
 
 def fold(changes: Iterable[tuple[int, dict[str, Any]]], key: Sequence[str]) -> list[dict[str, Any]]:

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
+from app.lake.changelog import Op
 from app.lake.dataset import DatasetDefinition
-from app.lake.errors import FieldError, InvalidRequest, NotFound, OffsetAhead, SchemaMismatch
-from app.lake.forms import ChangeForm, in_form, one_array
+from app.lake.errors import FieldError, InvalidRequest, NotFound, OffsetAhead
+from app.lake.file_group import ChangelogSegment
+from app.lake.forms import ChangeForm, in_form
 from app.lake.schema import Schema
-from app.services.model import ChangelogSegment, ChangePage, Dataset, FeedBounds
+from app.services.changelog_scan import ChangelogScan
+from app.services.model import ChangePage, Dataset, FeedBounds
 from app.services.ports import Catalog, ChangelogIndex
-from app.services.projection import projection
 from app.services.reader_ports import FileReader
+from app.services.told_changes import Told
 
-SYSTEM_TIME = pa.timestamp("ms", tz="UTC")
-_EVENT_TIME_COLUMN = "_hw_event_time"
+# A page looks at so many changes at most. One that is asked for few of them ends there, and its position goes on.
+LOOKED_CHANGES_MAX: Final = 256 * 1024
+_STEP_CHANGES_MAX: Final = 128 * 1024
+# Steps grow until one has so many files.
+_STEP_FILES: Final = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +34,9 @@ class FeedQuery:
 
     At most `limit` changes a page; none at or beyond position `until`; of each row the named columns only, unless
     None. The record key need not be among them. `form` is how the changes are told, `schema_id` the schema under which
-    the rows are, whichever they were written under: the latest, unless said.
+    the rows are, whichever they were written under: the latest, unless said. `where`: a filter on those rows.
+    `partitions`: globs, one of which the partition of the row must match. A pair is told whole if either half is asked
+    for.
     """
 
     limit: int
@@ -36,6 +44,8 @@ class FeedQuery:
     until: int | None = None
     columns: tuple[str, ...] | None = None
     schema_id: int | None = None
+    where: str | None = None
+    partitions: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.limit < 1 or (self.until is not None and self.until < 0):
@@ -57,48 +67,47 @@ class ReadChanges:
         between the two ends the page before both. A `since` between the two starts there, with the +C alone, but in the
         forms where the two are one event: that has the offset of the +C, so it is told whole.
 
-        Raises InvalidRequest, OffsetAhead, SchemaMismatch (a value that the types of the asked schema cannot hold),
-        CorruptFile, NotFound.
+        A page that has looked at `LOOKED_CHANGES_MAX` changes ends, however few of them were asked for: then it may be
+        empty, though changes follow.
+
+        Raises InvalidRequest, InvalidFilter, OffsetAhead, SchemaMismatch (a value that the types of the asked schema
+        cannot hold), CorruptFile, NotFound.
         """
         bounds = self.index.bounds(dataset.tenant_id, dataset.id)
         start = _checked_start(bounds, since)
         end = bounds.next_offset if query.until is None else min(query.until, bounds.next_offset)
-        # One change more than asked for, in case the last one opens a pair.
+        # One change more than asked for tells whether the last one has its other half behind it.
         segments = self._segments(dataset, start, min(start + query.limit + 1, end))
         told = self._told(dataset, segments, query)
-        changes = self._read(told, segments, start, min(start + query.limit + 1, end))
-        if changes.num_rows > query.limit and not _op_is(changes, query.limit - 1, Op.CORRECT_FROM):
-            changes = changes.slice(0, query.limit)
-        split = _op_is(changes, changes.num_rows - 1, Op.CORRECT_FROM)
-        if split:
-            changes = changes.slice(0, changes.num_rows - 1)
-        next_since = start + changes.num_rows
-        if query.form.joins_pairs and start > bounds.earliest and _op_is(changes, 0, Op.CORRECT_TO):
-            before = self._read(told, self._segments(dataset, start - 1, start), start - 1, start)
-            changes = pa.concat_tables([before, changes])
+        found = self._walk(dataset, told, query, segments, range(start, end), bounds.earliest)
         return ChangePage(
-            events=in_form(changes, query.form, dataset.definition.name),
+            events=in_form(found.changes, query.form, dataset.definition.name),
             schema_id=told.schema.id,
             form=query.form,
-            next_since=next_since,
-            pending=bounds.next_offset - next_since,
+            next_since=found.position,
+            pending=bounds.next_offset - found.position,
             earliest=bounds.earliest,
-            complete=query.until is not None and next_since + split >= query.until,
+            complete=query.until is not None and found.position + found.splits_end >= query.until,
         )
 
     def _segments(self, dataset: Dataset, since: int, until: int) -> list[ChangelogSegment]:
         return self.index.segments(dataset.tenant_id, dataset.id, since, until) if since < until else []
 
-    def _told(self, dataset: Dataset, segments: Sequence[ChangelogSegment], query: FeedQuery) -> _Told:
+    def _told(self, dataset: Dataset, segments: Sequence[ChangelogSegment], query: FeedQuery) -> Told:
         """How the rows of these files are told: under a schema no earlier than theirs, unless one is asked for."""
-        if any(segment.file.schema_id > dataset.definition.schema.id for segment in segments):
+        if _outdated(dataset.definition, segments):
             # The schema has moved on since the reader found the dataset.
             dataset = self.catalog.get(dataset.tenant_id, dataset.id)
-        definition = dataset.definition
-        schema = definition.schema
+        schema = dataset.definition.schema
         if query.schema_id is not None and query.schema_id != schema.id:
             schema = self._earlier_schema(dataset, query.schema_id)
-        return _Told(definition=definition, schema=projection(schema, query.columns))
+        return Told.asked(
+            dataset.definition,
+            schema,
+            columns=query.columns,
+            where=query.where,
+            partitions=query.partitions,
+        )
 
     def _earlier_schema(self, dataset: Dataset, schema_id: int) -> Schema:
         try:
@@ -107,37 +116,73 @@ class ReadChanges:
             detail = f"expected `latest` or 1–{dataset.definition.schema.id}, the id of one of the dataset's schemas"
             raise InvalidRequest(error.detail, [FieldError(pointer="/schema", detail=detail)]) from None
 
-    def _read(self, told: _Told, segments: Sequence[ChangelogSegment], since: int, until: int) -> pa.Table:
-        tables = [changes_schema(told.definition, told.schema).empty_table()]
-        stored = _stored_schema(told)
-        for segment in segments:
-            first = max(since, segment.first_offset)
-            last = min(until, segment.first_offset + segment.file.row_count)
-            try:
-                rows = self.reader.read_slice(
-                    segment.file, stored, first - segment.first_offset, last - first
-                )
-            except pa.ArrowInvalid as error:
-                raise _does_not_fit(told.schema, segment, error) from error
-            tables.append(_as_changes(rows, told, segment, first))
-        return pa.concat_tables(tables)
+    def _walk(
+        self,
+        dataset: Dataset,
+        told: Told,
+        query: FeedQuery,
+        segments: Sequence[ChangelogSegment],
+        among: range,
+        earliest: int,
+    ) -> _Found:
+        """What a page has. `among`: the offsets that may be looked at; `segments`: the files of the first step."""
+        scan = ChangelogScan(reader=self.reader, told=told)
+        parts = [told.changes_schema().empty_table()]
+        # Between two halves, the first one may be what is asked for, or be told with the other.
+        first = max(earliest, among.start - told.selects)
+        lower = max(earliest, among.start - (told.selects or query.form.joins_pairs))
+        position, room, looked, segment = among.start, query.limit, 0, None
+        for segment, last in self._pieces(dataset, told, segments, among, query.limit + 1):
+            upper = among.stop if told.selects else last
+            part = scan.look(segment, max(first, segment.first_offset), last, lower=lower, upper=upper)
+            parts.append(_since(part.changes, among.start, whole=query.form.joins_pairs))
+            position = first = max(last, _end(part.changes))
+            room -= _count_since(parts[-1], among.start)
+            looked += part.looked
+            if room <= 0 or (told.selects and looked >= LOOKED_CHANGES_MAX):
+                break
+        changes = pa.concat_tables(parts)
+        kept = _page_end(changes, changes.num_rows + min(room, 0))
+        if kept < changes.num_rows:
+            return _Found(changes=changes.slice(0, kept), position=_offset(changes, kept))
+        if segment is None or not (told.selects or _op_is(changes, kept - 1, Op.CORRECT_FROM)):
+            return _Found(changes=changes, position=position)
+        if not scan.splits_pair(segment, position):
+            return _Found(changes=changes, position=position)
+        position -= 1
+        kept -= _end(changes) > position
+        return _Found(
+            changes=changes.slice(0, kept), position=position, splits_end=position + 1 == among.stop
+        )
+
+    def _pieces(
+        self, dataset: Dataset, told: Told, segments: Sequence[ChangelogSegment], among: range, step: int
+    ) -> Iterator[tuple[ChangelogSegment, int]]:
+        """The files that hold the offsets, each with the offset up to which to look, step by step.
+
+        They end before those that are told under a schema which `told` does not know yet.
+        """
+        position = among.start
+        while segments and not _outdated(told.definition, segments):
+            stop = min(position + step, among.stop)
+            for segment in segments:
+                yield segment, min(stop, segment.end_offset)
+            if len(segments) <= _STEP_FILES:
+                step = min(4 * step, _STEP_CHANGES_MAX)
+            position = stop
+            segments = self._segments(dataset, position, min(position + step, among.stop))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Told:
-    """How rows are told: with the columns of `schema`; what the dataset is now decides the event time."""
+class _Found:
+    """The changes of a page, and the position behind what was looked at for it.
 
-    definition: DatasetDefinition
-    schema: Schema
+    `splits_end`: whether that is one before the end of what may be looked at, since that splits a pair.
+    """
 
-
-def _does_not_fit(schema: Schema, segment: ChangelogSegment, error: pa.ArrowInvalid) -> SchemaMismatch:
-    detail = f"expected `latest`, or an id from {segment.file.schema_id} on"
-    return SchemaMismatch(
-        f"changes of version {segment.version} were written under schema {segment.file.schema_id} and do not fit "
-        f"schema {schema.id}: {error}",
-        [FieldError(pointer="/schema", detail=detail)],
-    )
+    changes: pa.Table
+    position: int
+    splits_end: bool = False
 
 
 def _checked_start(bounds: FeedBounds, since: int | None) -> int:
@@ -152,59 +197,45 @@ def _checked_start(bounds: FeedBounds, since: int | None) -> int:
     return start
 
 
+def _outdated(definition: DatasetDefinition, segments: Sequence[ChangelogSegment]) -> bool:
+    return any(segment.file.schema_id > definition.schema.id for segment in segments)
+
+
+def _since(changes: pa.Table, start: int, *, whole: bool) -> pa.Table:
+    """The changes from a position on; `whole`: where that is between two halves, with the one before it."""
+    before = changes.num_rows - _count_since(changes, start)
+    opened = before - 1
+    if whole and _opens(changes, opened):
+        return changes.slice(opened)
+    return changes.slice(before)
+
+
+def _count_since(changes: pa.Table, start: int) -> int:
+    return int(pc.sum(pc.greater_equal(changes.column("offset"), start)).as_py() or 0)
+
+
+def _page_end(changes: pa.Table, kept: int) -> int:
+    """How many changes a page has that has room for `kept`: one more where that keeps a -C with its +C."""
+    return kept + _opens(changes, kept - 1)
+
+
+def _opens(changes: pa.Table, at: int) -> bool:
+    """Whether the change is a -C whose +C is the next."""
+    return (
+        _op_is(changes, at, Op.CORRECT_FROM)
+        and _op_is(changes, at + 1, Op.CORRECT_TO)
+        and _offset(changes, at) + 1 == _offset(changes, at + 1)
+    )
+
+
 def _op_is(changes: pa.Table, at: int, op: Op) -> bool:
     return 0 <= at < changes.num_rows and bool(changes.column("op")[at].as_py() == op)
 
 
-def _stored_schema(told: _Told) -> pa.Schema:
-    """What is read of a changelog file: the op and the event time in any case, since they are members of the change."""
-    fields = [OP_FIELD, *(field.with_nullable(True) for field in told.schema.to_arrow())]
-    if told.definition.event_time_field is not None:
-        declared = told.definition.schema.field(told.definition.event_time_field).to_arrow()
-        fields.append(declared.with_name(_EVENT_TIME_COLUMN).with_nullable(True))
-    return pa.schema(fields)
+def _offset(changes: pa.Table, at: int) -> int:
+    return int(changes.column("offset")[at].as_py())
 
 
-def changes_schema(definition: DatasetDefinition, schema: Schema) -> pa.Schema:
-    """Columns of a change page: the system columns, then those of `schema` as one struct."""
-    row = pa.struct([field.with_nullable(True).remove_metadata() for field in schema.to_arrow()])
-    return pa.schema(
-        [
-            pa.field("offset", pa.int64()),
-            pa.field("op", pa.uint8()),
-            pa.field("version", pa.int64()),
-            pa.field("system_time", SYSTEM_TIME),
-            pa.field("event_time", _event_time_type(definition)),
-            pa.field("row", row),
-        ]
-    )
-
-
-def _event_time_type(definition: DatasetDefinition) -> pa.DataType:
-    if definition.event_time_field is None:
-        return pa.timestamp("us", tz="UTC")
-    return definition.schema.field(definition.event_time_field).to_arrow().type
-
-
-def _as_changes(stored: pa.Table, told: _Told, segment: ChangelogSegment, first_offset: int) -> pa.Table:
-    schema = changes_schema(told.definition, told.schema)
-    count = stored.num_rows
-    row_type = schema.field("row").type
-    row = pa.StructArray.from_arrays(
-        [one_array(stored.column(name)) for name in told.schema.names()],
-        fields=[row_type.field(at) for at in range(row_type.num_fields)],
-    )
-    event_time = (
-        pa.nulls(count, schema.field("event_time").type)
-        if told.definition.event_time_field is None
-        else stored.column(_EVENT_TIME_COLUMN)
-    )
-    columns = [
-        pa.array(np.arange(first_offset, first_offset + count, dtype=np.int64)),
-        stored.column(OP_COLUMN),
-        pa.repeat(pa.scalar(segment.version, pa.int64()), count),
-        pa.repeat(pa.scalar(segment.committed_at, SYSTEM_TIME), count),
-        event_time,
-        row,
-    ]
-    return pa.table(columns, schema=schema)
+def _end(changes: pa.Table) -> int:
+    """The offset behind the last change; 0 if there is none."""
+    return _offset(changes, changes.num_rows - 1) + 1 if changes.num_rows else 0

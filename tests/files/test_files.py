@@ -16,8 +16,9 @@ import pytest
 import xxhash
 
 from app.files.begun_groups import BegunGroups
-from app.files.parquet_file import ParquetReader, column_statistics, create_parquet, unique_columns
+from app.files.parquet_file import ParquetReader, create_parquet, unique_columns
 from app.files.staged_file import StagedFileStore
+from app.files.statistics import column_statistics
 from app.files.storage import LocalStorage
 from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
 from app.lake.define import define_dataset

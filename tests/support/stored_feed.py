@@ -10,8 +10,11 @@ import pyarrow as pa
 
 from app.lake.changelog import OP_COLUMN
 from app.lake.conforming import conform
-from app.lake.file_group import ChangelogFile, StoredFile
-from app.services.model import ChangelogSegment, Dataset, FeedBounds
+from app.lake.file_group import ChangelogFile, ChangelogSegment, StoredFile
+from app.lake.filters.evaluate import matches
+from app.lake.filters.tree import Filter
+from app.lake.schema import Schema
+from app.services.model import Dataset, FeedBounds
 from tests.support.histories import DEFINITION, History, committed_ms
 
 DATASET = Dataset(
@@ -22,14 +25,20 @@ DATASET = Dataset(
 
 @dataclass(kw_only=True)
 class Stored:
-    """A history as files: one for each commit. `read` lists version, columns and number of rows of every read."""
+    """A history as files: one for each commit. `read` lists version, columns and number of rows of every read.
+
+    Row groups have `group_rows` rows, and bounds as sharp as can be: they rule out each in which no row matches.
+    """
 
     history: History
     earliest: int = 0
+    group_rows: int = 2
     read: list[tuple[int, list[str], int]] = field(default_factory=list)
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
-        return msgspec.structs.replace(DATASET, next_offset=len(self.history.changes))
+        return msgspec.structs.replace(
+            DATASET, version=len(self.history.commits), next_offset=len(self.history.changes)
+        )
 
     def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds:
         return FeedBounds(earliest=self.earliest, next_offset=len(self.history.changes))
@@ -55,7 +64,21 @@ class Stored:
 
     def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
         self.read.append((int(file.path), schema.names, rows))
+        return conform(self._rows(file).slice(first_row, rows), schema)
+
+    def stretches(
+        self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
+    ) -> list[tuple[int, int]]:
+        stored = self._rows(file)
+        found = []
+        for start in range(0, stored.num_rows, self.group_rows):
+            group = stored.slice(start, self.group_rows)
+            first, end = max(start, first_row), min(start + group.num_rows, first_row + rows)
+            if first < end and matches(where, group).any():
+                found.append((first, end))
+        return found
+
+    def _rows(self, file: StoredFile) -> pa.Table:
         commit = self.history.commits[int(file.path) - 1]
         declared = pa.schema([*DEFINITION.schema.to_arrow(), (OP_COLUMN, pa.uint8())])
-        stored = pa.Table.from_pylist([{**row, OP_COLUMN: int(op)} for op, row in commit], schema=declared)
-        return conform(stored.slice(first_row, rows), schema)
+        return pa.Table.from_pylist([{**row, OP_COLUMN: int(op)} for op, row in commit], schema=declared)

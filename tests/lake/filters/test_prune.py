@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.files.parquet_file import column_statistics
+from app.files.statistics import column_statistics
 from app.lake.file_group import ColumnStatistics
 from app.lake.filters.evaluate import matches
 from app.lake.filters.parse import parse_filter

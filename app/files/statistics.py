@@ -1,0 +1,96 @@
+"""What the footer of a Parquet file says of its columns: of the whole file, and of each row group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from app.lake.column_bounds import stored_bound
+from app.lake.conforming import field_id
+from app.lake.file_group import ColumnStatistics
+from app.lake.filters.prune import may_match
+from app.lake.filters.tree import Filter
+from app.lake.schema import Schema
+
+
+def column_statistics(metadata: pq.FileMetaData, schema: Schema) -> dict[str, ColumnStatistics]:
+    """Bounds and null counts of the flat columns, by field id, from the footer."""
+    columns = _flat_columns(metadata, {field.name: str(field.id) for field in schema.fields})
+    return _of_groups(metadata, columns, range(metadata.num_row_groups))
+
+
+def stretches(
+    parquet: pq.ParquetFile, where: Filter, schema: Schema, first_row: int, rows: int
+) -> Iterator[tuple[int, int]]:
+    """Where some of the rows [first_row, first_row + rows) may match: stretches [first, end), in order.
+
+    `schema`: the one that the filter was parsed against, whichever the file was written under.
+    """
+    metadata = parquet.metadata
+    wanted = {field.id: field.to_arrow().type for field in schema.fields if field.name in where.columns()}
+    stored = {field_id(field): field for field in parquet.schema_arrow}
+    # A bound is one of the values as they are stored; a cast to another type might round them past it.
+    comparable = {
+        stored[number].name: str(number)
+        for number, kind in wanted.items()
+        if number in stored and stored[number].type == kind
+    }
+    columns = _flat_columns(metadata, comparable)
+    first = end = first_row
+    start = 0
+    for group in range(metadata.num_row_groups):
+        count = metadata.row_group(group).num_rows
+        begin, stop = max(first_row, start), min(first_row + rows, start + count)
+        start += count
+        if begin >= stop:
+            continue
+        known = _of_groups(metadata, columns, [group])
+        # Rows from before a column was added have no value there.
+        known |= {
+            str(number): ColumnStatistics(null_count=count) for number in wanted if number not in stored
+        }
+        if may_match(where, known, schema, count):
+            end = stop
+            continue
+        if end > first:
+            yield first, end
+        first = end = stop
+    if end > first:
+        yield first, end
+
+
+def _flat_columns(metadata: pq.FileMetaData, ids: Mapping[str, str]) -> dict[int, str]:
+    """The field ids of flat columns by their numbers in the file. `ids`: by name."""
+    found = {}
+    for number in range(metadata.num_columns):
+        column = metadata.schema.column(number)
+        # A member `b` of a struct `a` has the path of a column `a.b`, but another name.
+        if column.path in ids and column.path == column.name:
+            found[number] = ids[column.path]
+    return found
+
+
+def _of_groups(
+    metadata: pq.FileMetaData, columns: Mapping[int, str], groups: Iterable[int]
+) -> dict[str, ColumnStatistics]:
+    numbers = list(groups)
+    found: dict[str, ColumnStatistics] = {}
+    for number, field in columns.items():
+        parts = [metadata.row_group(group).column(number).statistics for group in numbers]
+        if parts and all(part is not None for part in parts):
+            found[field] = _merged(parts)
+    return found
+
+
+def _merged(parts: list[Any]) -> ColumnStatistics:
+    # Parquet leaves out bounds that are very long. So only a row group of nulls may lack them: it adds nothing.
+    known = all(part.has_min_max or (part.has_null_count and part.num_values == 0) for part in parts)
+    bounded = [part for part in parts if part.has_min_max] if known else []
+    nulls = sum(part.null_count for part in parts) if all(part.has_null_count for part in parts) else None
+    return ColumnStatistics(
+        minimum=stored_bound(min((part.min for part in bounded), default=None)),
+        maximum=stored_bound(max((part.max for part in bounded), default=None)),
+        null_count=nulls,
+    )

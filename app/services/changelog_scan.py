@@ -1,0 +1,128 @@
+"""Looking through changelog files for the changes that a reader asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from app.lake.changelog import OP_COLUMN, OP_FIELD, Op, whole_pairs
+from app.lake.errors import FieldError, SchemaMismatch
+from app.lake.file_group import ChangelogSegment
+from app.lake.schema import Schema
+from app.services.reader_ports import FileReader
+from app.services.told_changes import Told
+
+# What a look at fewer changes counts for: it has a file to open.
+_LOOKED_MIN: Final = 1024
+# So many changes that bounds rule out take the time of one that is read.
+_RULED_OUT: Final = 64
+
+_Offsets = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Looked:
+    """The changes that were found, by offset, and how many it counts for to have looked for them."""
+
+    changes: pa.Table
+    looked: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChangelogScan:
+    """Finds changes as they are told."""
+
+    reader: FileReader
+    told: Told
+
+    def look(self, segment: ChangelogSegment, first: int, last: int, *, lower: int, upper: int) -> Looked:
+        """Those of the changes with offsets [first, last) of a file that are asked for.
+
+        The other half of a pair comes along, as far as it is at [lower, upper). Raises SchemaMismatch, CorruptFile.
+        """
+        stretches = self._stretches(segment, first, last)
+        read = sum(end - start for start, end in stretches)
+        return Looked(
+            changes=self._found(
+                segment, stretches, max(lower, segment.first_offset), min(upper, segment.end_offset)
+            ),
+            looked=max(read + (last - first - read) // _RULED_OUT, _LOOKED_MIN),
+        )
+
+    def splits_pair(self, segment: ChangelogSegment, position: int) -> bool:
+        """Whether the position is between a -C and its +C, which are in one file, one behind the other."""
+        if not segment.first_offset < position < segment.end_offset:
+            return False
+        before = position - 1 - segment.first_offset
+        ops = self.reader.read_slice(segment.file, pa.schema([OP_FIELD]), before, 2).column(OP_COLUMN)
+        return bool(ops.to_pylist() == [Op.CORRECT_FROM, Op.CORRECT_TO])
+
+    def _stretches(self, segment: ChangelogSegment, first: int, last: int) -> list[tuple[int, int]]:
+        """The offsets at which there may be changes that are asked for."""
+        if self.told.rules_out(segment.file):
+            return []
+        if self.told.where is None:
+            return [(first, last)]
+        begin = segment.first_offset
+        found = self.reader.stretches(
+            segment.file, self.told.where, self.told.schema, first - begin, last - first
+        )
+        return [(begin + start, begin + end) for start, end in found]
+
+    def _found(
+        self, segment: ChangelogSegment, stretches: list[tuple[int, int]], lower: int, upper: int
+    ) -> pa.Table:
+        if not stretches:
+            return self.told.changes_schema().empty_table()
+        stored = pa.concat_tables([self._read(segment, start, end) for start, end in stretches])
+        offsets = np.concatenate([np.arange(start, end, dtype=np.int64) for start, end in stretches])
+        chosen = self.told.chosen(stored)
+        lacking = _lacking(offsets, _ops(stored), chosen, lower, upper)
+        if len(lacking):
+            stored = pa.concat_tables([stored, *(self._read(segment, at, at + 1) for at in lacking)])
+            offsets = np.concatenate([offsets, lacking])
+            chosen = np.concatenate([chosen, np.zeros(len(lacking), dtype=np.bool_)])
+            order = np.argsort(offsets)
+            stored, offsets, chosen = stored.take(pa.array(order)), offsets[order], chosen[order]
+        chosen = whole_pairs(offsets, _ops(stored), chosen)
+        if not chosen.all():
+            stored, offsets = stored.filter(pa.array(chosen)), offsets[chosen]
+        return self.told.changes(stored, segment, offsets)
+
+    def _read(self, segment: ChangelogSegment, start: int, end: int) -> pa.Table:
+        schema = self.told.stored_schema()
+        try:
+            return self.reader.read_slice(segment.file, schema, start - segment.first_offset, end - start)
+        except pa.ArrowInvalid as error:
+            raise _does_not_fit(self.told.schema, segment, error) from error
+
+
+def _ops(stored: pa.Table) -> npt.NDArray[np.uint8]:
+    ops: npt.NDArray[np.uint8] = stored.column(OP_COLUMN).to_numpy()
+    return ops
+
+
+def _lacking(
+    offsets: _Offsets, ops: npt.NDArray[np.uint8], chosen: _Mask, lower: int, upper: int
+) -> _Offsets:
+    """The offsets at [lower, upper) of halves of pairs that were not read, though the other half is chosen."""
+    jumps = np.diff(offsets) > 1
+    first, last = np.append(True, jumps), np.append(jumps, True)
+    before = offsets[first & chosen & (ops == Op.CORRECT_TO)] - 1
+    behind = offsets[last & chosen & (ops == Op.CORRECT_FROM)] + 1
+    lacking = np.unique(np.concatenate([before, behind]))
+    return lacking[(lacking >= lower) & (lacking < upper)]
+
+
+def _does_not_fit(schema: Schema, segment: ChangelogSegment, error: pa.ArrowInvalid) -> SchemaMismatch:
+    detail = f"expected `latest`, or an id from {segment.file.schema_id} on"
+    return SchemaMismatch(
+        f"changes of version {segment.version} were written under schema {segment.file.schema_id} and do not fit "
+        f"schema {schema.id}: {error}",
+        [FieldError(pointer="/schema", detail=detail)],
+    )
