@@ -245,7 +245,7 @@ def _as_ndjson(page: ChangePage) -> bytes:
 
 
 def _as_arrow(page: ChangePage) -> bytes:
-    return arrow_stream(flat(page.events.table, page.form))
+    return arrow_stream(flat(page.events.table, page.form, page.vocabulary))
 
 
 _ENCODERS: Final[dict[str, Encode]] = {JSON: _as_json, NDJSON: _as_ndjson, ARROW_STREAM: _as_arrow}

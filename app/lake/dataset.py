@@ -118,11 +118,30 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
     changes: int | None = None
 
 
+class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
+    """What the system columns of the feed are called where it is a flat table, as in Arrow and Parquet."""
+
+    offset: str = "offset"
+    op: str = "op"
+    system_time: str = "system_time"
+    event_time: str = "event_time"
+    version: str = "version"
+    corrects_offset: str = "corrects_offset"
+
+    def of(self, column: str) -> str:
+        """The name of a system column; any other keeps its own."""
+        return str(getattr(self, column)) if column in self.__struct_fields__ else column
+
+
+DEFAULT_VOCABULARY: Final = Vocabulary()
+
+
 class Changelog(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the change feed. Without a retention its changes are kept for ever."""
 
     producer: ChangelogProducer = ChangelogProducer.FULL
     retention: Retention | None = None
+    vocabulary: Vocabulary = DEFAULT_VOCABULARY
 
 
 class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
+import msgspec
+
 from app.lake.dataset import (
     BUCKETS_MAX,
     BucketFunction,
@@ -13,10 +15,11 @@ from app.lake.dataset import (
     ChangelogProducer,
     IndexType,
     TableType,
+    Vocabulary,
 )
 from app.lake.identifiers import is_uuid
 from app.lake.merge_rules import MERGE_RULES
-from app.lake.new_dataset import NewBucket, NewDataset, NewRetention
+from app.lake.new_dataset import NewBucket, NewDataset, NewRetention, NewVocabulary
 from app.lake.partition_rules import PARTITION_RULES
 from app.lake.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
 from app.lake.types import TypeSyntaxError, may_be_key, may_be_ordered, parse_type
@@ -182,6 +185,31 @@ def _changelog_rule(new: NewDataset) -> Iterator[Fault]:
     yield from retention_faults(producer, new.changelog.retention)
 
 
+def vocabulary_of(new: NewVocabulary) -> Vocabulary:
+    """The names with those that were left out."""
+    return Vocabulary(
+        **{name: given for name, given in msgspec.structs.asdict(new).items() if given is not None}
+    )
+
+
+def _vocabulary_rule(new: NewDataset) -> Iterator[Fault]:
+    """Names that somebody chose must be there for all to see; a default that clashes gets a prefix instead."""
+    names = msgspec.structs.asdict(vocabulary_of(new.changelog.vocabulary))
+    fields = {field.name.casefold() for field in new.schema.fields}
+    for column, given in msgspec.structs.asdict(new.changelog.vocabulary).items():
+        if given is None:
+            continue
+        pointer = f"/changelog/vocabulary/{column}"
+        if not 1 <= len(given) <= FIELD_NAME_CHARACTERS_MAX or not given.isprintable():
+            yield pointer, f"expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters"
+        elif given.startswith((RESERVED_PREFIX, "_change_", "_commit_")) or given == "before":
+            yield pointer, f"{given!r} is the name of another column of the feed, or reserved"
+        elif given.casefold() in fields:
+            yield pointer, f"the dataset has a field {given!r}: choose another name"
+        elif any(other != column and name.casefold() == given.casefold() for other, name in names.items()):
+            yield pointer, f"{given!r} is the name of another system column: name each differently"
+
+
 def retention_faults(producer: ChangelogProducer, retention: NewRetention | None) -> Iterator[Fault]:
     """What is wrong with a retention for the feed of a producer."""
     if retention is None:
@@ -211,6 +239,7 @@ _RULES: Final[tuple[_Rule, ...]] = (
     _bucket_key_rule,
     _index_rule,
     _changelog_rule,
+    _vocabulary_rule,
     _files_rule,
     *PARTITION_RULES,
     *MERGE_RULES,

@@ -18,7 +18,7 @@ from app.lake.dataset import (
     Retention,
     SequenceGroup,
 )
-from app.lake.dataset_rules import Fault, broken_rules, retention_faults
+from app.lake.dataset_rules import Fault, broken_rules, retention_faults, vocabulary_of
 from app.lake.errors import FieldError, InvalidDataset
 from app.lake.new_dataset import NewBucket, NewDataset, NewRetention
 from app.lake.partition.fields import parse_partition, plain_names
@@ -51,7 +51,11 @@ def define_dataset(new: NewDataset) -> DatasetDefinition:
         table_type=new.table_type,
         bucket=bucket,
         merge_mode=new.merge_mode or default_merge,
-        changelog=Changelog(producer=new.changelog.producer, retention=_retention(new.changelog.retention)),
+        changelog=Changelog(
+            producer=new.changelog.producer,
+            retention=_retention(new.changelog.retention),
+            vocabulary=vocabulary_of(new.changelog.vocabulary),
+        ),
         index=_index(new, bucket),
         sequence_groups=tuple(
             SequenceGroup(ordering_field=group.ordering_field, fields=tuple(group.fields))

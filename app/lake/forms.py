@@ -24,6 +24,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from app.lake.changelog import SYMBOLS, Op
+from app.lake.dataset import DEFAULT_VOCABULARY, Vocabulary
 
 _Codes = npt.NDArray[np.uint8]
 _Places = npt.NDArray[np.intp]
@@ -154,7 +155,7 @@ def _debezium(changes: pa.Table, last: pa.Table, ops: _Codes, told: _Places, dat
     )
 
 
-def flat(events: pa.Table, form: ChangeForm) -> pa.Table:
+def flat(events: pa.Table, form: ChangeForm, vocabulary: Vocabulary = DEFAULT_VOCABULARY) -> pa.Table:
     """The columnar form of events: those of the dataset's row beside the ones that the form adds.
 
     two_event, retract, upsert   offset, op (code), system_time, event_time, version, then the row
@@ -162,7 +163,8 @@ def flat(events: pa.Table, form: ChangeForm) -> pa.Table:
     delta                        the row, then _change_type, _commit_version, _commit_timestamp
     debezium                     the envelope as it is: before, after and source are structs
 
-    An added column whose name the dataset uses itself is called `_hw_<name>` instead, so none is ever hidden.
+    System columns are called as the vocabulary has it. An added column whose name the dataset uses itself is called
+    `_hw_<name>` instead, so none is ever hidden.
     """
     if form is ChangeForm.DEBEZIUM:
         return events
@@ -177,7 +179,8 @@ def flat(events: pa.Table, form: ChangeForm) -> pa.Table:
             fields += list(row_type)
         else:
             columns.append(events.column(name))
-            shown = f"_hw_{name}" if name in taken else name
+            called = vocabulary.of(name)
+            shown = f"_hw_{name}" if called in taken else called
             fields.append(events.schema.field(name).with_name(shown))
     return pa.table(columns, schema=pa.schema(fields))
 

@@ -7,8 +7,8 @@
     _hw_partition_path    the folder of the row's partition
     _hw_file_name         the data file that holds the row; null for a row that a log has put there, until compaction
 
-They are made of what files store of each row and of what the catalogue knows. A reader of an earlier version may ask for
-two more, which are not null where a later change has taken the row's values back:
+They are made of what files store of each row and of what the catalogue knows. A reader of an earlier version may ask
+for two more, which are not null where a later change has taken the row's values back:
 
     _hw_corrected_by        the offset of that change
     _hw_corrected_version   its version

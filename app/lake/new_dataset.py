@@ -57,11 +57,23 @@ class NewRetention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     changes: int | None = None
 
 
+class NewVocabulary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Names of the feed's system columns where it is a flat table; each keeps its own unless another is given."""
+
+    offset: str | None = None
+    op: str | None = None
+    system_time: str | None = None
+    event_time: str | None = None
+    version: str | None = None
+    corrects_offset: str | None = None
+
+
 class NewChangelog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Settings of the change feed as a user registers them."""
 
     producer: ChangelogProducer = ChangelogProducer.FULL
     retention: NewRetention | None = None
+    vocabulary: NewVocabulary = NewVocabulary()
 
 
 class NewSequenceGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -10,8 +10,8 @@ import msgspec
 import pyarrow as pa
 
 from app.lake.commit_message import CommitMessage
-from app.lake.dataset import DatasetDefinition
-from app.lake.errors import HeadwaterError, TransactionFailed
+from app.lake.dataset import DatasetDefinition, Vocabulary
+from app.lake.errors import HeadwaterError, OffsetAhead, OffsetExpired, TransactionFailed
 from app.lake.file_group import ChangelogSegment as ChangelogSegment
 from app.lake.forms import ChangeForm, Events
 from app.lake.instant import Action, InstantState, RowCounts
@@ -388,6 +388,24 @@ class FeedBounds(msgspec.Struct, frozen=True, kw_only=True):
     earliest: int
     next_offset: int
 
+    def checked(self, since: int) -> int:
+        """A position that the feed can be read from. Raises OffsetAhead, OffsetExpired."""
+        if since > self.next_offset:
+            raise OffsetAhead(
+                f"the position {since} is beyond the head at {self.next_offset}: it is of another or a recreated "
+                "dataset; start again from `earliest`, or follow from `now`",
+                since=since,
+                head=self.next_offset,
+            )
+        if since < self.earliest:
+            raise OffsetExpired(
+                f"changes before {self.earliest} are kept no longer: read the table and go on from there, or from "
+                "`earliest`, knowing that changes are missing",
+                since=since,
+                earliest=self.earliest,
+            )
+        return since
+
 
 class InstantRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of the timeline."""
@@ -420,7 +438,7 @@ class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
 
     `pending` counts the changes after the page, `earliest` is the first offset that can still be read. A `complete`
     page ends where the reader wanted to stop: none after it would have a change. `schema_id` is the schema under which
-    the rows are told.
+    the rows are told, `vocabulary` how the dataset calls the columns that the feed adds.
     """
 
     events: Events
@@ -430,6 +448,7 @@ class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
     pending: int
     earliest: int
     complete: bool
+    vocabulary: Vocabulary
 
 
 class RowPage(msgspec.Struct, frozen=True, kw_only=True):

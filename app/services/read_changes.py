@@ -88,6 +88,7 @@ class ReadChanges:
             pending=bounds.next_offset - found.position,
             earliest=bounds.earliest,
             complete=query.until is not None and found.position + found.splits_end >= query.until,
+            vocabulary=dataset.definition.changelog.vocabulary,
         )
 
     def _segments(self, dataset: Dataset, since: int, until: int) -> list[ChangelogSegment]:

@@ -58,6 +58,12 @@ def field(name: str, type_name: str) -> dict[str, Any]:
         ({"bucket": {"count": 0}}, "/bucket/count"),
         ({"bucket": {"mode": "unaware"}}, "/bucket/mode"),
         ({"record_key": [], "bucket": {"mode": "fixed"}}, "/bucket/mode"),
+        ({"changelog": {"vocabulary": {"op": ""}}}, "/changelog/vocabulary/op"),
+        ({"changelog": {"vocabulary": {"op": "ID"}}}, "/changelog/vocabulary/op"),
+        ({"changelog": {"vocabulary": {"op": "Version"}}}, "/changelog/vocabulary/op"),
+        ({"changelog": {"vocabulary": {"op": "x", "offset": "X"}}}, "/changelog/vocabulary/offset"),
+        ({"changelog": {"vocabulary": {"op": "_hw_op"}}}, "/changelog/vocabulary/op"),
+        ({"changelog": {"vocabulary": {"op": "_change_type"}}}, "/changelog/vocabulary/op"),
     ],
 )
 def test_a_broken_rule_is_named(changes: dict[str, Any], pointer: str) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from app.lake.changelog import FeedError, Op, fold
+from app.lake.dataset import Vocabulary
 from app.lake.forms import ChangeForm, flat, in_form, symbols_of
 from app.lake.rows.encode import encode_changes_json
 from tests.support.histories import DEFINITION, History, committed_ms, histories
@@ -208,6 +209,16 @@ def test_the_flat_columns_are_there_also_without_a_row(form: ChangeForm, names: 
     assert flat(events.table, form).column_names == names
     assert len(events.resume_at) == 0
     assert encode_changes_json(events.table, as_ndjson=False) == b"[]"
+
+
+def test_a_dataset_calls_the_columns_of_its_feed_as_it_likes() -> None:
+    """But a name that the dataset's own columns have come to use is left to those."""
+    events = in_form(History(definition=DEFINITION, commits=[]).table(), ChangeForm.TWO_EVENT, "t").table
+    names = flat(
+        events, ChangeForm.TWO_EVENT, Vocabulary(offset="o", version="k", system_time="t")
+    ).column_names
+    shown = {"offset": "o", "version": "_hw_version", "system_time": "t"}
+    assert names == [shown.get(name, name) for name in [*SYSTEM, *COLUMNS]]
 
 
 @pytest.mark.parametrize("form", [ChangeForm.SINGLE_EVENT, ChangeForm.DEBEZIUM])
