@@ -7,10 +7,13 @@ from dataclasses import dataclass
 
 from app.services.follower_model import ConsumerKind, Follower
 from app.services.model import ClaimRules, JobKind
+from app.services.refresh_views import DeriveView, FollowInputs
 from app.services.run_tasks import RunTasks, TaskHandler
 from app.services.run_writes import RunWrites
 from app.settings import Settings
 from app.store.catalog import CatalogStore
+from app.store.changelog_store import ChangelogStore
+from app.store.derived_views import ViewStore
 from app.store.jobs import JobStore
 from app.store.session import Database
 from app.store.timeline_store import TimelineStore
@@ -36,6 +39,12 @@ def run_writes(worker: Worker) -> RunWrites:
         jobs=JobStore(database),
         timeline=TimelineStore(database),
         engine=worker.engine,
+        derive=DeriveView(
+            views=ViewStore(database),
+            timeline=TimelineStore(database),
+            index=ChangelogStore(database),
+            engine=worker.engine,
+        ),
         announce=worker.announce,
         owner=worker.id,
         rules=_claim_rules(settings),
@@ -58,9 +67,11 @@ def run_tasks(worker: Worker) -> RunTasks:
     )
 
 
-def follower_handlers(worker: Worker) -> dict[ConsumerKind, Follower]:  # noqa: ARG001
+def follower_handlers(worker: Worker) -> dict[ConsumerKind, Follower]:
     """What is done with new changes, by kind of consumer."""
-    return {}
+    return {
+        ConsumerKind.VIEW: FollowInputs(views=ViewStore(worker.database), wake=worker.announce),
+    }
 
 
 def _claim_rules(settings: Settings) -> ClaimRules:

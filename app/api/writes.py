@@ -160,7 +160,7 @@ async def _from_raw(
         idempotency_key=key,
     )
     # Before gigabytes are read, not after.
-    incoming.checked(dataset.definition)
+    incoming.checked(dataset)
     refuse_announced(request, services.upload_bytes_max)
     content = await spool_body(request, services.accept_write.spool(dataset), services.threads)
     # Only a key ever asks what the request was.

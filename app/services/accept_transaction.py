@@ -98,7 +98,7 @@ class AcceptTransaction:
                 )
                 raise _refused(f"/writes/{number}/writer_id", detail)
             try:
-                checked.append((dataset, write.checked(dataset.definition)))
+                checked.append((dataset, write.checked(dataset)))
             except HeadwaterError as error:
                 raise _placed(error, number) from None
         return checked

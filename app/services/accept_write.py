@@ -9,7 +9,6 @@ import msgspec
 import pyarrow as pa
 
 from app.lake.conflict import check_version
-from app.lake.dataset import DatasetDefinition
 from app.lake.errors import BodyTooLarge, FieldError, InvalidRequest, MalformedBody
 from app.lake.identifiers import new_id, new_instant_id
 from app.lake.operation import Operation, input_schema
@@ -23,6 +22,7 @@ from app.lake.schema import Schema
 from app.lake.staging import RawInput, StagedFile
 from app.lake.write_options import OnError, WriteOptions, brings_rows, check_options, resolve_mode
 from app.services.bodies import BodySpool, StoredBody
+from app.services.datasets import refuse_derived
 from app.services.group_accept import GroupAccept
 from app.services.model import Accepted, Dataset, Job, NewJob, Upload, WriteRequest
 from app.services.ports import Catalog, Jobs, ObjectStorage, QuarantineFiles, StagedFiles
@@ -62,10 +62,14 @@ class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
     idempotency_key: str | None = None
     request_hash: str = ""
 
-    def checked(self, dataset: DatasetDefinition) -> IncomingWrite:
-        """The write in terms of operations alone. Raises InvalidRequest for what does not go together."""
+    def checked(self, dataset: Dataset) -> IncomingWrite:
+        """The write in terms of operations alone.
+
+        Raises InvalidRequest for what does not go together, DerivedDataset.
+        """
+        refuse_derived(dataset)
         operation, options = resolve_mode(self.operation, self.options)
-        check_options(operation, options, dataset)
+        check_options(operation, options, dataset.definition)
         if brings_rows(operation, options) == (self.source is None):
             what = "this member is required: the write needs rows"
             if self.source is not None:
@@ -111,9 +115,9 @@ class AcceptWrite:
         """Checks and records a write.
 
         Raises InvalidRequest, InvalidFilter, SchemaMismatch, MalformedBody, NotFound, IdempotencyMismatch,
-        BatchOutOfOrder, CommitConflict, StorageFull.
+        BatchOutOfOrder, CommitConflict, DerivedDataset, StorageFull.
         """
-        incoming = incoming.checked(dataset.definition)
+        incoming = incoming.checked(dataset)
         known = self._known(dataset, incoming)
         if known is not None:
             self._discard(_stored_body(incoming))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from app.lake.define import define_dataset, with_retention
-from app.lake.errors import PreconditionFailed
+from app.lake.errors import DerivedDataset, PreconditionFailed
 from app.lake.evolution import evolve
 from app.lake.identifiers import new_id, new_instant_id
 from app.lake.new_dataset import NewDataset
@@ -37,7 +37,8 @@ class Datasets:
     def evolve(self, tenant_id: str, reference: str, wanted: DatasetChanges, *, version: int) -> Dataset:
         """Changes the schema of a dataset that must be at `version` still, or how long its feed is kept.
 
-        That makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset.
+        That makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
+        DerivedDataset (the schema of a view is that of its SQL).
         """
         dataset = self.catalog.get(tenant_id, reference)
         if dataset.version != version:
@@ -48,6 +49,7 @@ class Datasets:
         if retained is not msgspec.UNSET:
             evolved = with_retention(evolved, retained.retention)
         if wanted.changes or retained is msgspec.UNSET:
+            refuse_derived(dataset)
             evolved = evolve(evolved, wanted.changes)
         return self.catalog.evolve(
             tenant_id, dataset.id, evolved, version=version, instant_id=new_instant_id()
@@ -63,5 +65,16 @@ class Datasets:
         return self.catalog.schemas(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
 
     def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
-        """Ends a dataset; `version`, if given, must be its version still. Raises NotFound, PreconditionFailed."""
+        """Ends a dataset; `version`, if given, must be its version still.
+
+        Raises NotFound, PreconditionFailed, DatasetInUse.
+        """
         self.catalog.delete(tenant_id, reference, version=version)
+
+
+def refuse_derived(dataset: Dataset) -> None:
+    """Raises DerivedDataset if the dataset is a view's: what it holds comes of its refreshes alone."""
+    if dataset.derived:
+        raise DerivedDataset(
+            f"{dataset.definition.name!r} is a view: it changes when the datasets that it reads do, so write to these"
+        )

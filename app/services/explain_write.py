@@ -81,7 +81,7 @@ class ExplainWrite:
         Raises what accepting the write would, CommitConflict and DataExists if it could not commit now, CorruptFile.
         """
         definition = dataset.definition
-        incoming = incoming.checked(definition)
+        incoming = incoming.checked(dataset)
         check_version(dataset.id, incoming.options.expected_version, dataset.version)
         if incoming.options.merge_schema:
             detail = "rows are explained under the dataset's own schema: change that first"

@@ -78,7 +78,10 @@ class Catalog(Protocol):
         ...
 
     def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
-        """Ends the dataset and cancels its jobs; its name is free at once. Raises NotFound, PreconditionFailed."""
+        """Ends the dataset and cancels its jobs; its name is free at once. A view ends with its dataset.
+
+        Raises NotFound, PreconditionFailed, DatasetInUse if views read it.
+        """
         ...
 
     def evolve(

@@ -20,6 +20,7 @@ from app.lake.rows.bad_records import BadRecord, BadRecords
 from app.lake.rows.formats import Format
 from app.lake.staging import RawInput
 from app.lake.write_options import OnError, WriteOptions
+from app.services.datasets import refuse_derived
 from app.services.model import (
     Accepted,
     Dataset,
@@ -89,8 +90,9 @@ class Quarantine:
         """Accepts a write of the records, like the one that they were part of; bad ones are set aside again.
 
         At most 100,000 records of a job are taken at a time.
-        Raises InvalidRequest, NotFound, AlreadyRedriven, IdempotencyMismatch, CorruptFile, StorageFull.
+        Raises InvalidRequest, NotFound, AlreadyRedriven, IdempotencyMismatch, DerivedDataset, CorruptFile, StorageFull.
         """
+        refuse_derived(dataset)
         tenant_id = dataset.tenant_id
         if redrive.idempotency_key is not None:
             known = self.jobs.find_by_key(

@@ -25,6 +25,7 @@ from app.services.lease import Lease
 from app.services.model import ClaimRules, Fault, Fenced, Job, Progress
 from app.services.plan_writes import PlanWrites, SchemaMoved
 from app.services.ports import Catalog, Jobs, Timeline, WriteEngine
+from app.services.refresh_views import DeriveView
 from app.services.write_group import Part, WriteGroup
 
 _log = logging.getLogger(__name__)
@@ -39,6 +40,7 @@ class RunWrites:
     jobs: Jobs
     timeline: Timeline
     engine: WriteEngine
+    derive: DeriveView
     announce: Callable[[], None]
     owner: str
     rules: ClaimRules
@@ -109,7 +111,11 @@ class RunWrites:
             part.staged[job.id] = job.write.staged
             part.quarantined[job.id] = job.write.quarantined
             try:
-                self._decode_one(tenant_id, part, job, place, group.tag)
+                if job.write.derived:
+                    prefix = f"{decoded_prefix(place, job.id, job.epoch)}-{group.rounds}"
+                    self._derive_one(part, job, prefix, group.tag)
+                else:
+                    self._decode_one(tenant_id, part, job, place, group.tag)
             except HeadwaterError as error:
                 if isinstance(error, NotFound | Unavailable):
                     raise
@@ -136,13 +142,28 @@ class RunWrites:
         part.quarantined[job.id] = decoded.quarantined
         part.evolved = decoded.definition
 
+    def _derive_one(self, part: Part, job: Job, prefix: str, tag: str) -> None:
+        """The rows of a refresh, which runs by itself."""
+        derived = self.derive.run(job, prefix, tag)
+        part.jobs = [derived.job]
+        part.staged[job.id] = derived.staged
+        part.advances = derived.advances
+
     def _merge_and_commit(self, tenant_id: str, group: WriteGroup) -> None:
         replans = 0
         while group.jobs:
             if not self._merge(tenant_id, group):
                 continue
             group.stage = "commit"
-            outcome = Publish(timeline=self.timeline).run(tenant_id, [part.commit() for part in group.parts])
+            try:
+                outcome = Publish(timeline=self.timeline).run(tenant_id, [part.commit() for part in group.parts])
+            except CommitConflict as error:
+                replans += 1
+                if replans > self.replans_max or not error.facts["retryable"]:
+                    raise
+                # Another refresh took in first what this one did: there may be more by now.
+                self._start_over(tenant_id, group)
+                continue
             match outcome:
                 case Fenced(held=held):
                     group.keep(held)
@@ -165,6 +186,11 @@ class RunWrites:
                     }
                     _log.info("%d write(s) committed: %s", len(group.jobs), versions)
                     return
+
+    def _start_over(self, tenant_id: str, group: WriteGroup) -> None:
+        for part in group.working():
+            part.start_over()
+            self._decode_part(tenant_id, group, part)
 
     def _merge(self, tenant_id: str, group: WriteGroup) -> bool:
         """Adds the commit messages of the file groups that have none yet; False if that made a write fail."""

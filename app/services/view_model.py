@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from app.lake.dataset import DatasetDefinition
-from app.lake.views.plan import ViewPlan
+from app.lake.views import ViewPlan
 from app.services.model import Accepted, Claim, Dataset, Fault, NewJob, Page, WriteRequest
 
 

@@ -15,7 +15,7 @@ from app.lake.paths import attempt_name
 from app.lake.quarantine import QuarantineFile
 from app.lake.staging import StagedFile
 from app.lake.write_plan import Scope
-from app.services.model import Claim, Dataset, Job, JobKind, JobOutcome, NewCommit
+from app.services.model import Advance, Claim, Dataset, Job, JobKind, JobOutcome, NewCommit
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +36,8 @@ class Part:
     """The writes of a group to one dataset, in order of acceptance, and what became of their file groups so far.
 
     `read_version` is where the messages that there are were read; None for the head, whatever it is. `evolved`: the
-    dataset under the schema that a write brings, the next after the one that it was read under.
+    dataset under the schema that a write brings, the next after the one that it was read under. `advances`: how far
+    the input of a refresh reaches.
     """
 
     dataset_id: str
@@ -47,6 +48,7 @@ class Part:
     messages: dict[str, CommitMessage] = field(default_factory=dict)
     plan: Plan | None = None
     evolved: DatasetDefinition | None = None
+    advances: tuple[Advance, ...] = ()
 
     @property
     def writes(self) -> dict[int, tuple[StagedFile, ...]]:
@@ -83,6 +85,7 @@ class Part:
             messages=tuple(self.messages[name] for name in sorted(self.messages)),
             scope=self.plan.read_scope,
             expected_version=next((version for version in expected if version is not None), None),
+            advances=self.advances,
         )
 
     def _outcome(self, number: int, job: Job, plan: Plan) -> JobOutcome:

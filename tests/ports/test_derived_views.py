@@ -13,8 +13,7 @@ import pytest
 from app.lake.errors import CommitConflict, DatasetExists, DatasetInUse, NotFound
 from app.lake.identifiers import new_id, new_instant_id
 from app.lake.operation import Operation
-from app.lake.views.bind import bind_view
-from app.lake.views.parse import parse_view
+from app.lake.views import bind_view, parse_view
 from app.services.model import (
     Advance,
     Dataset,

@@ -12,7 +12,10 @@ from app.lake.operation import Operation
 
 
 class TableInput(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """All rows of a dataset at one version: `dataset` under its schema then, `files` those that were live."""
+    """All rows of a dataset at one version: `dataset` under its schema then, `files` those that were live.
+
+    The files stand in the order of their commits.
+    """
 
     dataset: DatasetDefinition
     files: tuple[DataFile, ...]

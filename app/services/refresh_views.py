@@ -1,0 +1,157 @@
+"""Bringing views up to date: when one is due, and what its refresh takes in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from app.lake.errors import NotFound
+from app.lake.operation import Operation
+from app.lake.staging import StagedFile
+from app.lake.views.derive_request import DeriveInput, DeriveRequest, FeedInput, FeedSegment, TableInput
+from app.lake.views.refresh import changes_sql, check_inputs, rows_sql
+from app.services.derived_views import new_refresh
+from app.services.follower_model import Consumer
+from app.services.model import Advance, Job
+from app.services.ports import ChangelogIndex, Derivation, Timeline
+from app.services.view_model import View, ViewInput, ViewMode, Views, follower_name, view_of
+
+# A commit wakes who follows its dataset, and the end of a refresh who waits for that; this is for when neither does.
+_LOOK_AGAIN_SECONDS: Final = 60.0
+# After a failure: how soon new input is noticed, and when it is tried again without any.
+_LOOK_AFTER_FAILURE_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 10.0
+_RETRY_SECONDS_MAX: Final = 600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FollowInputs:
+    """The follower of a view's inputs: queues a refresh when one has changes that the view does not show yet."""
+
+    views: Views
+    wake: Callable[[], None]
+
+    def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
+        """See `Follower.follow`. Once the refresh has moved the position, the consumer is due by that again."""
+        try:
+            view = self.views.get(tenant_id, view_of(consumer.name))
+            pause = _pause_seconds(view)
+            if pause > 0:
+                return min(pause, _LOOK_AFTER_FAILURE_SECONDS)
+            self.views.refresh(tenant_id, new_refresh(view.dataset.id))
+        except NotFound:
+            return math.inf
+        self.wake()
+        return _LOOK_AGAIN_SECONDS
+
+
+def _pause_seconds(view: View) -> float:
+    """How long a view that failed is left alone: longer and longer, unless an input has changed since."""
+    attempted_at = view.attempted_at
+    if attempted_at is None:
+        return 0.0
+    if any(
+        each.dataset.committed_at is not None and each.dataset.committed_at > attempted_at
+        for each in view.inputs
+    ):
+        return 0.0
+    pause: float = min(_RETRY_SECONDS * 2.0 ** min(view.failures - 1, 16), _RETRY_SECONDS_MAX)
+    return pause - view.attempted_ago_seconds
+
+
+class Derived(msgspec.Struct, frozen=True, kw_only=True):
+    """What a refresh writes: its job, which says now what it does, its rows, and what they are made of."""
+
+    job: Job
+    staged: tuple[StagedFile, ...]
+    advances: tuple[Advance, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeriveView:
+    """Computes the rows of refreshes."""
+
+    views: Views
+    timeline: Timeline
+    index: ChangelogIndex
+    engine: Derivation
+
+    def run(self, job: Job, prefix: str, tag: str) -> Derived:
+        """Takes in all that the inputs have now. Paths of the staged files start with `prefix`.
+
+        Raises InvalidView where an input has lost a column, DerivationFailed, NotFound, CorruptFile, StorageFull,
+        EngineStopped.
+        """
+        view = self.views.get(job.tenant_id, job.dataset_id)
+        inputs = {each.relation: each for each in view.inputs}
+        check_inputs(view.definition.plan, {name: each.dataset.definition for name, each in inputs.items()})
+        relations = {name: f"hw_{job.id.replace('-', '_')}_{n}" for n, name in enumerate(inputs, start=1)}
+        request = msgspec.structs.replace(job.write, operation=_operation(view))
+        job = msgspec.structs.replace(job, request=request)
+        self.views.decide(job.tenant_id, job.claim, request)
+        staged: tuple[StagedFile, ...] = ()
+        if view.behind:
+            sources = {
+                relations[name]: self._input(job.tenant_id, each, request.operation)
+                for name, each in inputs.items()
+            }
+            sql = (
+                changes_sql(view.definition.plan, relations)
+                if request.operation is Operation.CHANGELOG
+                else rows_sql(view.definition.plan, relations, view.dataset.definition.record_key)
+            )
+            staged = self.engine.derive(
+                DeriveRequest(
+                    sql=sql,
+                    inputs=sources,
+                    view=view.dataset.definition,
+                    operation=request.operation,
+                    prefix=prefix,
+                ),
+                tag,
+            )
+        return Derived(job=job, staged=staged, advances=_advances(view))
+
+    def _input(self, tenant_id: str, source: ViewInput, operation: Operation) -> DeriveInput:
+        dataset = source.dataset
+        if operation is not Operation.CHANGELOG:
+            live = self.timeline.live_files(tenant_id, dataset.id, dataset.version, None)
+            files = sorted(live, key=lambda file: (file.added_version or 0, file.path))
+            return TableInput(dataset=dataset.definition, files=tuple(files))
+        segments = self.index.segments(tenant_id, dataset.id, source.position, dataset.next_offset)
+        return FeedInput(
+            dataset=dataset.definition,
+            since=source.position,
+            until=dataset.next_offset,
+            segments=tuple(FeedSegment(file=each.file, first_offset=each.first_offset) for each in segments),
+        )
+
+
+def _operation(view: View) -> Operation:
+    """Changes are taken in where each can be by itself and all that are new can still be read."""
+    if not view.behind:
+        # No changes are no change, also of a view that would otherwise be computed anew.
+        return Operation.CHANGELOG
+    followed = view.refreshed_at is not None and all(
+        each.position >= each.dataset.earliest_offset for each in view.inputs
+    )
+    return (
+        Operation.CHANGELOG
+        if followed and view.definition.mode is ViewMode.ROW_BY_ROW
+        else Operation.SNAPSHOT
+    )
+
+
+def _advances(view: View) -> tuple[Advance, ...]:
+    """To where the inputs stood when the view was read."""
+    name = follower_name(view.dataset.id)
+    return tuple(
+        Advance(
+            dataset_id=each.dataset.id, name=name, since=each.position, next_since=each.dataset.next_offset
+        )
+        for each in view.inputs
+    )
