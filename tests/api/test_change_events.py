@@ -1,7 +1,6 @@
 """Following the feed by server-sent events."""
 
 import asyncio
-import json
 import threading
 import time
 from contextlib import contextmanager
@@ -11,33 +10,13 @@ import httpx
 import pytest
 
 from app.api import change_events, watches
-from app.api.change_events import _as_events, _events
-from app.api.looks import head_watches
-from app.api.shared_pages import SharedPages
-from app.api.threads import Threads
-from app.api.wakeups import Wakeups
-from app.lake.changelog import Op
 from app.lake.errors import Unavailable
 from app.lake.forms import ChangeForm
 from app.services.read_changes import FeedQuery, ReadChanges
-from tests.support.histories import DEFINITION, History
 from tests.support.http import problem, upsert
-from tests.support.stored_feed import DATASET, Stored
+from tests.support.streams import blocks, feed_of, serving, streamed
 
 EVERY_FORM = pytest.mark.parametrize("form", [form.value for form in ChangeForm])
-
-
-def blocks(text):
-    """The blocks of a stream as pairs of id and data; comments are left out, as clients do."""
-    found = []
-    for block in text.split("\n\n"):
-        lines = [line.split(": ", 1) for line in block.splitlines() if not line.startswith(":")]
-        fields = dict(lines)
-        assert len(fields) == len(lines)
-        if fields:
-            assert fields.get("event", "change") == "change"
-            found.append((int(fields["id"]), json.loads(fields["data"]) if "data" in fields else None))
-    return found
 
 
 def followed(client, feed, last_event_id=None, **parameters):
@@ -182,33 +161,8 @@ def test_a_look_at_the_headers_holds_no_connection(client, feed):
     assert time.monotonic() - began < 5
 
 
-def history(commits):
-    row = {"k": "a", "n": 0, "at": None, "op": None, "tags": None}
-    halves = [(Op.CORRECT_FROM, row), (Op.CORRECT_TO, row)]
-    return History(definition=DEFINITION, commits=[halves] * commits)
-
-
-def serving(stored, read_page=None):
-    """The services that a stream needs, over a feed in memory."""
-    read = ReadChanges(catalog=stored, index=stored, reader=stored)
-    threads, wakeups = Threads(), Wakeups()
-    return SimpleNamespace(
-        threads=threads,
-        wakeups=wakeups,
-        pages=SharedPages(read_page or read.page, threads),
-        heads=head_watches(wakeups, threads, stored.get),
-    )
-
-
-async def streamed(services, query):
-    """The pieces of a stream from the start of the feed."""
-    first = await services.pages.page(DATASET, 0, query, _as_events)
-    async for piece in _events(services, DATASET, first, query, tell_start=False):
-        yield piece
-
-
 def test_the_next_page_is_read_once_the_last_is_sent():
-    stored = Stored(history=history(5))
+    stored = feed_of(5)
     query = FeedQuery(limit=2, until=10)
 
     async def follow():
@@ -225,7 +179,7 @@ def test_the_next_page_is_read_once_the_last_is_sent():
 
 
 def test_a_stream_ends_when_the_process_stops():
-    services = serving(Stored(history=history(1)))
+    services = serving(feed_of(1))
 
     async def follow():
         events = streamed(services, FeedQuery(limit=2))
@@ -238,7 +192,7 @@ def test_a_stream_ends_when_the_process_stops():
 
 def test_a_stream_outlives_a_database_that_is_away_for_a_while(monkeypatch):
     monkeypatch.setattr(watches, "LOOK_AGAIN_SECONDS", 0.01)
-    stored = Stored(history=history(2))
+    stored = feed_of(2)
     read = ReadChanges(catalog=stored, index=stored, reader=stored)
     faults = [Unavailable("still gone"), Unavailable("gone"), None]
 

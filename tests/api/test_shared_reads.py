@@ -1,0 +1,385 @@
+"""Many readers of one process: what they share, and that none of them loses anything by it."""
+
+import asyncio
+import threading
+from itertools import cycle, islice, product
+from types import SimpleNamespace
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+
+from app.api import watches
+from app.api.change_events import _as_events
+from app.api.shared_pages import SharedPages
+from app.api.threads import Threads
+from app.lake.errors import NotFound, OffsetAhead, Unavailable
+from app.lake.forms import ChangeForm
+from app.services.read_changes import FeedQuery, ReadChanges
+from tests.support.http import upsert
+from tests.support.stored_feed import DATASET
+from tests.support.streams import CORRECTION, blocks, feed_of, serving, streamed
+
+READERS = 200
+
+
+class Counting:
+    """A function that counts its calls, and holds what they found back while `gate` is closed."""
+
+    def __init__(self, function):
+        self.function = function
+        self.calls = 0
+        self.gate = threading.Event()
+        self.gate.set()
+        self.faults = []
+
+    def __call__(self, *asked):
+        self.calls += 1
+        if self.faults:
+            raise self.faults.pop()
+        found = self.function(*asked)
+        assert self.gate.wait(30)
+        return found
+
+
+@pytest.fixture
+def feed_in_memory(monkeypatch):
+    """A feed of one commit: services over it, and its reads and looks. Only rings are waited for."""
+    monkeypatch.setattr(watches, "LOOK_AGAIN_SECONDS", 60.0)
+    stored = feed_of(1)
+    reads = Counting(ReadChanges(catalog=stored, index=stored, reader=stored).page)
+    stored.get = looks = Counting(stored.get)
+    services = serving(stored, reads)
+
+    def commit(*, announced=True):
+        stored.history.commits.append(CORRECTION)
+        if announced:
+            services.wakeups.ring(DATASET.tenant_id, DATASET.id)
+
+    return SimpleNamespace(services=services, reads=reads, looks=looks, commit=commit)
+
+
+class Reader:
+    """Follows from `since` to `until`; `seen` are the positions told so far."""
+
+    def __init__(self, services, *, since=0, until):
+        self.seen = []
+        self.stream = streamed(services, FeedQuery(limit=100, until=until), since)
+
+    async def step(self):
+        piece = await anext(self.stream)
+        self.seen += [at for at, change in blocks(piece.decode()) if change]
+
+    async def run(self):
+        async for piece in self.stream:
+            self.seen += [at for at, change in blocks(piece.decode()) if change]
+        return self.seen
+
+
+async def when(condition):
+    """Returns once it is so."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110  (what it asks is no event of this loop)
+            await asyncio.sleep(0.001)
+
+
+def waiting(watched):
+    """How many wait for something, of whichever dataset."""
+    return sum(len(watch._waiting) for watch in list(watched._open.values()))
+
+
+def positions(commits):
+    """What a reader of so many corrections is told: behind a -C its own position, behind a +C the next."""
+    return [at for number in range(commits) for at in (2 * number, 2 * number + 2)]
+
+
+def test_readers_at_one_position_share_looks_and_pages(feed_in_memory):
+    services, looks, commits = feed_in_memory.services, feed_in_memory.looks, 5
+
+    async def follow():
+        readers = [Reader(services, until=2 * (commits + 1)) for _ in range(READERS)]
+        running = [asyncio.create_task(reader.run()) for reader in readers]
+        looks_for_newcomers = 0
+        for number in range(commits):
+            await when(lambda: all(len(reader.seen) == 2 * (number + 1) for reader in readers))  # noqa: B023
+            await when(lambda: waiting(services.heads) == READERS)
+            if number == 0:
+                looks_for_newcomers = looks.calls
+            feed_in_memory.commit()
+        return looks_for_newcomers, await asyncio.gather(*running)
+
+    newcomers, told = asyncio.run(follow())
+    assert told == [positions(commits + 1)] * READERS
+    assert feed_in_memory.reads.calls == commits + 1
+    # They come in a few waves, each of which is looked for; then there is one look for each ring.
+    assert newcomers < READERS / 10
+    assert looks.calls - newcomers <= commits + 1
+
+
+def test_a_lost_ring_costs_time_and_idle_readers_cost_one_look(feed_in_memory, monkeypatch):
+    monkeypatch.setattr(watches, "LOOK_AGAIN_SECONDS", 0.1)
+    services = feed_in_memory.services
+
+    async def follow():
+        running = [asyncio.create_task(Reader(services, until=4).run()) for _ in range(READERS)]
+        await when(lambda: waiting(services.heads) == READERS)
+        before = feed_in_memory.looks.calls
+        await asyncio.sleep(0.5)
+        idle = feed_in_memory.looks.calls - before
+        feed_in_memory.commit(announced=False)
+        return idle, await asyncio.gather(*running)
+
+    idle, told = asyncio.run(follow())
+    assert told == [positions(2)] * READERS
+    assert 1 <= idle <= 6
+    assert feed_in_memory.reads.calls == 2
+
+
+def test_a_commit_during_a_look_is_looked_for_again(feed_in_memory):
+    async def follow():
+        feed_in_memory.looks.gate.clear()
+        running = asyncio.create_task(Reader(feed_in_memory.services, until=4).run())
+        await when(lambda: feed_in_memory.looks.calls == 1)
+        feed_in_memory.commit()
+        feed_in_memory.looks.gate.set()
+        async with asyncio.timeout(20):
+            return await running
+
+    assert asyncio.run(follow()) == positions(2)
+
+
+def test_who_was_busy_when_the_ring_was_taken_is_told_all_the_same(feed_in_memory):
+    services = feed_in_memory.services
+
+    async def follow():
+        prompt, busy = Reader(services, until=6), Reader(services, until=6)
+        await busy.step()
+        running = asyncio.create_task(prompt.run())
+        for seen in (2, 4):
+            await when(lambda: len(prompt.seen) == seen and waiting(services.heads) == 1)  # noqa: B023
+            feed_in_memory.commit()
+        # The slow one holds nobody, and needs no ring for what it missed.
+        assert await running == positions(3)
+        assert busy.seen == positions(1)
+        async with asyncio.timeout(20):
+            return await busy.run()
+
+    assert asyncio.run(follow()) == positions(3)
+
+
+def test_who_leaves_takes_the_page_from_no_one(feed_in_memory):
+    services, reads = feed_in_memory.services, feed_in_memory.reads
+
+    async def follow():
+        reads.gate.clear()
+        running = [asyncio.create_task(Reader(services, until=2).run()) for _ in range(3)]
+        await when(lambda: reads.calls == 1)
+        await asyncio.sleep(0.01)
+        running[0].cancel()
+        running[1].cancel()
+        await asyncio.sleep(0.01)
+        reads.gate.set()
+        return await asyncio.gather(*running, return_exceptions=True)
+
+    *left, told = asyncio.run(follow())
+    assert all(isinstance(one, asyncio.CancelledError) for one in left)
+    assert told == positions(1)
+    assert reads.calls == 1
+
+
+def test_who_leaves_a_watch_takes_nothing_with_him(feed_in_memory):
+    services = feed_in_memory.services
+
+    async def follow():
+        running = [asyncio.create_task(Reader(services, until=4).run()) for _ in range(3)]
+        await when(lambda: waiting(services.heads) == 3)
+        running[0].cancel()
+        await when(lambda: waiting(services.heads) == 2)
+        feed_in_memory.commit()
+        told = await asyncio.gather(*running[1:])
+        assert not services.heads._open
+        assert not services.wakeups._bells
+        return told
+
+    assert asyncio.run(follow()) == [positions(2)] * 2
+
+
+def test_a_dataset_that_is_gone_ends_all_its_streams(feed_in_memory):
+    services = feed_in_memory.services
+
+    async def follow():
+        running = [asyncio.create_task(Reader(services, until=4).run()) for _ in range(READERS)]
+        await when(lambda: waiting(services.heads) == READERS)
+        feed_in_memory.looks.faults = [NotFound("gone")]
+        services.wakeups.ring(DATASET.tenant_id, DATASET.id)
+        return await asyncio.gather(*running)
+
+    assert asyncio.run(follow()) == [positions(1)] * READERS
+
+
+def test_a_database_that_is_away_ends_none(feed_in_memory, monkeypatch):
+    monkeypatch.setattr(watches, "LOOK_AGAIN_SECONDS", 0.02)
+    services = feed_in_memory.services
+
+    async def follow():
+        running = [asyncio.create_task(Reader(services, until=4).run()) for _ in range(READERS)]
+        await when(lambda: waiting(services.heads) == READERS)
+        feed_in_memory.looks.faults = [Unavailable("away"), Unavailable("away")]
+        feed_in_memory.reads.faults = [Unavailable("away")]
+        feed_in_memory.commit()
+        return await asyncio.gather(*running)
+
+    assert asyncio.run(follow()) == [positions(2)] * READERS
+
+
+def test_a_fault_is_told_to_all_who_asked_and_not_kept(feed_in_memory):
+    pages, reads = feed_in_memory.services.pages, feed_in_memory.reads
+    reads.faults = [OffsetAhead("of another feed")]
+
+    async def ask():
+        asked = [pages.page(DATASET, 0, FeedQuery(limit=1), _as_events) for _ in range(3)]
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        return told, await pages.page(DATASET, 0, FeedQuery(limit=1), _as_events)
+
+    told, page = asyncio.run(ask())
+    assert [type(one) for one in told] == [OffsetAhead] * 3
+    assert not page.empty
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"tenant_id": "another"}, {"id": "another"}, {"version": 1}],
+    ids=["tenant", "dataset", "version"],
+)
+def test_only_the_same_page_is_shared(feed_in_memory, other):
+    pages, reads = feed_in_memory.services.pages, feed_in_memory.reads
+    query = FeedQuery(limit=2)
+
+    async def ask():
+        for dataset in (DATASET, DATASET, msgspec.structs.replace(DATASET, **other)):
+            await pages.page(dataset, 0, query, _as_events)
+        for changed in ({"limit": 3}, {"form": ChangeForm.UPSERT}, {"until": 2}, {"columns": ("n",)}):
+            await pages.page(DATASET, 0, FeedQuery(**{"limit": 2, **changed}), _as_events)
+        await pages.page(DATASET, 2, query, _as_events)
+        await pages.page(DATASET, 0, query, lambda page: b"")
+
+    asyncio.run(ask())
+    assert reads.calls == 2 + 4 + 2
+
+
+def ten_bytes(page):
+    return b"x" * 10
+
+
+@pytest.mark.parametrize("seconds", [60.0, 0.05])
+def test_pages_are_kept_for_a_moment_and_within_bounds(seconds):
+    stored = feed_of(3)
+    reads = Counting(ReadChanges(catalog=stored, index=stored, reader=stored).page)
+    pages = SharedPages(reads, Threads(), kept_bytes=25, kept_seconds=seconds)
+
+    async def ask(*positions):
+        for since in positions:
+            await pages.page(DATASET, since, FeedQuery(limit=2), ten_bytes)
+
+    async def walk():
+        if seconds > 1:
+            await ask(0, 2, 0, 2, 4, 2, 4)
+            assert (reads.calls, pages._bytes) == (3, 20)
+            await ask(0)
+            assert (reads.calls, pages._bytes) == (4, 20)
+        else:
+            await ask(0, 2)
+            await when(lambda: not pages._kept)
+            assert pages._bytes == 0
+            await ask(0)
+            assert reads.calls == 3
+
+    asyncio.run(walk())
+
+
+async def stream_body(url, request, opened):
+    """The text of a stream, from a socket of its own; `opened` is set at its first bytes."""
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    writer.write(request)
+    head = await reader.readuntil(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200"), head
+    opened.release()
+    body = b""
+    while size := int(await reader.readline(), 16):
+        body += await reader.readexactly(size)
+        await reader.readline()
+    writer.close()
+    return body.decode()
+
+
+def test_each_of_many_readers_sees_each_change_once_and_in_order(client, feed, orders, service, monkeypatch):
+    commits = 5
+    until = 4 + 2 * commits
+    ways = [
+        {"since": since, "until": until, "form": form.value} for since, form in product(range(5), ChangeForm)
+    ]
+    reads = Counting(service.api.services.pages._read)
+    monkeypatch.setattr(service.api.services.pages, "_read", reads)
+    credential = client.headers["authorization"]
+
+    async def follow():
+        opened = asyncio.Semaphore(0)
+        running = []
+        for way in islice(cycle(ways), READERS):
+            query = "&".join(f"{name}={value}" for name, value in way.items())
+            request = (
+                f"GET {feed}/events?{query} HTTP/1.1\r\nhost: test\r\nauthorization: {credential}\r\n"
+                "connection: close\r\n\r\n"
+            )
+            running.append(asyncio.create_task(stream_body(service.url, request.encode(), opened)))
+        for _ in range(READERS):
+            await opened.acquire()
+        for number in range(commits):
+            write = upsert({"id": 1, "note": f"n{number}"})
+            await asyncio.to_thread(
+                client.post, f"{orders}/writes", json=write, headers={"Prefer": "wait=20"}
+            )
+        async with asyncio.timeout(60):
+            return await asyncio.gather(*running)
+
+    with service.working():
+        told = asyncio.run(follow())
+    shared = reads.calls
+    expected = [client.get(feed, params=way).json()["changes"] for way in ways]
+    assert all(len(changes) >= commits for changes in expected)
+    for way, text in zip(cycle(range(len(ways))), told, strict=False):
+        assert [change for _, change in blocks(text) if change] == expected[way]
+    # Each of them would have read a page for each commit, and the first.
+    assert shared < READERS
+
+
+def test_waits_for_jobs_of_a_dataset_share_looks(client, orders, service, monkeypatch):
+    jobs = [
+        client.post(f"{orders}/writes", json=upsert({"id": number})).headers["location"]
+        for number in range(3)
+    ]
+    looks = Counting(service.api.services.job_watches._look)
+    monkeypatch.setattr(service.api.services.job_watches, "_look", looks)
+    address = urlsplit(service.url)
+
+    async def wait(job):
+        reader, writer = await asyncio.open_connection(address.hostname, address.port)
+        writer.write(
+            f"GET {job}?wait=20 HTTP/1.1\r\nhost: test\r\nauthorization: {client.headers['authorization']}\r\n"
+            "connection: close\r\n\r\n".encode()
+        )
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def wait_for_all():
+        running = [asyncio.create_task(wait(job)) for job in islice(cycle(jobs), READERS)]
+        await when(lambda: waiting(service.api.services.job_watches) == READERS)
+        with service.working():
+            return await asyncio.gather(*running)
+
+    for job, answer in zip(cycle(jobs), asyncio.run(wait_for_all()), strict=False):
+        assert b'"state":"succeeded"' in answer
+        assert job.rpartition("/")[2].encode() in answer
+    assert looks.calls < READERS / 2

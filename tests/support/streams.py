@@ -1,0 +1,59 @@
+"""Streams of changes over a feed in memory, and what their text says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from app.api.change_events import _as_events, _events
+from app.api.looks import head_watches
+from app.api.shared_pages import SharedPages
+from app.api.threads import Threads
+from app.api.wakeups import Wakeups
+from app.lake.changelog import Op
+from app.services.model import ChangePage
+from app.services.read_changes import FeedQuery, ReadChanges
+from tests.support.histories import DEFINITION, History
+from tests.support.stored_feed import DATASET, Stored
+
+_ROW = {"k": "a", "n": 0, "at": None, "op": None, "tags": None}
+CORRECTION: Sequence[tuple[int, dict[str, Any]]] = [(Op.CORRECT_FROM, _ROW), (Op.CORRECT_TO, _ROW)]
+
+
+def feed_of(commits: int) -> Stored:
+    """A feed of so many commits, each of them a correction; append to `history.commits` for another."""
+    return Stored(history=History(definition=DEFINITION, commits=[CORRECTION] * commits))
+
+
+def serving(stored: Stored, read: Callable[..., ChangePage] | None = None) -> Any:
+    """The services that a stream needs. `read` is called for pages instead of the feed."""
+    changes = ReadChanges(catalog=stored, index=stored, reader=stored)  # type: ignore[arg-type]
+    threads, wakeups = Threads(), Wakeups()
+    return SimpleNamespace(
+        threads=threads,
+        wakeups=wakeups,
+        pages=SharedPages(read or changes.page, threads),
+        heads=head_watches(wakeups, threads, stored.get),
+    )
+
+
+async def streamed(services: Any, query: FeedQuery, since: int = 0) -> AsyncIterator[bytes]:
+    """The pieces of a stream."""
+    first = await services.pages.page(DATASET, since, query, _as_events)
+    async for piece in _events(services, DATASET, first, query, tell_start=False):
+        yield piece
+
+
+def blocks(text: str) -> list[tuple[int, Any]]:
+    """The blocks of a stream as pairs of id and data; comments are left out, as clients do."""
+    found = []
+    for block in text.split("\n\n"):
+        lines = [line.split(": ", 1) for line in block.splitlines() if not line.startswith(":")]
+        fields = dict(lines)
+        assert len(fields) == len(lines)
+        if fields:
+            assert fields.get("event", "change") == "change"
+            found.append((int(fields["id"]), json.loads(fields["data"]) if "data" in fields else None))
+    return found
