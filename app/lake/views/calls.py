@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
 from app.lake.rows.faults import shown
 from app.lake.views.clause import Clause
-from app.lake.views.coercion import is_flat
-from app.lake.views.functions import FUNCTIONS, REFUSED_FUNCTIONS, Function, Misfit, Role, called
+from app.lake.views.coercion import Untyped, common_type, is_flat
+from app.lake.views.functions import FUNCTIONS, REFUSED_FUNCTIONS, Function, Role
 from app.lake.views.tree import Bound, Call, Expression, Order, Window
-from app.lake.views.values import NOTHING, Binding, Value, converted, made
+from app.lake.views.values import NOTHING, Binding, Misfit, Value, converted, made, met_numbers
 
 # Their result depends on the order of rows that ORDER BY leaves as it was.
 _BY_POSITION: Final = frozenset({"row_number", "ntile", "lag", "lead"})
@@ -123,7 +124,7 @@ class CallBinder:
             return made(node.at, f"count(*){behind}", function.type_of(()), (), nullable=False)
         given = self._arguments(node, function)
         try:
-            return called(function, node.name, node.at, given, distinct=node.distinct, behind=behind)
+            return _spelled(function, node.name, node.at, given, distinct=node.distinct, behind=behind)
         except Misfit as misfit:
             reason = f"the arguments of {node.name} do not go together"
             raise self.binding.at(node.at, reason, str(misfit)) from None
@@ -178,3 +179,49 @@ def _bound(bound: Bound, unbounded: str) -> str:
     if bound.rows == 0:
         return "CURRENT ROW"
     return f"{abs(bound.rows)} {'PRECEDING' if bound.rows < 0 else 'FOLLOWING'}"
+
+
+_NULL_IF_ALL_ARE: Final = frozenset({"coalesce", "ifnull", "nvl", "greatest", "least"})
+_CHOOSING: Final = frozenset({"if", "nvl2"})
+_ARITHMETIC: Final = frozenset({"try_add", "try_subtract", "try_multiply", "try_divide", "mod"})
+
+
+def _spelled(
+    function: Function,
+    name: str,
+    at: int,
+    given: Sequence[Value],
+    *,
+    distinct: bool = False,
+    behind: str = "",
+) -> Value:
+    """The call with arguments that fit; `behind` it stand FILTER and OVER. Raises Misfit."""
+    arguments = _met(name, _alike(function, given))
+    type_ = function.type_of(arguments)
+    if type_ is Untyped.NULL:
+        raise Misfit("CAST(NULL AS type)")
+    listed = ", ".join(argument.sql for argument in arguments)
+    spelling = name if function.spelling is None else function.spelling
+    sql = function.wrapped.format(f"{spelling}({'DISTINCT ' if distinct else ''}{listed}){behind}")
+    nullable = function.nullable
+    if name in _NULL_IF_ALL_ARE:
+        nullable = all(argument.nullable for argument in arguments)
+    elif name in _CHOOSING:
+        nullable = any(argument.nullable for argument in arguments[1:])
+    return made(at, sql, type_, arguments, nullable=nullable)
+
+
+def _alike(function: Function, given: Sequence[Value]) -> list[Value]:
+    if function.alike is None:
+        return list(given)
+    fixed, alike = list(given[: function.alike]), given[function.alike :]
+    type_ = common_type(value.type for value in alike)
+    if type_ is None:
+        raise Misfit("arguments of one type: CAST(… AS type)")
+    return fixed + [converted(value, type_) for value in alike]
+
+
+def _met(name: str, given: list[Value]) -> list[Value]:
+    if name not in _ARITHMETIC:
+        return given
+    return met_numbers(given[0], given[1], divides=name == "try_divide")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Final, NoReturn, TypeVar
+from typing import Final
 
 from app.lake.types import DataType, Timestamp, TypeSyntaxError, parse_type
+from app.lake.views.call_parser import CallParser
 from app.lake.views.relation_types import relation_type
+from app.lake.views.token_reader import RESERVED
 from app.lake.views.tokens import Kind, Token, invalid
 from app.lake.views.tree import (
     Between,
     Binary,
-    Bound,
     Call,
     Case,
     Cast,
@@ -29,17 +29,14 @@ from app.lake.views.tree import (
     Name,
     Null,
     Number,
-    Order,
     Query,
     Scalar,
     Text,
     Truth,
     TypedText,
     Unary,
-    Window,
 )
 
-DEPTH_MAX: Final = 50
 PATTERN_CHARACTERS_MAX: Final = 1_000
 # Engines try every way to spread a text over the wildcards: its length to the power of their number.
 PATTERN_WILDCARDS_MAX: Final = 4
@@ -71,112 +68,22 @@ _UNITS: Final = (
 )
 _TYPED: Final = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "X"})
 _TYPE_NAMES: Final = {"tinyint": "int8", "smallint": "int16", "timestamp_ltz": "timestamp", "real": "float"}
-# Words that are no names unless they stand in backticks.
-RESERVED: Final = frozenset(
-    "ALL AND ANTI AS BETWEEN BY CASE CLUSTER CROSS DISTINCT DISTRIBUTE DIV ELSE END ESCAPE EXCEPT EXISTS FALSE FETCH "
-    "FROM FULL GROUP HAVING ILIKE IN INNER INTERSECT IS JOIN LATERAL LEFT LIKE LIMIT MINUS NATURAL NOT NULL ON OR "
-    "ORDER OUTER OVER PIVOT QUALIFY REGEXP RIGHT RLIKE SELECT SEMI SORT TABLESAMPLE THEN TRUE UNION UNPIVOT USING WHEN "
-    "WHERE WINDOW WITH".split()
-)
 _CALLABLE: Final = frozenset({"LEFT", "RIGHT"})
-_NO_ORDER: Final = "the rows of a view have no order, and no first one"
-_ONE_SELECT: Final = "a view is one SELECT"
-# Why some of what SQL has elsewhere is not part of views.
-REFUSED: Final = {
-    **dict.fromkeys(("LIMIT", "FETCH", "OFFSET"), f"{_NO_ORDER}: filter by ROW_NUMBER() OVER (ORDER BY …)"),
-    **dict.fromkeys(("ORDER", "SORT"), f"{_NO_ORDER}: ORDER BY belongs into OVER (…)"),
-    "CLUSTER": "how rows are spread is the engine's business",
-    "DISTRIBUTE": "how rows are spread is the engine's business",
-    "LATERAL": "LATERAL is not part of the SQL of views",
-    "PIVOT": "PIVOT is not part of the SQL of views: use an aggregate with FILTER (WHERE …) for each column",
-    "UNPIVOT": "UNPIVOT is not part of the SQL of views: use UNION ALL",
-    "TABLESAMPLE": "a sample is another one each time",
-    "NATURAL": "what a NATURAL join compares changes with the schemas: use ON or USING",
-    "WINDOW": "named windows are not part of the SQL of views: write them out behind OVER",
-    "VALUES": "VALUES is not part of the SQL of views: register a dataset for it",
-    "RLIKE": "regular expressions may take time without bound: use LIKE, instr, substring or split_part",
-    "REGEXP": "regular expressions may take time without bound: use LIKE, instr, substring or split_part",
-    "ILIKE": "ILIKE is not part of the SQL of views: compare lower(…) LIKE",
-    ";": f"{_ONE_SELECT}, and this is a second statement",
-    **dict.fromkeys(
-        "ALTER ANALYZE CACHE CALL CREATE DELETE DESCRIBE DROP EXECUTE EXPLAIN GRANT INSERT MERGE OPTIMIZE REFRESH "
-        "REPLACE SET SHOW TABLE TRUNCATE UPDATE USE VACUUM".split(),
-        _ONE_SELECT,
-    ),
-}
-_T = TypeVar("_T")
 
 
-class ExpressionParser:
+class ExpressionParser(CallParser):
     """Reads expressions from tokens. Raises InvalidView throughout."""
-
-    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
-        self.text = text
-        self.tokens = tokens
-        self.position = 0
-        self.depth = 0
 
     def query(self) -> Query:
         """A query: up to whoever reads more than expressions."""
         raise NotImplementedError
 
-    # Tokens
-
-    @property
-    def here(self) -> Token:
-        return self.tokens[self.position]
-
-    def ahead(self, count: int = 1) -> Token:
-        return self.tokens[min(self.position + count, len(self.tokens) - 1)]
-
-    def advance(self) -> Token:
-        token = self.here
-        self.position = min(self.position + 1, len(self.tokens) - 1)
-        return token
-
-    def take(self, *words: str) -> bool:
-        """Goes past these words or signs, if all of them are next."""
-        if any(self.ahead(number).word != word for number, word in enumerate(words)):
-            return False
-        self.position += len(words)
-        return True
-
-    def expect(self, *words: str) -> None:
-        if not self.take(*words):
-            self.unexpected(" ".join(words))
-
-    def unexpected(self, expected: str) -> NoReturn:
-        token = self.here
-        if token.kind is Kind.END:
-            raise invalid(self.text, token.at, "it ends too early", expected)
-        reason = REFUSED.get(token.word, f"{token.text[:40]!r} cannot stand here")
-        raise invalid(self.text, token.at, reason, expected)
-
-    def names_something(self, token: Token) -> bool:
-        return token.kind is Kind.QUOTED or (token.kind is Kind.WORD and token.word not in RESERVED)
-
-    def name(self, expected: str) -> str:
-        if not self.names_something(self.here):
-            self.unexpected(expected)
-        return self.advance().text
-
-    def listed(self, part: Callable[[], _T]) -> tuple[_T, ...]:
-        found = [part()]
-        while self.take(","):
-            found.append(part())
-        return tuple(found)
-
-    # Operators
-
     def expression(self, least: int = _OR) -> Expression:
         """An expression whose operators bind at least as tightly as `least`."""
-        self.depth += 1
-        if self.depth > DEPTH_MAX:
-            raise invalid(self.text, self.here.at, "it nests too deeply", f"at most {DEPTH_MAX} levels")
-        try:
-            return self._operators(least)
-        finally:
-            self.depth -= 1
+        self.deeper()
+        found = self._operators(least)
+        self.deeper(-1)
+        return found
 
     def _operators(self, least: int) -> Expression:
         start = self.here.at
@@ -275,19 +182,15 @@ class ExpressionParser:
             self.unexpected(expected)
         return self.advance().text
 
-    # Operands
-
     def _signed(self) -> Expression:
         start = self.here.at
         sign = self.here.word
         if sign not in {"-", "+"}:
             return self._postfix()
         self.advance()
-        self.depth += 1
-        if self.depth > DEPTH_MAX:
-            raise invalid(self.text, start, "it nests too deeply", f"at most {DEPTH_MAX} levels")
+        self.deeper()
         operand = self._signed()
-        self.depth -= 1
+        self.deeper(-1)
         return Unary(start, sign, operand)
 
     def _postfix(self) -> Expression:
@@ -348,7 +251,7 @@ class ExpressionParser:
             self.position += 2
             return TypedText(token.at, token.word, following.text)
         if following.word == "(" and (token.word not in RESERVED or token.word in _CALLABLE):
-            return self._call()
+            return self.call()
         if not self.names_something(token):
             self.unexpected("a column, a literal or a function")
         return self._column()
@@ -429,74 +332,3 @@ class ExpressionParser:
         operand = self.expression()
         self.expect(")")
         return Call(start, part, (operand,))
-
-    # Calls
-
-    def _call(self) -> Expression:
-        token = self.advance()
-        self.expect("(")
-        star = self.here.word == "*" and self.take("*")
-        distinct = not star and self.take("DISTINCT")
-        arguments = () if star or self.here.word == ")" else self.listed(self.expression)
-        self.expect(")")
-        condition = None
-        if self.here.word == "FILTER" and self.take("FILTER", "(", "WHERE"):
-            condition = self.expression()
-            self.expect(")")
-        over = self._over() if self.take("OVER") else None
-        return Call(token.at, token.text.lower(), arguments, star, distinct, condition, over)
-
-    def _over(self) -> Window:
-        start = self.here.at
-        self.expect("(")
-        partition = self.listed(self.expression) if self.take("PARTITION", "BY") else ()
-        order = self.listed(self._order) if self.take("ORDER", "BY") else ()
-        frame = self._frame() if self.here.word in {"ROWS", "RANGE"} else None
-        self.expect(")")
-        return Window(start, partition, order, frame)
-
-    def _order(self) -> Order:
-        start = self.here.at
-        key = self.expression()
-        descending = not self.take("ASC") and self.take("DESC")
-        nulls_first = None
-        if self.take("NULLS"):
-            nulls_first = self.take("FIRST")
-            if not nulls_first:
-                self.expect("LAST")
-        return Order(start, key, descending, nulls_first)
-
-    def _frame(self) -> tuple[Bound, Bound] | None:
-        kind = self.advance()
-        if self.take("BETWEEN"):
-            low = self._bound("PRECEDING")
-            self.expect("AND")
-            high = self._bound("FOLLOWING")
-        else:
-            low, high = self._bound("PRECEDING"), Bound(kind.at, 0)
-        if kind.word == "ROWS":
-            if low.rows is not None and high.rows is not None and low.rows > high.rows:
-                raise invalid(
-                    self.text, kind.at, "the frame ends before it begins", "the earlier bound first"
-                )
-            return low, high
-        if low.rows is None and high.rows is None:
-            return low, high
-        if low.rows is None and high.rows == 0:
-            return None
-        expected = "ROWS BETWEEN …, or RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
-        raise invalid(self.text, kind.at, "a RANGE of values is not part of the SQL of views", expected)
-
-    def _bound(self, unbounded: str) -> Bound:
-        start = self.here.at
-        if self.take("UNBOUNDED", unbounded):
-            return Bound(start, None)
-        if self.take("CURRENT", "ROW"):
-            return Bound(start, 0)
-        if self.here.kind is not Kind.NUMBER or not self.here.text.isdecimal() or len(self.here.text) > 9:
-            self.unexpected(f"UNBOUNDED {unbounded}, CURRENT ROW, or a number of rows PRECEDING or FOLLOWING")
-        rows = int(self.advance().text)
-        if self.take("PRECEDING"):
-            return Bound(start, -rows)
-        self.expect("FOLLOWING")
-        return Bound(start, rows)

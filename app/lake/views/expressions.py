@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import re
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from app.lake.rows.faults import shown
-from app.lake.types import Decimal, List, Map
+from app.lake.types import List, Map
 from app.lake.views.calls import CallBinder
 from app.lake.views.coercion import (
     BIGINT,
     BINARY,
     BOOLEAN,
     DATE,
-    DOUBLE,
     INT,
     STRING,
     TIMESTAMP,
@@ -29,7 +25,7 @@ from app.lake.views.coercion import (
     is_integer,
     is_numeric,
 )
-from app.lake.views.functions import met_numbers
+from app.lake.views.literals import literal_value
 from app.lake.views.relation_types import spark_type, text_literal
 from app.lake.views.scope import column_of, member_of, no_column
 from app.lake.views.tree import (
@@ -58,11 +54,10 @@ from app.lake.views.tree import (
     TypedText,
     Unary,
 )
-from app.lake.views.values import Value, converted, made
+from app.lake.views.values import Value, converted, made, met_numbers
 
 _COMPARES: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "<=>"})
 _DATE_UNITS: Final = frozenset({"DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
-_DECIMAL_DIGITS: Final = 38
 
 
 class Binder(CallBinder):
@@ -86,7 +81,7 @@ class Binder(CallBinder):
             case Name():
                 return self._column(node)
             case Number() | Text() | Truth() | Null() | TypedText():
-                return self._literal(node)
+                return literal_value(node, self.binding)
             case Interval():
                 raise self.binding.at(
                     node.at, "an interval is no value by itself", "a date or timestamp + or - it"
@@ -148,72 +143,6 @@ class Binder(CallBinder):
             )
             raise no_column(node, scopes, self.binding)
         return found
-
-    # Literals
-
-    def _literal(self, node: Number | Text | Truth | Null | TypedText) -> Value:
-        match node:
-            case Null():
-                return Value(node.at, "NULL", Untyped.NULL, nullable=True)
-            case Truth():
-                return Value(
-                    node.at, "TRUE" if node.value else "FALSE", BOOLEAN, nullable=False, literal=node.value
-                )
-            case Text():
-                return Value(node.at, text_literal(node.value), STRING, nullable=False, literal=node.value)
-            case Number():
-                return self._number(node)
-            case TypedText():
-                return self._typed(node)
-
-    def _number(self, node: Number) -> Value:
-        text = node.text
-        if "e" in text.lower():
-            number = float(text)
-            if number in (float("inf"), float("-inf")):
-                raise self.binding.at(node.at, "this number is out of range", "a double")
-            return Value(node.at, f"{number!r}D", DOUBLE, nullable=False, literal=number)
-        whole, _, fraction = text.partition(".")
-        whole = whole.lstrip("0")
-        if len(whole) + len(fraction) > _DECIMAL_DIGITS:
-            raise self.binding.at(node.at, "this number has too many digits", f"at most {_DECIMAL_DIGITS}")
-        if "." in text and fraction:
-            type_ = Decimal(max(len(whole) + len(fraction), 1), len(fraction))
-            return Value(node.at, f"{whole or '0'}.{fraction}BD", type_, nullable=False, literal=float(text))
-        number = int(whole or "0")
-        if number < 2**31:
-            return Value(node.at, str(number), INT, nullable=False, literal=number)
-        if number < 2**63:
-            return Value(node.at, f"{number}L", BIGINT, nullable=False, literal=number)
-        return Value(node.at, f"{number}BD", Decimal(len(whole), 0), nullable=False)
-
-    def _typed(self, node: TypedText) -> Value:
-        match node.kind:
-            case "DATE":
-                if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", node.text) or not _reads(
-                    dt.date.fromisoformat, node.text
-                ):
-                    raise self.binding.at(node.at, "this is no date", "DATE 'YYYY-MM-DD'")
-                return Value(node.at, f"DATE '{node.text}'", DATE, nullable=False)
-            case "X":
-                if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", node.text):
-                    raise self.binding.at(
-                        node.at, "these are no bytes", "X'00FF': two hexadecimal digits for each"
-                    )
-                return Value(node.at, f"X'{node.text}'", BINARY, nullable=False)
-        zoned = node.kind == "TIMESTAMP"
-        found = _moment(node.text)
-        if found is None or (found.tzinfo is not None and not zoned):
-            expected = "TIMESTAMP 'YYYY-MM-DDThh:mm:ssZ'" if zoned else "TIMESTAMP_NTZ 'YYYY-MM-DDThh:mm:ss'"
-            raise self.binding.at(node.at, "this is no time of that type", expected)
-        if found.tzinfo is not None:
-            found = found.astimezone(dt.UTC).replace(tzinfo=None)
-        written = found.isoformat(" ", "microseconds")
-        if zoned:
-            return Value(node.at, f"TIMESTAMP '{written} UTC'", TIMESTAMP, nullable=False)
-        return Value(node.at, f"TIMESTAMP_NTZ '{written}'", TIMESTAMP_NTZ, nullable=False)
-
-    # Operators
 
     def _unary(self, node: Unary) -> Value:
         if node.operator == "NOT":
@@ -368,8 +297,6 @@ class Binder(CallBinder):
             operand, f"[{index.named()}]", "a list with the number of an element, or a map with a key"
         )
 
-    # Queries
-
     def _query(self, node: InQuery | Exists | Scalar) -> Value:
         if self.clause.queries is not None:
             raise self.binding.at(node.at, self.clause.queries, "a JOIN, or a query in WITH")
@@ -399,20 +326,3 @@ class Binder(CallBinder):
         if column.type is Untyped.NULL:
             raise self.binding.at(node.at, f"{shown('NULL')} has no type", "CAST(NULL AS type)")
         return replace(Value(node.at, f"({found.sql})", column.type, nullable=True), queries=True)
-
-
-def _reads(read: Callable[[str], object], text: str) -> bool:
-    try:
-        read(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _moment(text: str) -> dt.datetime | None:
-    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]+(?:Z|[+-][0-9:]+)?)?", text):
-        return None
-    try:
-        return dt.datetime.fromisoformat(text)
-    except ValueError:
-        return None

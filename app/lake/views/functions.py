@@ -7,11 +7,10 @@ bound. Those that do not, or that reach out of the query, are left out, some wit
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from app.lake.types import Decimal, List, Map
 from app.lake.views.coercion import (
     BIGINT,
     BINARY,
@@ -22,11 +21,6 @@ from app.lake.views.coercion import (
     STRING,
     TIMESTAMP,
     SqlType,
-    Untyped,
-    adjusted,
-    common_type,
-    computed_type,
-    is_integer,
 )
 from app.lake.views.kinds import (
     ANY,
@@ -50,8 +44,21 @@ from app.lake.views.kinds import (
     integer_literal,
     one_of,
 )
-from app.lake.views.relation_types import spark_type
-from app.lake.views.values import Value, converted, exact_decimal, made
+from app.lake.views.result_types import (
+    list_of_first,
+    list_of_keys,
+    list_of_values,
+    type_of_average,
+    type_of_computed,
+    type_of_contained,
+    type_of_element,
+    type_of_first,
+    type_of_last,
+    type_of_rounded,
+    type_of_sum,
+    type_of_whole_part,
+)
+from app.lake.views.values import Value
 
 
 class Role(Enum):
@@ -60,10 +67,6 @@ class Role(Enum):
     SCALAR = "scalar"
     AGGREGATE = "aggregate"
     WINDOW = "window"
-
-
-class Misfit(Exception):
-    """The arguments do not go together; `str` is what was expected instead."""
 
 
 Typing = Callable[[Sequence[Value]], SqlType]
@@ -98,110 +101,6 @@ class Function:
     def type_of(self, arguments: Sequence[Value]) -> SqlType:
         """Raises Misfit."""
         return self.result(arguments) if callable(self.result) else self.result
-
-
-def _first(arguments: Sequence[Value]) -> SqlType:
-    return arguments[0].type
-
-
-def _last(arguments: Sequence[Value]) -> SqlType:
-    return arguments[-1].type
-
-
-def _sum(arguments: Sequence[Value]) -> SqlType:
-    given = arguments[0].type
-    if isinstance(given, Decimal):
-        return Decimal(min(given.precision + 10, 38), given.scale)
-    return BIGINT if is_integer(given) else DOUBLE
-
-
-def _average(arguments: Sequence[Value]) -> SqlType:
-    given = arguments[0].type
-    if isinstance(given, Decimal):
-        return (
-            adjusted(min(given.precision + 4, 38), min(given.scale + 4, 38))
-            if given.precision <= 34
-            else _unsure()
-        )
-    return DOUBLE
-
-
-def _unsure() -> SqlType:
-    raise Misfit("CAST(… AS type) around the argument, with fewer digits")
-
-
-def _whole_part(arguments: Sequence[Value]) -> SqlType:
-    """Of ceil and floor."""
-    given = arguments[0].type
-    return (
-        Decimal(given.precision - given.scale + 1, 0)
-        if isinstance(given, Decimal) and given.scale
-        else (given if isinstance(given, Decimal) else BIGINT)
-    )
-
-
-def _rounded(arguments: Sequence[Value]) -> SqlType:
-    given = arguments[0].type
-    if not isinstance(given, Decimal):
-        return given
-    digits = arguments[1].literal if len(arguments) > 1 else 0
-    whole = given.precision - given.scale + 1
-    if digits < 0:
-        return Decimal(min(max(whole, 1 - digits), 38), 0)
-    scale = min(given.scale, digits)
-    return Decimal(min(whole + scale, 38), scale)
-
-
-def _tried(operator: str) -> Typing:
-    def result(arguments: Sequence[Value]) -> SqlType:
-        return computed_type(operator, arguments[0].type, arguments[1].type)
-
-    return result
-
-
-def _element(arguments: Sequence[Value]) -> SqlType:
-    given = arguments[0].type
-    if isinstance(given, Map):
-        if arguments[1].type != given.key:
-            raise Misfit(f"a key of type {given.key}")
-        return given.value
-    assert isinstance(given, List)
-    if not is_integer(arguments[1].type):
-        raise Misfit("the number of an element, from 1")
-    return given.element
-
-
-def _contained(arguments: Sequence[Value]) -> SqlType:
-    given = arguments[0].type
-    assert isinstance(given, List)
-    if arguments[1].type != given.element:
-        raise Misfit(f"a value of type {given.element}")
-    return BOOLEAN
-
-
-def _strings(arguments: Sequence[Value]) -> SqlType:
-    given = arguments[0].type
-    if given != List(STRING):
-        raise Misfit("a list of strings")
-    return STRING
-
-
-def _list_of_first(arguments: Sequence[Value]) -> SqlType:
-    given = arguments[0].type
-    assert not isinstance(given, Untyped)
-    return List(given)
-
-
-def _keys(arguments: Sequence[Value]) -> SqlType:
-    given = arguments[0].type
-    assert isinstance(given, Map)
-    return List(given.key)
-
-
-def _map_values(arguments: Sequence[Value]) -> SqlType:
-    given = arguments[0].type
-    assert isinstance(given, Map)
-    return List(given.value)
 
 
 def _scalars(
@@ -258,18 +157,18 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **_scalars(_TEXT, (BYTES,), STRING, "base64"),
     **_scalars(_TEXT, (TEXT,), BINARY, "unbase64"),
     **_scalars(_TEXT, (FLAT,), BIGINT, "xxhash64", repeats=True, nullable=False),
-    **_scalars(_NUMBERS, (NUMBER,), _first, "abs"),
-    **_scalars(_NUMBERS, (NUMBER,), _whole_part, "ceil ceiling floor", nullable=True),
-    **_scalars(_NUMBERS, (NUMBER, integer_literal(-38, 38)), _rounded, "round", optional=1),
+    **_scalars(_NUMBERS, (NUMBER,), type_of_first, "abs"),
+    **_scalars(_NUMBERS, (NUMBER,), type_of_whole_part, "ceil ceiling floor", nullable=True),
+    **_scalars(_NUMBERS, (NUMBER, integer_literal(-38, 38)), type_of_rounded, "round", optional=1),
     **_scalars(_NUMBERS, (REAL,), DOUBLE, "sqrt cbrt exp sign signum sin cos tan asin acos atan radians degrees"),
     **_scalars(_NUMBERS, (REAL,), DOUBLE, "ln log10 log2", nullable=True),
     **_scalars(_NUMBERS, (REAL, REAL), DOUBLE, "pow power atan2"),
     **_scalars(_NUMBERS, (), DOUBLE, "pi"),
-    **_scalars(_NUMBERS, (NUMBER, NUMBER), _tried("+"), "try_add", nullable=True),
-    **_scalars(_NUMBERS, (NUMBER, NUMBER), _tried("-"), "try_subtract", nullable=True),
-    **_scalars(_NUMBERS, (NUMBER, NUMBER), _tried("*"), "try_multiply", nullable=True),
-    **_scalars(_NUMBERS, (NUMBER, NUMBER), _tried("/"), "try_divide", nullable=True),
-    **_scalars(_NUMBERS, (NUMBER, NUMBER), _tried("%"), "mod"),
+    **_scalars(_NUMBERS, (NUMBER, NUMBER), type_of_computed("+"), "try_add", nullable=True),
+    **_scalars(_NUMBERS, (NUMBER, NUMBER), type_of_computed("-"), "try_subtract", nullable=True),
+    **_scalars(_NUMBERS, (NUMBER, NUMBER), type_of_computed("*"), "try_multiply", nullable=True),
+    **_scalars(_NUMBERS, (NUMBER, NUMBER), type_of_computed("/"), "try_divide", nullable=True),
+    **_scalars(_NUMBERS, (NUMBER, NUMBER), type_of_computed("%"), "mod"),
     **_scalars(_TIMES, (DAY,), INT, "year quarter month day dayofmonth dayofweek dayofyear weekofyear weekday"),
     **_scalars(_TIMES, (MOMENT,), INT, "hour minute second"),
     **_scalars(_TIMES, (DAY, WHOLE), DATE, "date_add date_sub add_months"),
@@ -284,36 +183,36 @@ FUNCTIONS: Final[dict[str, Function]] = {
     **_scalars(_TIMES, (INSTANT,), BIGINT, "unix_timestamp", spelling="unix_seconds"),
     **_scalars(_TIMES, (LONG,), TIMESTAMP, "timestamp_seconds timestamp_millis timestamp_micros"),
     **_scalars(_TIMES, (INSTANT, TEXT_LITERAL), TIMESTAMP, "from_utc_timestamp to_utc_timestamp"),
-    **_scalars(_CHOICE, (ANY,), _first, "coalesce ifnull nvl", repeats=True, alike=0, spelling="coalesce"),
-    **_scalars(_CHOICE, (FLAT, FLAT), _first, "nullif", alike=0, nullable=True),
-    **_scalars(_CHOICE, (TRUTH, ANY, ANY), _last, "if", alike=1),
-    **_scalars(_CHOICE, (ANY, ANY, ANY), _last, "nvl2", alike=1),
-    **_scalars(_CHOICE, (FLAT, FLAT), _first, "greatest least", alike=0, repeats=True),
+    **_scalars(_CHOICE, (ANY,), type_of_first, "coalesce ifnull nvl", repeats=True, alike=0, spelling="coalesce"),
+    **_scalars(_CHOICE, (FLAT, FLAT), type_of_first, "nullif", alike=0, nullable=True),
+    **_scalars(_CHOICE, (TRUTH, ANY, ANY), type_of_last, "if", alike=1),
+    **_scalars(_CHOICE, (ANY, ANY, ANY), type_of_last, "nvl2", alike=1),
+    **_scalars(_CHOICE, (FLAT, FLAT), type_of_first, "greatest least", alike=0, repeats=True),
     **_scalars(_NESTED, (LIST_OR_MAP,), INT, "size cardinality"),
-    **_scalars(_NESTED, (LIST, ANY), _contained, "array_contains", nullable=True),
+    **_scalars(_NESTED, (LIST, ANY), type_of_contained, "array_contains", nullable=True),
     **_scalars(_NESTED, (LIST, TEXT_LITERAL), STRING, "array_join"),
-    **_scalars(_NESTED, (LIST_OR_MAP, FLAT), _element, "element_at", nullable=True, spelling="try_element_at"),
-    **_scalars(_NESTED, (LIST_OR_MAP, FLAT), _element, "try_element_at", nullable=True),
-    **_scalars(_NESTED, (MAP,), _keys, "map_keys"),
-    **_scalars(_NESTED, (MAP,), _map_values, "map_values"),
+    **_scalars(_NESTED, (LIST_OR_MAP, FLAT), type_of_element, "element_at", nullable=True, spelling="try_element_at"),
+    **_scalars(_NESTED, (LIST_OR_MAP, FLAT), type_of_element, "try_element_at", nullable=True),
+    **_scalars(_NESTED, (MAP,), list_of_keys, "map_keys"),
+    **_scalars(_NESTED, (MAP,), list_of_values, "map_values"),
     **_scalars(_NESTED, (TEXT, TEXT_LITERAL), STRING, "get_json_object", nullable=True),
     **_aggregates((ANY,), BIGINT, "count", repeats=True, nullable=False),
     **_aggregates((TRUTH,), BIGINT, "count_if", nullable=False),
-    **_aggregates((NUMBER,), _sum, "sum try_sum"),
-    **_aggregates((NUMBER,), _average, "avg mean try_avg"),
-    **_aggregates((FLAT,), _first, "min max"),
+    **_aggregates((NUMBER,), type_of_sum, "sum try_sum"),
+    **_aggregates((NUMBER,), type_of_average, "avg mean try_avg"),
+    **_aggregates((FLAT,), type_of_first, "min max"),
     **_aggregates((TRUTH,), BOOLEAN, "bool_and every bool_or any some"),
     **_aggregates((REAL,), DOUBLE, "stddev stddev_samp stddev_pop variance var_samp var_pop median"),
     **_aggregates((REAL, fraction_literal()), DOUBLE, "percentile"),
     **_aggregates((FLAT,), BIGINT, "approx_count_distinct", nullable=False),
     **_aggregates(
-        (FLAT,), _list_of_first, "collect_list collect_set array_agg", nullable=False, wrapped="sort_array({})"
+        (FLAT,), list_of_first, "collect_list collect_set array_agg", nullable=False, wrapped="sort_array({})"
     ),
     **_windows((), INT, "row_number rank dense_rank", nullable=False),
     **_windows((integer_literal(1, 1_000_000),), INT, "ntile", nullable=False),
     **_windows((), DOUBLE, "percent_rank cume_dist", nullable=False),
-    **_windows((ANY, integer_literal(0, 1_000_000)), _first, "lag lead", optional=1, nullable=True),
-    **_windows((ANY,), _first, "first_value last_value", nullable=True),
+    **_windows((ANY, integer_literal(0, 1_000_000)), type_of_first, "lag lead", optional=1, nullable=True),
+    **_windows((ANY,), type_of_first, "first_value last_value", nullable=True),
 }  # fmt: skip
 _MOMENT: Final = "its result is another one each time: a view follows from its inputs alone"
 _ORDERED: Final = (
@@ -351,75 +250,3 @@ REFUSED_FUNCTIONS: Final[dict[str, str]] = {
         "views group by columns: use UNION ALL for several groupings",
     ),
 }
-
-
-_NULL_IF_ALL_ARE: Final = frozenset({"coalesce", "ifnull", "nvl", "greatest", "least"})
-_CHOOSING: Final = frozenset({"if", "nvl2"})
-_ARITHMETIC: Final = frozenset({"try_add", "try_subtract", "try_multiply", "try_divide", "mod"})
-
-
-def called(
-    function: Function,
-    name: str,
-    at: int,
-    given: Sequence[Value],
-    *,
-    distinct: bool = False,
-    behind: str = "",
-) -> Value:
-    """The call with arguments that fit; `behind` it stand FILTER and OVER. Raises Misfit."""
-    arguments = _met(name, _alike(function, given))
-    type_ = function.type_of(arguments)
-    if type_ is Untyped.NULL:
-        raise Misfit("CAST(NULL AS type)")
-    listed = ", ".join(argument.sql for argument in arguments)
-    spelling = name if function.spelling is None else function.spelling
-    sql = function.wrapped.format(f"{spelling}({'DISTINCT ' if distinct else ''}{listed}){behind}")
-    nullable = function.nullable
-    if name in _NULL_IF_ALL_ARE:
-        nullable = all(argument.nullable for argument in arguments)
-    elif name in _CHOOSING:
-        nullable = any(argument.nullable for argument in arguments[1:])
-    return made(at, sql, type_, arguments, nullable=nullable)
-
-
-def _alike(function: Function, given: Sequence[Value]) -> list[Value]:
-    if function.alike is None:
-        return list(given)
-    fixed, alike = list(given[: function.alike]), given[function.alike :]
-    type_ = common_type(value.type for value in alike)
-    if type_ is None:
-        raise Misfit("arguments of one type: CAST(… AS type)")
-    return fixed + [converted(value, type_) for value in alike]
-
-
-def _met(name: str, given: list[Value]) -> list[Value]:
-    if name not in _ARITHMETIC:
-        return given
-    return met_numbers(given[0], given[1], divides=name == "try_divide")
-
-
-def met_numbers(left: Value, right: Value, *, divides: bool) -> list[Value]:
-    """Two numbers as an operator takes them: as decimals if one is, else as the same type."""
-    for value in (left, right):
-        if value.type is Untyped.NULL:
-            raise Misfit("CAST(NULL AS type)")
-    kinds = left.type, right.type
-    if any(isinstance(kind, Decimal) for kind in kinds) and all(
-        isinstance(kind, Decimal) or is_integer(kind) for kind in kinds
-    ):
-        return [
-            value
-            if isinstance(value.type, Decimal)
-            else replace(
-                made(
-                    value.at,
-                    f"CAST({value.sql} AS {spark_type(exact_decimal(value))})",
-                    exact_decimal(value),
-                    [value],
-                )
-            )
-            for value in (left, right)
-        ]
-    shared = computed_type("/" if divides else "+", *kinds)
-    return [converted(left, shared), converted(right, shared)]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.lake.views.expression_parser import DEPTH_MAX, REFUSED, ExpressionParser
+from app.lake.views.expression_parser import ExpressionParser
+from app.lake.views.token_reader import REFUSED
 from app.lake.views.tokens import Kind, invalid, tokens
 from app.lake.views.tree import (
     Common,
@@ -78,16 +79,14 @@ class _Parser(ExpressionParser):
         return found
 
     def query(self) -> Query:
-        self.depth += 1
-        if self.depth > DEPTH_MAX:
-            raise invalid(self.text, self.here.at, "it nests too deeply", f"at most {DEPTH_MAX} levels")
+        self.deeper()
         common: tuple[Common, ...] = ()
         if self.take("WITH"):
             common = self.listed(self._common)
         found = self._united()
         if self.here.word in REFUSED and self.here.word != ";":
             self.unexpected("the end of the query")
-        self.depth -= 1
+        self.deeper(-1)
         if not common:
             return found
         if found.common:
@@ -207,9 +206,9 @@ class _Parser(ExpressionParser):
         start = self.here.at
         if self.take("("):
             if self.here.word not in {"SELECT", "WITH", "("}:
-                self.depth += 1
+                self.deeper()
                 found = self._sources()
-                self.depth -= 1
+                self.deeper(-1)
                 self.expect(")")
                 return found
             query = self.query()

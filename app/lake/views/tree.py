@@ -228,6 +228,7 @@ class Scalar(Node):
     query: Query
 
 
+Literal: TypeAlias = Number | Text | Truth | Null | TypedText
 Expression: TypeAlias = (
     Name | Number | Text | Truth | Null | TypedText | Interval | Unary | Binary | Connective | IsNull | Is | Between
     | InList | InQuery | Like | Case | Cast | Call | Member | Element | Exists | Scalar

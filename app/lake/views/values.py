@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from app.lake.errors import InvalidView
 from app.lake.types import Decimal
-from app.lake.views.coercion import SqlType, Untyped, as_decimal, is_integer
+from app.lake.views.coercion import SqlType, Untyped, as_decimal, computed_type, is_integer
 from app.lake.views.relation_types import spark_type
 from app.lake.views.tokens import invalid
 
@@ -71,6 +71,10 @@ def exact_decimal(value: Value) -> Decimal:
     return as_decimal(value.type)
 
 
+class Misfit(Exception):
+    """The arguments do not go together; `str` is what was expected instead."""
+
+
 class Binding:
     """What is noted while one view is bound. Makes its errors.
 
@@ -89,3 +93,15 @@ class Binding:
 
     def mistyped(self, value: Value, what: str, expected: str) -> InvalidView:
         return self.at(value.at, f"{what} does not take {value.named()}", expected)
+
+
+def met_numbers(left: Value, right: Value, *, divides: bool) -> list[Value]:
+    """Two numbers as an operator takes them: as decimals if one is, else as the same type."""
+    for value in (left, right):
+        if value.type is Untyped.NULL:
+            raise Misfit("CAST(NULL AS type)")
+    kinds = left.type, right.type
+    if Decimal in map(type, kinds) and all(isinstance(kind, Decimal) or is_integer(kind) for kind in kinds):
+        return [converted(value, exact_decimal(value)) for value in (left, right)]
+    shared = computed_type("/" if divides else "+", *kinds)
+    return [converted(left, shared), converted(right, shared)]
