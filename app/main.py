@@ -43,6 +43,7 @@ from app.services.accept_transaction import AcceptTransaction
 from app.services.accept_write import AcceptWrite
 from app.services.consumers import Consumers
 from app.services.datasets import Datasets
+from app.services.derived_views import DerivedViews
 from app.services.explain_write import ExplainWrite
 from app.services.group_accept import GroupAccept
 from app.services.maintain import Maintain
@@ -56,6 +57,7 @@ from app.settings import Settings, SettingsError
 from app.store.catalog import CatalogStore
 from app.store.changelog_store import ChangelogStore
 from app.store.consumers import ConsumerStore
+from app.store.derived_views import ViewStore
 from app.store.jobs import JobStore
 from app.store.outbox import OutboxStore
 from app.store.quarantine_store import QuarantineStore
@@ -127,6 +129,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
     return Services(
         credentials=Credentials(TenantStore(database).authenticate, threads),
         datasets=Datasets(catalog=catalog),
+        views=DerivedViews(catalog=catalog, views=ViewStore(database), wake=relay.wake),
         accept_write=accept_write,
         accept_transaction=AcceptTransaction(catalog=catalog, transactions=transactions, writes=accept_write),
         read_changes=read_changes,

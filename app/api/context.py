@@ -21,6 +21,7 @@ from app.services.accept_transaction import AcceptTransaction, Transactions
 from app.services.accept_write import AcceptWrite
 from app.services.consumers import Consumers
 from app.services.datasets import Datasets
+from app.services.derived_views import DerivedViews
 from app.services.explain_write import ExplainWrite
 from app.services.maintain import Maintain
 from app.services.model import Principal
@@ -47,6 +48,7 @@ class Services:
 
     credentials: Credentials
     datasets: Datasets
+    views: DerivedViews
     accept_write: AcceptWrite
     accept_transaction: AcceptTransaction
     read_changes: ReadChanges

@@ -25,6 +25,7 @@ from app.api.datasets import (
     list_dataset_schemas,
     list_datasets,
 )
+from app.api.derived_views import create_view, delete_view, get_view, list_views, refresh_view
 from app.api.explain import explain_keys, explain_write
 from app.api.health import get_liveness, get_readiness
 from app.api.jobs import cancel_job, follow_job, get_job
@@ -68,6 +69,11 @@ ROUTES: Final = (
     redrive_quarantine,
     discard_quarantine,
     create_compaction,
+    create_view,
+    list_views,
+    get_view,
+    delete_view,
+    refresh_view,
     verify_dataset,
     get_liveness,
     get_readiness,

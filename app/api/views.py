@@ -139,7 +139,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     instance: str | msgspec.UnsetType = msgspec.UNSET
 
 
-_PROBLEM = msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Problem"})
+PROBLEM = msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Problem"})
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
@@ -158,7 +158,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     last_offset: int | None
     rows: RowCounts
     result: dict[str, Any] | None
-    error: Annotated[dict[str, Any], _PROBLEM] | None
+    error: Annotated[dict[str, Any], PROBLEM] | None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -180,7 +180,7 @@ class TransactionView(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     state: JobState
     jobs: list[JobView]
-    error: Annotated[dict[str, Any], _PROBLEM] | None
+    error: Annotated[dict[str, Any], PROBLEM] | None
     created_at: datetime
     links: TransactionLinks
 

@@ -13,7 +13,7 @@ from app.lake.rows.faults import shown
 from app.lake.views import bind_view, parse_view
 from app.lake.views.new_view import NewView, define_view
 from app.lake.views.refresh import follows_changes
-from app.services.model import Accepted, Dataset, NewJob, Page, WriteRequest
+from app.services.model import Dataset, Job, NewJob, Page, WriteRequest
 from app.services.ports import Catalog
 from app.services.view_model import CheckedView, View, ViewDefinition, ViewMode, Views
 
@@ -67,12 +67,12 @@ class DerivedViews:
         view = self.views.get(tenant_id, reference)
         self.catalog.delete(tenant_id, view.dataset.id, version=None)
 
-    def refresh(self, tenant_id: str, reference: str) -> Accepted:
-        """Queues a refresh, unless one is queued already. Raises NotFound."""
+    def refresh(self, tenant_id: str, reference: str) -> Job:
+        """The refresh that is queued for the view: a new one, unless there is one already. Raises NotFound."""
         view = self.views.get(tenant_id, reference)
         accepted = self.views.refresh(tenant_id, new_refresh(view.dataset.id))
         self.wake()
-        return accepted
+        return accepted.job
 
     def _input(self, tenant_id: str, new: NewView, name: str) -> Dataset:
         """A dataset that the SQL names. Raises InvalidView."""
