@@ -7,19 +7,18 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from app.lake.change_positions import changes_since, count_since, end_of, offset_at, op_is, opens_pair
 from app.lake.changelog import Op
+from app.lake.changelog_scan import ChangelogReader, ChangelogScan
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import FieldError, InvalidRequest, NotFound, OffsetAhead
 from app.lake.file_group import ChangelogSegment
 from app.lake.forms import ChangeForm, in_form
 from app.lake.schema import Schema
-from app.services.changelog_scan import ChangelogScan
+from app.lake.told_changes import Told
 from app.services.model import ChangePage, Dataset, FeedBounds
 from app.services.ports import Catalog, ChangelogIndex
-from app.services.reader_ports import FileReader
-from app.services.told_changes import Told
 
 # A page looks at so many changes at most. One that is asked for few of them ends there, and its position goes on.
 LOOKED_CHANGES_MAX: Final = 256 * 1024
@@ -58,7 +57,7 @@ class ReadChanges:
 
     catalog: Catalog
     index: ChangelogIndex
-    reader: FileReader
+    reader: ChangelogReader
 
     def page(self, dataset: Dataset, since: int | None, query: FeedQuery) -> ChangePage:
         """The changes from position `since` (None: the head) on, in the form asked for.
@@ -136,22 +135,22 @@ class ReadChanges:
         for segment, last in self._pieces(dataset, told, segments, among, query.limit + 1):
             upper = among.stop if told.selects else last
             part = scan.look(segment, max(first, segment.first_offset), last, lower=lower, upper=upper)
-            parts.append(_since(part.changes, among.start, whole=query.form.joins_pairs))
-            position = first = max(last, _end(part.changes))
-            room -= _count_since(parts[-1], among.start)
+            parts.append(changes_since(part.changes, among.start, whole=query.form.joins_pairs))
+            position = first = max(last, end_of(part.changes))
+            room -= count_since(parts[-1], among.start)
             looked += part.looked
             if room <= 0 or (told.selects and looked >= LOOKED_CHANGES_MAX):
                 break
         changes = pa.concat_tables(parts)
         kept = _page_end(changes, changes.num_rows + min(room, 0))
         if kept < changes.num_rows:
-            return _Found(changes=changes.slice(0, kept), position=_offset(changes, kept))
-        if segment is None or not (told.selects or _op_is(changes, kept - 1, Op.CORRECT_FROM)):
+            return _Found(changes=changes.slice(0, kept), position=offset_at(changes, kept))
+        if segment is None or not (told.selects or op_is(changes, kept - 1, Op.CORRECT_FROM)):
             return _Found(changes=changes, position=position)
         if not scan.splits_pair(segment, position):
             return _Found(changes=changes, position=position)
         position -= 1
-        kept -= _end(changes) > position
+        kept -= end_of(changes) > position
         return _Found(
             changes=changes.slice(0, kept), position=position, splits_end=position + 1 == among.stop
         )
@@ -202,41 +201,6 @@ def _outdated(definition: DatasetDefinition, segments: Sequence[ChangelogSegment
     return any(segment.file.schema_id > definition.schema.id for segment in segments)
 
 
-def _since(changes: pa.Table, start: int, *, whole: bool) -> pa.Table:
-    """The changes from a position on; `whole`: where that is between two halves, with the one before it."""
-    before = changes.num_rows - _count_since(changes, start)
-    opened = before - 1
-    if whole and _opens(changes, opened):
-        return changes.slice(opened)
-    return changes.slice(before)
-
-
-def _count_since(changes: pa.Table, start: int) -> int:
-    return int(pc.sum(pc.greater_equal(changes.column("offset"), start)).as_py() or 0)
-
-
 def _page_end(changes: pa.Table, kept: int) -> int:
     """How many changes a page has that has room for `kept`: one more where that keeps a -C with its +C."""
-    return kept + _opens(changes, kept - 1)
-
-
-def _opens(changes: pa.Table, at: int) -> bool:
-    """Whether the change is a -C whose +C is the next."""
-    return (
-        _op_is(changes, at, Op.CORRECT_FROM)
-        and _op_is(changes, at + 1, Op.CORRECT_TO)
-        and _offset(changes, at) + 1 == _offset(changes, at + 1)
-    )
-
-
-def _op_is(changes: pa.Table, at: int, op: Op) -> bool:
-    return 0 <= at < changes.num_rows and bool(changes.column("op")[at].as_py() == op)
-
-
-def _offset(changes: pa.Table, at: int) -> int:
-    return int(changes.column("offset")[at].as_py())
-
-
-def _end(changes: pa.Table) -> int:
-    """The offset behind the last change; 0 if there is none."""
-    return _offset(changes, changes.num_rows - 1) + 1 if changes.num_rows else 0
+    return kept + opens_pair(changes, kept - 1)

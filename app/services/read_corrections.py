@@ -10,13 +10,13 @@ from typing import Final
 import msgspec
 
 from app.lake.changelog import Op
+from app.lake.changelog_scan import ChangelogReader
 from app.lake.corrections import CORRECTION_SOURCES, corrections_in, resolved_corrects
 from app.lake.dataset import ChangelogProducer
 from app.lake.errors import FieldError, InvalidRequest, OffsetAhead, OffsetExpired
 from app.lake.file_group import ChangelogSegment
 from app.services.model import Dataset
 from app.services.ports import ChangelogIndex
-from app.services.reader_ports import FileReader
 
 # Files that one look at the catalogue names, and rows that one request looks at: two columns of them, 9 bytes each.
 _FILES_MAX: Final = 64
@@ -45,7 +45,7 @@ class ReadCorrections:
     """Finds what took changes back: only files whose bounds say that they may are read, and of them two columns."""
 
     index: ChangelogIndex
-    reader: FileReader
+    reader: ChangelogReader
 
     def page(
         self, dataset: Dataset, first: int, end: int | None, *, since: int | None, limit: int

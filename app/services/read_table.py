@@ -31,11 +31,11 @@ from app.lake.meta_on_read import (
     meta_on_read,
     versions_of,
 )
+from app.lake.projection import check_partitions, projection
 from app.lake.read_plan import GroupScan, in_globs, plan_read
 from app.lake.schema import Schema
 from app.services.model import Dataset, RowPage
 from app.services.ports import Timeline
-from app.services.projection import check_partitions, projection
 from app.services.read_corrections import ReadCorrections
 from app.services.reader_ports import TableReader
 

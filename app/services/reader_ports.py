@@ -9,32 +9,10 @@ import pyarrow as pa
 
 from app.lake.dataset import DatasetDefinition
 from app.lake.file_answer import FileAnswer
-from app.lake.file_group import DataFile, StoredFile
-from app.lake.filters.tree import Filter
+from app.lake.file_group import DataFile
 from app.lake.live_key import LiveKey
-from app.lake.schema import Schema
 from app.lake.storing import Storing
 from app.lake.write_plan import Scope
-
-
-class FileReader(Protocol):
-    """Reads data and changelog files, checking that they are the ones that were written."""
-
-    def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
-        """Rows [first_row, first_row + rows) of a file, under a schema of the dataset, found by field id.
-
-        Raises CorruptFile, pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
-        """
-        ...
-
-    def stretches(
-        self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
-    ) -> list[tuple[int, int]]:
-        """Where some of the rows [first_row, first_row + rows) may match: stretches [first, end), in order.
-
-        `schema`: the one that the filter was parsed against, whichever the file was written under. Raises CorruptFile.
-        """
-        ...
 
 
 class TableReader(Protocol):

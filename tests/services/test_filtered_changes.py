@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from app.files import data_sink
 from app.files.storage import LocalStorage
+from app.lake import changelog_scan
 from app.lake.changelog import Op
 from app.lake.errors import InvalidFilter, InvalidRequest
 from app.lake.forms import ChangeForm, in_form
 from app.lake.partition import matches_partition_glob
-from app.services import changelog_scan, read_changes
+from app.services import read_changes
 from app.services.model import ChangePage
 from app.services.read_changes import FeedQuery, ReadChanges
 from tests.support.histories import DEFINITION, History, histories

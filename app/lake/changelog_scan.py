@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +12,10 @@ import pyarrow as pa
 
 from app.lake.changelog import OP_COLUMN, OP_FIELD, Op, whole_pairs
 from app.lake.errors import FieldError, SchemaMismatch
-from app.lake.file_group import ChangelogSegment
+from app.lake.file_group import ChangelogSegment, StoredFile
+from app.lake.filters.tree import Filter
 from app.lake.schema import Schema
-from app.services.reader_ports import FileReader
-from app.services.told_changes import Told
+from app.lake.told_changes import Told
 
 # What a look at fewer changes counts for: it has a file to open.
 _LOOKED_MIN: Final = 1024
@@ -23,6 +24,26 @@ _RULED_OUT: Final = 64
 
 _Offsets = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]
+
+
+class ChangelogReader(Protocol):
+    """Reads changelog files, checking that they are the ones that were written."""
+
+    def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+        """Rows [first_row, first_row + rows) of a file, under a schema of the dataset, found by field id.
+
+        Raises CorruptFile, pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
+        """
+        ...
+
+    def stretches(
+        self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
+    ) -> list[tuple[int, int]]:
+        """Where some of the rows [first_row, first_row + rows) may match: stretches [first, end), in order.
+
+        `schema`: the one that the filter was parsed against, whichever the file was written under. Raises CorruptFile.
+        """
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +58,7 @@ class Looked:
 class ChangelogScan:
     """Finds changes as they are told."""
 
-    reader: FileReader
+    reader: ChangelogReader
     told: Told
 
     def look(self, segment: ChangelogSegment, first: int, last: int, *, lower: int, upper: int) -> Looked:
@@ -79,12 +100,12 @@ class ChangelogScan:
     ) -> pa.Table:
         if not stretches:
             return self.told.changes_schema().empty_table()
-        stored = pa.concat_tables([self._read(segment, start, end) for start, end in stretches])
+        stored = pa.concat_tables([self.read(segment, start, end) for start, end in stretches])
         offsets = np.concatenate([np.arange(start, end, dtype=np.int64) for start, end in stretches])
         chosen = self.told.chosen(stored)
         lacking = _lacking(offsets, _ops(stored), chosen, lower, upper)
         if len(lacking):
-            stored = pa.concat_tables([stored, *(self._read(segment, at, at + 1) for at in lacking)])
+            stored = pa.concat_tables([stored, *(self.read(segment, at, at + 1) for at in lacking)])
             offsets = np.concatenate([offsets, lacking])
             chosen = np.concatenate([chosen, np.zeros(len(lacking), dtype=np.bool_)])
             order = np.argsort(offsets)
@@ -94,8 +115,12 @@ class ChangelogScan:
             stored, offsets = stored.filter(pa.array(chosen)), offsets[chosen]
         return self.told.changes(stored, segment, offsets)
 
-    def _read(self, segment: ChangelogSegment, start: int, end: int) -> pa.Table:
-        schema = self.told.stored_schema()
+    def read(self, segment: ChangelogSegment, start: int, end: int, *, also: Sequence[str] = ()) -> pa.Table:
+        """The changes [start, end) of a file as they are stored, with what is told of them and the columns `also`.
+
+        Raises SchemaMismatch, CorruptFile.
+        """
+        schema = self.told.stored_schema(also)
         try:
             return self.reader.read_slice(segment.file, schema, start - segment.first_offset, end - start)
         except pa.ArrowInvalid as error:

@@ -21,9 +21,9 @@ from app.lake.forms import one_array
 from app.lake.partition import partition_codes
 from app.lake.partition.fields import partition_sources
 from app.lake.partition.statistics import partition_statistics
+from app.lake.projection import check_partitions, projection
 from app.lake.read_plan import in_globs
 from app.lake.schema import Schema
-from app.services.projection import check_partitions, projection
 
 SYSTEM_TIME = pa.timestamp("ms", tz="UTC")
 _EVENT_TIME_COLUMN = "_hw_event_time"
@@ -85,10 +85,11 @@ class Told:
         known = partition_statistics(path, self.definition.partition_by, self.schema)
         return not may_match(self.where, known, self.schema, file.row_count)
 
-    def stored_schema(self) -> pa.Schema:
+    def stored_schema(self, also: Sequence[str] = ()) -> pa.Schema:
         """What is read of a changelog file: op and event time in any case, since they are members of the change."""
         names = {
             *self.shown.names(),
+            *also,
             *(self.where.columns() if self.where else ()),
             *(partition_sources(self.definition) if self._by_row else ()),
         }
