@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
-from app.lake.errors import InvalidRequest
+from app.lake.errors import HeadwaterError, InvalidRequest
 from app.lake.forms import ChangeForm
+from app.services.consumer_model import Landmark, MaxLag
 from app.services.follower_model import Consumer
 from app.services.model import Fault, Page
+
+# The status by which a receiver says that it wants no more messages.
+GONE: Final = 410
 
 
 class InvalidWebhook(InvalidRequest):
@@ -59,13 +63,6 @@ class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True):
     description: str | None = None
 
 
-class MaxLag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How far behind the head a position may be and still keep the feed from being cut before it; None: however far."""
-
-    rows: int | None = None
-    seconds: int | None = None
-
-
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook as its users see it. `position`: the changes before it are done with.
 
@@ -109,14 +106,14 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):
     """What there is to do for a webhook. `secrets` sign, all of them.
 
-    `next`: the message at its position, if one was begun; `waits_seconds`: until the next attempt at it.
-    `again`: an earlier one that is due to be sent once more; `again_seconds`: until the first of those is due, if any.
+    `next`: the message at its position, if one was begun. `again`: of the earlier ones that are to be sent once more,
+    the one that is due first. `next_seconds`, `again_seconds`: how long until they are due, if there is one.
     """
 
     webhook: Webhook
     secrets: tuple[str, ...]
     next: Delivery | None
-    waits_seconds: float
+    next_seconds: float | None
     again: Delivery | None
     again_seconds: float | None
 
@@ -138,6 +135,20 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         return self.status is not None and 200 <= self.status < 300
 
 
+class WebhookGivenUp(HeadwaterError):
+    """Message after message was given up, or the receiver has said that it wants none. Facts: `status`, `failures`."""
+
+    code = "webhook-given-up"
+    title = "The receiver of the webhook takes no messages"
+
+    def __init__(self, failures: int, reply: Reply) -> None:
+        said = f"it answered {reply.status}" if reply.status else reply.error
+        detail = f"{failures} messages in a row were given up; of the last one, {said}"
+        if reply.status == GONE:
+            detail = "the receiver answered 410 Gone, which asks for no more messages"
+        super().__init__(detail, status=reply.status, failures=failures)
+
+
 class Sender(Protocol):
     """Sends messages to URLs that users name, and to none that they may not reach."""
 
@@ -150,7 +161,7 @@ class Sender(Protocol):
         ...
 
 
-class Webhooks(Protocol):
+class WebhookIndex(Protocol):
     """Webhooks and what became of their messages, as their users see and change them."""
 
     def add(
@@ -161,11 +172,10 @@ class Webhooks(Protocol):
         definition: WebhookDefinition,
         secret: str,
         *,
-        since: int | None,
-        earliest: bool,
+        since: int | Landmark,
         max_lag: MaxLag,
     ) -> Webhook:
-        """`since`: where to start; None for the head, or, with `earliest`, the first change that can still be read.
+        """`since`: the position to start at. Nothing is cut from there on meanwhile.
 
         Raises NotFound, OffsetAhead, OffsetExpired.
         """

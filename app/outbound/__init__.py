@@ -1,0 +1,1 @@
+"""What the service sends to places that its users name."""

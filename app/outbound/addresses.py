@@ -1,0 +1,152 @@
+"""Which places may be reached on a user's behalf: the public internet, and what the operator adds to it.
+
+A URL of a user's is a way into the network that the service runs in, unless every address it can lead to is checked.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+PORTS: Final = (80, 443, 8080, 8443)
+URL_CHARACTERS_MAX: Final = 2_000
+_HOST: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?")
+_DEFAULT_PORTS: Final = {"https": 443, "http": 80}
+
+# From IANA's registries of special-purpose addresses. Spelled out, since Python's own flags differ by release.
+_NOT_PUBLIC: Final = tuple(
+    ipaddress.ip_network(text)
+    for text in (
+        "0.0.0.0/8",
+        "10.0.0.0/8",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",
+        "192.88.99.0/24",
+        "192.168.0.0/16",
+        "198.18.0.0/15",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+        # Public by its number, but inside every machine of one cloud: its metadata service.
+        "168.63.129.16/32",
+        "2001::/23",
+        "2001:db8::/32",
+        "2002::/16",
+        "3fff::/20",
+    )
+)
+_PUBLIC_V6: Final = ipaddress.IPv6Network("2000::/3")
+# Addresses that stand for one of IPv4, which is in their last four bytes.
+_EMBEDDING: Final = (ipaddress.IPv6Network("::ffff:0:0/96"), ipaddress.IPv6Network("64:ff9b::/96"))
+
+
+class Refused(Exception):
+    """A place that must not be reached; the message says why."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Target:
+    """Where a URL leads before its host is looked up. `host` is without the brackets of an IPv6 address."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rules:
+    """What is allowed. `networks` and `hosts` are the operator's, and as trusted as the operator is."""
+
+    http: bool = False
+    networks: tuple[Network, ...] = ()
+    hosts: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, allow: Sequence[str], *, http: bool) -> Rules:
+        """The rules with these networks (in CIDR form) and hosts."""
+        networks, hosts = [], []
+        for entry in allow:
+            try:
+                networks.append(ipaddress.ip_network(entry))
+            except ValueError:
+                hosts.append(_normal(entry))
+        return cls(http=http, networks=tuple(networks), hosts=frozenset(hosts))
+
+    def target(self, url: str) -> Target:
+        """Where a URL leads. Raises Refused for one that is not as it must be, whatever its host is."""
+        if len(url) > URL_CHARACTERS_MAX:
+            raise Refused(f"it has more than {URL_CHARACTERS_MAX} characters")
+        # Parsers pass over some of these, each over others.
+        if not url.isascii() or any(character <= " " or character in '\\"<>^`{|}\x7f' for character in url):
+            raise Refused("it has characters that a URL does not have; encode them (a host as xn--…)")
+        try:
+            parts = urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise Refused(f"it is no URL: {error}") from None
+        schemes = ("https", "http") if self.http else ("https",)
+        if parts.scheme not in schemes:
+            raise Refused(f"expected {' or '.join(f'{scheme}://' for scheme in schemes)}")
+        if "@" in parts.netloc:
+            raise Refused("it has a user name; a receiver knows the service by the signature")
+        if "#" in url:
+            raise Refused("it has a fragment, which is never sent")
+        host = _normal(parts.hostname or "")
+        if not (_HOST.fullmatch(host) or _is_v6(host)):
+            raise Refused(f"{host!r} is no host")
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        return Target(
+            scheme=parts.scheme,
+            host=host,
+            port=_DEFAULT_PORTS[parts.scheme] if port is None else port,
+            path=path,
+        )
+
+    def check(self, target: Target, addresses: Sequence[str]) -> list[str]:
+        """The addresses of a host. Raises Refused unless there is one and all of them may be reached."""
+        if not addresses:
+            raise Refused(f"{target.host} has no address")
+        trusted = target.host in self.hosts
+        for text in addresses:
+            address = ipaddress.ip_address(text)
+            allowed = trusted or any(address in network for network in self.networks)
+            if not allowed and not is_public(address):
+                # Which one is not said: names of the inside are nobody's business outside.
+                raise Refused(f"{target.host} leads to an address that is not on the public internet")
+            if not allowed and target.port not in PORTS:
+                raise Refused(f"port {target.port} is none of {', '.join(map(str, PORTS))}")
+        return list(addresses)
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is one of the public internet's, for one machine."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if any(address in network for network in _EMBEDDING):
+            return is_public(ipaddress.IPv4Address(address.packed[-4:]))
+        if address not in _PUBLIC_V6:
+            return False
+    return not any(address in network for network in _NOT_PUBLIC)
+
+
+def _normal(host: str) -> str:
+    return host.lower().removesuffix(".")
+
+
+def _is_v6(host: str) -> bool:
+    try:
+        return ipaddress.IPv6Address(host).scope_id is None
+    except ValueError:
+        return False
