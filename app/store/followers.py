@@ -9,6 +9,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     and_,
+    case,
     exists,
     func,
     insert,
@@ -62,6 +63,8 @@ class FollowerStore:
             .limit(1)
             .with_for_update(of=consumers, skip_locked=True)
         )
+        # The time of the transaction, so that both columns get the same: see `settle`.
+        until = func.now() + func.make_interval(0, 0, 0, 0, 0, 0, lease_seconds)
         with self._database.tenant(tenant_id) as connection:
             name = connection.execute(free).scalar_one_or_none()
             if name is None:
@@ -72,7 +75,8 @@ class FollowerStore:
                 .values(
                     member=owner,
                     lease_epoch=consumers.c.lease_epoch + 1,
-                    lease_until=lease_end(lease_seconds),
+                    lease_until=until,
+                    wake_at=until,
                 )
                 .returning(*CONSUMER_COLUMNS)
             )
@@ -81,8 +85,10 @@ class FollowerStore:
     def settle(self, tenant_id: str, consumer: Consumer, wake_after_seconds: float | None) -> None:
         """Ends the hold, and says when the follower is due again, as `Follower.follow` returned it.
 
-        Changes nothing if the hold was lost meanwhile.
+        Changes nothing if the hold was lost meanwhile. Whoever woke the follower while it was held knew better when it
+        is due, so that stays.
         """
+        not_woken = consumers.c.wake_at == consumers.c.lease_until
         with self._database.tenant(tenant_id) as connection:
             connection.execute(
                 update(consumers)
@@ -90,7 +96,11 @@ class FollowerStore:
                     _named(consumer.dataset_id, consumer.name),
                     consumers.c.lease_epoch == consumer.lease_epoch,
                 )
-                .values(member=None, lease_until=None, wake_at=_wake_at(wake_after_seconds))
+                .values(
+                    member=None,
+                    lease_until=None,
+                    wake_at=case((not_woken, _wake_at(wake_after_seconds)), else_=consumers.c.wake_at),
+                )
             )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from app.lake.errors import FieldError, InvalidRequest
+from app.lake.identifiers import is_uuid
 from app.services.model import Page
 
 _DIGITS_MAX: Final = 19
@@ -46,6 +47,14 @@ def decode_number(token: str, maximum: int) -> int:
     ):
         raise _unknown_token()
     return int(position)
+
+
+def decode_id(token: str) -> str:
+    """The id in a token. Raises InvalidRequest for a text that is none."""
+    position = decode_token(token)
+    if not is_uuid(position):
+        raise _unknown_token()
+    return position
 
 
 def page_of(
