@@ -14,8 +14,6 @@ from app.lake.errors import (
     FieldError,
     InvalidRequest,
     LeaseLost,
-    OffsetAhead,
-    OffsetExpired,
 )
 from app.services.follower_model import Consumer
 from app.services.model import FeedBounds, Page
@@ -154,20 +152,7 @@ def landing(wanted: int | Landmark, bounds: FeedBounds) -> int:
         return bounds.earliest
     if wanted is Landmark.NOW:
         return bounds.next_offset
-    if wanted > bounds.next_offset:
-        raise OffsetAhead(
-            f"the offset {wanted} is beyond the head at {bounds.next_offset}: it is of another or a recreated dataset",
-            since=wanted,
-            head=bounds.next_offset,
-        )
-    if wanted < bounds.earliest:
-        raise OffsetExpired(
-            f"changes before {bounds.earliest} are kept no longer: read the table and go on from there, or from "
-            "`earliest`, knowing that changes are missing",
-            since=wanted,
-            earliest=bounds.earliest,
-        )
-    return wanted
+    return bounds.checked(wanted)
 
 
 def _invalid_offset(detail: str) -> InvalidRequest:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import Select, and_, func, select
+from sqlalchemy import Connection, Select, and_, func, select
 
 from app.lake.errors import NotFound
 from app.lake.file_group import ChangelogFile, ChangelogSegment
@@ -24,15 +24,14 @@ class ChangelogStore:
 
     def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds:
         """Raises NotFound."""
-        query = select(heads.c.earliest_offset, heads.c.next_offset).where(heads.c.dataset_id == dataset_id)
         with self._database.tenant(tenant_id) as connection:
-            row = connection.execute(query).one_or_none()
-        if row is None:
-            raise NotFound(f"There is no dataset {dataset_id!r}")
-        return FeedBounds(earliest=row.earliest_offset, next_offset=row.next_offset)
+            return _bounds(connection, dataset_id)
 
     def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
-        """The files that hold offsets [since, until), in order."""
+        """The files that hold offsets [since, until), in order.
+
+        Raises OffsetExpired if the feed begins after `since`: it may have been cut since its bounds were asked for.
+        """
         here = changelog_files.c.dataset_id == dataset_id
         # Offsets are dense, so the first file is the last one that starts no later than `since`: one index
         # probe.
@@ -51,7 +50,10 @@ class ChangelogStore:
         if until <= since:
             return []
         with self._database.tenant(tenant_id) as connection:
-            return [_segment(row) for row in connection.execute(query)]
+            found = [_segment(row) for row in connection.execute(query)]
+            if not found or found[0].first_offset > since:
+                _bounds(connection, dataset_id).checked(since)
+        return found
 
     def correcting(
         self, tenant_id: str, dataset_id: str, first: int, last: int, *, since: int, limit: int
@@ -70,6 +72,14 @@ class ChangelogStore:
         )
         with self._database.tenant(tenant_id) as connection:
             return [_segment(row) for row in connection.execute(query)]
+
+
+def _bounds(connection: Connection, dataset_id: str) -> FeedBounds:
+    query = select(heads.c.earliest_offset, heads.c.next_offset).where(heads.c.dataset_id == dataset_id)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise NotFound(f"There is no dataset {dataset_id!r}")
+    return FeedBounds(earliest=row.earliest_offset, next_offset=row.next_offset)
 
 
 def _segments() -> Select[Any]:
