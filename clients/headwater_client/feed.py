@@ -34,19 +34,17 @@ Listed = TypeVar("Listed", bound=ListPage)
 def walk_feed(
     fetch: Callable[[dict[str, Any]], httpx.Response],
     decode: Callable[[httpx.Response], Positioned],
+    params: dict[str, Any],
     *,
-    since: Since,
-    limit: int,
     follow: bool,
     poll_seconds: int,
 ) -> Iterator[Positioned]:
     """Pages from `since` to the head; with `follow` for ever, an empty one for each poll that saw nothing."""
-    params: dict[str, Any] = {"since": since, "limit": limit}
     if follow:
-        params |= {"feed": "longpoll", "timeout": poll_seconds}
+        params = {**params, "feed": "longpoll", "timeout": poll_seconds}
     while True:
         page = decode(fetch(params))
-        params["since"] = page.next_since
+        params = {**params, "since": page.next_since}
         yield page
         if not follow and page.pending == 0:
             return

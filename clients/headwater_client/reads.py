@@ -33,6 +33,9 @@ class ReadCalls(Connection):
         dataset: Dataset | str,
         *,
         since: Since = 0,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        partitions: Sequence[str] | None = None,
         limit: int = 1_000,
         follow: bool = False,
         poll_seconds: int = 25,
@@ -43,7 +46,14 @@ class ReadCalls(Connection):
         only, so that a `-C` is never parted from its `+C`. See `change_pages` for the rest.
         """
         for page in self.change_pages(
-            dataset, since=since, limit=limit, follow=follow, poll_seconds=poll_seconds
+            dataset,
+            since=since,
+            columns=columns,
+            where=where,
+            partitions=partitions,
+            limit=limit,
+            follow=follow,
+            poll_seconds=poll_seconds,
         ):
             yield from page.changes
 
@@ -52,35 +62,43 @@ class ReadCalls(Connection):
         dataset: Dataset | str,
         *,
         since: Since = 0,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        partitions: Sequence[str] | None = None,
         limit: int = 1_000,
         follow: bool = False,
         poll_seconds: int = 25,
     ) -> Iterator[ChangePage]:
         """Pages of the feed from position `since` on, to its head.
 
+        `where` is a filter on rows, `partitions` are globs of partition paths (see `rows`): changes for which neither
+        the row before nor the one after is asked for are left out, and `columns` of the others are shown. Positions
+        count the whole feed, and a page that leaves much out may be empty though others follow.
+
         With `follow` the walk does not end there: it waits for changes, and gives an empty page for each
         `poll_seconds` without any. Keep a page's `next_since` with what was made of the page, and the next
         walk goes on right behind it. Raises Problem `offset-ahead` where `since` is not of this dataset.
         """
         fetch = self._feed_of(dataset, JSON, poll_seconds)
-        return walk_feed(
-            fetch, pages.change_page, since=since, limit=limit, follow=follow, poll_seconds=poll_seconds
-        )
+        params = _feed_params(since, columns, where, partitions, limit)
+        return walk_feed(fetch, pages.change_page, params, follow=follow, poll_seconds=poll_seconds)
 
     def change_tables(
         self,
         dataset: Dataset | str,
         *,
         since: Since = 0,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        partitions: Sequence[str] | None = None,
         limit: int = 10_000,
         follow: bool = False,
         poll_seconds: int = 25,
     ) -> Iterator[ChangeTable]:
         """As `change_pages`, in the columnar form, which is the fast one."""
         fetch = self._feed_of(dataset, ARROW_STREAM, poll_seconds)
-        return walk_feed(
-            fetch, pages.change_table, since=since, limit=limit, follow=follow, poll_seconds=poll_seconds
-        )
+        params = _feed_params(since, columns, where, partitions, limit)
+        return walk_feed(fetch, pages.change_table, params, follow=follow, poll_seconds=poll_seconds)
 
     def corrections(
         self, dataset: Dataset | str, first: int = 0, end: int | None = None
@@ -156,6 +174,25 @@ class ReadCalls(Connection):
             yield from page.items
 
 
+def _feed_params(
+    since: Since,
+    columns: Sequence[str] | None,
+    where: str | None,
+    partitions: Sequence[str] | None,
+    limit: int,
+) -> dict[str, Any]:
+    chosen = {
+        "columns": None if columns is None else list(columns),
+        "where": where,
+        "partitions": None if partitions is None else list(partitions),
+    }
+    return {"since": since, "limit": limit, **_given(chosen)}
+
+
+def _given(params: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in params.items() if value is not None}
+
+
 def _row_params(
     version: int | None,
     as_of: datetime | None,
@@ -177,4 +214,4 @@ def _row_params(
         "corrected_since": "true" if corrected_since else None,
         "query_type": None if query_type == "snapshot" else query_type,
     }
-    return {"limit": limit, **{name: value for name, value in chosen.items() if value is not None}}
+    return {"limit": limit, **_given(chosen)}

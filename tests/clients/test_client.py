@@ -160,6 +160,19 @@ def test_the_feed_goes_on_where_it_was_left(headwater, orders):
     assert (ahead.value.code, ahead.value.document["head"]) == ("offset-ahead", 10)
 
 
+def test_a_feed_is_read_with_a_filter(headwater, orders):
+    for note in ("a", "b"):
+        headwater.write_rows(orders, [{"id": 1, "note": note}, {"id": 2, "note": f"{note}2"}], wait=30)
+    asked = {"where": "note = 'b'", "columns": ["note"]}
+    found = list(headwater.changes(orders, **asked))
+    assert [(change.op, change.row) for change in found] == [("-C", {"note": "a"}), ("+C", {"note": "b"})]
+    (table,) = headwater.change_tables(orders, **asked)
+    assert (table.table["note"].to_pylist(), table.next_since) == (["a", "b"], 6)
+    with pytest.raises(Problem) as refused:
+        list(headwater.change_pages(orders, partitions=["id=1"]))
+    assert refused.value.document["errors"][0]["pointer"] == "/partitions"
+
+
 def test_following_waits_for_what_comes(headwater, orders):
     pages = headwater.change_pages(orders, follow=True, poll_seconds=1)
     assert next(pages).changes == ()
