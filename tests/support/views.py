@@ -43,9 +43,15 @@ DATASETS: Final = {
             "place": "struct<city: string, at: struct<lat: double, lon: double>>",
         },
     ),
-    "eu.customers": _dataset("eu.customers", ["name", "since"], {"name": "string", "since": "date", "vip": "boolean"}),
-    "lines": _dataset("lines", [], {"order_id": "int64", "item": "string", "count": "int32", "price": "decimal(9, 2)"}),
-    "odd": _dataset("odd", ["a b"], {"a b": "string", "${env:HOME}": "string", "ticks`": "int32", "Ünï": "int32"}),
+    "eu.customers": _dataset(
+        "eu.customers", ["name", "since"], {"name": "string", "since": "date", "vip": "boolean"}
+    ),
+    "lines": _dataset(
+        "lines", [], {"order_id": "int64", "item": "string", "count": "int32", "price": "decimal(9, 2)"}
+    ),
+    "odd": _dataset(
+        "odd", ["a b"], {"a b": "string", "${env:HOME}": "string", "ticks`": "int32", "Ünï": "int32"}
+    ),
 }
 
 

@@ -65,9 +65,8 @@ def tokens(text: str) -> list[Token]:
     found = []
     at = _blanks(text, 0)
     while at < len(text):
-        token = _token(text, at)
+        token, end = _token(text, at)
         found.append(token)
-        end = at + _length(text, at)
         if token.kind is Kind.NUMBER and _LETTER.match(text, end):
             raise invalid(text, at, "a number cannot end with letters", "a number, or CAST(… AS type)")
         at = _blanks(text, end)
@@ -92,30 +91,25 @@ def _blanks(text: str, at: int) -> int:
     return blanks.end()
 
 
-def _length(text: str, at: int) -> int:
-    found = _TOKEN.match(text, at)
-    assert found is not None
-    return found.end() - at
-
-
-def _token(text: str, at: int) -> Token:
+def _token(text: str, at: int) -> tuple[Token, int]:
+    """The token that begins there, and where it ends."""
+    if text.startswith("/*+", at):
+        raise invalid(text, at, "hints are not part of the SQL of views", "SQL without hints")
+    if text.startswith("/*", at):
+        raise invalid(text, at, "this comment has no end", "`*/`")
     found = _TOKEN.match(text, at)
     if found is None:
-        if text.startswith("/*+", at):
-            raise invalid(text, at, "hints are not part of the SQL of views", "SQL without hints")
-        if text.startswith("/*", at):
-            raise invalid(text, at, "this comment has no end", "`*/`")
         reason = _UNENDED.get(text[at], "this is not part of the SQL of views")
         raise invalid(text, at, reason, "names in `backticks`, strings in 'single quotes'")
-    written = found.group()
+    written, end = found.group(), found.end()
     match found.lastgroup:
         case "string":
-            return Token(Kind.STRING, written[1:-1].replace("''", "'"), "", at)
+            return Token(Kind.STRING, written[1:-1].replace("''", "'"), "", at), end
         case "quoted":
-            return Token(Kind.QUOTED, written[1:-1].replace("``", "`"), "", at)
+            return Token(Kind.QUOTED, written[1:-1].replace("``", "`"), "", at), end
         case "number":
-            return Token(Kind.NUMBER, written, "", at)
+            return Token(Kind.NUMBER, written, "", at), end
         case "word":
             # What capitals make of other letters may be a keyword by accident.
-            return Token(Kind.WORD, written, written.upper() if written.isascii() else written, at)
-    return Token(Kind.SIGN, written, written, at)
+            return Token(Kind.WORD, written, written.upper() if written.isascii() else written, at), end
+    return Token(Kind.SIGN, written, written, at), end
