@@ -38,6 +38,8 @@ from app.lake.errors import HeadwaterError
 from app.messaging.announcements import Announcements, listen
 from app.messaging.sender import Sender
 from app.messaging.work_queue import WorkQueue
+from app.outbound.addresses import Rules
+from app.outbound.webhook_sender import HttpSender
 from app.runtime.memory import keep_freed_memory
 from app.services.accept_transaction import AcceptTransaction
 from app.services.accept_write import AcceptWrite
@@ -52,6 +54,7 @@ from app.services.read_changes import ReadChanges
 from app.services.read_corrections import ReadCorrections
 from app.services.read_table import ReadTable
 from app.services.relay import Relay
+from app.services.webhooks import Webhooks
 from app.services.verify import Verify
 from app.settings import Settings, SettingsError
 from app.store.catalog import CatalogStore
@@ -65,6 +68,7 @@ from app.store.session import Database
 from app.store.tenants import TenantStore
 from app.store.timeline_store import TimelineStore
 from app.store.transactions import TransactionStore
+from app.store.webhooks import WebhookStore
 from app.store.workers import WorkerStore
 
 # Between two polls of a worker its sign of life is old; three missed ones mean that it is gone.
@@ -143,6 +147,12 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         verify=Verify(group=group, wake=relay.wake),
         quarantine=Quarantine(
             index=QuarantineStore(database), files=quarantine, jobs=jobs, storage=storage, wake=relay.wake
+        ),
+        webhooks=Webhooks(
+            catalog=catalog,
+            index=WebhookStore(database),
+            sender=HttpSender(rules=Rules.of(settings.webhook_allow, http=settings.webhook_http)),
+            wake=relay.wake,
         ),
         jobs=jobs,
         transactions=transactions,

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from app.files.parquet_file import ParquetReader
+from app.files.storage import open_storage
+from app.outbound.addresses import Rules
+from app.outbound.webhook_sender import HttpSender
+from app.services.deliver_webhooks import DeliverWebhooks, RetryRules
 from app.services.follower_model import ConsumerKind, Follower
 from app.services.model import ClaimRules, JobKind
+from app.services.read_changes import ReadChanges
 from app.services.refresh_views import DeriveView, FollowInputs
 from app.services.run_tasks import RunTasks, TaskHandler
 from app.services.run_writes import RunWrites
+from app.services.webhook_message import Messages
 from app.settings import Settings
 from app.store.catalog import CatalogStore
 from app.store.changelog_store import ChangelogStore
@@ -17,6 +24,7 @@ from app.store.derived_views import ViewStore
 from app.store.jobs import JobStore
 from app.store.session import Database
 from app.store.timeline_store import TimelineStore
+from app.store.webhook_deliveries import DeliveryStore
 from workers.engine.spark_engine import SparkEngine
 
 
@@ -71,7 +79,24 @@ def follower_handlers(worker: Worker) -> dict[ConsumerKind, Follower]:
     """What is done with new changes, by kind of consumer."""
     return {
         ConsumerKind.VIEW: FollowInputs(views=ViewStore(worker.database), wake=worker.announce),
+        ConsumerKind.WEBHOOK: _deliver_webhooks(worker),
     }
+
+
+def _deliver_webhooks(worker: Worker) -> DeliverWebhooks:
+    settings, catalog = worker.settings, CatalogStore(worker.database)
+    read_changes = ReadChanges(
+        catalog=catalog,
+        index=ChangelogStore(worker.database),
+        reader=ParquetReader(open_storage(settings.storage_uri)),
+    )
+    return DeliverWebhooks(
+        catalog=catalog,
+        deliveries=DeliveryStore(worker.database, keep_seconds=settings.webhook_keep_seconds),
+        messages=Messages(read_changes=read_changes),
+        sender=HttpSender(rules=Rules.of(settings.webhook_allow, http=settings.webhook_http)),
+        rules=RetryRules(after_seconds=settings.webhook_retry_seconds, dead_max=settings.webhook_dead_max),
+    )
 
 
 def _claim_rules(settings: Settings) -> ClaimRules:

@@ -30,6 +30,7 @@ from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
 from app.services.read_corrections import ReadCorrections
 from app.services.read_table import ReadTable
+from app.services.webhooks import Webhooks
 from app.services.verify import Verify
 
 
@@ -57,6 +58,7 @@ class Services:
     consumers: Consumers
     explain_write: ExplainWrite
     quarantine: Quarantine
+    webhooks: Webhooks
     maintain: Maintain
     verify: Verify
     jobs: Jobs

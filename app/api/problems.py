@@ -42,6 +42,7 @@ STATUS: Final[Mapping[str, int]] = {
     "invalid-dataset": 422,
     "invalid-filter": 400,
     "invalid-request": 400,
+    "invalid-webhook": 422,
     "invalid-view": 422,
     "job-cancelled": 409,
     "job-ended": 409,
@@ -63,6 +64,7 @@ STATUS: Final[Mapping[str, int]] = {
     "unauthorized": 401,
     "unavailable": 503,
     "unsupported-media-type": 415,
+    "webhook-given-up": 502,
 }
 _RETRY_AFTER_SECONDS: Final = {"unavailable": 5, "idempotency-in-flight": 1, "storage-full": 60}
 

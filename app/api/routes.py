@@ -35,6 +35,21 @@ from app.api.timeline import read_timeline
 from app.api.transactions import create_transaction, get_transaction
 from app.api.uploads import create_upload
 from app.api.verify import verify_dataset
+from app.api.webhook_deliveries import (
+    get_webhook_delivery,
+    list_webhook_deliveries,
+    redeliver_dead_webhook_deliveries,
+    redeliver_webhook_delivery,
+)
+from app.api.webhooks import (
+    change_webhook,
+    create_webhook,
+    delete_webhook,
+    get_webhook,
+    list_webhooks,
+    rotate_webhook_secret,
+    try_webhook,
+)
 from app.api.writes import create_write
 
 ROUTES: Final = (
@@ -68,6 +83,17 @@ ROUTES: Final = (
     read_quarantine,
     redrive_quarantine,
     discard_quarantine,
+    create_webhook,
+    list_webhooks,
+    get_webhook,
+    change_webhook,
+    delete_webhook,
+    rotate_webhook_secret,
+    try_webhook,
+    list_webhook_deliveries,
+    get_webhook_delivery,
+    redeliver_webhook_delivery,
+    redeliver_dead_webhook_deliveries,
     create_compaction,
     create_view,
     list_views,

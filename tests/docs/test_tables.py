@@ -70,8 +70,20 @@ def test_every_setting_is_there_with_its_default():
         shown = table[setting.metadata["variable"]]
         if setting.default in (MISSING, ""):
             continue
-        default = f"{setting.default:g}" if isinstance(setting.default, float) else str(setting.default)
-        assert shown.strip("`").replace(",", "") == default, setting.name
+        assert shown.strip("`").replace(",", "") == default_of(setting).replace(",", ""), setting.name
+
+
+def default_of(setting):
+    """The default as one would set it."""
+    match setting.default:
+        case tuple(items):
+            return ",".join(f"{item:.15g}" for item in items)
+        case bool(flag):
+            return str(flag).lower()
+        case float(number):
+            return f"{number:.15g}"
+        case other:
+            return str(other)
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)

@@ -1,0 +1,156 @@
+"""Pushing feeds to webhooks: one message after another, each until it has arrived or is given up."""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+import time
+from dataclasses import dataclass
+from typing import Final
+
+from app.lake.errors import HeadwaterError, Unavailable
+from app.lake.identifiers import new_id
+from app.services.follower_model import Consumer
+from app.services.model import Dataset, Fault
+from app.services.ports import Catalog
+from app.services.webhook_message import Messages, changes_body
+from app.services.webhook_model import (
+    GONE,
+    Deliveries,
+    Delivery,
+    DeliveryWork,
+    Reply,
+    Sender,
+    WebhookGivenUp,
+    WebhookState,
+)
+from app.services.webhook_signing import key_of, signed_headers
+
+_log = logging.getLogger(__name__)
+_JITTER: Final = 0.1
+_RETRY_AFTER_STATUSES: Final = (429, 503)
+_RETRY_AFTER_SECONDS_MAX: Final = 86_400.0
+# While an earlier message waits to be sent again, new changes are looked for so often: commits wake only a follower
+# that waits for nothing else.
+_BESIDE_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetryRules:
+    """`after_seconds`: the times between attempts; after the last one a message is dead. `dead_max` of them in a row
+    pause a webhook.
+    """
+
+    after_seconds: tuple[float, ...]
+    dead_max: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeliverWebhooks:
+    """The follower of kind `webhook`.
+
+    A message is made durable before it is sent, and the position moves once it has ended. A worker that dies in between
+    leaves it to the next, which sends the same message with the same id.
+    """
+
+    catalog: Catalog
+    deliveries: Deliveries
+    messages: Messages
+    sender: Sender
+    rules: RetryRules
+
+    def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
+        """One attempt at the next message, and one at an earlier message that is to be sent again. See `Follower`."""
+        webhook_id = consumer.name.partition(":")[2]
+        work = self.deliveries.work(tenant_id, webhook_id)
+        if work is None or work.webhook.state is WebhookState.PAUSED:
+            return math.inf
+        try:
+            dataset = self.catalog.get(tenant_id, work.webhook.dataset_id)
+            self._next(dataset, consumer, work)
+            if work.again is not None and work.again_seconds == 0:
+                self._again(dataset, work, work.again)
+        except Unavailable:
+            raise
+        except HeadwaterError as error:
+            # It would fail again and again: a filter that names a column which was dropped, a feed cut past it.
+            self.deliveries.pause(tenant_id, webhook_id, Fault.of(error))
+        return self._wake_after(tenant_id, webhook_id)
+
+    def _wake_after(self, tenant_id: str, webhook_id: str) -> float | None:
+        work = self.deliveries.work(tenant_id, webhook_id)
+        if work is None or work.webhook.state is WebhookState.PAUSED:
+            return math.inf
+        waits = [seconds for seconds in (work.next_seconds, work.again_seconds) if seconds is not None]
+        if waits and work.next is None:
+            waits.append(0.0 if work.webhook.pending else _BESIDE_SECONDS)
+        return min(waits, default=None)
+
+    def _next(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> None:
+        if work.next is not None:
+            if work.next_seconds == 0:
+                self._attempt(dataset, work, work.next, self.messages.changes_of(dataset, work.next))
+            return
+        batch = self.messages.next_batch(dataset, work.webhook.definition, consumer.position)
+        if batch.changes is not None:
+            begun = self.deliveries.begin(
+                dataset.tenant_id, consumer, new_id(), batch.telling, batch.next_since
+            )
+            if begun is not None:
+                self._attempt(dataset, work, begun, batch.changes)
+        elif batch.next_since > consumer.position:
+            self.deliveries.skip(dataset.tenant_id, consumer, batch.next_since)
+
+    def _again(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery) -> None:
+        try:
+            changes = self.messages.changes_of(dataset, delivery)
+        except Unavailable:
+            raise
+        except HeadwaterError as error:
+            # That one cannot be told any more; those at the position may be.
+            reply = Reply(status=None, error=error.detail, seconds=0.0)
+            self._failed(dataset.tenant_id, delivery, reply, None)
+            return
+        self._attempt(dataset, work, delivery, changes)
+
+    def _attempt(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery, changes: bytes) -> None:
+        webhook = work.webhook
+        body = changes_body(webhook, delivery, changes)
+        keys = [key_of(secret) for secret in work.secrets]
+        headers = message_headers(keys, delivery.id, body)
+        reply = self.sender.send(webhook.definition.url, headers, body)
+        if reply.arrived and reply.status is not None:
+            self.deliveries.delivered(dataset.tenant_id, delivery, reply.status)
+        elif reply.status == GONE:
+            self._failed(dataset.tenant_id, delivery, reply, 0.0)
+            self.deliveries.pause(dataset.tenant_id, webhook.id, Fault.of(WebhookGivenUp(0, reply)))
+        else:
+            self._failed(dataset.tenant_id, delivery, reply, self._retry_seconds(delivery.attempts, reply))
+
+    def _failed(self, tenant_id: str, delivery: Delivery, reply: Reply, retry_seconds: float | None) -> None:
+        _log.info(
+            "webhook %s, message %s, attempt %d: %s",
+            delivery.webhook_id,
+            delivery.id,
+            delivery.attempts + 1,
+            reply.status or reply.error,
+        )
+        self.deliveries.failed(
+            tenant_id, delivery, reply, retry_seconds=retry_seconds, dead_max=self.rules.dead_max
+        )
+
+    def _retry_seconds(self, attempts: int, reply: Reply) -> float | None:
+        """When to try again after this many failures and one more; None for never."""
+        if attempts >= len(self.rules.after_seconds):
+            return None
+        # Messages that failed together must not all come back together.
+        seconds = self.rules.after_seconds[attempts] * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311
+        if reply.status in _RETRY_AFTER_STATUSES and reply.retry_after_seconds is not None:
+            seconds = max(seconds, min(reply.retry_after_seconds, _RETRY_AFTER_SECONDS_MAX))
+        return seconds
+
+
+def message_headers(keys: list[bytes], message_id: str, body: bytes) -> dict[str, str]:
+    """The headers of an attempt that is made now."""
+    return {"Content-Type": "application/json", **signed_headers(keys, message_id, int(time.time()), body)}

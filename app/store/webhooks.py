@@ -1,0 +1,324 @@
+"""Webhooks, as their users see and change them. Each has a follower of the same name, which holds its position."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select, and_, delete, func, insert, select, update
+
+from app.lake.errors import NotFound, PreconditionFailed
+from app.lake.identifiers import is_uuid
+from app.services.consumer_model import ConsumerChange, Landmark, MaxLag, started
+from app.services.follower_model import ConsumerKind
+from app.services.model import FeedBounds, Page
+from app.services.webhook_model import (
+    Delivery,
+    DeliveryState,
+    Webhook,
+    WebhookDefinition,
+    WebhookState,
+)
+from app.store.catalog import share_datasets
+from app.store.claim import lease_end
+from app.store.follower_models import consumers, webhook_deliveries, webhooks
+from app.store.followers import add_follower, wake_follower
+from app.store.models import datasets, heads
+from app.store.paging import decode_id, page_of
+from app.store.session import Database
+
+DELIVERY_COLUMNS: Final = tuple(webhook_deliveries.c[name] for name in Delivery.__struct_fields__)
+
+
+class WebhookStore:
+    """Webhooks in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        dataset_id: str,
+        definition: WebhookDefinition,
+        secret: str,
+        *,
+        since: int | Landmark,
+        max_lag: MaxLag,
+    ) -> Webhook:
+        """`since`: the position to start at. Nothing is cut from there on meanwhile.
+
+        Raises NotFound, OffsetAhead, OffsetExpired.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            bounds = _lock_feed(connection, dataset_id)
+            if not share_datasets(connection, [dataset_id]):
+                raise NotFound(f"There is no dataset {dataset_id!r}")
+            connection.execute(
+                insert(webhooks).values(
+                    id=webhook_id,
+                    dataset_id=dataset_id,
+                    definition=definition,
+                    secret=secret,
+                    state=WebhookState.ACTIVE.value,
+                )
+            )
+            add_follower(
+                connection,
+                dataset_id,
+                follower_name(webhook_id),
+                ConsumerKind.WEBHOOK,
+                started(ConsumerChange(offset=since), bounds),
+                max_lag_rows=max_lag.changes,
+                max_lag_seconds=max_lag.seconds,
+            )
+            return find_webhook(connection, webhook_id)
+
+    def get(self, tenant_id: str, webhook_id: str) -> Webhook:
+        """Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return find_webhook(connection, webhook_id)
+
+    def secrets(self, tenant_id: str, webhook_id: str) -> tuple[str, ...]:
+        """Those that sign now, the newest first. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            find_webhook(connection, webhook_id)
+            return live_secrets(connection, webhook_id)
+
+    def list(self, tenant_id: str, dataset_id: str | None, *, page_size: int, page_token: str | None) -> Page:
+        """Webhook items, the newest first."""
+        query = _webhooks().order_by(webhooks.c.id.desc()).limit(page_size + 1)
+        if dataset_id is not None:
+            query = query.where(webhooks.c.dataset_id == dataset_id)
+        if page_token is not None:
+            query = query.where(webhooks.c.id < decode_id(page_token))
+        with self._database.tenant(tenant_id) as connection:
+            rows = connection.execute(query).all()
+        return page_of(rows, page_size, lambda row: row.id, _webhook)
+
+    def change(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        *,
+        revision: int,
+        definition: WebhookDefinition,
+        state: WebhookState,
+        max_lag: MaxLag,
+    ) -> Webhook:
+        """Changes a webhook that must be at `revision` still; what waits for an attempt is due at once.
+
+        Raises NotFound, PreconditionFailed.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            found = lock_webhook(connection, webhook_id, revision)
+            connection.execute(
+                update(webhooks)
+                .where(webhooks.c.id == webhook_id)
+                .values(
+                    definition=definition,
+                    state=state.value,
+                    error=None,
+                    failures=0,
+                    revision=webhooks.c.revision + 1,
+                )
+            )
+            connection.execute(
+                update(webhook_deliveries)
+                .where(
+                    webhook_deliveries.c.webhook_id == webhook_id,
+                    webhook_deliveries.c.state == DeliveryState.PENDING.value,
+                )
+                .values(next_attempt_at=func.clock_timestamp())
+            )
+            connection.execute(
+                update(consumers)
+                .where(
+                    consumers.c.dataset_id == found.dataset_id,
+                    consumers.c.name == follower_name(webhook_id),
+                )
+                .values(max_lag_rows=max_lag.changes, max_lag_seconds=max_lag.seconds)
+            )
+            wake_follower(connection, found.dataset_id, follower_name(webhook_id))
+            return find_webhook(connection, webhook_id)
+
+    def rotate(self, tenant_id: str, webhook_id: str, secret: str, *, overlap_seconds: float) -> None:
+        """Signs with another secret from now on, and for so long with the one before as well. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            lock_webhook(connection, webhook_id)
+            connection.execute(
+                update(webhooks)
+                .where(webhooks.c.id == webhook_id)
+                .values(
+                    secret=secret,
+                    old_secret=webhooks.c.secret,
+                    old_secret_until=lease_end(overlap_seconds),
+                )
+            )
+
+    def delete(self, tenant_id: str, webhook_id: str, *, revision: int | None) -> None:
+        """Raises NotFound, PreconditionFailed."""
+        with self._database.tenant(tenant_id) as connection:
+            found = lock_webhook(connection, webhook_id, revision)
+            connection.execute(
+                delete(consumers).where(
+                    consumers.c.dataset_id == found.dataset_id,
+                    consumers.c.name == follower_name(webhook_id),
+                )
+            )
+            connection.execute(delete(webhooks).where(webhooks.c.id == webhook_id))
+
+    def deliveries(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        state: DeliveryState | None,
+        *,
+        page_size: int,
+        page_token: str | None,
+    ) -> Page:
+        """Delivery items, the newest first. Raises NotFound."""
+        query = (
+            select(*DELIVERY_COLUMNS)
+            .where(webhook_deliveries.c.webhook_id == webhook_id)
+            .order_by(webhook_deliveries.c.id.desc())
+            .limit(page_size + 1)
+        )
+        if state is not None:
+            query = query.where(webhook_deliveries.c.state == state.value)
+        if page_token is not None:
+            query = query.where(webhook_deliveries.c.id < decode_id(page_token))
+        with self._database.tenant(tenant_id) as connection:
+            find_webhook(connection, webhook_id)
+            rows = connection.execute(query).all()
+        return page_of(rows, page_size, lambda row: row.id, delivery_of)
+
+    def delivery(self, tenant_id: str, webhook_id: str, delivery_id: str) -> Delivery:
+        """Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            find_webhook(connection, webhook_id)
+            return _find_delivery(connection, webhook_id, delivery_id)
+
+    def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str | None) -> int:
+        """Has one message that has ended (None: all dead ones) sent again; returns how many. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            found = lock_webhook(connection, webhook_id)
+            wanted = webhook_deliveries.c.state == DeliveryState.DEAD.value
+            if delivery_id is not None:
+                _find_delivery(connection, webhook_id, delivery_id)
+                wanted = and_(
+                    webhook_deliveries.c.id == delivery_id,
+                    webhook_deliveries.c.state != DeliveryState.PENDING.value,
+                )
+            again = connection.execute(
+                update(webhook_deliveries)
+                .where(webhook_deliveries.c.webhook_id == webhook_id, wanted)
+                .values(
+                    state=DeliveryState.PENDING.value,
+                    attempts=0,
+                    next_attempt_at=func.clock_timestamp(),
+                    ended_at=None,
+                )
+            )
+            if again.rowcount:
+                wake_follower(connection, found.dataset_id, follower_name(webhook_id))
+            return int(again.rowcount)
+
+
+def follower_name(webhook_id: str) -> str:
+    """The name of a webhook's consumer."""
+    return f"{ConsumerKind.WEBHOOK.value}:{webhook_id}"
+
+
+def find_webhook(connection: Connection, webhook_id: str) -> Webhook:
+    """Raises NotFound."""
+    row = None
+    if is_uuid(webhook_id):
+        row = connection.execute(_webhooks().where(webhooks.c.id == webhook_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"There is no webhook {webhook_id!r}")
+    return _webhook(row)
+
+
+def live_secrets(connection: Connection, webhook_id: str) -> tuple[str, ...]:
+    """Those that sign now, the newest first."""
+    still = webhooks.c.old_secret_until > func.clock_timestamp()
+    query = select(webhooks.c.secret, webhooks.c.old_secret, still.label("still"))
+    row = connection.execute(query.where(webhooks.c.id == webhook_id)).one()
+    return (row.secret, row.old_secret) if row.still else (row.secret,)
+
+
+def delivery_of(row: Any) -> Delivery:
+    """The delivery in a row of DELIVERY_COLUMNS."""
+    values = row._asdict()
+    return Delivery(**{**values, "state": DeliveryState(values["state"])})
+
+
+def _webhooks() -> Select[Any]:
+    pending = (heads.c.next_offset - consumers.c.position).label("pending")
+    columns = ("id", "dataset_id", "definition", "state", "error", "failures", "revision", "created_at")
+    return (
+        select(
+            *(webhooks.c[name] for name in columns),
+            datasets.c.name.label("dataset"),
+            consumers.c.position,
+            pending,
+            consumers.c.max_lag_rows,
+            consumers.c.max_lag_seconds,
+        )
+        .join(datasets, datasets.c.id == webhooks.c.dataset_id)
+        .join(heads, heads.c.dataset_id == webhooks.c.dataset_id)
+        .join(
+            consumers,
+            and_(
+                consumers.c.dataset_id == webhooks.c.dataset_id,
+                consumers.c.name == func.concat(follower_name(""), webhooks.c.id),
+            ),
+        )
+    )
+
+
+def _webhook(row: Any) -> Webhook:
+    values = row._asdict()
+    max_lag = MaxLag(changes=values.pop("max_lag_rows"), seconds=values.pop("max_lag_seconds"))
+    return Webhook(**{**values, "state": WebhookState(values["state"]), "max_lag": max_lag})
+
+
+def lock_webhook(connection: Connection, webhook_id: str, revision: int | None = None) -> Webhook:
+    """The webhook, which nobody changes until the transaction ends. Raises NotFound, PreconditionFailed.
+
+    Whoever changes anything of a webhook locks it first, so that no two wait for each other in a ring.
+    """
+    if is_uuid(webhook_id):
+        connection.execute(select(webhooks.c.id).where(webhooks.c.id == webhook_id).with_for_update())
+    found = find_webhook(connection, webhook_id)
+    if revision is not None and found.revision != revision:
+        raise PreconditionFailed(
+            f"The webhook is at revision {found.revision}, not {revision}", revision=found.revision
+        )
+    return found
+
+
+def _find_delivery(connection: Connection, webhook_id: str, delivery_id: str) -> Delivery:
+    row = None
+    if is_uuid(delivery_id):
+        row = connection.execute(
+            select(*DELIVERY_COLUMNS).where(
+                webhook_deliveries.c.webhook_id == webhook_id, webhook_deliveries.c.id == delivery_id
+            )
+        ).one_or_none()
+    if row is None:
+        raise NotFound(f"There is no delivery {delivery_id!r} of this webhook")
+    return delivery_of(row)
+
+
+def _lock_feed(connection: Connection, dataset_id: str) -> FeedBounds:
+    """The bounds of the feed, which stay until the transaction ends. Raises NotFound."""
+    head = connection.execute(
+        select(heads.c.earliest_offset, heads.c.next_offset)
+        .where(heads.c.dataset_id == dataset_id)
+        .with_for_update()
+    ).one_or_none()
+    if head is None:
+        raise NotFound(f"There is no dataset {dataset_id!r}")
+    return FeedBounds(earliest=head.earliest_offset, next_offset=head.next_offset)
