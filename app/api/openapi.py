@@ -44,6 +44,7 @@ _TAGS: Final = {
     "timeline": "What happened when.",
     "quarantine": "Bad records, kept aside.",
     "compactions": "Bringing what lies beside the base files into them.",
+    "exports": "Changes, or changed rows, written to files.",
     "health": "For whoever runs the service.",
 }
 _CHANGES: Final = ("Change", "DebeziumChange", "DeltaChange")
@@ -57,6 +58,7 @@ _TITLES: Final = {
     412: "The resource is at another version",
     413: "The body is too large; the limit is in the answer",
     415: "The media type is not read here",
+    416: "The file has no such part",
     422: "The content does not fit",
     428: "If-Match is required",
     500: "The service failed",

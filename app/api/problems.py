@@ -35,6 +35,7 @@ STATUS: Final[Mapping[str, int]] = {
     "derivation-failed": 422,
     "derived-dataset": 409,
     "duplicate-key": 422,
+    "export-ended": 409,
     "forbidden": 403,
     "idempotency-in-flight": 409,
     "idempotency-mismatch": 422,
@@ -49,6 +50,7 @@ STATUS: Final[Mapping[str, int]] = {
     "lease-lost": 409,
     "malformed-body": 400,
     "method-not-allowed": 405,
+    "no-feed": 422,
     "not-acceptable": 406,
     "not-found": 404,
     "not-verifiable": 422,
@@ -56,6 +58,7 @@ STATUS: Final[Mapping[str, int]] = {
     "offset-expired": 410,
     "precondition-failed": 412,
     "precondition-required": 428,
+    "range-not-satisfiable": 416,
     "schema-change-refused": 422,
     "schema-mismatch": 422,
     "storage-full": 507,
@@ -83,6 +86,13 @@ class NotAcceptable(HeadwaterError):
 
     code = "not-acceptable"
     title = "None of the accepted media types is available"
+
+
+class RangeNotSatisfiable(HeadwaterError):
+    """The part of a file that is asked for lies beyond its end; `size_bytes` is its size."""
+
+    code = "range-not-satisfiable"
+    title = "The file has no such part"
 
 
 class JobCancelled(HeadwaterError):
@@ -141,7 +151,13 @@ def on_headwater_error(request: Request[Any, Any, Any], error: HeadwaterError) -
         # What is out of reach says so many times over; its traceback would only hide the rest of the log.
         cause = error if members["status"] == 500 else None
         _log.error("request %s: %s: %s", _request_id(request), error.code, error.detail, exc_info=cause)
-    return respond(request, members, _challenge(request) if isinstance(error, Unauthorized) else None)
+    return respond(request, members, _headers_of(request, error))
+
+
+def _headers_of(request: Request[Any, Any, Any], error: HeadwaterError) -> dict[str, str] | None:
+    if isinstance(error, RangeNotSatisfiable):
+        return {"Content-Range": f"bytes */{error.facts['size_bytes']}"}
+    return _challenge(request) if isinstance(error, Unauthorized) else None
 
 
 def on_http_exception(request: Request[Any, Any, Any], exception: HTTPException) -> Response[bytes]:

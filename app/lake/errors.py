@@ -246,6 +246,20 @@ class ConsumerManaged(HeadwaterError):
     title = "The service moves this position itself"
 
 
+class NoFeed(HeadwaterError):
+    """The dataset tells no changes (its changelog.producer is none), and they are asked for."""
+
+    code = "no-feed"
+    title = "The dataset has no feed"
+
+
+class ExportEnded(HeadwaterError):
+    """The export has reached its end, or ran once as it was asked to. Facts: `offset`, where it stopped; `until`."""
+
+    code = "export-ended"
+    title = "The export has ended"
+
+
 class JobNotCancellable(HeadwaterError):
     """The job has ended already."""
 

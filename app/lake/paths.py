@@ -8,6 +8,7 @@
     {tenant}/{dataset}/quarantine/{job}….parquet                                  bad records, of input
     {tenant}/{dataset}/quarantine/{partition}/{bucket}-{attempt}-{random}.parquet … and of rows that met live keys
     {tenant}/{dataset}/uploads/{upload}                                           uploads
+    {tenant}/{dataset}/exports/{export}/{run}-{job}-{epoch}/{name}                files of exports
 
 An attempt is `{instant}-{epoch}-{round}`: with the random part, no two runs of a task ever write the same path.
 """
@@ -22,7 +23,9 @@ from typing import Final
 from app.lake.staging import Slot
 
 _ATTEMPT: Final = re.compile(r"/\d{5}-(\d{20}-[0-9a-f]{6})-\d+-\d+-[0-9a-f]{8}\.(?:parquet|roaring|arrow)$")
-_STAGED: Final = re.compile(r"/(?:staged|quarantine)/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})[^/]*$")
+_JOB: Final = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+_STAGED: Final = re.compile(rf"/(?:staged|quarantine)/{_JOB}[^/]*$")
+_EXPORTED: Final = re.compile(rf"/exports/[^/]+/\d+-{_JOB}-\d+/[^/]+$")
 
 
 class Folder(str, Enum):
@@ -87,6 +90,11 @@ def upload_path(prefix: str, upload_id: str) -> str:
     return f"{prefix}/uploads/{upload_id}"
 
 
+def export_folder(prefix: str, export_id: str, number: int, job_id: str, epoch: int) -> str:
+    """Where an attempt at a run of an export puts its files."""
+    return f"{prefix}/exports/{export_id}/{number}-{job_id}-{epoch}"
+
+
 def instant_of(path: str) -> str | None:
     """The instant whose attempt wrote the file; None for input of writes."""
     found = _ATTEMPT.search(path)
@@ -94,6 +102,9 @@ def instant_of(path: str) -> str | None:
 
 
 def job_of(path: str) -> str | None:
-    """The job that input or bad records belong to (for a body: its own id, which is no job's); None for other files."""
-    found = _STAGED.search(path)
+    """The job that input, bad records or exported files belong to; None for other files.
+
+    Of a body it is its own id, which is no job's.
+    """
+    found = _STAGED.search(path) or _EXPORTED.search(path)
     return found.group(1) if found else None

@@ -16,6 +16,7 @@ from sqlalchemy import (
     text,
 )
 
+from app.services.export_model import ExportDefinition, Manifest
 from app.services.model import Fault
 from app.services.view_model import ViewDefinition
 from app.services.webhook_model import Telling, WebhookDefinition
@@ -112,12 +113,15 @@ exports: Final = Table(
     tenant_column(),
     id_column("id"),
     id_column("dataset_id"),
-    document("definition", dict[str, Any]),
+    document("definition", ExportDefinition),
     Column("state", Text, nullable=False),
+    # Where it stopped that has ended; that of the others is the position of its consumer.
+    number("stopped_at", nullable=True),
     number("revision", default=1),
     moment("created_at", default=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     CheckConstraint("state IN ('active', 'paused', 'ended')", name="state"),
+    CheckConstraint("(state = 'ended') = (stopped_at IS NOT NULL)", name="stopped"),
     of_dataset(),
     Index("exports_dataset", "tenant_id", "dataset_id", "id"),
 )
@@ -131,7 +135,7 @@ export_runs: Final = Table(
     number("since"),
     number("until"),
     id_column("job_id"),
-    document("manifest", dict[str, Any], nullable=True),
+    document("manifest", Manifest, nullable=True),
     moment("created_at", default=True),
     PrimaryKeyConstraint("tenant_id", "export_id", "number"),
     UniqueConstraint("tenant_id", "export_id", "since", "until"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlalchemy import Connection, select
@@ -16,7 +17,12 @@ JOB_COLUMNS: Final = (*(jobs.c[name] for name in Job.__struct_fields__), jobs.c.
 
 def job_of(row: Any) -> Job:
     """The job in a row of JOB_COLUMNS."""
-    values = row._asdict()
+    return job_from(row._asdict())
+
+
+def job_from(columns: Mapping[str, Any]) -> Job:
+    """The job in the values of JOB_COLUMNS by name."""
+    values = dict(columns)
     task = values.pop("task")
     values["request"] = values["request"] if task is None else task
     return Job(**{**values, "kind": JobKind(values["kind"]), "state": JobState(values["state"])})

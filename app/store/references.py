@@ -11,6 +11,7 @@ from sqlalchemy.sql.expression import cast
 from app.lake.instant import InstantState
 from app.services.model import JobState
 from app.store.file_models import changelog_files, files, quarantine_files
+from app.store.follower_models import export_files
 from app.store.models import datasets, instants, jobs, tenants, uploads
 from app.store.one_of import one_of
 from app.store.session import Database
@@ -24,6 +25,7 @@ _REFERENCES = (
     changelog_files.c.path,
     quarantine_files.c.path,
     uploads.c.path,
+    export_files.c.path,
 )
 
 
@@ -74,7 +76,7 @@ class ReferenceStore:
             )
 
     def referenced(self, tenant_id: str, dataset_id: str, paths: Sequence[str]) -> set[str]:
-        """Those of the paths that a commit, an unfinished job or an upload refers to."""
+        """Those of the paths that a commit, an unfinished job, an upload or a run of an export refers to."""
         reading = select(cast(_RAW_PATH, String)).where(
             jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB, _RAW_PATH.is_not(None)
         )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Final
 
@@ -12,13 +13,16 @@ from pyspark.sql import SparkSession
 from app.lake.commit_message import CommitMessage
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import EngineStopped
+from app.lake.export import ExportedPart, ExportPart
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput
-from app.lake.staging import RawInput
+from app.lake.staging import RawInput, StagedFile
 from app.lake.verification import FoldTask, FoldVerdict
+from app.lake.views.derive_request import DeriveRequest
 from app.lake.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.lake.write_plan import MergeTask
 from workers.engine.decode_input import Tasks, decode_input
+from workers.engine.derive import derive
 from workers.engine.tasks import Answer, Task, TaskSetup, pack, run_partition, unpack_answer
 
 # Below this many input bytes, starting one more Python task costs more than it saves.
@@ -89,18 +93,50 @@ class SparkEngine:
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
         """What the tasks found, all together. Raises CorruptFile, StorageFull, EngineStopped."""
         size = sum(segment.file.size_bytes for task in tasks for segment in task.segments)
-        size += sum(file.size_bytes for task in tasks for group in (*task.start, *task.files) for file in group)
+        size += sum(
+            file.size_bytes for task in tasks for group in (*task.start, *task.files) for file in group
+        )
         answers = self._run(tasks, tag, size, TASKS_POOL)
         return sum((answer for answer in answers if isinstance(answer, FoldVerdict)), FoldVerdict())
+
+    def export(self, parts: Sequence[ExportPart], tag: str) -> list[ExportedPart]:
+        """One answer per part, in order.
+
+        Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
+        """
+        size = sum(segment.file.size_bytes for part in parts for segment in part.segments)
+        answers = self._run(parts, tag, size, TASKS_POOL)
+        return [answer for answer in answers if isinstance(answer, ExportedPart)]
+
+    def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
+        """Runs the SQL of a view, and stages what comes of it as its rows, in order.
+
+        Raises DerivationFailed, CorruptFile, StorageFull, EngineStopped.
+        """
+        with self._under(tag, WRITES_POOL):
+            return derive(self._spark(), self._setup, request, bytes_per_task=_BYTES_PER_TASK)
 
     def _run(self, tasks: Sequence[Task], tag: str, size_bytes: int, pool: str) -> list[Answer]:
         if not tasks:
             return []
+        with self._under(tag, pool):
+            results = self._collect(tasks, size_bytes)
+        return [unpack_answer(answer) for answer in results]
+
+    @contextmanager
+    def _under(self, tag: str, pool: str) -> Iterator[None]:
+        """What this thread has Spark do goes under the tag meanwhile. Raises EngineStopped if that is cancelled."""
+        context = self._spark().sparkContext
         self._running.add(tag)
         try:
-            results = self._collect(tasks, tag, size_bytes, pool)
-        except Exception as error:
+            context.setJobGroup(tag, tag, interruptOnCancel=True)
+            context.setLocalProperty("spark.scheduler.pool", pool)
+            yield
+            # Between two of its jobs there is none to cancel.
             if tag in self._stopped:
+                raise EngineStopped(tag)
+        except Exception as error:
+            if tag in self._stopped and not isinstance(error, EngineStopped):
                 raise EngineStopped(tag) from error
             if not self._alive():
                 self._died()
@@ -108,13 +144,10 @@ class SparkEngine:
         finally:
             self._running.discard(tag)
             self._stopped.discard(tag)
-        return [unpack_answer(answer) for answer in results]
 
-    def _collect(self, tasks: Sequence[Task], tag: str, size_bytes: int, pool: str) -> list[bytes]:
+    def _collect(self, tasks: Sequence[Task], size_bytes: int) -> list[bytes]:
         context = self._spark().sparkContext
         slices = min(len(tasks), max(context.defaultParallelism, size_bytes // _BYTES_PER_TASK))
-        context.setJobGroup(tag, tag, interruptOnCancel=True)
-        context.setLocalProperty("spark.scheduler.pool", pool)
         packed = [pack(task) for task in tasks]
         work = context.parallelize(packed, slices).mapPartitions(partial(run_partition, self._setup))
         return list(work.collect())

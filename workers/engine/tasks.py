@@ -17,6 +17,7 @@ from app.files.slice_merge import Memory
 from app.files.storage import open_storage
 from app.lake.commit_message import CommitMessage
 from app.lake.errors import HeadwaterError, error_of
+from app.lake.export import ExportedPart, ExportPart
 from app.lake.verification import FoldTask, FoldVerdict
 from app.lake.write_plan import MergeTask
 from workers.engine.decode_handle import (
@@ -30,11 +31,12 @@ from workers.engine.decode_handle import (
     infer,
     prepare,
 )
+from workers.engine.export_handle import export
 from workers.engine.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
-Task = PrepareTask | InferTask | DecodeTask | MergeTask | FoldTask
-Answer = Prepared | Inferred | Decoded | CommitMessage | FoldVerdict
+Task = PrepareTask | InferTask | DecodeTask | MergeTask | FoldTask | ExportPart
+Answer = Prepared | Inferred | Decoded | CommitMessage | FoldVerdict | ExportedPart
 
 
 class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +57,11 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     code: str
     detail: str
     facts: dict[str, Any]
+
+
+def refused(error: HeadwaterError) -> Refusal:
+    """The error as a value."""
+    return Refusal(code=error.code, detail=error.detail, facts=error.facts)
 
 
 _TASK = msgspec.msgpack.Decoder(Task)
@@ -97,7 +104,7 @@ def _run(place: Place, task: Task) -> Answer | Refusal:
     try:
         return run_task(place, task)
     except HeadwaterError as error:
-        return Refusal(code=error.code, detail=error.detail, facts=error.facts)
+        return refused(error)
 
 
 def run_task(place: Place, task: Task) -> Answer:
@@ -111,5 +118,7 @@ def run_task(place: Place, task: Task) -> Answer:
             return decode(task, place.storage)
         case PrepareTask():
             return prepare(task, place.storage)
+        case ExportPart():
+            return export(task, place.storage, place.slices.reader, place.memory)
         case FoldTask():
             return check_files(place.slices, task, place.memory)

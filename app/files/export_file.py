@@ -1,0 +1,216 @@
+"""The files of an export: tables in one format, each file ended at its size, with checksums."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+from typing import BinaryIO, Final, Protocol, cast
+
+import pyarrow as pa
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
+
+from app.files.checksums import HashingSink, buffered
+from app.files.parquet_file import BASE_ROW_GROUP_ROWS
+from app.files.storage import Storage
+from app.lake.export import ExportedFile, ExportFormat
+
+Encode = Callable[[pa.Table], bytes]
+_GROUP_BYTES: Final = 64 * 1024 * 1024
+
+
+class Sha256Sink(io.RawIOBase):
+    """A write-only file object that passes everything on and keeps SHA-256 of it: what every client can check."""
+
+    def __init__(self, sink: BinaryIO) -> None:
+        self._sink = sink
+        self._digest = hashlib.sha256()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        view = memoryview(data).cast("B")  # type: ignore[arg-type]
+        self._sink.write(view)
+        self._digest.update(view)
+        return view.nbytes
+
+    @property
+    def sha256(self) -> str:
+        """SHA-256, hexadecimal."""
+        return self._digest.hexdigest()
+
+
+class ExportSink(AbstractContextManager["ExportSink"]):
+    """Files `{prefix}-{number}.{format}` with rows in the order in which they come.
+
+    Left by an exception, or without `finish`, it leaves no file behind.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        prefix: str,
+        format_: ExportFormat,
+        schema: pa.Schema,
+        *,
+        target_bytes: int,
+        texts: Encode | None = None,
+        header: bytes = b"",
+    ) -> None:
+        """`schema`: of the rows. `texts` makes the text of rows, for the formats that are text; a file begins with
+        `header`.
+        """
+        self._storage = storage
+        self._prefix = prefix
+        self._format = format_
+        self._schema = schema
+        self._target_bytes = target_bytes
+        self._texts = texts
+        self._header = header
+        self._open: _OpenFile | None = None
+        self._files: list[ExportedFile] = []
+        self._begun = 0
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._open is not None:
+            self._open.drop()
+        self._storage.delete([file.path for file in self._files])
+
+    def write(self, rows: pa.Table, end: int) -> None:
+        """Adds rows that stay in one file; with them, the files have what there is up to the position `end`.
+
+        Raises StorageFull.
+        """
+        if rows.num_rows == 0:
+            return
+        if self._open is None:
+            self._open = self._begin()
+        self._open.write(rows, end)
+        if self._open.size_bytes >= self._target_bytes:
+            self._end(self._open)
+
+    def finish(self) -> tuple[ExportedFile, ...]:
+        """Ends the open file and returns all; from here on they stay."""
+        if self._open is not None:
+            self._end(self._open)
+        files, self._files = tuple(self._files), []
+        return files
+
+    def _begin(self) -> _OpenFile:
+        path = f"{self._prefix}-{self._begun:05d}.{self._format.value}"
+        self._begun += 1
+        return _OpenFile(
+            path,
+            self._storage.create(path),
+            self._writer,
+            group_bytes=min(self._target_bytes, _GROUP_BYTES),
+        )
+
+    def _writer(self, out: pa.NativeFile) -> _Writer:
+        match self._format:
+            case ExportFormat.PARQUET:
+                return pq.ParquetWriter(
+                    out, self._schema, compression="zstd", compression_level=1, write_statistics=True
+                )
+            case ExportFormat.ARROW:
+                options = ipc.IpcWriteOptions(compression="zstd")
+                return ipc.new_file(out, self._schema, options=options)
+            case _:
+                if self._texts is None:
+                    raise ValueError(f"{self._format.value} needs an encoder of texts")
+                return _TextWriter(out, self._texts, self._header)
+
+    def _end(self, file: _OpenFile) -> None:
+        self._files.append(file.finish())
+        self._open = None
+
+
+class _Writer(Protocol):
+    def write_table(self, table: pa.Table) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _TextWriter:
+    def __init__(self, out: pa.NativeFile, texts: Encode, header: bytes) -> None:
+        self._out = out
+        self._texts = texts
+        out.write(header)
+
+    def write_table(self, table: pa.Table) -> None:
+        self._out.write(self._texts(table))
+
+    def close(self) -> None:
+        pass
+
+
+class _OpenFile:
+    """A file that takes rows. They are gathered to groups that are worth a row group or a record batch."""
+
+    def __init__(
+        self,
+        path: str,
+        creation: AbstractContextManager[BinaryIO],
+        writer: Callable[[pa.NativeFile], _Writer],
+        *,
+        group_bytes: int,
+    ) -> None:
+        self._path = path
+        self._group_bytes = group_bytes
+        self._gathered: list[pa.Table] = []
+        self._gathered_rows = self._gathered_bytes = 0
+        self._stack = ExitStack()
+        self._sha256 = Sha256Sink(self._stack.enter_context(creation))
+        self._hashing = HashingSink(cast(BinaryIO, self._sha256))
+        self._out = self._stack.enter_context(buffered(self._hashing))
+        self._writer = writer(self._out)
+        self._rows = 0
+        self._end = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """What has been written; rows that are gathered count once they are."""
+        return int(self._out.tell())
+
+    def write(self, rows: pa.Table, end: int) -> None:
+        self._gathered.append(rows)
+        self._gathered_rows += rows.num_rows
+        self._gathered_bytes += rows.nbytes
+        self._end = end
+        if self._gathered_rows >= BASE_ROW_GROUP_ROWS or self._gathered_bytes >= self._group_bytes:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._gathered:
+            self._writer.write_table(pa.concat_tables(self._gathered).combine_chunks())
+            self._rows += self._gathered_rows
+            self._gathered.clear()
+            self._gathered_rows = self._gathered_bytes = 0
+
+    def finish(self) -> ExportedFile:
+        self._flush()
+        self._writer.close()
+        self._stack.close()
+        return ExportedFile(
+            path=self._path,
+            row_count=self._rows,
+            size_bytes=self._hashing.size_bytes,
+            checksum=self._hashing.checksum,
+            sha256=self._sha256.sha256,
+            end=self._end,
+        )
+
+    def drop(self) -> None:
+        """Leaves no file."""
+        unwanted = _Unwanted()
+        self._stack.__exit__(_Unwanted, unwanted, None)
+
+
+class _Unwanted(Exception):
+    """Makes what is being created go away again."""
