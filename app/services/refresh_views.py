@@ -23,7 +23,7 @@ from app.services.view_model import View, ViewInput, ViewMode, Views, follower_n
 # A commit wakes who follows its dataset, and the end of a refresh who waits for that; this is for when neither does.
 _LOOK_AGAIN_SECONDS: Final = 60.0
 # After a failure: how soon new input is noticed, and when it is tried again without any.
-_LOOK_AFTER_FAILURE_SECONDS: Final = 5.0
+_LOOK_AFTER_FAILURE_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 10.0
 _RETRY_SECONDS_MAX: Final = 600.0
 
@@ -132,18 +132,20 @@ class DeriveView:
 
 
 def _operation(view: View) -> Operation:
-    """Changes are taken in where each can be by itself and all that are new can still be read."""
+    """Changes are taken in where each can be by itself and all that are new can still be read.
+
+    After a failure the rows are asked: what could not be taken in may have been corrected since.
+    """
     if not view.behind:
         # No changes are no change, also of a view that would otherwise be computed anew.
         return Operation.CHANGELOG
-    followed = view.refreshed_at is not None and all(
-        each.position >= each.dataset.earliest_offset for each in view.inputs
+    followed = (
+        view.definition.mode is ViewMode.ROW_BY_ROW
+        and view.refreshed_at is not None
+        and view.failures == 0
+        and all(each.position >= each.dataset.earliest_offset for each in view.inputs)
     )
-    return (
-        Operation.CHANGELOG
-        if followed and view.definition.mode is ViewMode.ROW_BY_ROW
-        else Operation.SNAPSHOT
-    )
+    return Operation.CHANGELOG if followed else Operation.SNAPSHOT
 
 
 def _advances(view: View) -> tuple[Advance, ...]:

@@ -17,7 +17,8 @@ from app.lake.commit_message import CommitMessage
 from app.lake.dataset import DatasetDefinition
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput
-from app.lake.staging import RawInput
+from app.lake.staging import RawInput, StagedFile
+from app.lake.views.derive_request import DeriveRequest
 from app.lake.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.lake.write_plan import MergeTask
 from app.main import Api, compose, server
@@ -25,20 +26,23 @@ from app.messaging.announcements import Announcements
 from app.messaging.sender import Sender
 from app.messaging.work_queue import WorkQueue
 from app.runtime.loopback import LOOPBACK, free_port
-from app.services.model import ClaimRules
+from app.services.follow import Follow
+from app.services.model import Lane
 from app.services.relay import Relay
+from app.services.run_tasks import RunTasks
 from app.services.run_writes import RunWrites
 from app.settings import Settings
-from app.store.catalog import CatalogStore
+from app.store.followers import FollowerStore
 from app.store.jobs import JobStore
 from app.store.outbox import OutboxStore
 from app.store.session import Database
 from app.store.tenants import TenantStore
-from app.store.timeline_store import TimelineStore
+from tests.support.derivation import DerivationInProcess
 from workers.engine.decode_input import Tasks, decode_input
 from workers.engine.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 from workers.engine.tasks import Answer, run_task
+from workers.wiring import Worker, follower_handlers, run_tasks, run_writes
 
 SCOPES = ("operator", "read", "write")
 
@@ -49,6 +53,7 @@ class TasksInProcess:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._place = Place.on(storage, Memory(bytes_max=2**30))
+        self.derivation = DerivationInProcess(storage)
 
     def decode(
         self,
@@ -69,6 +74,9 @@ class TasksInProcess:
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         return [MergeHandle(self._place).run(task) for task in tasks]
 
+    def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
+        return self.derivation.derive(request)
+
     def progress(self, tag: str) -> tuple[int, int]:
         return 0, 0
 
@@ -86,7 +94,11 @@ class Service:
     database: Database
     jobs: JobStore
     run_writes: RunWrites
+    run_tasks: RunTasks
+    followers: FollowerStore
+    follow: Follow
     relay: Relay
+    derivation: DerivationInProcess
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def new_key(self, tenant: str, scopes: Sequence[str] = SCOPES) -> str:
@@ -101,14 +113,32 @@ class Service:
         )
 
     def work(self) -> None:
-        """Runs all waiting writes to their end."""
-        while waiting := self.jobs.runnable(10):
-            for dataset in waiting:
-                self.run_writes.run(dataset.tenant_id, dataset.dataset_id)
+        """Runs all waiting writes and tasks to their end, and what follows feeds until none of it is due."""
+        while any([self._work(), self._run_tasks(), self.run_followers()]):
+            pass
+
+    def _work(self) -> bool:
+        waiting = self.jobs.runnable(10)
+        for dataset in waiting:
+            self.run_writes.run(dataset.tenant_id, dataset.dataset_id)
+        return bool(waiting)
+
+    def _run_tasks(self) -> bool:
+        waiting = self.jobs.runnable(10, Lane.TASKS)
+        for dataset in waiting:
+            self.run_tasks.run(dataset.tenant_id, dataset.dataset_id)
+        return bool(waiting)
+
+    def run_followers(self) -> bool:
+        """Does one piece of work for datasets with followers that are due; false if there were none."""
+        due = self.followers.due(10)
+        for tenant_id, dataset_id in due:
+            self.follow.run(tenant_id, dataset_id)
+        return bool(due)
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Runs writes as they come, and says that they ended, as a worker does."""
+        """Runs what comes, and says that it ended, as a worker does."""
         stop = threading.Event()
 
         def work() -> None:
@@ -140,6 +170,9 @@ def settings_for(database_url: str, redis_url: str, directory: Path) -> Settings
         json_body_bytes_max=256 * 1024,
         inline_bytes_max=64 * 1024,
         upload_bytes_max=16 * 1024 * 1024,
+        webhook_retry_seconds=(0.05, 0.05),
+        webhook_http=True,
+        webhook_allow=("127.0.0.0/8",),
     )
 
 
@@ -161,6 +194,15 @@ def running_service(settings: Settings) -> Iterator[Service]:
             time.sleep(0.01)
         sender = Sender(queue=queue, announcements=announcements)
         relay = Relay(OutboxStore(database), sender, poll_seconds=settings.poll_seconds)
+        engine = TasksInProcess(open_storage(settings.storage_uri))
+        worker = Worker(
+            settings=settings,
+            database=database,
+            engine=engine,
+            announce=relay.wake,
+            id="tests",
+        )
+        followers = FollowerStore(database)
         yield Service(
             url=f"http://{LOOPBACK}:{port}",
             settings=settings,
@@ -168,7 +210,11 @@ def running_service(settings: Settings) -> Iterator[Service]:
             database=database,
             jobs=JobStore(database),
             relay=relay,
-            run_writes=_run_writes(settings, database, relay),
+            run_writes=run_writes(worker),
+            run_tasks=run_tasks(worker),
+            followers=followers,
+            follow=Follow(followers=followers, handlers=follower_handlers(worker), owner=worker.id),
+            derivation=engine.derivation,
         )
     finally:
         serving.should_exit = True
@@ -176,19 +222,3 @@ def running_service(settings: Settings) -> Iterator[Service]:
         queue.close()
         announcements.close()
         database.close()
-
-
-def _run_writes(settings: Settings, database: Database, relay: Relay) -> RunWrites:
-    return RunWrites(
-        catalog=CatalogStore(database),
-        jobs=JobStore(database),
-        timeline=TimelineStore(database),
-        engine=TasksInProcess(open_storage(settings.storage_uri)),
-        announce=relay.wake,
-        owner="tests",
-        rules=ClaimRules(
-            lease_seconds=30, group_jobs_max=64, dataset_writers_max=1, attempts_max=settings.attempts_max
-        ),
-        heartbeat_seconds=5,
-        replans_max=settings.replans_max,
-    )

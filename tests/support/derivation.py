@@ -1,0 +1,76 @@
+"""Views computed in this process: instead of their SQL, a function of the rows of their inputs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from app.files.deletion_vector_file import VectorReader
+from app.files.file_slice import SliceReader
+from app.files.merged_slice import merged_blocks
+from app.files.parquet_file import ParquetReader
+from app.files.slice_merge import Memory
+from app.files.staged_file import StagedFileStore
+from app.files.storage import Storage
+from app.lake.changelog import OP_COLUMN, OP_FIELD
+from app.lake.file_group import DataFile
+from app.lake.staging import StagedFile
+from app.lake.views.derive_request import DeriveInput, DeriveRequest, FeedInput, TableInput
+
+Row = dict[str, Any]
+# Of a list of rows for each input, in the order of their names. Of a view that follows its input row by row it makes
+# one row of one, or none.
+Query = Callable[..., list[Row]]
+
+
+class DerivationInProcess:
+    """`queries`: by the name of a view. `requests`: what was asked for, in order."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._reader = ParquetReader(storage)
+        self._slices = SliceReader(self._reader, VectorReader(storage))
+        self._staged = StagedFileStore(storage)
+        self.queries: dict[str, Query] = {}
+        self.requests: list[DeriveRequest] = []
+
+    def derive(self, request: DeriveRequest) -> tuple[StagedFile, ...]:
+        self.requests.append(request)
+        query = self.queries[request.view.name]
+        inputs = [self._rows(each) for each in request.inputs.values()]
+        schema = request.view.schema.to_arrow()
+        match list(request.inputs.values()):
+            case [FeedInput()]:
+                told = [(change.pop(OP_COLUMN), change) for change in inputs[0]]
+                rows = [{OP_COLUMN: op} | row for op, change in told for row in query([change])]
+                schema = pa.schema([OP_FIELD, *schema])
+            case _:
+                rows = query(*inputs)
+        table = pa.Table.from_pylist(rows, schema=schema)
+        staged = self._staged.write(request.view, request.operation, [table], f"{request.prefix}-00000.arrow")
+        return () if staged is None else (staged,)
+
+    def _rows(self, source: DeriveInput) -> list[Row]:
+        match source:
+            case TableInput():
+                return list(self._live(source))
+            case FeedInput():
+                return list(self._changes(source))
+
+    def _live(self, source: TableInput) -> Iterator[Row]:
+        groups: dict[str, list[DataFile]] = defaultdict(list)
+        for file in source.files:
+            groups[file.file_group].append(file)
+        names = source.dataset.schema.names()
+        for files in groups.values():
+            for block in merged_blocks(self._slices, source.dataset, files, Memory(bytes_max=2**30)):
+                yield from block.rows.select(names).to_pylist()
+
+    def _changes(self, source: FeedInput) -> Iterator[Row]:
+        schema = pa.schema([OP_FIELD, *source.dataset.schema.to_arrow()])
+        for segment in source.segments:
+            first = max(source.since - segment.first_offset, 0)
+            last = min(source.until - segment.first_offset, segment.file.row_count)
+            yield from self._reader.read_slice(segment.file, schema, first, last - first).to_pylist()
