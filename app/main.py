@@ -47,6 +47,7 @@ from app.services.consumers import Consumers
 from app.services.datasets import Datasets
 from app.services.derived_views import DerivedViews
 from app.services.explain_write import ExplainWrite
+from app.services.exports import ManageExports
 from app.services.group_accept import GroupAccept
 from app.services.maintain import Maintain
 from app.services.quarantine import Quarantine
@@ -54,13 +55,14 @@ from app.services.read_changes import ReadChanges
 from app.services.read_corrections import ReadCorrections
 from app.services.read_table import ReadTable
 from app.services.relay import Relay
-from app.services.webhooks import Webhooks
 from app.services.verify import Verify
+from app.services.webhooks import Webhooks
 from app.settings import Settings, SettingsError
 from app.store.catalog import CatalogStore
 from app.store.changelog_store import ChangelogStore
 from app.store.consumers import ConsumerStore
 from app.store.derived_views import ViewStore
+from app.store.exports import ExportStore
 from app.store.jobs import JobStore
 from app.store.outbox import OutboxStore
 from app.store.quarantine_store import QuarantineStore
@@ -143,6 +145,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         ),
         consumers=Consumers(index=ConsumerStore(database)),
         explain_write=ExplainWrite(timeline=timeline, search=KeySearch(storage, reader, memory)),
+        exports=ManageExports(exports=ExportStore(database), storage=storage, wake=relay.wake),
         maintain=Maintain(group=group, wake=relay.wake),
         verify=Verify(group=group, wake=relay.wake),
         quarantine=Quarantine(

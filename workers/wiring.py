@@ -14,13 +14,16 @@ from app.services.follower_model import ConsumerKind, Follower
 from app.services.model import ClaimRules, JobKind
 from app.services.read_changes import ReadChanges
 from app.services.refresh_views import DeriveView, FollowInputs
+from app.services.run_exports import RunExports
 from app.services.run_tasks import RunTasks, TaskHandler
+from app.services.run_verify import RunVerify
 from app.services.run_writes import RunWrites
 from app.services.webhook_message import Messages
 from app.settings import Settings
 from app.store.catalog import CatalogStore
 from app.store.changelog_store import ChangelogStore
 from app.store.derived_views import ViewStore
+from app.store.exports import ExportStore
 from app.store.jobs import JobStore
 from app.store.session import Database
 from app.store.timeline_store import TimelineStore
@@ -63,11 +66,22 @@ def run_writes(worker: Worker) -> RunWrites:
 
 def run_tasks(worker: Worker) -> RunTasks:
     """The lane of tasks."""
-    handlers: dict[JobKind, TaskHandler] = {}
+    database, engine = worker.database, worker.engine
+    jobs = JobStore(database)
+    handlers: dict[JobKind, TaskHandler] = {
+        JobKind.EXPORT: _run_exports(worker),
+        JobKind.VERIFY: RunVerify(
+            catalog=CatalogStore(database),
+            jobs=jobs,
+            timeline=TimelineStore(database),
+            index=ChangelogStore(database),
+            engine=engine,
+        ),
+    }
     return RunTasks(
-        jobs=JobStore(worker.database),
+        jobs=jobs,
         handlers=handlers,
-        engine=worker.engine,
+        engine=engine,
         announce=worker.announce,
         owner=worker.id,
         rules=_claim_rules(worker.settings),
@@ -79,6 +93,7 @@ def follower_handlers(worker: Worker) -> dict[ConsumerKind, Follower]:
     """What is done with new changes, by kind of consumer."""
     return {
         ConsumerKind.VIEW: FollowInputs(views=ViewStore(worker.database), wake=worker.announce),
+        ConsumerKind.EXPORT: _run_exports(worker),
         ConsumerKind.WEBHOOK: _deliver_webhooks(worker),
     }
 
@@ -96,6 +111,16 @@ def _deliver_webhooks(worker: Worker) -> DeliverWebhooks:
         messages=Messages(read_changes=read_changes),
         sender=HttpSender(rules=Rules.of(settings.webhook_allow, http=settings.webhook_http)),
         rules=RetryRules(after_seconds=settings.webhook_retry_seconds, dead_max=settings.webhook_dead_max),
+    )
+
+
+def _run_exports(worker: Worker) -> RunExports:
+    return RunExports(
+        catalog=CatalogStore(worker.database),
+        exports=ExportStore(worker.database),
+        index=ChangelogStore(worker.database),
+        storage=open_storage(worker.settings.storage_uri),
+        engine=worker.engine,
     )
 
 

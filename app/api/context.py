@@ -23,6 +23,7 @@ from app.services.consumers import Consumers
 from app.services.datasets import Datasets
 from app.services.derived_views import DerivedViews
 from app.services.explain_write import ExplainWrite
+from app.services.exports import ManageExports
 from app.services.maintain import Maintain
 from app.services.model import Principal
 from app.services.ports import Jobs, Timeline
@@ -30,8 +31,8 @@ from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
 from app.services.read_corrections import ReadCorrections
 from app.services.read_table import ReadTable
-from app.services.webhooks import Webhooks
 from app.services.verify import Verify
+from app.services.webhooks import Webhooks
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +58,7 @@ class Services:
     read_table: ReadTable
     consumers: Consumers
     explain_write: ExplainWrite
+    exports: ManageExports
     quarantine: Quarantine
     webhooks: Webhooks
     maintain: Maintain

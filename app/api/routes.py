@@ -27,6 +27,17 @@ from app.api.datasets import (
 )
 from app.api.derived_views import create_view, delete_view, get_view, list_views, refresh_view
 from app.api.explain import explain_keys, explain_write
+from app.api.export_files import check_export_file, download_export_file
+from app.api.exports import (
+    change_export,
+    create_export,
+    delete_export,
+    get_export,
+    get_export_run,
+    list_export_runs,
+    list_exports,
+    start_export_run,
+)
 from app.api.health import get_liveness, get_readiness
 from app.api.jobs import cancel_job, follow_job, get_job
 from app.api.quarantine import discard_quarantine, read_quarantine, redrive_quarantine
@@ -101,6 +112,16 @@ ROUTES: Final = (
     delete_view,
     refresh_view,
     verify_dataset,
+    create_export,
+    list_exports,
+    get_export,
+    change_export,
+    delete_export,
+    start_export_run,
+    list_export_runs,
+    get_export_run,
+    download_export_file,
+    check_export_file,
     get_liveness,
     get_readiness,
 )
