@@ -15,6 +15,7 @@ from app.files.slice_merge import Memory
 from app.files.storage import Storage, open_storage
 from app.lake.commit_message import CommitMessage
 from app.lake.dataset import DatasetDefinition
+from app.lake.export import ExportedPart, ExportPart
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput
 from app.lake.staging import RawInput, StagedFile
@@ -73,6 +74,10 @@ class TasksInProcess:
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         return [MergeHandle(self._place).run(task) for task in tasks]
+
+    def export(self, parts: Sequence[ExportPart], tag: str) -> list[ExportedPart]:
+        answers = [run_task(self._place, part) for part in parts]
+        return [answer for answer in answers if isinstance(answer, ExportedPart)]
 
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
         return self.derivation.derive(request)
