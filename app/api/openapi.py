@@ -45,6 +45,7 @@ _TAGS: Final = {
     "quarantine": "Bad records, kept aside.",
     "compactions": "Bringing what lies beside the base files into them.",
     "exports": "Changes, or changed rows, written to files.",
+    "webhooks": "Feeds pushed to URLs, signed.",
     "health": "For whoever runs the service.",
 }
 _CHANGES: Final = ("Change", "DebeziumChange", "DeltaChange")
@@ -55,6 +56,7 @@ _TITLES: Final = {
     404: "There is no such thing",
     406: "No accepted media type is available",
     409: "It conflicts with what is there",
+    410: "The feed is not kept that far back",
     412: "The resource is at another version",
     413: "The body is too large; the limit is in the answer",
     415: "The media type is not read here",
