@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Table, text
+from sqlalchemy import Column, Connection, Table, text
 from sqlalchemy.exc import DBAPIError
 
 from app.lake.identifiers import new_id
@@ -201,16 +202,38 @@ def test_a_credential_opens_its_own_row_only(stores: Stores, victim: str) -> Non
         assert connection.execute(text("UPDATE api_keys SET revoked_at = now()")).rowcount == 0
 
 
-RELAY_COLUMNS = {"tenant_id", "dataset_id", "state", "kind", "lease_until", "created_at", "seq"}
+# Who has work, and since when; never what the work is.
+RELAY_COLUMNS = {
+    "jobs": {"tenant_id", "dataset_id", "state", "kind", "lane", "lease_until", "created_at", "seq"},
+    "consumers": {"tenant_id", "dataset_id", "name", "kind", "position", "lease_until", "wake_at"},
+    "heads": {"tenant_id", "dataset_id", "next_offset"},
+}
+RELAYED = [column for name in RELAY_COLUMNS for column in metadata.tables[name].c]
 
 
-@pytest.mark.parametrize("column", jobs.c.keys())
-def test_the_relay_reads_of_a_job_only_who_has_work(stores: Stores, victim: str, column: str) -> None:
+@pytest.mark.parametrize("column", RELAYED, ids=str)
+def test_the_relay_reads_only_who_has_work(stores: Stores, victim: str, column: Column[Any]) -> None:
+    table = column.table.name
     with stores.database.relay() as connection:
-        if column in RELAY_COLUMNS:
-            connection.execute(text(f"SELECT {column} FROM jobs")).all()
+        if column.name in RELAY_COLUMNS[table]:
+            connection.execute(text(f"SELECT {column.name} FROM {table}")).all()
         else:
-            assert refused(connection, f"SELECT {column} FROM jobs") == INSUFFICIENT_PRIVILEGE
+            assert refused(connection, f"SELECT {column.name} FROM {table}") == INSUFFICIENT_PRIVILEGE
+
+
+def test_the_relay_sees_followers_and_no_readers(stores: Stores, victim: str) -> None:
+    with stores.database.tenant(victim) as connection:
+        connection.execute(
+            text(
+                "INSERT INTO consumers (dataset_id, name, kind, position) "
+                "SELECT dataset_id, 'webhook:1', 'webhook', 0 FROM heads"
+            )
+        )
+    with stores.database.relay() as connection:
+        found = connection.execute(
+            text("SELECT name FROM consumers WHERE tenant_id = :tenant"), {"tenant": victim}
+        )
+        assert found.scalars().all() == ["webhook:1"]
 
 
 def test_the_relay_sees_unfinished_jobs_and_ids_of_tenants(stores: Stores, victim: str) -> None:
@@ -229,6 +252,10 @@ BEYOND_RELAY = [
     "UPDATE outbox SET id = DEFAULT",
     "UPDATE jobs SET state = 'cancelled'",
     "DELETE FROM jobs",
+    "UPDATE consumers SET position = 0",
+    "DELETE FROM consumers",
+    "UPDATE heads SET next_offset = 0",
+    "DELETE FROM changelog_files",
     *(f"SELECT * FROM {table.name}" for table in READABLE if table.name not in ("tenants", "jobs")),
 ]
 
