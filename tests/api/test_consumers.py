@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.support.http import problem, upsert
+from tests.support.http import problem
 
 # The feed of the fixture has four changes: two appends, then a correction.
 
@@ -16,7 +16,9 @@ def consumers(feed, orders):
 
 
 def put(client, path, body, **headers):
-    return client.put(path, json=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    return client.put(
+        path, json=body, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
 
 
 def test_a_consumer_is_made_and_moved(client, consumers, orders):
