@@ -25,7 +25,7 @@ from app.api.feed import (
 )
 from app.api.query import Columns, DatasetReference, natural
 from app.api.shared_pages import EncodedPage
-from app.lake.errors import InvalidFilter, InvalidRequest, NotFound, Unavailable
+from app.lake.errors import InvalidFilter, InvalidRequest, NotFound, OffsetExpired, Unavailable
 from app.lake.forms import ChangeForm
 from app.services.model import ChangePage, Dataset
 from app.services.read_changes import FeedQuery
@@ -50,7 +50,7 @@ _LAST_EVENT_ID: Final = "Last-Event-ID"
             204: Answer(description="Nothing is left before `until`: do not connect again."),
         },
         request_headers={_LAST_EVENT_ID: "The `id` of the last event that was handled; overrides `since`."},
-        problems=[400, 404, 409, 422],
+        problems=[400, 404, 409, 410, 422],
     ),
 )
 async def follow_changes(
@@ -122,9 +122,9 @@ async def _events(
                         continue
                     dataset = moved
                 page = await services.pages.page(dataset, page.next_since, query, _as_events)
-            except (NotFound, InvalidRequest, InvalidFilter):
-                # The dataset is gone, or what was asked for does not go with its schema any more: whoever connects
-                # again is told.
+            except (NotFound, InvalidRequest, InvalidFilter, OffsetExpired):
+                # The dataset is gone, or the changes that were next are, or what was asked for does not go with its
+                # schema any more: whoever connects again is told.
                 return
             except Unavailable:
                 # Whoever waits is told once the database answers again, and not before the next look.

@@ -29,6 +29,7 @@ from app.api.query import Columns, DatasetReference
 from app.api.shared_pages import Encode, EncodedPage
 from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
 from app.lake.forms import ChangeForm, flat
+from app.services.consumer_model import Landmark
 from app.services.model import ChangePage, Dataset
 from app.services.read_changes import FeedQuery
 
@@ -144,7 +145,7 @@ _POSITION_HEADERS: Final = {
                 headers=_POSITION_HEADERS,
             )
         },
-        problems=[400, 404, 406, 409, 422],
+        problems=[400, 404, 406, 409, 410, 422],
     ),
 )
 async def read_changes(
@@ -208,7 +209,7 @@ async def read_changes(
 async def _next_page(
     services: Services,
     dataset: Dataset,
-    since: int | None,
+    since: int | Landmark,
     query: FeedQuery,
     encode: Encode,
     seconds: float,

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from litestar.params import QueryParameter
 
 from app.api.query import INT64_MAX, natural
 from app.lake.forms import ChangeForm, symbols_of
 from app.lake.rows.encode import encode_changes_json
+from app.services.consumer_model import Landmark
 from app.services.model import ChangePage
+
+_LANDMARKS: Final = frozenset(landmark.value for landmark in Landmark)
 
 Since: TypeAlias = Annotated[
     str,
     QueryParameter(
-        pattern="^(now|[0-9]{1,19})$",
-        description="The position to read from: how many changes were seen. `now` is the head.",
+        pattern="^(earliest|now|[0-9]{1,19})$",
+        description="The position to read from: how many changes were seen. `earliest` is the first change that can "
+        "still be read, `now` is the head.",
     ),
 ]
 Until: TypeAlias = Annotated[
@@ -68,9 +72,9 @@ def asked_schema(choice: str) -> int | None:
     return None if choice == "latest" else int(choice)
 
 
-def position(since: str) -> int | None:
-    """The position that `since` names; None for the head. Raises InvalidRequest."""
-    return None if since == "now" else natural(since, "since")
+def position(since: str) -> int | Landmark:
+    """The position that `since` names. Raises InvalidRequest."""
+    return Landmark(since) if since in _LANDMARKS else natural(since, "since")
 
 
 def encoded(page: ChangePage, *, as_ndjson: bool) -> bytes:

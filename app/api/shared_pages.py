@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from app.api.threads import Threads
+from app.services.consumer_model import Landmark
 from app.services.model import ChangePage, Dataset
 from app.services.read_changes import FeedQuery
 
@@ -16,8 +17,8 @@ _KEPT_BYTES: Final = 8 * 1024 * 1024
 _KEPT_SECONDS: Final = 2.0
 
 Encode: TypeAlias = Callable[[ChangePage], bytes]
-ReadPage: TypeAlias = Callable[[Dataset, int | None, FeedQuery], ChangePage]
-_Key: TypeAlias = tuple[str, str, int, int | None, FeedQuery, Encode]
+ReadPage: TypeAlias = Callable[[Dataset, int | Landmark, FeedQuery], ChangePage]
+_Key: TypeAlias = tuple[str, str, int, int | Landmark, FeedQuery, Encode]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,7 +59,7 @@ class SharedPages:
         self._bytes = 0
 
     async def page(
-        self, dataset: Dataset, since: int | None, query: FeedQuery, encode: Encode
+        self, dataset: Dataset, since: int | Landmark, query: FeedQuery, encode: Encode
     ) -> EncodedPage:
         """The page from `since` on, as of the version that `dataset` was found at or later. Raises what reading raises.
 
@@ -96,7 +97,7 @@ class SharedPages:
 
 
 def _encoded(
-    read: ReadPage, dataset: Dataset, since: int | None, query: FeedQuery, encode: Encode
+    read: ReadPage, dataset: Dataset, since: int | Landmark, query: FeedQuery, encode: Encode
 ) -> EncodedPage:
     page = read(dataset, since, query)
     return EncodedPage(

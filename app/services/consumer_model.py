@@ -148,6 +148,7 @@ def moved(standing: Standing, change: ConsumerChange) -> int:
 
 
 def landing(wanted: int | Landmark, bounds: FeedBounds) -> int:
+    """A position that the feed can be read from. Raises OffsetAhead, OffsetExpired."""
     if wanted is Landmark.EARLIEST:
         return bounds.earliest
     if wanted is Landmark.NOW:

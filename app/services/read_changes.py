@@ -12,12 +12,13 @@ from app.lake.change_positions import changes_since, count_since, end_of, offset
 from app.lake.changelog import Op
 from app.lake.changelog_scan import ChangelogReader, ChangelogScan
 from app.lake.dataset import DatasetDefinition
-from app.lake.errors import FieldError, InvalidRequest, NotFound, OffsetAhead
+from app.lake.errors import FieldError, InvalidRequest, NotFound
 from app.lake.file_group import ChangelogSegment
 from app.lake.forms import ChangeForm, in_form
 from app.lake.schema import Schema
 from app.lake.told_changes import Told
-from app.services.model import ChangePage, Dataset, FeedBounds
+from app.services.consumer_model import Landmark, landing
+from app.services.model import ChangePage, Dataset
 from app.services.ports import Catalog, ChangelogIndex
 
 # A page looks at so many changes at most. One that is asked for few of them ends there, and its position goes on.
@@ -59,8 +60,8 @@ class ReadChanges:
     index: ChangelogIndex
     reader: ChangelogReader
 
-    def page(self, dataset: Dataset, since: int | None, query: FeedQuery) -> ChangePage:
-        """The changes from position `since` (None: the head) on, in the form asked for.
+    def page(self, dataset: Dataset, since: int | Landmark, query: FeedQuery) -> ChangePage:
+        """The changes from position `since` on, in the form asked for.
 
         A page never ends between a -C and its +C: it is one change longer than `limit` if need be. An `until`
         between the two ends the page before both. A `since` between the two starts there, with the +C alone, but in the
@@ -69,11 +70,11 @@ class ReadChanges:
         A page that has looked at `LOOKED_CHANGES_MAX` changes ends, however few of them were asked for: then it may be
         empty, though changes follow.
 
-        Raises InvalidRequest, InvalidFilter, OffsetAhead, SchemaMismatch (a value that the types of the asked schema
-        cannot hold), CorruptFile, NotFound.
+        Raises InvalidRequest, InvalidFilter, OffsetAhead, OffsetExpired, SchemaMismatch (a value that the types of the
+        asked schema cannot hold), CorruptFile, NotFound.
         """
         bounds = self.index.bounds(dataset.tenant_id, dataset.id)
-        start = _checked_start(bounds, since)
+        start = landing(since, bounds)
         end = bounds.next_offset if query.until is None else min(query.until, bounds.next_offset)
         # One change more than asked for tells whether the last one has its other half behind it.
         segments = self._segments(dataset, start, min(start + query.limit + 1, end))
@@ -183,18 +184,6 @@ class _Found:
     changes: pa.Table
     position: int
     splits_end: bool = False
-
-
-def _checked_start(bounds: FeedBounds, since: int | None) -> int:
-    start = bounds.next_offset if since is None else since
-    if start > bounds.next_offset:
-        raise OffsetAhead(
-            f"since={start} is beyond the head at {bounds.next_offset}: the position is of another or a "
-            "recreated dataset; start again from 0, or follow from `now`",
-            since=start,
-            head=bounds.next_offset,
-        )
-    return start
 
 
 def _outdated(definition: DatasetDefinition, segments: Sequence[ChangelogSegment]) -> bool:

@@ -207,3 +207,15 @@ def test_a_stream_outlives_a_database_that_is_away_for_a_while(monkeypatch):
 
     assert asyncio.run(follow()) == [0, 2, 2, 4]
     assert not faults
+
+
+def test_a_stream_ends_where_what_comes_next_is_kept_no_longer():
+    stored = feed_of(5)
+
+    async def follow():
+        events = streamed(serving(stored), FeedQuery(limit=2))
+        told = [await anext(events)]
+        stored.earliest = 6
+        return told + [piece async for piece in events]
+
+    assert [at for piece in asyncio.run(follow()) for at, _ in blocks(piece.decode())] == [0, 2]

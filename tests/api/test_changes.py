@@ -205,3 +205,40 @@ class TestColumns:
         service.work()
         (change,) = client.get(f"{path}/changes", params={"columns": "n"}).json()["changes"]
         assert (change["event_time"], change["row"]) == ("2026-03-01T00:00:00Z", {"n": 1})
+
+
+class TestExpired:
+    """A feed of which the first two changes are kept no longer."""
+
+    @pytest.fixture
+    def cut(self, feed, service):
+        with service.database.relay() as connection:
+            query = "SELECT tenant_id FROM heads WHERE next_offset = 4"
+            tenants = connection.exec_driver_sql(query).scalars().all()
+        for tenant in tenants:
+            with service.database.tenant(str(tenant)) as connection:
+                connection.exec_driver_sql("UPDATE heads SET earliest_offset = 2 WHERE next_offset = 4")
+        return feed
+
+    @pytest.mark.parametrize("since", [0, 1])
+    def test_what_is_kept_no_longer_is_gone_in_pages_and_streams(self, client, cut, since):
+        for answer in (
+            client.get(cut, params={"since": since}),
+            client.get(cut, params={"since": since, "feed": "longpoll", "where": "id = 1"}),
+            client.get(f"{cut}/events", params={"since": since, "until": 4}),
+            client.get(f"{cut}/events", params={"since": 2}, headers={"Last-Event-ID": str(since)}),
+        ):
+            members = problem(answer, 410, "offset-expired")
+            assert (members["since"], members["earliest"]) == (since, 2)
+        problem(client.get(cut), 410, "offset-expired")
+
+    def test_the_rest_is_read_from_earliest(self, client, cut):
+        page = client.get(cut, params={"since": "earliest"}).json()
+        assert ([change["offset"] for change in page["changes"]], page["earliest"]) == ([2, 3], 2)
+        assert page == client.get(cut, params={"since": 2}).json()
+        events = client.get(f"{cut}/events", params={"since": "earliest", "until": 4})
+        assert "id: 2\n" in events.text
+        assert "id: 4\n" in events.text
+
+    def test_of_a_whole_feed_earliest_is_the_start(self, client, feed):
+        assert client.get(feed, params={"since": "earliest"}).json() == client.get(feed).json()

@@ -52,7 +52,7 @@ def _little_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changelog_scan, "_RULED_OUT", 2)
 
 
-def page(stored: Stored, since: int | None, **query: Any) -> ChangePage:
+def page(stored: Stored, since: int, **query: Any) -> ChangePage:
     return ReadChanges(catalog=stored, index=stored, reader=stored).page(DATASET, since, FeedQuery(**query))
 
 
