@@ -20,7 +20,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 import migrations
-from app.services.model import JobState, Published
+from app.services.model import JobState, Lane, Published
 from app.store.bootstrap import initialise, migrate
 from app.store.columns import metadata
 from app.store.session import Database
@@ -139,6 +139,10 @@ def check_old_data(stores: Stores) -> None:
     assert base.statistics["2"].minimum == "a\0b"
     [segment] = stores.changelog.segments(TENANT, DATASET, 0, 2)
     assert (segment.first_offset, segment.file.row_count) == (0, 2)
+    # Nobody has looked into the file, so it may take back any change up to its own.
+    assert (segment.file.corrects_min, segment.file.corrects_max) == (0, 1)
+    assert stores.changelog.correcting(TENANT, DATASET, 1, 1, since=0, limit=9) == [segment]
+    assert stores.jobs.runnable(9, Lane.TASKS) == []
     assert len(stores.timeline.instants(TENANT, DATASET, page_size=9, page_token=None).items) == 2
     assert stores.outbox.relay(lambda message: None, 10) == 1
     [waiting] = stores.jobs.claim(TENANT, DATASET, "worker", RULES)
