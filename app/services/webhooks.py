@@ -9,7 +9,8 @@ from typing import Final
 
 import msgspec
 
-from app.lake.errors import FieldError, PreconditionFailed
+from app.lake.dataset import ChangelogProducer
+from app.lake.errors import FieldError, NoFeed, PreconditionFailed
 from app.lake.identifiers import new_id
 from app.lake.told_changes import Told
 from app.services.consumer_model import Landmark, MaxLag
@@ -65,7 +66,7 @@ class Webhooks:
     def create(self, dataset: Dataset, new: NewWebhook) -> tuple[Webhook, str]:
         """The webhook and its secret, which is never told again.
 
-        Raises InvalidWebhook, InvalidRequest, InvalidFilter, NotFound, OffsetAhead, OffsetExpired.
+        Raises InvalidWebhook, InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired.
         """
         secret = new.secret or new_secret()
         try:
@@ -179,10 +180,11 @@ class Webhooks:
 
 
 def _check_telling(dataset: Dataset, telling: Telling) -> None:
-    schema = dataset.definition.schema
+    if dataset.definition.changelog.producer is ChangelogProducer.NONE:
+        raise NoFeed("the changelog.producer of the dataset is none, so nothing tells what changed")
     Told.asked(
         dataset.definition,
-        schema,
+        dataset.definition.schema,
         columns=telling.columns,
         where=telling.where,
         partitions=telling.partitions,

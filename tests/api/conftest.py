@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import count
+from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.fixtures import redis, service
 from tests.support.http import EVENTS, ORDERS, upsert
+from tests.support.receiver import Receiver, receiving
 from tests.support.service import SCOPES, Service
 from tests.support.trips import TRIPS
+from tests.support.webhooks import Register
 
 __all__ = ["redis", "service"]
 
@@ -70,3 +73,26 @@ def feed(client: httpx.Client, orders: str, service: Service) -> str:
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "c"}))
     service.work()
     return f"{orders}/changes"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as running:
+        yield running
+
+
+@pytest.fixture
+def register(client: httpx.Client, orders: str, receiver: Receiver) -> Iterator[Register]:
+    """Registers webhooks of `orders`, which end with the test."""
+    made: list[str] = []
+
+    def run(**members: Any) -> dict[str, Any]:
+        answer = client.post("/webhooks", json={"dataset": "orders", "url": receiver.url, **members})
+        assert answer.status_code == 201, answer.text
+        made.append(answer.headers["location"])
+        webhook: dict[str, Any] = answer.json()
+        return webhook
+
+    yield run
+    for path in made:
+        client.delete(path)
