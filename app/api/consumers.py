@@ -51,13 +51,14 @@ class ConsumerLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": 
 
 
 class ConsumerView(msgspec.Struct, frozen=True, kw_only=True):
-    """A consumer: the changes before `offset` are done with.
+    """A consumer: the changes before `offset` are done with. `revision` is its ETag, and counts what became of it.
 
     The feed has the changes from `earliest` to `head`; `expired`: some that the consumer has not committed are gone.
     """
 
     name: str
     kind: ConsumerKind
+    revision: int
     offset: int
     head: int
     earliest: int
@@ -86,11 +87,15 @@ class NewLease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class LeaseView(msgspec.Struct, frozen=True, kw_only=True):
-    """A hold on a consumer. `token` goes with the commits of its member; `offset` is where they go on."""
+    """A hold on a consumer. `token` goes with the commits of its member; `offset` is where they go on.
+
+    `revision` is that of the consumer.
+    """
 
     token: str
     until: datetime
     offset: int
+    revision: int
 
 
 _ANSWER: Final = Answer(description="The consumer.", content={JSON: ConsumerView}, headers=_ETAG)
@@ -209,7 +214,7 @@ async def lease_consumer(request: ApiRequest, dataset: DatasetReference, name: N
     held = await services.threads.run(
         services.consumers.lease, found, name, new.member, new.seconds, new.token
     )
-    view = LeaseView(token=held.token, until=held.until, offset=held.position)
+    view = LeaseView(token=held.token, until=held.until, offset=held.position, revision=held.revision)
     return Response(encode(view), media_type=JSON, headers={"ETag": etag(held.revision)})
 
 
@@ -245,6 +250,7 @@ def _view(standing: Standing) -> ConsumerView:
     return ConsumerView(
         name=consumer.name,
         kind=consumer.kind,
+        revision=consumer.revision,
         offset=consumer.position,
         head=bounds.next_offset,
         earliest=bounds.earliest,

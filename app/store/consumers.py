@@ -79,7 +79,12 @@ class ConsumerStore:
             if not made:
                 # Another may have made it since.
                 before = _existing(found or _find(connection, dataset_id, name, lock=True), name)
+                if change.lease is not None:
+                    # Before all else, so that a member that was too slow is told so, not that others were faster.
+                    check_hold(before, change.lease)
                 _check_expected(before.consumer.revision, expected)
+                if change.lease is None and change.offset is not None:
+                    check_hold(before, None)
                 _update(connection, before, change)
             return _existing(_find(connection, dataset_id, name), name), made
 
@@ -239,8 +244,6 @@ def _insert(
 
 def _update(connection: Connection, before: Standing, change: ConsumerChange) -> None:
     at = before.consumer
-    if change.offset is not None or change.lease is not None:
-        check_hold(before, change.lease)
     position = moved(before, change)
     # Whoever had a hold that has run out is not the last any more who moved it.
     hold = _NO_HOLD if change.offset is not None and change.lease is None else {}

@@ -14,6 +14,7 @@ It needs httpx, msgspec and pyarrow, and nothing of the service.
 """
 
 from clients.headwater_client.client import Headwater
+from clients.headwater_client.consumers import Consumer, ConsumerLease, Holder, Lag, MaxLag
 from clients.headwater_client.explain import WriteExplanation
 from clients.headwater_client.feed import Since
 from clients.headwater_client.pages import ChangePage, ChangeTable, RowTable
@@ -44,6 +45,7 @@ from clients.headwater_client.values import (
     NewField,
     Operation,
     Progress,
+    Retention,
     RowCounts,
     Schema,
     SequenceGroup,
@@ -61,6 +63,8 @@ __all__ = [
     "ChangeTable",
     "Column",
     "Columns",
+    "Consumer",
+    "ConsumerLease",
     "Dataset",
     "DatasetWrite",
     "DropField",
@@ -68,9 +72,12 @@ __all__ = [
     "FieldError",
     "Format",
     "Headwater",
+    "Holder",
     "Instant",
     "Job",
     "JobUnfinished",
+    "Lag",
+    "MaxLag",
     "NewDataset",
     "NewField",
     "Operation",
@@ -81,6 +88,7 @@ __all__ = [
     "RelaxField",
     "RenameField",
     "ReorderFields",
+    "Retention",
     "RowCounts",
     "RowTable",
     "Schema",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clients.headwater_client.consumers import ConsumerCalls
 from clients.headwater_client.datasets import DatasetCalls
 from clients.headwater_client.explain import ExplainCalls
 from clients.headwater_client.quarantine import QuarantineCalls
@@ -10,7 +11,9 @@ from clients.headwater_client.transactions import TransactionCalls
 from clients.headwater_client.writes import WriteCalls
 
 
-class Headwater(DatasetCalls, WriteCalls, TransactionCalls, QuarantineCalls, ExplainCalls, ReadCalls):
+class Headwater(
+    DatasetCalls, WriteCalls, TransactionCalls, QuarantineCalls, ExplainCalls, ConsumerCalls, ReadCalls
+):
     """A connection to the service with one credential, which decides the tenant.
 
     Requests that are safe to repeat are repeated while the service cannot be reached or asks to come back

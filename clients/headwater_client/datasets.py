@@ -12,7 +12,14 @@ from clients.headwater_client.connection import Connection, dataset_path, decode
 from clients.headwater_client.feed import walk_list
 from clients.headwater_client.pages import JSON
 from clients.headwater_client.schema_changes import SchemaChange
-from clients.headwater_client.values import Dataset, DatasetPage, NewDataset, Schema, SchemaPage
+from clients.headwater_client.values import (
+    Dataset,
+    DatasetPage,
+    NewDataset,
+    Retention,
+    Schema,
+    SchemaPage,
+)
 
 
 class DatasetCalls(Connection):
@@ -48,13 +55,22 @@ class DatasetCalls(Connection):
         `version` is the one that the changes were made for; unless said, that of the value `dataset`, or the one that
         the dataset is at now. Raises Problem `precondition-failed` where it is at another.
         """
+        return self._change(dataset, {"changes": changes}, version)
+
+    def change_retention(
+        self, dataset: Dataset | str, retention: Retention | None, *, version: int | None = None
+    ) -> Dataset:
+        """The dataset with its feed kept for another time; None keeps it for ever. `version`: see `change_schema`."""
+        return self._change(dataset, {"changelog": {"retention": retention}}, version)
+
+    def _change(self, dataset: Dataset | str, change: dict[str, Any], version: int | None) -> Dataset:
         if version is None:
             found = dataset if isinstance(dataset, Dataset) else self.get_dataset(dataset)
             version = found.version
         answer = self._transport.send(
             "PATCH",
             dataset_path(dataset),
-            body=msgspec.json.encode({"changes": changes}),
+            body=msgspec.json.encode(change),
             headers={"Content-Type": JSON, "If-Match": f'"{version}"'},
             repeatable=False,
         )

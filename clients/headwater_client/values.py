@@ -56,6 +56,13 @@ class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True):
     fields: tuple[str, ...]
 
 
+class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How long a feed is kept: until changes are older than `seconds`, or beyond the last `changes`."""
+
+    seconds: int | None = None
+    changes: int | None = None
+
+
 class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset to register. Without a record key it is append-only. `buckets`: short for `Bucket(count=…)`."""
 
@@ -74,6 +81,7 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
     aggregates: dict[str, Aggregate] = {}
     delete_marker: str | None = None
     producer: Producer | None = None
+    retention: Retention | None = None
     target_bytes: int | None = None
 
     def document(self) -> dict[str, Any]:
@@ -87,7 +95,7 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
             "sequence_groups": [msgspec.to_builtins(group) for group in self.sequence_groups] or None,
             "aggregates": self.aggregates or None,
             "delete_marker": self.delete_marker,
-            "changelog": None if self.producer is None else {"producer": self.producer},
+            "changelog": self._changelog() or None,
             "target_bytes": self.target_bytes,
         }
         bucket = Bucket(count=self.buckets) if self.bucket is None else self.bucket
@@ -99,6 +107,13 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
             "bucket": msgspec.to_builtins(bucket),
             **{name: value for name, value in chosen.items() if value is not None},
         }
+
+    def _changelog(self) -> dict[str, Any]:
+        chosen = {
+            "producer": self.producer,
+            "retention": None if self.retention is None else msgspec.to_builtins(self.retention),
+        }
+        return {name: value for name, value in chosen.items() if value is not None}
 
 
 class Column(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,7 +153,10 @@ class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far."""
+    """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far.
+
+    Changes before `earliest_offset` are kept no longer.
+    """
 
     id: str
     name: str
@@ -153,6 +171,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     next_offset: int
     created_at: datetime
     committed_at: datetime | None
+    earliest_offset: int = 0
 
 
 class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):

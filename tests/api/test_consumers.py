@@ -32,6 +32,7 @@ def test_a_consumer_is_made_and_moved(client, consumers, orders):
     assert {**consumer, "lag": consumer["lag"]["changes"]} == {
         "name": "billing",
         "kind": "reader",
+        "revision": 1,
         "offset": 0,
         "head": 4,
         "earliest": 0,
@@ -179,7 +180,7 @@ def test_one_member_holds_a_consumer(client, consumers):
     held = lease(client, path, "a")
     assert held.status_code == 200, held.text
     assert held.headers["etag"] == '"1"'
-    assert held.json()["offset"] == 1
+    assert (held.json()["offset"], held.json()["revision"]) == (1, 1)
     assert client.get(path).json()["lease"] == {"member": "a", "until": held.json()["until"]}
     other = lease(client, path, "b")
     refused = problem(other, 409, "consumer-leased")

@@ -1,0 +1,179 @@
+"""The typed client as a consumer: what is committed when, who is refused, and what a lost answer comes to."""
+
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from clients.headwater_client import (
+    Consumer,
+    Headwater,
+    MaxLag,
+    NewDataset,
+    NewField,
+    Problem,
+    Retention,
+)
+from clients.headwater_client.pages import ChangePage
+
+
+@pytest.fixture
+def feed(service, headwater, orders):
+    """A feed of five changes."""
+    headwater.write_rows(orders, [{"id": number, "note": "a"} for number in range(5)])
+    service.work()
+    return orders
+
+
+def code(problem) -> str:
+    return problem.value.code
+
+
+def test_positions_are_kept(headwater, feed):
+    made = headwater.create_consumer(feed, "c", max_lag=MaxLag(changes=9))
+    assert (made.offset, made.head, made.lag.changes, made.max_lag) == (0, 5, 5, MaxLag(changes=9))
+    moved = headwater.commit(feed, made, 3)
+    assert (moved.offset, moved.revision, moved.max_lag) == (3, 2, MaxLag(changes=9))
+    with pytest.raises(Problem) as stale:
+        headwater.commit(feed, made, 4)
+    assert code(stale) == "precondition-failed"
+    back = headwater.commit(feed, moved, "earliest", reset=True)
+    assert headwater.bound_consumer(feed, back, None).max_lag is None
+    headwater.create_consumer(feed, "b", offset="now")
+    assert [(each.name, each.offset) for each in headwater.consumers(feed)] == [("b", 5), ("c", 0)]
+    with pytest.raises(Problem) as there:
+        headwater.create_consumer(feed, "c")
+    assert code(there) == "precondition-failed"
+    headwater.delete_consumer(feed, "c")
+    with pytest.raises(Problem) as gone:
+        headwater.get_consumer(feed, "c")
+    assert code(gone) == "not-found"
+
+
+def offsets(pages: Iterator[ChangePage]) -> list[int]:
+    return [change.offset for page in pages for change in page.changes]
+
+
+def test_a_page_is_committed_once_the_next_is_asked_for(headwater, feed):
+    pages = headwater.consume(feed, "c", limit=2, follow=False)
+    assert [change.offset for change in next(pages).changes] == [0, 1]
+    assert headwater.get_consumer(feed, "c").offset == 0
+    assert [change.offset for change in next(pages).changes] == [2, 3]
+    assert headwater.get_consumer(feed, "c").offset == 2
+    # It dies here.
+    pages.close()
+    assert offsets(headwater.consume(feed, "c", follow=False)) == [2, 3, 4]
+    assert headwater.get_consumer(feed, "c").offset == 5
+    assert offsets(headwater.consume(feed, "c", follow=False)) == []
+    assert offsets(headwater.consume(feed, "late", start=4, follow=False)) == [4]
+
+
+def test_a_follower_waits_for_changes(service, headwater, feed):
+    with service.working():
+        pages = headwater.consume(feed, "c", start="now", poll_seconds=5)
+        headwater.create_consumer(feed, "c", offset="now")
+        headwater.write_rows(feed, [{"id": 7, "note": "new"}], wait=10)
+        assert [change.row["id"] for change in next(pages).changes] == [7]
+        pages.close()
+
+
+def test_members_take_turns(headwater, feed):
+    first = headwater.consume(feed, "c", member="a", limit=2, follow=False)
+    next(first)
+    second = headwater.consume(feed, "c", member="b", limit=2, follow=False)
+    with pytest.raises(Problem) as held:
+        next(second)
+    assert code(held) == "consumer-leased"
+    assert held.value.document["member"] == "a"
+    next(first)
+    first.close()
+    assert offsets(headwater.consume(feed, "c", member="b", limit=2, follow=False)) == [2, 3, 4]
+    assert headwater.get_consumer(feed, "c").lease is None
+
+
+def test_a_member_that_was_too_slow_is_told(headwater, feed):
+    slow = headwater.consume(feed, "c", member="a", lease_seconds=1, limit=2, follow=False)
+    next(slow)
+    deadline = time.monotonic() + 20
+    while (found := taken_over(headwater, feed)) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert found == [0, 1, 2, 3, 4]
+    with pytest.raises(Problem) as lost:
+        next(slow)
+    assert code(lost) == "lease-lost"
+    assert headwater.get_consumer(feed, "c").offset == 5
+
+
+def taken_over(headwater, feed):
+    """What the next member gets; None while the first one's lease runs."""
+    try:
+        return offsets(headwater.consume(feed, "c", member="b", follow=False))
+    except Problem as problem:
+        if problem.code != "consumer-leased":
+            raise
+        return None
+
+
+def test_a_lease_is_extended_from_page_to_page(headwater, feed):
+    pages = headwater.consume(feed, "c", member="a", lease_seconds=2, limit=1, follow=False)
+    next(pages)
+    first = headwater.get_consumer(feed, "c").lease.until
+    time.sleep(0.8)
+    next(pages)
+    assert headwater.get_consumer(feed, "c").lease.until > first
+    pages.close()
+
+
+def test_another_bound_between_two_pages_does_no_harm(headwater, feed):
+    pages = headwater.consume(feed, "c", limit=2, follow=False)
+    next(pages)
+    headwater.bound_consumer(feed, headwater.get_consumer(feed, "c"), MaxLag(seconds=60))
+    assert offsets(pages) == [2, 3, 4]
+    assert headwater.get_consumer(feed, "c").offset == 5
+
+
+def test_another_commit_between_two_pages_is_told(headwater, feed):
+    pages = headwater.consume(feed, "c", limit=2, follow=False)
+    next(pages)
+    headwater.commit(feed, headwater.get_consumer(feed, "c"), 5)
+    with pytest.raises(Problem) as stale:
+        next(pages)
+    assert code(stale) == "precondition-failed"
+
+
+class LosesAnswers(httpx.HTTPTransport):
+    """Loses the first answer to each commit, though it has happened."""
+
+    lost = 0
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        answer = super().handle_request(request)
+        if request.method == "PUT" and "if-match" in request.headers and answer.status_code == 200:
+            answer.read()
+            self.lost += 1
+            raise httpx.ReadError("the connection broke", request=request)
+        return answer
+
+
+def test_an_answer_that_was_lost_is_no_conflict(service, api_key, headwater, feed):
+    transport = LosesAnswers()
+    with Headwater(service.url, api_key, transport=transport) as unlucky:
+        assert offsets(unlucky.consume(feed, "c", limit=2, follow=False)) == [0, 1, 2, 3, 4]
+    assert transport.lost == 3
+    consumer: Consumer = headwater.get_consumer(feed, "c")
+    assert (consumer.offset, consumer.revision) == (5, 4)
+
+
+def test_a_feed_is_kept_for_a_time(headwater):
+    fields = (NewField(name="id", type="int64"),)
+    new = NewDataset(name="kept", fields=fields, retention=Retention(seconds=60))
+    dataset = headwater.create_dataset(new)
+    changed = headwater.change_retention(dataset, Retention(changes=5))
+    assert changed.version == dataset.version + 1
+    assert headwater.change_retention(changed, None).version == changed.version + 1
+    assert changed.earliest_offset == 0
+    with pytest.raises(Problem) as refused:
+        headwater.change_retention(dataset.id, Retention())
+    assert code(refused) == "invalid-dataset"
