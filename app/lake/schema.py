@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -31,8 +32,14 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_arrow(self) -> pa.Field:
         """The Arrow field, its id in the metadata that Parquet keeps as `field_id`."""
-        metadata = {FIELD_ID_METADATA: str(self.id).encode()}
-        return pa.field(self.name, to_arrow(self.data_type()), nullable=self.nullable, metadata=metadata)
+        return _arrow_field(self)
+
+
+@lru_cache(maxsize=8192)
+def _arrow_field(field: Field) -> pa.Field:
+    # Reading the type and making the field takes longer than reading a column of a short page.
+    metadata = {FIELD_ID_METADATA: str(field.id).encode()}
+    return pa.field(field.name, to_arrow(field.data_type()), nullable=field.nullable, metadata=metadata)
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True):

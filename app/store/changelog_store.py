@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, and_, func, select
+from sqlalchemy import BigInteger, Connection, Select, and_, bindparam, func, select
 
 from app.lake.errors import NotFound
 from app.lake.file_group import ChangelogFile, ChangelogSegment
@@ -14,6 +14,42 @@ from app.store.models import heads
 from app.store.session import Database
 
 _FILE_COLUMNS: Final = tuple(changelog_files.c[name] for name in ChangelogFile.__struct_fields__)
+
+
+def _segments() -> Select[Any]:
+    """Changelog files with their place in the feed."""
+    return select(
+        *_FILE_COLUMNS, changelog_files.c.first_offset, commits.c.version, commits.c.committed_at
+    ).join(
+        commits,
+        and_(
+            commits.c.dataset_id == changelog_files.c.dataset_id,
+            commits.c.version == changelog_files.c.version,
+        ),
+    )
+
+
+def _of_offsets() -> Select[Any]:
+    """Those that hold offsets [since, until) of the asked dataset, in order."""
+    here = changelog_files.c.dataset_id == bindparam("asked_dataset", type_=changelog_files.c.dataset_id.type)
+    since, until = bindparam("since", type_=BigInteger()), bindparam("until", type_=BigInteger())
+    # Offsets are dense, so the first file is the last one that starts no later than `since`: one index probe.
+    start = (
+        select(func.max(changelog_files.c.first_offset))
+        .where(here, changelog_files.c.first_offset <= since)
+        .scalar_subquery()
+    )
+    return (
+        _segments()
+        .where(here, changelog_files.c.first_offset < until)
+        .where(changelog_files.c.first_offset >= func.coalesce(start, 0))
+        .where(changelog_files.c.first_offset + changelog_files.c.row_count > since)
+        .order_by(changelog_files.c.first_offset)
+    )
+
+
+# Made once: every page asks it, and making it takes a third of the time that asking does.
+_OF_OFFSETS: Final = _of_offsets()
 
 
 class ChangelogStore:
@@ -32,25 +68,11 @@ class ChangelogStore:
 
         Raises OffsetExpired if the feed begins after `since`: it may have been cut since its bounds were asked for.
         """
-        here = changelog_files.c.dataset_id == dataset_id
-        # Offsets are dense, so the first file is the last one that starts no later than `since`: one index
-        # probe.
-        start = (
-            select(func.max(changelog_files.c.first_offset))
-            .where(here, changelog_files.c.first_offset <= since)
-            .scalar_subquery()
-        )
-        query = (
-            _segments()
-            .where(here, changelog_files.c.first_offset < until)
-            .where(changelog_files.c.first_offset >= func.coalesce(start, 0))
-            .where(changelog_files.c.first_offset + changelog_files.c.row_count > since)
-            .order_by(changelog_files.c.first_offset)
-        )
         if until <= since:
             return []
         with self._database.tenant(tenant_id) as connection:
-            found = [_segment(row) for row in connection.execute(query)]
+            asked = {"asked_dataset": dataset_id, "since": since, "until": until}
+            found = [_segment(row) for row in connection.execute(_OF_OFFSETS, asked)]
             if not found or found[0].first_offset > since:
                 _bounds(connection, dataset_id).checked(since)
         return found
@@ -80,19 +102,6 @@ def _bounds(connection: Connection, dataset_id: str) -> FeedBounds:
     if row is None:
         raise NotFound(f"There is no dataset {dataset_id!r}")
     return FeedBounds(earliest=row.earliest_offset, next_offset=row.next_offset)
-
-
-def _segments() -> Select[Any]:
-    """Changelog files with their place in the feed."""
-    return select(
-        *_FILE_COLUMNS, changelog_files.c.first_offset, commits.c.version, commits.c.committed_at
-    ).join(
-        commits,
-        and_(
-            commits.c.dataset_id == changelog_files.c.dataset_id,
-            commits.c.version == changelog_files.c.version,
-        ),
-    )
 
 
 def _segment(row: Any) -> ChangelogSegment:
