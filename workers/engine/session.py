@@ -38,6 +38,13 @@ def start_session(master: str, scratch: Path, *, driver_memory: str, name: str =
         "spark.local.dir": str(scratch),
         "spark.driver.memory": driver_memory,
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.caseSensitive": "true",
+        # Text in the SQL of a view is text, also where it looks like the name of a setting.
+        "spark.sql.variable.substitute": "false",
+        # What is planned knows nothing of the sizes of inputs: only what was shuffled says what is small.
+        "spark.sql.autoBroadcastJoinThreshold": -1,
+        "spark.sql.adaptive.autoBroadcastJoinThreshold": "10MB",
         "spark.log.level": "WARN",
     }
     if master.startswith("local"):
@@ -46,4 +53,6 @@ def start_session(master: str, scratch: Path, *, driver_memory: str, name: str =
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    session.conf.set("spark.sql.shuffle.partitions", session.sparkContext.defaultParallelism)
+    return session

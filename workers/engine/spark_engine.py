@@ -132,15 +132,16 @@ class SparkEngine:
             context.setJobGroup(tag, tag, interruptOnCancel=True)
             context.setLocalProperty("spark.scheduler.pool", pool)
             yield
-            # Between two of its jobs there is none to cancel.
-            if tag in self._stopped:
-                raise EngineStopped(tag)
         except Exception as error:
-            if tag in self._stopped and not isinstance(error, EngineStopped):
+            if tag in self._stopped:
                 raise EngineStopped(tag) from error
             if not self._alive():
                 self._died()
             raise
+        else:
+            # Between two of its jobs there was none to cancel.
+            if tag in self._stopped:
+                raise EngineStopped(tag)
         finally:
             self._running.discard(tag)
             self._stopped.discard(tag)

@@ -1,0 +1,404 @@
+"""Views on a real Spark session: what their SQL reads, what is staged of its result, and what it cannot do."""
+
+# ruff: noqa: DTZ001 (of types without zone)
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from itertools import count
+from typing import Any
+
+import pytest
+
+from app.files.slice_merge import Memory
+from app.files.staged_file import StagedFileStore
+from app.files.storage import LocalStorage
+from app.lake.changelog import OP_COLUMN, Op
+from app.lake.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
+from app.lake.define import define_dataset
+from app.lake.errors import CorruptFile, DerivationFailed, EngineStopped
+from app.lake.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
+from app.lake.operation import Operation
+from app.lake.staging import StagedFile
+from app.lake.views import ViewPlan, bind_view, parse_view
+from app.lake.views.derive_request import DeriveInput, DeriveRequest, FeedInput, FeedSegment, TableInput
+from app.lake.views.new_view import NewView, define_view
+from app.lake.views.refresh import changes_sql, rows_sql
+from tests.support.lake_table import LakeTable, Row, Write
+from tests.support.waiting import until
+from workers.engine.merge_handle import MergeHandle
+from workers.engine.spark_engine import SparkEngine
+from workers.engine.task_files import Place
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark says so of every pandas from 3 on; no task here uses pandas.
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+_numbers = count(1)
+SHOPS = {"id": "int64", "shop": "string", "n": "int32", "price": "decimal(9, 2)"}
+
+
+@pytest.fixture(scope="module")
+def new_table(storage: LocalStorage) -> Callable[..., LakeTable]:
+    """Registers a table with these columns; its writes run in the process of the tests."""
+    handle = MergeHandle(Place.on(storage, Memory(bytes_max=2**26)))
+
+    def new(fields: Mapping[str, str], **parts: Any) -> LakeTable:
+        schema = NewSchema(fields=[NewField(name=name, type=type_) for name, type_ in fields.items()])
+        dataset = define_dataset(NewDataset(name="t", schema=schema, **parts))
+        return LakeTable(
+            storage=storage, dataset=dataset, run=lambda tasks: [handle.run(task) for task in tasks]
+        )
+
+    return new
+
+
+@pytest.fixture(scope="module")
+def shops(new_table: Callable[..., LakeTable]) -> LakeTable:
+    """Rows in several file groups and versions, some of them corrected or taken back."""
+    table = new_table(SHOPS, record_key=["id"], bucket=NewBucket(count=3))
+    table.write(Write(operation=Operation.UPSERT, rows=[shop(number, number) for number in range(30)]))
+    table.write(Write(operation=Operation.UPSERT, rows=[shop(number, -number) for number in range(10)]))
+    table.write(Write(operation=Operation.DELETE, rows=[shop(number, 0) for number in (4, 29)]))
+    return table
+
+
+def shop(number: int, n: int) -> Row:
+    return {"id": number, "shop": "ab"[number % 2], "n": n, "price": Decimal(number) / 4}
+
+
+def all_of(table: LakeTable) -> TableInput:
+    return TableInput(dataset=table.dataset, files=tuple(table.files.values()))
+
+
+def changes_of(table: LakeTable, since: int, until: int) -> FeedInput:
+    segments = [
+        FeedSegment(file=file, first_offset=first)
+        for _, first, file in table.feed
+        if first < until and first + file.row_count > since
+    ]
+    return FeedInput(dataset=table.dataset, since=since, until=until, segments=tuple(segments))
+
+
+def view_of(plan: ViewPlan, record_key: Sequence[str] = ()) -> DatasetDefinition:
+    new = NewView(
+        name="v", sql="", record_key=list(record_key), bucket=NewBucket(count=2) if record_key else None
+    )
+    return define_view(new, plan)
+
+
+def planned(sql: str, **tables: LakeTable) -> ViewPlan:
+    return bind_view(parse_view(sql), {name: table.dataset for name, table in tables.items()})
+
+
+def derived(
+    engine: SparkEngine, sql: str, record_key: Sequence[str] = (), **tables: LakeTable
+) -> tuple[DatasetDefinition, tuple[StagedFile, ...]]:
+    """The view, computed anew from all rows of its inputs."""
+    plan = planned(sql, **tables)
+    view = view_of(plan, record_key)
+    number = next(_numbers)
+    relations = {name: f"rel_{number}_{at}" for at, name in enumerate(tables)}
+    inputs: dict[str, DeriveInput] = {relations[name]: all_of(table) for name, table in tables.items()}
+    text = rows_sql(plan, relations, record_key)
+    return view, run(engine, text, inputs, view, Operation.SNAPSHOT)
+
+
+def run(
+    engine: SparkEngine,
+    sql: str,
+    inputs: dict[str, DeriveInput],
+    view: DatasetDefinition,
+    operation: Operation,
+    tag: str | None = None,
+) -> tuple[StagedFile, ...]:
+    number = next(_numbers)
+    request = DeriveRequest(
+        sql=sql, inputs=inputs, view=view, operation=operation, prefix=f"derived/{number}"
+    )
+    return engine.derive(request, tag or f"derive-{number}")
+
+
+def staged_rows(storage: LocalStorage, view: DatasetDefinition, staged: Sequence[StagedFile]) -> list[Row]:
+    """In the order of the write, with their ops."""
+    found: list[Row] = []
+    for file in staged:
+        rows = StagedFileStore(storage).read(file, [batch.index for batch in file.batches], view)
+        found += rows.to_pylist()
+    found.sort(key=lambda row: row["_hw_row"])
+    assert [row.pop("_hw_row") for row in found] == list(range(len(found)))
+    return found
+
+
+def rows_of(storage: LocalStorage, view: DatasetDefinition, staged: Sequence[StagedFile]) -> list[Row]:
+    found = staged_rows(storage, view, staged)
+    assert {row.pop(OP_COLUMN) for row in found} <= {Op.APPEND}
+    return found
+
+
+def by_id(rows: Sequence[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: row["id"])
+
+
+TYPES = {
+    "flag": "boolean", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
+    "u8": "uint8", "u16": "uint16", "u32": "uint32", "f32": "float", "f64": "double",
+    "text": "string", "raw": "binary", "day": "date", "price": "decimal(9, 2)", "fine": "decimal(38, 10)",
+    "at": "timestamp", "at_ms": "timestamp(ms)", "local": "timestamp_ntz", "local_ms": "timestamp_ntz(ms)",
+    "bytes": "list<uint8>", "times": "list<timestamp(ms)>", "counts": "map<string, uint32>",
+    "days": "map<date, list<decimal(5, 1)>>",
+    "place": "struct<city: string, at: struct<lat: double, seen: timestamp_ntz(ms)>, tags: list<struct<a: uint16>>>",
+    "a b`ü": "string",
+}  # fmt: skip
+LEAST: Row = {
+    "flag": False, "i8": -(2**7), "i16": -(2**15), "i32": -(2**31), "i64": -(2**63),
+    "u8": 0, "u16": 0, "u32": 0, "f32": -1.5, "f64": 5e-324,
+    "text": "", "raw": b"", "day": date(1, 1, 1), "price": Decimal("-9999999.99"), "fine": Decimal("-1E-10"),
+    "at": datetime(1, 1, 1, tzinfo=UTC), "at_ms": datetime(1, 1, 1, tzinfo=UTC),
+    "local": datetime(1, 1, 1), "local_ms": datetime(1, 1, 1),
+    "bytes": [], "times": [None], "counts": [], "days": [(date(1, 1, 1), None)],
+    "place": {"city": None, "at": None, "tags": []}, "a b`ü": "${env:HOME}",
+}  # fmt: skip
+MOST: Row = {
+    "flag": True, "i8": 2**7 - 1, "i16": 2**15 - 1, "i32": 2**31 - 1, "i64": 2**63 - 1,
+    "u8": 2**8 - 1, "u16": 2**16 - 1, "u32": 2**32 - 1, "f32": 2.0**-126, "f64": 1.7976931348623157e308,
+    "text": "ü\U0001f600\0'\\", "raw": b"\0\xff", "day": date(9999, 12, 31),
+    "price": Decimal("9999999.99"), "fine": Decimal("9999999999999999999999999999.9999999999"),
+    "at": datetime(9999, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC),
+    "at_ms": datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC),
+    "local": datetime(9999, 12, 31, 23, 59, 59, 999_999), "local_ms": datetime(1969, 12, 31, 23, 59, 59, 999_000),
+    "bytes": [0, None, 255], "times": [datetime(1582, 10, 10, tzinfo=UTC)], "counts": [("ü", 2**32 - 1), ("", None)],
+    "days": [(date(1582, 10, 10), [Decimal("-999.9"), None])],
+    "place": {"city": "Köln", "at": {"lat": -0.0, "seen": datetime(1900, 1, 1)}, "tags": [None, {"a": 65535}]},
+    "a b`ü": "\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operation", [Operation.SNAPSHOT, Operation.CHANGELOG])
+def test_every_type_comes_through_as_it_was(
+    engine: SparkEngine, storage: LocalStorage, new_table: Callable[..., LakeTable], operation: Operation
+) -> None:
+    table = new_table({"id": "int64", **TYPES}, record_key=["id"])
+    rows = [
+        {"id": 1, **LEAST},
+        {"id": 2, **MOST},
+        {"id": 3, **dict.fromkeys(TYPES)},
+    ]
+    table.write(Write(operation=Operation.INSERT, rows=rows))
+    plan = planned("SELECT * FROM t", t=table)
+    view = view_of(plan, ["id"])
+    if operation is Operation.SNAPSHOT:
+        sql, source = rows_sql(plan, {"t": "every"}, ["id"]), all_of(table)
+    else:
+        sql, source = changes_sql(plan, {"t": "every"}), changes_of(table, 0, 3)
+    staged = run(engine, sql, {"every": source}, view, operation)
+    assert by_id(rows_of(storage, view, staged)) == by_id(table.rows())
+    assert "-0.0" in repr(rows_of(storage, view, staged))
+
+
+def test_a_view_may_join_and_aggregate(engine: SparkEngine, storage: LocalStorage, shops: LakeTable) -> None:
+    sql = (
+        "SELECT a.shop AS shop, count(*) AS pairs, sum(b.price) AS total FROM t AS a JOIN t AS b ON a.id = b.id + 1 "
+        "GROUP BY a.shop"
+    )
+    view, staged = derived(engine, sql, ["shop"], t=shops)
+    rows = {row["id"]: row for row in shops.rows()}
+    pairs = [(one, rows[one["id"] - 1]) for one in rows.values() if one["id"] - 1 in rows]
+    expected = {
+        name: (
+            sum(one["shop"] == name for one, _ in pairs),
+            sum(other["price"] for one, other in pairs if one["shop"] == name),
+        )
+        for name in "ab"
+    }
+    found = rows_of(storage, view, staged)
+    assert {row["shop"]: (row["pairs"], row["total"]) for row in found} == expected
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"table_type": TableType.MERGE_ON_READ},
+        {"table_type": TableType.MERGE_ON_READ, "changelog": NewChangelog(producer=ChangelogProducer.INPUT)},
+        {"bucket": NewBucket(mode=BucketMode.KEY_DYNAMIC, count=2, target_rows=4), "partition_by": ["shop"]},
+    ],
+    ids=["deletion vectors", "logs", "key_dynamic"],
+)
+def test_inputs_are_read_as_readers_see_them(
+    engine: SparkEngine, storage: LocalStorage, new_table: Callable[..., LakeTable], parts: dict[str, Any]
+) -> None:
+    table = new_table(SHOPS, record_key=["id"], **parts)
+    table.write(Write(operation=Operation.UPSERT, rows=[shop(number, 1) for number in range(20)]))
+    table.write(Write(operation=Operation.UPSERT, rows=[shop(number, 2) for number in range(8)]))
+    table.write(Write(operation=Operation.DELETE, rows=[shop(number, 0) for number in range(4)]))
+    view, staged = derived(engine, "SELECT id, shop, n, price FROM t", ["id"], t=table)
+    assert by_id(rows_of(storage, view, staged)) == by_id(table.rows())
+
+
+def test_a_result_or_an_input_without_rows_is_no_file(
+    engine: SparkEngine, shops: LakeTable, new_table: Callable[..., LakeTable]
+) -> None:
+    assert derived(engine, "SELECT id FROM t WHERE n > 1000", ["id"], t=shops)[1] == ()
+    empty = new_table(SHOPS, record_key=["id"])
+    assert derived(engine, "SELECT shop, count(*) AS n FROM t GROUP BY shop", ["shop"], t=empty)[1] == ()
+
+
+@pytest.mark.parametrize("since", [0, 7, 31])
+def test_changes_go_through_one_by_one(
+    engine: SparkEngine, storage: LocalStorage, shops: LakeTable, since: int
+) -> None:
+    plan = planned("SELECT id, n * 2 AS twice FROM t WHERE n >= 3", t=shops)
+    view = view_of(plan, ["id"])
+    head = shops.next_offset - 1
+    staged = run(
+        engine,
+        changes_sql(plan, {"t": "feed"}),
+        {"feed": changes_of(shops, since, head)},
+        view,
+        Operation.CHANGELOG,
+    )
+    expected = [
+        {OP_COLUMN: change.op, "id": change.row["id"], "twice": change.row["n"] * 2}
+        for change in shops.changes()
+        if since <= change.offset < head and change.row["n"] >= 3
+    ]
+    assert expected
+    assert staged_rows(storage, view, staged) == expected
+
+
+def test_a_view_that_takes_in_changes_is_the_one_that_is_computed_anew(
+    engine: SparkEngine, shops: LakeTable, new_table: Callable[..., LakeTable], storage: LocalStorage
+) -> None:
+    """Whatever part of a feed comes at a time: a correction may bring a row into the view, or take it out."""
+    plan = planned("SELECT id, abs(n) AS size FROM t WHERE n >= -5 AND id <> 3", t=shops)
+    view = view_of(plan, ["id"])
+    handle = MergeHandle(Place.on(storage, Memory(bytes_max=2**26)))
+    table = LakeTable(storage=storage, dataset=view)
+    for since in range(0, shops.next_offset, 9):
+        feed = changes_of(shops, since, min(since + 9, shops.next_offset))
+        staged = run(engine, changes_sql(plan, {"t": "feed"}), {"feed": feed}, view, Operation.CHANGELOG)
+        changes = staged_rows(storage, view, staged)
+        if changes:
+            table.run = lambda tasks: [handle.run(task) for task in tasks]
+            assert not table.write(Write(operation=Operation.CHANGELOG, rows=changes)).conflicts
+    expected = [
+        {"id": row["id"], "size": abs(row["n"])} for row in shops.rows() if row["n"] >= -5 and row["id"] != 3
+    ]
+    assert by_id(table.rows()) == by_id(expected)
+
+
+@pytest.mark.parametrize(
+    ("sql", "condition", "said"),
+    [
+        ("SELECT id, 1 / (n - n) AS x FROM t", "DIVIDE_BY_ZERO", "Division by zero"),
+        ("SELECT id, CAST(shop AS INT) AS x FROM t", "CAST_INVALID_INPUT", "'a'"),
+        ("SELECT sum(id + 9223372036854775000) AS x FROM t", "ARITHMETIC_OVERFLOW", "overflow"),
+        (
+            "SELECT shop, n FROM t",
+            "USER_RAISED_EXCEPTION",
+            "several rows of the view have the same key (shop)",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_computed_is_named(
+    engine: SparkEngine, shops: LakeTable, sql: str, condition: str, said: str
+) -> None:
+    with pytest.raises(DerivationFailed) as failed:
+        derived(engine, sql, ["shop"] if "shop, n" in sql else [], t=shops)
+    assert failed.value.facts["condition"] == condition
+    assert said in failed.value.detail
+    for leak in ("\n", "SQLSTATE", "spark.sql", "org.apache", "/work", "try_"):
+        assert leak not in failed.value.detail, failed.value.detail
+    assert not engine._spark().catalog.listTables()
+
+
+def test_a_key_that_is_null_is_named(engine: SparkEngine, shops: LakeTable) -> None:
+    with pytest.raises(DerivationFailed, match="k"):
+        derived(
+            engine,
+            "SELECT nullif(shop, 'a') AS k, count(*) AS n FROM t GROUP BY nullif(shop, 'a')",
+            ["k"],
+            t=shops,
+        )
+
+
+def test_a_damaged_input_is_named_as_such(
+    engine: SparkEngine, storage: LocalStorage, new_table: Callable[..., LakeTable]
+) -> None:
+    table = new_table(SHOPS, record_key=["id"])
+    table.write(Write(operation=Operation.INSERT, rows=[shop(number, 1) for number in range(9)]))
+    damaged = next(iter(table.files))
+    storage.delete([damaged])
+    with storage.create(damaged) as file:
+        file.write(b"no Parquet")
+    with pytest.raises(CorruptFile) as failed:
+        derived(engine, "SELECT shop, count(*) AS n FROM t GROUP BY shop", ["shop"], t=table)
+    assert failed.value.facts["path"] == damaged
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM parquet.`{root}`",
+        "SELECT id FROM rel_1_0",
+        "SELECT id FROM other",
+        "SELECT id FROM t",
+        "SELECT java_method('java.lang.System', 'getenv') AS id FROM",
+    ],
+)
+def test_text_that_asks_for_more_than_the_inputs_gets_nothing(
+    engine: SparkEngine, shops: LakeTable, root: Any, sql: str
+) -> None:
+    """Views never write such text. The session has nothing to give to it all the same."""
+    view = view_of(planned("SELECT id FROM t", t=shops), ["id"])
+    with pytest.raises(DerivationFailed) as failed:
+        run(engine, sql.format(root=root), {"mine": all_of(shops)}, view, Operation.SNAPSHOT)
+    assert failed.value.facts["condition"] in (
+        "TABLE_OR_VIEW_NOT_FOUND",
+        "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY",
+        "PARSE_SYNTAX_ERROR",
+        "PARSE_EMPTY_STATEMENT",
+    )
+
+
+def test_nothing_of_the_environment_is_put_into_text(
+    engine: SparkEngine, storage: LocalStorage, shops: LakeTable
+) -> None:
+    view, staged = derived(engine, "SELECT id, '${env:HOME}' AS home FROM t WHERE id = 1", ["id"], t=shops)
+    assert rows_of(storage, view, staged) == [{"id": 1, "home": "${env:HOME}"}]
+    assert engine._spark().conf.get("spark.sql.variable.substitute") == "false"
+
+
+def test_a_view_that_is_cancelled_stops(engine: SparkEngine, shops: LakeTable) -> None:
+    stopped: list[float] = []
+    sql = "SELECT sum(a.n) AS x FROM " + ", ".join(f"t AS {name}" for name in "abcdefgh")
+    plan = planned(sql, t=shops)
+    view = view_of(plan)
+
+    def work() -> None:
+        with pytest.raises(EngineStopped):
+            run(
+                engine,
+                rows_sql(plan, {"t": "huge"}, ()),
+                {"huge": all_of(shops)},
+                view,
+                Operation.SNAPSHOT,
+                "stop",
+            )
+        stopped.append(time.monotonic())
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    until(lambda: engine.progress("stop")[1] > 0, "tasks to run")
+    begun = time.monotonic()
+    engine.cancel("stop")
+    thread.join(20)
+    assert stopped
+    assert stopped[0] - begun < 15

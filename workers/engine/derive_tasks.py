@@ -1,0 +1,168 @@
+"""The Python tasks around a view's SQL: they give Spark the rows of its inputs, and stage what comes of them.
+
+Rows go to Spark and come back as Arrow batches, with the types that Spark has for those of datasets (`relation_type`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from app.files.merged_slice import merged_blocks
+from app.files.staged_file import StagedFileStore
+from app.lake.changelog import OP_COLUMN, OP_FIELD
+from app.lake.dataset import DatasetDefinition
+from app.lake.errors import DerivationFailed, SchemaMismatch
+from app.lake.file_group import ChangelogFile, DataFile, FileKind
+from app.lake.operation import Operation, input_schema
+from app.lake.rows.bad_records import Refusal
+from app.lake.rows.conform import check_columns, conform_step, steps
+from app.lake.rows.flat_form import flat_form
+from app.lake.rows.parquet_rows import joined
+from app.lake.types import to_arrow
+from app.lake.views.derive_request import DeriveInput, FeedInput, TableInput
+from app.lake.views.relation_types import relation_type
+from workers.engine.decode_handle import Decoded
+from workers.engine.task_files import Place
+
+_STEP_ROWS: Final = 64 * 1024
+
+
+class RowsPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Live rows of a file group: of one of its base files, or if it has logs of all its files together."""
+
+    files: tuple[DataFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """How much there is to read."""
+        return sum(file.size_bytes for file in self.files)
+
+
+class ChangesPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Changes [first_row, first_row + rows) of a changelog file."""
+
+    file: ChangelogFile
+    first_row: int
+    rows: int
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much there is to read."""
+        return self.file.size_bytes * self.rows // max(self.file.row_count, 1)
+
+
+class ReadTask(msgspec.Struct, frozen=True, kw_only=True):
+    """Parts of one input, in order."""
+
+    dataset: DatasetDefinition
+    parts: tuple[RowsPart | ChangesPart, ...]
+
+
+class StageTask(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the rows of a view go, and as which write."""
+
+    view: DatasetDefinition
+    operation: Operation
+    prefix: str
+
+
+def plan_reads(source: DeriveInput, *, bytes_max: int, tasks_min: int) -> list[ReadTask]:
+    """Tasks which together read the input, those of a feed in its order.
+
+    Each has about `bytes_max` to read, or less where there would not be `tasks_min` of them; but no part is cut.
+    """
+    parts = list(_parts(source))
+    bound = min(bytes_max, sum(part.size_bytes for part in parts) // tasks_min)
+    tasks: list[list[RowsPart | ChangesPart]] = []
+    size = bound
+    for part in parts:
+        if size >= bound:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(part)
+        size += part.size_bytes
+    return [ReadTask(dataset=source.dataset, parts=tuple(task)) for task in tasks]
+
+
+def _parts(source: DeriveInput) -> Iterator[RowsPart | ChangesPart]:
+    match source:
+        case TableInput():
+            groups: dict[str, list[DataFile]] = {}
+            for file in sorted(source.files, key=lambda file: (file.added_version or 0, file.path)):
+                groups.setdefault(file.file_group, []).append(file)
+            for _, files in sorted(groups.items()):
+                if any(file.kind is FileKind.LOG for file in files):
+                    yield RowsPart(files=tuple(files))
+                else:
+                    yield from (RowsPart(files=(file,)) for file in files if file.kind is FileKind.BASE)
+        case FeedInput():
+            for segment in source.segments:
+                start = max(source.since - segment.first_offset, 0)
+                end = min(source.until - segment.first_offset, segment.file.row_count)
+                for first in range(start, end, _STEP_ROWS):
+                    yield ChangesPart(file=segment.file, first_row=first, rows=min(_STEP_ROWS, end - first))
+
+
+def relation_schema(source: DeriveInput) -> pa.Schema:
+    """The columns of an input as Spark gets them; changes have their op behind."""
+    columns = source.dataset.schema.fields
+    fields = [pa.field(each.name, to_arrow(relation_type(each.data_type()))) for each in columns]
+    if isinstance(source, FeedInput):
+        fields.append(pa.field(OP_COLUMN, pa.int16()))
+    return pa.schema(fields)
+
+
+def read_parts(place: Place, task: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of the parts under a `relation_schema`. Raises CorruptFile."""
+    for part in task.parts:
+        for rows in _rows(place, task.dataset, part):
+            yield from rows.select(schema.names).cast(schema).to_batches(max_chunksize=_STEP_ROWS)
+
+
+def _rows(place: Place, dataset: DatasetDefinition, part: RowsPart | ChangesPart) -> Iterator[pa.Table]:
+    match part:
+        case RowsPart():
+            for block in merged_blocks(place.slices, dataset, part.files, place.memory):
+                yield block.rows
+        case ChangesPart():
+            fields = [field.with_nullable(True) for field in dataset.schema.to_arrow()]
+            schema = pa.schema([OP_FIELD, *fields])
+            yield place.slices.reader.read_slice(part.file, schema, part.first_row, part.rows)
+
+
+def stage_rows(place: Place, task: StageTask, number: int, batches: Iterable[pa.RecordBatch]) -> Decoded:
+    """Stages the rows of partition `number`. Raises DerivationFailed for a row that does not fit, StorageFull."""
+    path = f"{task.prefix}-{number:05d}.arrow"
+    try:
+        tables = _checked(task, batches)
+        return Decoded(staged=StagedFileStore(place.storage).write(task.view, task.operation, tables, path))
+    except SchemaMismatch as error:
+        raise DerivationFailed(f"rows of the view do not fit its schema: {error.detail}") from error
+
+
+def _checked(task: StageTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    schema = input_schema(task.operation, task.view)
+    names = [field.name for field in flat_form(schema).columns.fields]
+    findings = Refusal(pointer="/rows")
+    for start, batch in joined(_numbered(batches)):
+        rows = _op_in_front(batch).rename_columns(names)
+        check_columns(rows.schema, schema, findings.pointer)
+        for row, step in steps(rows, start, schema, findings):
+            yield conform_step(step, schema, row, findings)
+            findings.settle()
+
+
+def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    row = 0
+    for batch in batches:
+        yield row, batch
+        row += batch.num_rows
+
+
+def _op_in_front(batch: pa.RecordBatch) -> pa.RecordBatch:
+    *names, last = batch.schema.names
+    return batch.select([last, *names]) if last == OP_COLUMN else batch
