@@ -107,7 +107,7 @@ QUERIES: Final = [
     "HAVING total > 1 QUALIFY r < 10",
     "SELECT 5 AS five, year(day) AS y, count(*) AS c FROM orders GROUP BY five, 2",
     "SELECT customer || '!' AS c, length(customer || '!') AS l FROM orders GROUP BY customer || '!'",
-    "SELECT id FROM orders o WHERE EXISTS (SELECT * FROM lines WHERE order_id = o.id AND lines.price < o.price) OR paid",
+    "SELECT id FROM orders o WHERE EXISTS (SELECT * FROM lines l WHERE order_id = o.id AND l.price < o.price) OR paid",
     "SELECT id FROM orders o WHERE id NOT IN (SELECT order_id FROM lines l WHERE l.price > o.price)",
     "SELECT customer, count(*) AS c FROM orders GROUP BY customer HAVING count(*) > (SELECT count(*) FROM lines)",
     "SELECT `a b`, `ticks``` + 1 AS `x``y` FROM odd",
@@ -211,7 +211,7 @@ ODD: Final = "`'\\ ${env:HOME} ${system:user.name} {x} 😀"
 @pytest.mark.parametrize(
     ("sql", "rows"),
     [
-        (f"SELECT '{ODD.replace("'", "''")}' AS x FROM odd", [ODD]),
+        ("SELECT '" + ODD.replace("'", "''") + "' AS x FROM odd", [ODD]),
         ("SELECT 'a\\b' LIKE 'a\\_' AS x FROM odd", [True]),
         ("SELECT 'a_b' LIKE 'a!_b' ESCAPE '!' AS x FROM odd", [True]),
         ("SELECT 'axb' LIKE 'a!_b' ESCAPE '!' AS x FROM odd", [False]),

@@ -108,7 +108,7 @@ TWO = "WITH a AS (SELECT id, n FROM orders), b AS (SELECT order_id AS id, item F
     ("sql", "expected"),
     [
         ("SELECT * FROM lines", ["order_id int64", "item string", "count int32", "price decimal(9, 2)"]),
-        ("SELECT l.*, id FROM orders o, (SELECT item, count FROM lines) l", ["item string", "count int32", "id int64!"]),
+        ("SELECT l.*, id FROM orders, (SELECT item, count FROM lines) l", ["item string", "count int32", "id int64!"]),
         ("SELECT ID, oRdErS.Customer FROM orders", ["id int64!", "customer string"]),
         ("SELECT id number, n AS `a b``c` FROM orders", ["number int64!", "a b`c int32"]),
         ("SELECT id, name FROM orders LEFT JOIN `eu.customers` ON name = customer", ["id int64!", "name string"]),
