@@ -52,6 +52,7 @@ from clients.headwater_client.values import (
     Transaction,
     Upload,
 )
+from clients.headwater_client.webhooks import Delivery, Webhook, WebhookTest
 from clients.headwater_client.write_options import Overwrite, WriteOptions
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "ConsumerLease",
     "Dataset",
     "DatasetWrite",
+    "Delivery",
     "DropField",
     "Field",
     "FieldError",
@@ -98,6 +100,8 @@ __all__ = [
     "Transaction",
     "TransactionUnfinished",
     "Upload",
+    "Webhook",
+    "WebhookTest",
     "WidenField",
     "WriteExplanation",
     "WriteOptions",

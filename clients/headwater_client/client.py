@@ -8,11 +8,19 @@ from clients.headwater_client.explain import ExplainCalls
 from clients.headwater_client.quarantine import QuarantineCalls
 from clients.headwater_client.reads import ReadCalls
 from clients.headwater_client.transactions import TransactionCalls
+from clients.headwater_client.webhooks import WebhookCalls
 from clients.headwater_client.writes import WriteCalls
 
 
 class Headwater(
-    DatasetCalls, WriteCalls, TransactionCalls, QuarantineCalls, ExplainCalls, ConsumerCalls, ReadCalls
+    DatasetCalls,
+    WriteCalls,
+    TransactionCalls,
+    QuarantineCalls,
+    ExplainCalls,
+    ConsumerCalls,
+    WebhookCalls,
+    ReadCalls,
 ):
     """A connection to the service with one credential, which decides the tenant.
 

@@ -1,0 +1,204 @@
+"""Webhooks: feeds pushed to URLs, and what became of their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any, Literal
+from urllib.parse import quote
+
+import msgspec
+
+from clients.headwater_client.connection import Connection, decoded
+from clients.headwater_client.consumers import MaxLag
+from clients.headwater_client.feed import Since, walk_list
+from clients.headwater_client.pages import JSON
+from clients.headwater_client.values import Dataset
+
+Form = Literal["two_event", "single_event", "retract", "upsert", "debezium", "delta"]
+DeliveryState = Literal["pending", "delivered", "dead"]
+
+
+class Webhook(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook. The changes before `position` are done with, `pending` more are there.
+
+    `error`: the problem for which the service paused it. `secret`: only as it is registered.
+    """
+
+    id: str
+    dataset_id: str
+    dataset: str
+    url: str
+    state: str
+    form: str
+    columns: tuple[str, ...] | None
+    where: str | None
+    partitions: tuple[str, ...] | None
+    batch_changes_max: int
+    description: str | None
+    max_lag: MaxLag
+    position: int
+    pending: int
+    failures: int
+    error: dict[str, Any] | None
+    revision: int
+    created_at: datetime
+    secret: str | None = None
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """A message: the changes from `since` to before `next_since`. `status` and `error` are of its last attempt."""
+
+    id: str
+    webhook_id: str
+    since: int
+    next_since: int
+    state: str
+    attempts: int
+    next_attempt_at: datetime | None
+    status: int | None
+    error: str | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class WebhookTest(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a test message."""
+
+    delivered: bool
+    status: int | None
+    error: str | None
+    seconds: float
+
+
+class WebhookPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Webhooks, the newest first."""
+
+    items: tuple[Webhook, ...]
+    next_page_token: str | None
+
+
+class DeliveryPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Messages, the newest first."""
+
+    items: tuple[Delivery, ...]
+    next_page_token: str | None
+
+
+class WebhookCalls(Connection):
+    """Registers webhooks and looks after them."""
+
+    def create_webhook(
+        self,
+        dataset: Dataset | str,
+        url: str,
+        *,
+        form: Form = "two_event",
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        partitions: Sequence[str] | None = None,
+        since: Since | Literal["earliest"] = "now",
+        batch_changes_max: int = 100,
+        secret: str | None = None,
+        description: str | None = None,
+        max_lag: MaxLag | None = None,
+    ) -> Webhook:
+        """Has the changes of a dataset sent to a URL from now on, or from position `since` on.
+
+        The answer is the only one with the `secret` by which messages are verified.
+        """
+        wanted = {
+            "dataset": dataset.id if isinstance(dataset, Dataset) else dataset,
+            "url": url,
+            "form": form,
+            "columns": columns,
+            "where": where,
+            "partitions": partitions,
+            "since": since,
+            "batch_changes_max": batch_changes_max,
+            "secret": secret,
+            "description": description,
+            "max_lag": max_lag,
+        }
+        return decoded(Webhook, self._post("/webhooks", wanted))
+
+    def get_webhook(self, webhook: Webhook | str) -> Webhook:
+        """A webhook as it stands."""
+        return decoded(Webhook, self._get(_path(webhook)))
+
+    def webhooks(self, dataset: Dataset | str | None = None) -> Iterator[Webhook]:
+        """The tenant's webhooks, or those of one dataset, the newest first."""
+        params: dict[str, Any] = {"page_size": 1_000}
+        if dataset is not None:
+            params["dataset"] = dataset.id if isinstance(dataset, Dataset) else dataset
+        for page in walk_list(partial(self._get, "/webhooks"), partial(decoded, WebhookPage), params):
+            yield from page.items
+
+    def change_webhook(
+        self, webhook: Webhook | str, *, revision: int | None = None, **members: Any
+    ) -> Webhook:
+        """Changes what is named: `url`, `form`, `columns`, `where`, `partitions`, `batch_changes_max`, `description`,
+        `max_lag`, `state` (`active` or `paused`).
+
+        `revision` is the one that the change was made for; unless said, that of the value `webhook`, or the one that
+        the webhook is at now. Raises Problem `precondition-failed` where it is at another.
+        """
+        if revision is None:
+            revision = (webhook if isinstance(webhook, Webhook) else self.get_webhook(webhook)).revision
+        answer = self._transport.send(
+            "PATCH",
+            _path(webhook),
+            body=msgspec.json.encode(members),
+            headers={"Content-Type": JSON, "If-Match": f'"{revision}"'},
+            repeatable=False,
+        )
+        return decoded(Webhook, answer)
+
+    def delete_webhook(self, webhook: Webhook | str) -> None:
+        """Ends a webhook."""
+        self._transport.send("DELETE", _path(webhook), repeatable=False)
+
+    def rotate_webhook_secret(self, webhook: Webhook | str) -> str:
+        """A new secret; for a day messages are signed with the one before as well."""
+        secret: str = decoded(dict[str, Any], self._post(f"{_path(webhook)}/rotate-secret"))["secret"]
+        return secret
+
+    def test_webhook(self, webhook: Webhook | str) -> WebhookTest:
+        """What comes of a message of type `webhook.test` that is sent now."""
+        return decoded(WebhookTest, self._post(f"{_path(webhook)}/test"))
+
+    def deliveries(self, webhook: Webhook | str, *, state: DeliveryState | None = None) -> Iterator[Delivery]:
+        """The messages of a webhook, the newest first."""
+        params: dict[str, Any] = {"page_size": 1_000} | ({} if state is None else {"state": state})
+        fetch = partial(self._get, f"{_path(webhook)}/deliveries")
+        for page in walk_list(fetch, partial(decoded, DeliveryPage), params):
+            yield from page.items
+
+    def get_delivery(self, webhook: Webhook | str, delivery_id: str) -> Delivery:
+        """A message as it stands."""
+        return decoded(Delivery, self._get(f"{_path(webhook)}/deliveries/{quote(delivery_id, safe='')}"))
+
+    def redeliver(self, delivery: Delivery) -> Delivery:
+        """Has a message that has ended sent again."""
+        path = f"{_path(delivery.webhook_id)}/deliveries/{delivery.id}/redeliver"
+        return decoded(Delivery, self._post(path))
+
+    def redeliver_dead(self, webhook: Webhook | str) -> int:
+        """Has all messages sent again that were given up; returns how many."""
+        count: int = decoded(dict[str, int], self._post(f"{_path(webhook)}/redeliver-dead"))["deliveries"]
+        return count
+
+    def _post(self, path: str, body: Any = None) -> Any:
+        return self._transport.send(
+            "POST",
+            path,
+            body=None if body is None else msgspec.json.encode(body),
+            headers=None if body is None else {"Content-Type": JSON},
+            repeatable=False,
+        )
+
+
+def _path(webhook: Webhook | str) -> str:
+    name = webhook.id if isinstance(webhook, Webhook) else webhook
+    return f"/webhooks/{quote(name, safe='')}"
