@@ -164,7 +164,9 @@ class _Merging:
         base = self.current.num_rows
         named = np.zeros(len(play.board.live), dtype=bool)
         named[self.facts.key] = True
-        play.retract(self.key[:base][~named[self.key[:base]]], job, len(self.facts.key))
+        gone = self.key[:base][~named[self.key[:base]]]
+        # Without a key nothing shows which row takes the place of which: readers are rid of the old ones first.
+        play.retract(gone, job, len(self.facts.key) if self.dataset.keyed else -len(gone))
 
     def result(self, play: Play, intents: Mapping[int, WriteIntent]) -> MergeResult:
         base = self.current.num_rows

@@ -41,7 +41,10 @@ def test_what_is_in_both_stays_and_the_difference_is_told(
     result = merge(HEAP, current, incoming_rows(HEAP, writes), intents(writes), retract_rest=True)
 
     expected = Heap(rows=rows).changes_from(before)
-    assert sorted((op, exact(values)) for op, values in feed(result)) == expected
+    differences = feed(result)
+    assert sorted((op, exact(values)) for op, values in differences) == expected
+    # What is gone goes first.
+    assert [op for op, _ in differences] == sorted((op for op, _ in differences), reverse=True)
     added = sum(op == Op.APPEND for op, _ in expected)
     removed = len(expected) - added
     assert result.counts == {0: RowCounts(inserted=added, deleted=removed, unchanged=len(rows) - added)}
