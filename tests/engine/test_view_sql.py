@@ -217,6 +217,7 @@ ODD: Final = "`'\\ ${env:HOME} ${system:user.name} {x} 😀"
         ("SELECT 'axb' LIKE 'a!_b' ESCAPE '!' AS x FROM odd", [False]),
         ("SELECT CAST(0.05 AS string) || CAST(1.50 AS string) AS x FROM odd", ["0.051.50"]),
         ("SELECT TIMESTAMP '2026-01-01T02:00:00+02:00' = TIMESTAMP '2026-01-01' AS x FROM odd", [True]),
+        ("SELECT id AS x FROM orders WHERE at BETWEEN '2026-01-02T12:00:00+00:00' AND '2026-01-03'", [1, 3]),
         ("SELECT DATE '2026-01-31' + INTERVAL 1 MONTH = DATE '2026-02-28' AS x FROM odd", [True]),
         ("SELECT 2 + 3 * 4 - -1 AS x FROM odd", [15]),
         ("SELECT NOT 1 = 2 AND 2 BETWEEN 1 AND 3 AND 3 > 2 AS x FROM odd", [True]),

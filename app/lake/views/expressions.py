@@ -17,6 +17,7 @@ from app.lake.views.coercion import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    SqlType,
     Untyped,
     castable,
     common_type,
@@ -57,6 +58,11 @@ from app.lake.views.tree import (
 from app.lake.views.values import Value, converted, made, met_numbers
 
 _COMPARES: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "<=>"})
+_TIMES: Final[dict[SqlType | None, str]] = {
+    DATE: "DATE",
+    TIMESTAMP: "TIMESTAMP",
+    TIMESTAMP_NTZ: "TIMESTAMP_NTZ",
+}
 _DATE_UNITS: Final = frozenset({"DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
 
 
@@ -214,7 +220,7 @@ class Binder(CallBinder):
 
     def _compared(self, at: int, *nodes: Expression) -> list[Value]:
         """Values as one type that has an order."""
-        values = [self.value(node) for node in nodes]
+        values = self._with_times([self.value(node) for node in nodes])
         type_ = common_type(value.type for value in values)
         if type_ is None:
             kinds = " and ".join(dict.fromkeys(value.named() for value in values))
@@ -228,6 +234,18 @@ class Binder(CallBinder):
                 at, f"values of type {type_} cannot be compared", "their members or elements"
             )
         return [converted(value, type_) for value in values]
+
+    def _with_times(self, values: list[Value]) -> list[Value]:
+        """The same, strings that are written out beside dates and timestamps read as such."""
+        kind = _TIMES.get(common_type(value.type for value in values if not isinstance(value.literal, str)))
+        if kind is None:
+            return values
+        return [
+            literal_value(TypedText(value.at, kind, value.literal), self.binding)
+            if isinstance(value.literal, str)
+            else value
+            for value in values
+        ]
 
     def _like(self, node: Like) -> Value:
         operand = self.value(node.operand)

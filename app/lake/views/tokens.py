@@ -26,7 +26,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`text`: what it stands for: a name without its backticks, a string without its quotes. `word`: in capitals if it
+    """`text`: what it stands for: a name without its quotes, a string without its quotes. `word`: in capitals if it
     is a word, else the text of a sign, else empty. `at`: the number of characters before it.
     """
 
@@ -39,7 +39,7 @@ class Token:
 _BLANKS: Final = re.compile(r"(?:\s++|--[^\r\n]*+|/\*(?!\+).*?\*/)*+", re.DOTALL)
 _TOKEN: Final = re.compile(
     r"(?P<string>'(?:[^']|'')*+')"
-    r"|(?P<quoted>`(?:[^`]|``)++`)"
+    r"|(?P<quoted>`(?:[^`]|``)++`|\"(?:[^\"]|\"\")++\")"
     r"|(?P<number>(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+)"
     r"|(?P<word>[^\W\d]\w*+)"
     r"|(?P<sign><=>|<>|!=|<=|>=|==|\|\||[-+*/%=<>(),.;\[\]])",
@@ -49,7 +49,7 @@ _LETTER: Final = re.compile(r"\w")
 _UNENDED: Final = {
     "'": "this string has no end",
     "`": "this name has no end",
-    '"': "double quotes are not part of the SQL of views",
+    '"': "this name has no end",
 }
 
 
@@ -100,13 +100,15 @@ def _token(text: str, at: int) -> tuple[Token, int]:
     found = _TOKEN.match(text, at)
     if found is None:
         reason = _UNENDED.get(text[at], "this is not part of the SQL of views")
-        raise invalid(text, at, reason, "names in `backticks`, strings in 'single quotes'")
+        raise invalid(
+            text, at, reason, "names in `backticks` or \"double quotes\", strings in 'single quotes'"
+        )
     written, end = found.group(), found.end()
     match found.lastgroup:
         case "string":
             return Token(Kind.STRING, written[1:-1].replace("''", "'"), "", at), end
         case "quoted":
-            return Token(Kind.QUOTED, written[1:-1].replace("``", "`"), "", at), end
+            return Token(Kind.QUOTED, written[1:-1].replace(written[0] * 2, written[0]), "", at), end
         case "number":
             return Token(Kind.NUMBER, written, "", at), end
         case "word":

@@ -61,6 +61,7 @@ def typed(expression: str, source: str = "orders") -> str:
         ("n IS DISTINCT FROM 1", "boolean!"),
         ("id BETWEEN 1 AND 2", "boolean!"),
         ("id IN (1, NULL)", "boolean"),
+        ("at > '2026-01-01' AND '2026-01-01T01:00:00.5' <> local", "boolean"),
         ("customer IS NULL OR paid", "boolean"),
         ("CASE WHEN paid THEN 1 ELSE 2.5 END", "decimal(11, 1)!"),
         ("CASE WHEN paid THEN 1 END", "int32"),
@@ -109,6 +110,7 @@ TWO = "WITH a AS (SELECT id, n FROM orders), b AS (SELECT order_id AS id, item F
     [
         ("SELECT * FROM lines", ["order_id int64", "item string", "count int32", "price decimal(9, 2)"]),
         ("SELECT l.*, id FROM orders, (SELECT item, count FROM lines) l", ["item string", "count int32", "id int64!"]),
+        ('SELECT "id", o."n" AS "in" FROM `orders` AS "o"', ["id int64!", "in int32"]),
         ("SELECT ID, oRdErS.Customer FROM orders", ["id int64!", "customer string"]),
         ("SELECT id number, n AS `a b``c` FROM orders", ["number int64!", "a b`c int32"]),
         ("SELECT id, name FROM orders LEFT JOIN `eu.customers` ON name = customer", ["id int64!", "name string"]),
