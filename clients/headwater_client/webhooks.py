@@ -164,7 +164,7 @@ class WebhookCalls(Connection):
         secret: str = decoded(dict[str, Any], self._post(f"{_path(webhook)}/rotate-secret"))["secret"]
         return secret
 
-    def test_webhook(self, webhook: Webhook | str) -> WebhookTest:
+    def try_webhook(self, webhook: Webhook | str) -> WebhookTest:
         """What comes of a message of type `webhook.test` that is sent now."""
         return decoded(WebhookTest, self._post(f"{_path(webhook)}/test"))
 

@@ -28,7 +28,7 @@ def test_webhooks_are_looked_after(headwater: Headwater, orders: Dataset, servic
         assert headwater.redeliver(dead).id == dead.id
         until(lambda: len(receiver.messages) == 5, "the message, again")
         secret = headwater.rotate_webhook_secret(webhook)
-        assert headwater.test_webhook(webhook).delivered
+        assert headwater.try_webhook(webhook).delivered
         assert receiver.messages[-1].signatures_of(secret) == 1
         assert headwater.get_delivery(webhook, dead.id).webhook_id == webhook.id
 
