@@ -47,18 +47,28 @@ def encode_changes_json(changes: pa.Table, *, as_ndjson: bool, symbols: Sequence
 
     The columns of `changes`, in any order: offset int64, op uint8 (0–3), version int64, system_time timestamp
     (ms, UTC), event_time timestamp or null type, row struct of the columns of the dataset. Other forms lack some of
-    these and have others, which stand behind in their order; an op that is text stays as it is.
+    these and have others, which stand behind in their order; an op that is text stays as it is. corrects_offset,
+    int64, comes last, and is left out of the objects where it is null.
     """
     names = [name for name in _CHANGE_MEMBERS if name in changes.column_names]
     names += [name for name in changes.column_names if name not in _CHANGE_MEMBERS]
     columns = {name: changes.column(name) for name in names}
+    corrects = columns.pop("corrects_offset", None)
     if "op" in columns and columns["op"].type == pa.uint8():
         columns["op"] = pc.take(pa.array(symbols, pa.string()), columns["op"])
     if "system_time" in columns:
         # One time per commit: its text is made once.
         times = columns["system_time"].combine_chunks().dictionary_encode()
         columns["system_time"] = pc.take(timestamp_texts(times.dictionary), times.indices)
-    return _encode(pa.table(columns), as_ndjson=as_ndjson)
+    nulls = 0 if corrects is None else corrects.null_count
+    if corrects is not None and nulls < len(corrects):
+        columns["corrects_offset"] = corrects
+    if nulls == 0 or "corrects_offset" not in columns:
+        return _encode(pa.table(columns), as_ndjson=as_ndjson)
+    lines = _encode(pa.table(columns), as_ndjson=True)
+    # No text within an object has a line break in it, so this is never part of a row.
+    lines = lines.replace(b',"corrects_offset":null}\n', b"}\n")
+    return lines if as_ndjson else b"".join((b"[", lines[:-1].replace(b"\n", b","), b"]"))
 
 
 def _encode(table: pa.Table, *, as_ndjson: bool) -> bytes:
@@ -77,6 +87,9 @@ def _encode(table: pa.Table, *, as_ndjson: bool) -> bytes:
 def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not _needs_text(column.type):
         return column
+    if column.null_count == len(column):
+        # As the event time is where a dataset has none.
+        return pa.chunked_array([pa.nulls(len(column))])
     return pa.chunked_array([_plain(chunk) for chunk in column.chunks] or [_plain(pa.array([], column.type))])
 
 
@@ -112,7 +125,8 @@ def _holds_map(kind: pa.DataType) -> bool:
 
 def _base64_texts(array: pa.Array) -> pa.Array:
     encoded = pl.Series(values=array).bin.encode("base64")
-    return encoded.to_arrow(compat_level=pl.CompatLevel.oldest())
+    # Polars takes the type of nulls for that of an array without values.
+    return encoded.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.large_string())
 
 
 def _encode_objects(table: pa.Table, *, as_ndjson: bool) -> bytes:
