@@ -13,6 +13,7 @@ from app.api.context import ApiRequest, Services, services_of, tenant_of
 from app.api.documented import TEXT, Answer, documented
 from app.api.event_stream import EVENT_STREAM, STILL_HERE, event_stream
 from app.api.feed import (
+    ConsumerName,
     Form,
     Partitions,
     SchemaChoice,
@@ -21,7 +22,7 @@ from app.api.feed import (
     Where,
     asked_schema,
     encoded,
-    position,
+    start_of,
 )
 from app.api.query import Columns, DatasetReference, natural
 from app.api.shared_pages import EncodedPage
@@ -49,14 +50,17 @@ _LAST_EVENT_ID: Final = "Last-Event-ID"
             ),
             204: Answer(description="Nothing is left before `until`: do not connect again."),
         },
-        request_headers={_LAST_EVENT_ID: "The `id` of the last event that was handled; overrides `since`."},
+        request_headers={
+            _LAST_EVENT_ID: "The `id` of the last event that was handled; overrides `since` and `consumer`."
+        },
         problems=[400, 404, 409, 410, 422],
     ),
 )
 async def follow_changes(
     request: ApiRequest,
     dataset: DatasetReference,
-    since: Since = "0",
+    since: Since = None,
+    consumer: ConsumerName = None,
     until: Until = None,
     columns: Columns = None,
     where: Where = None,
@@ -73,8 +77,11 @@ async def follow_changes(
     services = services_of(request)
     # A reader that was never told an id sends none, or an empty one.
     resumed = request.headers.get(_LAST_EVENT_ID) or None
-    start = position(since) if resumed is None else natural(resumed, _LAST_EVENT_ID)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
+    if resumed is None:
+        start = await start_of(services, found, since, consumer)
+    else:
+        start = natural(resumed, _LAST_EVENT_ID)
     query = FeedQuery(
         limit=PAGE_CHANGES,
         until=until,

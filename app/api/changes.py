@@ -14,6 +14,7 @@ from app.api.bodies import JSON
 from app.api.context import ApiRequest, Services, services_of, tenant_of
 from app.api.documented import BINARY, TEXT, Answer, documented
 from app.api.feed import (
+    ConsumerName,
     Form,
     Partitions,
     SchemaChoice,
@@ -22,7 +23,7 @@ from app.api.feed import (
     Where,
     asked_schema,
     encoded,
-    position,
+    start_of,
 )
 from app.api.headers import negotiate
 from app.api.query import Columns, DatasetReference
@@ -151,7 +152,8 @@ _POSITION_HEADERS: Final = {
 async def read_changes(
     request: ApiRequest,
     dataset: DatasetReference,
-    since: Since = "0",
+    since: Since = None,
+    consumer: ConsumerName = None,
     limit: Annotated[
         int,
         QueryParameter(
@@ -182,8 +184,8 @@ async def read_changes(
     """
     services = services_of(request)
     media_type = negotiate(request.headers, (JSON, NDJSON, ARROW_STREAM))
-    start = position(since)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
+    start = await start_of(services, found, since, consumer)
     query = FeedQuery(
         limit=limit,
         until=until,

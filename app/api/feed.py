@@ -6,20 +6,28 @@ from typing import Annotated, Final, TypeAlias
 
 from litestar.params import QueryParameter
 
+from app.api.context import Services
 from app.api.query import INT64_MAX, natural
+from app.lake.errors import FieldError, InvalidRequest
 from app.lake.forms import ChangeForm, symbols_of
 from app.lake.rows.encode import encode_changes_json
 from app.services.consumer_model import Landmark
-from app.services.model import ChangePage
+from app.services.model import ChangePage, Dataset
 
 _LANDMARKS: Final = frozenset(landmark.value for landmark in Landmark)
 
 Since: TypeAlias = Annotated[
-    str,
+    str | None,
     QueryParameter(
         pattern="^(earliest|now|[0-9]{1,19})$",
-        description="The position to read from: how many changes were seen. `earliest` is the first change that can "
-        "still be read, `now` is the head.",
+        description="The position to read from: how many changes were seen, 0 unless said. `earliest` is the first "
+        "change that can still be read, `now` is the head.",
+    ),
+]
+ConsumerName: TypeAlias = Annotated[
+    str | None,
+    QueryParameter(
+        name="consumer", description="The consumer whose position to read from, in the place of `since`."
     ),
 ]
 Until: TypeAlias = Annotated[
@@ -72,9 +80,18 @@ def asked_schema(choice: str) -> int | None:
     return None if choice == "latest" else int(choice)
 
 
-def position(since: str) -> int | Landmark:
-    """The position that `since` names. Raises InvalidRequest."""
-    return Landmark(since) if since in _LANDMARKS else natural(since, "since")
+async def start_of(
+    services: Services, dataset: Dataset, since: str | None, consumer: str | None
+) -> int | Landmark:
+    """The position that `since` names, or where the consumer stands. Raises InvalidRequest, NotFound."""
+    if consumer is None:
+        since = since or "0"
+        return Landmark(since) if since in _LANDMARKS else natural(since, "since")
+    if since is not None:
+        detail = "expected `since` or `consumer`, not both"
+        raise InvalidRequest(detail, [FieldError(pointer="/since", detail=detail)])
+    standing = await services.threads.run(services.consumers.get, dataset, consumer)
+    return standing.consumer.position
 
 
 def encoded(page: ChangePage, *, as_ndjson: bool) -> bytes:

@@ -12,13 +12,13 @@ from app.lake.change_positions import changes_since, count_since, end_of, offset
 from app.lake.changelog import Op
 from app.lake.changelog_scan import ChangelogReader, ChangelogScan
 from app.lake.dataset import DatasetDefinition
-from app.lake.errors import FieldError, InvalidRequest, NotFound
+from app.lake.errors import CorruptFile, FieldError, InvalidRequest, NotFound, OffsetExpired
 from app.lake.file_group import ChangelogSegment
 from app.lake.forms import ChangeForm, in_form
 from app.lake.schema import Schema
 from app.lake.told_changes import Told
 from app.services.consumer_model import Landmark, landing
-from app.services.model import ChangePage, Dataset
+from app.services.model import ChangePage, Dataset, FeedBounds
 from app.services.ports import Catalog, ChangelogIndex
 
 # A page looks at so many changes at most. One that is asked for few of them ends there, and its position goes on.
@@ -75,6 +75,15 @@ class ReadChanges:
         """
         bounds = self.index.bounds(dataset.tenant_id, dataset.id)
         start = landing(since, bounds)
+        try:
+            return self._page(dataset, bounds, start, query)
+        except (CorruptFile, OffsetExpired):
+            # The feed may have been cut while the page was read, and the file that is missing with it.
+            if self.index.bounds(dataset.tenant_id, dataset.id).earliest == bounds.earliest:
+                raise
+        return self.page(dataset, since, query)
+
+    def _page(self, dataset: Dataset, bounds: FeedBounds, start: int, query: FeedQuery) -> ChangePage:
         end = bounds.next_offset if query.until is None else min(query.until, bounds.next_offset)
         # One change more than asked for tells whether the last one has its other half behind it.
         segments = self._segments(dataset, start, min(start + query.limit + 1, end))
