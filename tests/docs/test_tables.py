@@ -24,6 +24,8 @@ from app.lake.operation import Operation
 from app.lake.rows.formats import MEDIA_TYPES
 from app.lake.storing import Storing
 from app.lake.types import parse_type
+from app.lake.views import parse_view
+from app.lake.views.functions import FUNCTIONS
 from app.lake.write_effect import WriteEffect
 from app.lake.write_options import OnError, OverwriteScope, SaveMode, WriteOptions
 from app.services.read_table import QueryType
@@ -147,6 +149,21 @@ def test_every_decision_is_in_the_list():
     }
     assert dict(listed) == titles
     assert len(listed) == len(titles)
+
+
+def test_the_functions_of_views_are_those_of_the_document():
+    groups = {function.group for function in FUNCTIONS.values()}
+    table = {row[0]: row[1].replace("`", "").split() for row in rows(DOCS / "views.md", "|".join(groups))}
+    assert table == {
+        group: [name for name, function in FUNCTIONS.items() if function.group == group] for group in groups
+    }
+
+
+def test_the_views_of_the_document_can_be_read():
+    shown = re.findall(r"^```sql\n(.*?)^```$", (DOCS / "views.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert len(shown) > 1
+    for sql in shown:
+        assert parse_view(sql).inputs
 
 
 def test_every_type_of_the_table_is_one():
