@@ -177,7 +177,7 @@ class Settings:
     follower_lag_seconds: float = field(
         default=604800.0, metadata=_env("HEADWATER_FOLLOWER_LAG_SECONDS", _seconds)
     )
-    """How far behind a webhook or an export may be, unless it says so itself, and still keep what it has not seen."""
+    """How far behind a webhook, an export or a view may be, unless it says so, and still keep what it has not seen."""
     upload_keep_seconds: float = field(
         default=86400.0, metadata=_env("HEADWATER_UPLOAD_KEEP_SECONDS", _seconds)
     )

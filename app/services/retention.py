@@ -26,8 +26,8 @@ class FeedBeginnings(Protocol):
         """Moves the beginning of a feed on as far as it may go; returns how many changes were cut.
 
         It goes from commit to commit, while these are older than the feed's retention or beyond its last so many
-        changes, and never past a view, or past another consumer that is no further behind than it may be.
-        `follower_lag_seconds`: how far that is for webhooks and exports that do not say it themselves.
+        changes, and never past a consumer that is no further behind than it may be.
+        `follower_lag_seconds`: how far that is for followers that do not say it themselves.
         """
         ...
 

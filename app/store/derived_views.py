@@ -33,9 +33,6 @@ from app.store.one_of import one_of
 from app.store.paging import decode_token, page_of
 from app.store.session import Database
 
-# A feed is kept for a view that is behind for so long. One that comes later computes all of itself again.
-_KEPT_SECONDS: Final = 24 * 60 * 60
-
 _VIEWS: Final = (
     select(
         *DATASET_COLUMNS,
@@ -102,14 +99,7 @@ class ViewStore:
                         view_id=new.dataset_id, dataset_id=dataset_id, relation=relation
                     )
                 )
-                add_follower(
-                    connection,
-                    dataset_id,
-                    follower_name(new.dataset_id),
-                    ConsumerKind.VIEW,
-                    0,
-                    max_lag_seconds=_KEPT_SECONDS,
-                )
+                add_follower(connection, dataset_id, follower_name(new.dataset_id), ConsumerKind.VIEW, 0)
             insert_jobs(connection, [new.refresh])
             return _find(connection, new.dataset_id)
 

@@ -46,7 +46,7 @@ class RetentionStore:
     def cut(self, tenant_id: str, dataset_id: str, *, follower_lag_seconds: float) -> int:
         """Moves the beginning of a feed on as far as it may go; returns how many changes were cut.
 
-        `follower_lag_seconds`: how far behind webhooks and exports may be that do not say it themselves.
+        `follower_lag_seconds`: how far behind followers may be that do not say it themselves.
         """
         with self._database.tenant(tenant_id) as connection:
             # Most often there is nothing to cut: that is found out without a lock.
@@ -137,8 +137,6 @@ def _fences(next_offset: int, follower_lag_seconds: float) -> ColumnElement[bool
         or_(consumers.c.max_lag_seconds.is_(None), behind <= consumers.c.max_lag_seconds),
     )
     return or_(
-        # A view that misses changes would be wrong from then on.
-        consumers.c.kind == ConsumerKind.VIEW.value,
         and_(bounded, keeps_up),
         and_(~bounded, or_(consumers.c.kind == ConsumerKind.READER.value, behind <= follower_lag_seconds)),
     )

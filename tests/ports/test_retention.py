@@ -147,7 +147,9 @@ HOUR = 3600
         (ConsumerKind.READER, 3, 5, 3 * HOUR + 60, 9),
         (ConsumerKind.READER, 3, 6, 3 * HOUR - 60, 9),
         (ConsumerKind.READER, 9, 0, 0, 9),
-        (ConsumerKind.VIEW, 3, 5, 0, 3),
+        (ConsumerKind.VIEW, 3, None, None, 3),
+        # It reads its input as a whole if it comes back.
+        (ConsumerKind.VIEW, 0, None, None, 9),
         (ConsumerKind.WEBHOOK, 3, None, None, 3),
         (ConsumerKind.EXPORT, 0, None, None, 9),
         (ConsumerKind.EXPORT, 0, None, 5 * HOUR, 0),
