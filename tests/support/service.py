@@ -19,6 +19,7 @@ from app.lake.export import ExportedPart, ExportPart
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput
 from app.lake.staging import RawInput, StagedFile
+from app.lake.verification import FoldTask, FoldVerdict
 from app.lake.views.derive_request import DeriveRequest
 from app.lake.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.lake.write_plan import MergeTask
@@ -78,6 +79,10 @@ class TasksInProcess:
     def export(self, parts: Sequence[ExportPart], tag: str) -> list[ExportedPart]:
         answers = [run_task(self._place, part) for part in parts]
         return [answer for answer in answers if isinstance(answer, ExportedPart)]
+
+    def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
+        answers = [run_task(self._place, task) for task in tasks]
+        return sum((answer for answer in answers if isinstance(answer, FoldVerdict)), FoldVerdict())
 
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
         return self.derivation.derive(request)
