@@ -65,10 +65,11 @@ def derive(
             rows.createTempView(name)
             stack.callback(session.catalog.dropTempView, name)
         stage = StageTask(view=request.view, operation=request.operation, prefix=request.prefix)
-        result = session.sql(request.sql).mapInArrow(
-            partial(_stage, setup, msgspec.msgpack.encode(stage)), "answer binary"
-        )
-        answers = [unpack_answer(bytes(row.answer)) for row in result.collect()]
+        result = session.sql(request.sql)
+        # Spark would read the names of columns as expressions, and those of a view may have any character.
+        plain = result.toDF(*(f"c{number}" for number in range(len(result.columns))))
+        staged = plain.mapInArrow(partial(_stage, setup, msgspec.msgpack.encode(stage)), "answer binary")
+        answers = [unpack_answer(bytes(row.answer)) for row in staged.collect()]
     return decoded_input([answer for answer in answers if isinstance(answer, Decoded)]).staged
 
 

@@ -135,7 +135,9 @@ def _rows(place: Place, dataset: DatasetDefinition, part: RowsPart | ChangesPart
 
 
 def stage_rows(place: Place, task: StageTask, number: int, batches: Iterable[pa.RecordBatch]) -> Decoded:
-    """Stages the rows of partition `number`. Raises DerivationFailed for a row that does not fit, StorageFull."""
+    """Stages the rows of partition `number`: the columns of the view in order, and behind them the op of a change.
+
+    Raises DerivationFailed for a row that does not fit, StorageFull."""
     path = f"{task.prefix}-{number:05d}.arrow"
     try:
         tables = _checked(task, batches)
@@ -149,7 +151,9 @@ def _checked(task: StageTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
     names = [field.name for field in flat_form(schema).columns.fields]
     findings = Refusal(pointer="/rows")
     for start, batch in joined(_numbered(batches)):
-        rows = _op_in_front(batch).rename_columns(names)
+        if task.operation is Operation.CHANGELOG:
+            batch = batch.select([batch.num_columns - 1, *range(batch.num_columns - 1)])
+        rows = batch.rename_columns(names)
         check_columns(rows.schema, schema, findings.pointer)
         for row, step in steps(rows, start, schema, findings):
             yield conform_step(step, schema, row, findings)
@@ -161,8 +165,3 @@ def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.Recor
     for batch in batches:
         yield row, batch
         row += batch.num_rows
-
-
-def _op_in_front(batch: pa.RecordBatch) -> pa.RecordBatch:
-    *names, last = batch.schema.names
-    return batch.select([last, *names]) if last == OP_COLUMN else batch
