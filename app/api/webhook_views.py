@@ -47,13 +47,14 @@ class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class WebhookPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of a webhook; what is left out stays."""
+    """What is to change of a webhook; what is left out stays. `since`: the position to go on from, forward or back."""
 
     url: str | msgspec.UnsetType = msgspec.UNSET
     form: ChangeForm | msgspec.UnsetType = msgspec.UNSET
     columns: list[str] | msgspec.UnsetType | None = msgspec.UNSET
     where: str | msgspec.UnsetType | None = msgspec.UNSET
     partitions: list[str] | msgspec.UnsetType | None = msgspec.UNSET
+    since: _Offset | Literal["earliest", "now"] | msgspec.UnsetType = msgspec.UNSET
     batch_changes_max: _Batch | msgspec.UnsetType = msgspec.UNSET
     description: _Description | msgspec.UnsetType | None = msgspec.UNSET
     max_lag: MaxLag | msgspec.UnsetType | None = msgspec.UNSET
@@ -169,7 +170,7 @@ def new_webhook(request: WebhookRequest) -> NewWebhook:
             batch_changes_max=request.batch_changes_max,
             description=request.description,
         ),
-        since=request.since if isinstance(request.since, int) else Landmark(request.since),
+        since=_position(request.since),
         secret=request.secret,
         max_lag=request.max_lag or MaxLag(),
     )
@@ -194,6 +195,7 @@ def changed_webhook(webhook: Webhook, patch: WebhookPatch) -> WebhookChange:
         definition=definition,
         state=_chosen(patch.state, webhook.state),
         max_lag=_chosen(patch.max_lag, webhook.max_lag) or MaxLag(),
+        since=None if patch.since is msgspec.UNSET else _position(patch.since),
     )
 
 
@@ -250,6 +252,10 @@ def _members(webhook: Webhook) -> dict[str, Any]:
             self_=path, deliveries=f"{path}/deliveries", dataset=f"/datasets/{webhook.dataset_id}"
         ),
     }
+
+
+def _position(since: int | str) -> int | Landmark:
+    return since if isinstance(since, int) else Landmark(since)
 
 
 def _chosen(value: Any, otherwise: Any) -> Any:

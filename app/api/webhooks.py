@@ -123,13 +123,14 @@ async def get_webhook(request: ApiRequest, webhook: WebhookId) -> Response[Any]:
         {200: Answer(description="Changed.", content={JSON: WebhookView}, headers=_ETAG)},
         body={JSON: WebhookPatch},
         request_headers={"If-Match": "The ETag that the webhook must still have; required."},
-        problems=[400, 404, 412, 413, 415, 422, 428],
+        problems=[400, 404, 409, 410, 412, 413, 415, 422, 428],
     ),
 )
 async def change_webhook(request: ApiRequest, webhook: WebhookId) -> Response[Any]:
     """Changes what is named, and has what waits for its next attempt tried at once.
 
-    A message that was begun is still told as it was before.
+    A message that was begun is still told as it was before. With `since` the webhook goes on from that position, and
+    what waits is given up.
     """
     services = services_of(request)
     require_media_type(request, [JSON])
@@ -186,7 +187,7 @@ async def rotate_webhook_secret(request: ApiRequest, webhook: WebhookId) -> Resp
 
 @post(
     "/webhooks/{webhook:str}/test",
-    operation_id="test_webhook",
+    operation_id="try_webhook",
     summary="Send a test message",
     tags=_TAGS,
     status_code=200,

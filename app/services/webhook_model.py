@@ -202,10 +202,12 @@ class WebhookIndex(Protocol):
         definition: WebhookDefinition,
         state: WebhookState,
         max_lag: MaxLag,
+        since: int | Landmark | None = None,
     ) -> Webhook:
         """Changes a webhook that must be at `revision` still; what waits for an attempt is due at once.
 
-        Raises NotFound, PreconditionFailed.
+        With `since` it goes on from there, and what waits is given up.
+        Raises NotFound, PreconditionFailed, OffsetAhead, OffsetExpired.
         """
         ...
 

@@ -47,11 +47,12 @@ class NewWebhook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebhookChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a webhook is to be from now on."""
+    """What a webhook is to be from now on. `since`: where it goes on, if not where it is."""
 
     definition: WebhookDefinition
     state: WebhookState
     max_lag: MaxLag
+    since: int | Landmark | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,7 +106,8 @@ class Webhooks:
     ) -> Webhook:
         """Changes a webhook that must be at `revision` still. One that is paused, or was, starts anew.
 
-        Raises NotFound, PreconditionFailed, InvalidWebhook, InvalidRequest, InvalidFilter.
+        Raises NotFound, PreconditionFailed, InvalidWebhook, InvalidRequest, InvalidFilter, NoFeed, OffsetAhead,
+        OffsetExpired.
         """
         webhook = self.index.get(tenant_id, webhook_id)
         if webhook.revision != revision:
@@ -122,6 +124,7 @@ class Webhooks:
             definition=wanted.definition,
             state=wanted.state,
             max_lag=wanted.max_lag,
+            since=wanted.since,
         )
         self.wake()
         return changed

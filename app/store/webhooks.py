@@ -105,12 +105,16 @@ class WebhookStore:
         definition: WebhookDefinition,
         state: WebhookState,
         max_lag: MaxLag,
+        since: int | Landmark | None = None,
     ) -> Webhook:
         """Changes a webhook that must be at `revision` still; what waits for an attempt is due at once.
 
-        Raises NotFound, PreconditionFailed.
+        With `since` it goes on from there, and what waits is given up.
+        Raises NotFound, PreconditionFailed, OffsetAhead, OffsetExpired.
         """
         with self._database.tenant(tenant_id) as connection:
+            # The feed first, as everywhere, so that no two wait for each other in a ring.
+            bounds = _lock_feed(connection, find_webhook(connection, webhook_id).dataset_id)
             found = lock_webhook(connection, webhook_id, revision)
             connection.execute(
                 update(webhooks)
@@ -123,13 +127,20 @@ class WebhookStore:
                     revision=webhooks.c.revision + 1,
                 )
             )
+            now = func.clock_timestamp()
+            given_up = {"state": DeliveryState.DEAD.value, "next_attempt_at": None, "ended_at": now}
             connection.execute(
                 update(webhook_deliveries)
                 .where(
                     webhook_deliveries.c.webhook_id == webhook_id,
                     webhook_deliveries.c.state == DeliveryState.PENDING.value,
                 )
-                .values(next_attempt_at=func.clock_timestamp())
+                .values({"next_attempt_at": now} if since is None else given_up)
+            )
+            moved = (
+                {}
+                if since is None
+                else {"position": started(ConsumerChange(offset=since), bounds), "moved_at": now}
             )
             connection.execute(
                 update(consumers)
@@ -137,7 +148,7 @@ class WebhookStore:
                     consumers.c.dataset_id == found.dataset_id,
                     consumers.c.name == follower_name(webhook_id),
                 )
-                .values(max_lag_rows=max_lag.changes, max_lag_seconds=max_lag.seconds)
+                .values(max_lag_rows=max_lag.changes, max_lag_seconds=max_lag.seconds, **moved)
             )
             wake_follower(connection, found.dataset_id, follower_name(webhook_id))
             return find_webhook(connection, webhook_id)

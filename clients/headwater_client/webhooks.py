@@ -139,7 +139,7 @@ class WebhookCalls(Connection):
         self, webhook: Webhook | str, *, revision: int | None = None, **members: Any
     ) -> Webhook:
         """Changes what is named: `url`, `form`, `columns`, `where`, `partitions`, `batch_changes_max`, `description`,
-        `max_lag`, `state` (`active` or `paused`).
+        `max_lag`, `state` (`active` or `paused`), and `since`, the position to go on from.
 
         `revision` is the one that the change was made for; unless said, that of the value `webhook`, or the one that
         the webhook is at now. Raises Problem `precondition-failed` where it is at another.

@@ -193,6 +193,31 @@ def test_a_webhook_whose_messages_are_given_up_in_a_row_is_paused_until_it_is_re
     assert receiver.offsets()[9:] == [(3, 4), (4, 5)]
 
 
+def test_a_webhook_goes_on_from_where_it_is_told_to(
+    client: Client, service: Service, register: Register, receiver: Receiver
+) -> None:
+    webhook = register(batch_changes_max=2)
+    receiver.answer(410)
+    write(client, service, *({"id": number, "note": "a"} for number in range(4)))
+    assert state_of(client, webhook)["position"] == 0
+    changed = patch(client, webhook, state="active", since=3)
+    assert (changed["position"], changed["pending"]) == (3, 1)
+    service.work()
+    assert receiver.offsets() == [(0, 2), (3, 4)]
+    assert [each["state"] for each in deliveries(client, webhook)] == ["delivered", "dead"]
+    patch(client, webhook, since="earliest")
+    service.work()
+    assert receiver.offsets()[2:] == [(0, 2), (2, 4)]
+    assert len({message.id for message in receiver.messages}) == 4
+    assert patch(client, webhook, since="now")["pending"] == 0
+    refused = client.patch(
+        f"/webhooks/{webhook['id']}",
+        json={"since": 5},
+        headers={"If-Match": f'"{state_of(client, webhook)["revision"]}"'},
+    )
+    problem(refused, 409, "offset-ahead")
+
+
 def test_gone_pauses_at_once_and_loses_nothing(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
