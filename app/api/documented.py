@@ -26,6 +26,7 @@ class Documentation(msgspec.Struct, frozen=True, kw_only=True):
 
     answers: Mapping[int, Answer]
     body: Mapping[str, Any] = {}
+    body_required: bool = True
     request_headers: Mapping[str, str] = {}
     problems: Sequence[int] = ()
 
@@ -34,11 +35,16 @@ def documented(
     answers: Mapping[int, Answer],
     *,
     body: Mapping[str, Any] | None = None,
+    body_required: bool = True,
     request_headers: Mapping[str, str] | None = None,
     problems: Sequence[int] = (),
 ) -> dict[str, Any]:
     """The handler option that holds the documentation."""
     documentation = Documentation(
-        answers=answers, body=body or {}, request_headers=request_headers or {}, problems=problems
+        answers=answers,
+        body=body or {},
+        body_required=body_required,
+        request_headers=request_headers or {},
+        problems=problems,
     )
     return {DOCUMENTATION: documentation}

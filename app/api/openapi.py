@@ -191,7 +191,10 @@ def _complete(operation: dict[str, Any], documentation: Documentation, *, public
         del operation["parameters"]
     operation.pop("requestBody", None)
     if documentation.body:
-        operation["requestBody"] = {"required": True, "content": _content(documentation.body)}
+        operation["requestBody"] = {
+            "required": documentation.body_required,
+            "content": _content(documentation.body),
+        }
     problems = {500} if public else {401, 403, 500, 503, *documentation.problems}
     answers = {str(status): _answer(answer) for status, answer in documentation.answers.items()}
     operation["responses"] = {

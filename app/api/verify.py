@@ -33,6 +33,7 @@ class NewVerification(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     opt=documented(
         ACCEPTED_ANSWERS,
         body={JSON: NewVerification},
+        body_required=False,
         request_headers=ACCEPTING_HEADERS,
         problems=[400, 404, 409, 413, 415, 422],
     ),

@@ -8,6 +8,7 @@ from clients.headwater_client.explain import ExplainCalls
 from clients.headwater_client.quarantine import QuarantineCalls
 from clients.headwater_client.reads import ReadCalls
 from clients.headwater_client.transactions import TransactionCalls
+from clients.headwater_client.verify import VerifyCalls
 from clients.headwater_client.webhooks import WebhookCalls
 from clients.headwater_client.writes import WriteCalls
 
@@ -18,6 +19,7 @@ class Headwater(
     TransactionCalls,
     QuarantineCalls,
     ExplainCalls,
+    VerifyCalls,
     ConsumerCalls,
     WebhookCalls,
     ReadCalls,

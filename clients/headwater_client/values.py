@@ -209,12 +209,15 @@ class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """A job. The changes of its commit have the offsets `first_offset`–`last_offset`."""
+    """A job. The changes of its commit have the offsets `first_offset`–`last_offset`.
+
+    A job that writes nothing has no operation, but a `result`.
+    """
 
     id: str
     kind: str
     state: str
-    operation: str
+    operation: str | None
     progress: Progress
     attempts: int
     committed_version: int | None
@@ -225,6 +228,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    result: dict[str, Any] | None = None
 
     @property
     def ended(self) -> bool:
@@ -248,7 +252,10 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of the feed. A `-C` is directly followed by the `+C` that takes its place."""
+    """One change of the feed. A `-C` is directly followed by the `+C` that takes its place.
+
+    `corrects_offset`: of a `-C` or `-R`, the change that gave the row the values which it takes back, if known.
+    """
 
     offset: int
     op: Op
@@ -256,6 +263,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     system_time: datetime
     event_time: str | None
     row: dict[str, Any]
+    corrects_offset: int | None
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True):

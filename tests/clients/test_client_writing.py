@@ -223,6 +223,10 @@ def test_logs_are_compacted_and_then_told(headwater):
         ("+A", "a"), ("-C", "a"), ("+C", "b"),
     ]  # fmt: skip
     assert next(headwater.timeline(log)).action == "compaction"
+    verified = headwater.verify(log, version=3, wait=30)
+    assert (verified.kind, verified.operation) == ("verify", None)
+    assert verified.result is not None
+    assert (verified.result["equal"], verified.result["version"], verified.result["changes"]) == (True, 3, 3)
     assert notes(headwater, log, query_type="read_optimized") == [(1, "b")]
 
 
