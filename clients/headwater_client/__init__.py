@@ -16,6 +16,13 @@ It needs httpx, msgspec and pyarrow, and nothing of the service.
 from clients.headwater_client.client import Headwater
 from clients.headwater_client.consumers import Consumer, ConsumerLease, Holder, Lag, MaxLag
 from clients.headwater_client.explain import WriteExplanation
+from clients.headwater_client.exports import (
+    DamagedDownload,
+    Export,
+    ExportFile,
+    ExportManifest,
+    ExportRun,
+)
 from clients.headwater_client.feed import Since
 from clients.headwater_client.pages import ChangePage, ChangeTable, RowTable
 from clients.headwater_client.problem import FieldError, JobUnfinished, Problem, TransactionUnfinished
@@ -66,10 +73,15 @@ __all__ = [
     "Columns",
     "Consumer",
     "ConsumerLease",
+    "DamagedDownload",
     "Dataset",
     "DatasetWrite",
     "Delivery",
     "DropField",
+    "Export",
+    "ExportFile",
+    "ExportManifest",
+    "ExportRun",
     "Field",
     "FieldError",
     "Format",

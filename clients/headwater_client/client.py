@@ -5,6 +5,7 @@ from __future__ import annotations
 from clients.headwater_client.consumers import ConsumerCalls
 from clients.headwater_client.datasets import DatasetCalls
 from clients.headwater_client.explain import ExplainCalls
+from clients.headwater_client.exports import ExportCalls
 from clients.headwater_client.quarantine import QuarantineCalls
 from clients.headwater_client.reads import ReadCalls
 from clients.headwater_client.transactions import TransactionCalls
@@ -21,6 +22,7 @@ class Headwater(
     ExplainCalls,
     VerifyCalls,
     ConsumerCalls,
+    ExportCalls,
     WebhookCalls,
     ReadCalls,
 ):

@@ -8,7 +8,7 @@ from app.services.reap import Reap
 from app.services.retention import Retain
 from app.store.references import ReferenceStore
 from app.store.retention import RetentionStore
-from tests.support.exports import contents, exported, run_of, write
+from tests.support.exports import contents, exported, run_of, stored, write
 from tests.support.http import problem, upsert
 from workers.engine import export_handle
 
@@ -51,13 +51,6 @@ def patched(client, export, change, status=200):
     answer = client.patch(export, json=change, headers=headers)
     assert answer.status_code == status, answer.text
     return answer
-
-
-def stored(service, export):
-    """Names of the files of an export on storage, by the folder of their attempt."""
-    root = service.settings.data_dir / "storage"
-    found = sorted(root.glob(f"*/*/exports/{export.rsplit('/', 1)[1]}/*/*"))
-    return [(file.parent.name, file.name) for file in found]
 
 
 def test_an_export_runs_once_and_ends(client, orders, feed, service):

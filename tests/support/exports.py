@@ -141,3 +141,10 @@ def changed_keys(client: httpx.Client, path: str, since: int, until: int) -> set
     """The keys of KEYED that changes of a range name."""
     page = client.get(f"{path}/changes", params={"since": since, "until": until, "limit": 10_000}).json()
     return {(each["row"]["region"], each["row"]["id"]) for each in page["changes"]}
+
+
+def stored(service: Service, export: str) -> list[tuple[str, str]]:
+    """The files of an export on storage: the folder of their attempt, and their name."""
+    root = service.settings.data_dir / "storage"
+    found = sorted(root.glob(f"*/*/exports/{export.rsplit('/', 1)[1]}/*/*"))
+    return [(file.parent.name, file.name) for file in found]

@@ -1,0 +1,305 @@
+"""Exports: a feed, or the rows that changed in it, written to files, and the files fetched."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import quote
+
+import msgspec
+
+from clients.headwater_client.connection import dataset_path, decoded
+from clients.headwater_client.consumers import MaxLag, Start
+from clients.headwater_client.feed import walk_list
+from clients.headwater_client.jobs import JobCalls, made_up
+from clients.headwater_client.pages import JSON
+from clients.headwater_client.values import Dataset, Field
+
+ExportQuery = Literal["changes", "incremental"]
+ExportFormat = Literal["parquet", "csv", "ndjson", "arrow"]
+_STEP_BYTES: Final = 8 * 1024 * 1024
+MANIFEST_NAME: Final = "manifest.json"
+
+
+class DamagedDownload(Exception):
+    """A file that was fetched is not the one that the manifest lists."""
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """When an export goes on by itself: so long after its last run began, if there are changes."""
+
+    every_seconds: int
+
+
+class ExportRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of an export: the changes from `since` up to `until`. What it has written is None before it has ended."""
+
+    number: int
+    state: str
+    since: int
+    until: int
+    next_since: int | None
+    rows: int | None
+    files: int | None
+    size_bytes: int | None
+    job_id: str
+    error: dict[str, Any] | None
+    created_at: datetime
+
+
+class Export(msgspec.Struct, frozen=True, kw_only=True):
+    """An export. `offset` is where its next run starts; `runs` are the latest, the last one first."""
+
+    id: str
+    dataset: str
+    name: str | None
+    query: str
+    format: str
+    form: str | None
+    columns: tuple[str, ...] | None
+    where: str | None
+    partitions: tuple[str, ...] | None
+    since: int
+    until: int | None
+    schedule: Schedule | None
+    target_bytes: int
+    max_lag: MaxLag | None
+    state: str
+    offset: int
+    error: dict[str, Any] | None
+    runs: tuple[ExportRun, ...]
+    created_at: datetime
+
+
+class ExportOffsets(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes from `since` up to `next_since`, which is None before the run has succeeded."""
+
+    since: int
+    next_since: int | None
+
+
+class ExportVersions(msgspec.Struct, frozen=True, kw_only=True):
+    """The versions of the first and of the last change."""
+
+    first: int
+    last: int
+
+
+class ExportSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """The schema of the dataset under which rows are written."""
+
+    id: int
+    fields: tuple[Field, ...]
+
+
+class ExportFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a run. `checksum` is `xxh3-128:` and the digest, `sha256` another; both hexadecimal."""
+
+    name: str
+    rows: int
+    size_bytes: int
+    checksum: str
+    sha256: str
+    first_offset: int | None
+    next_offset: int | None
+
+
+class ExportManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """A run with what it has written. Before it has succeeded, `files` is empty and what they hold None."""
+
+    export_id: str
+    number: int
+    state: str
+    job_id: str
+    error: dict[str, Any] | None
+    dataset: str
+    query: str
+    form: str | None
+    format: str
+    offsets: ExportOffsets
+    versions: ExportVersions | None
+    schema: ExportSchema | None
+    files: tuple[ExportFile, ...]
+    rows: int | None
+    created_at: datetime | None
+
+
+class ExportPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Exports of a dataset, the latest first."""
+
+    items: tuple[Export, ...]
+    next_page_token: str | None
+
+
+class ExportRunPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs of an export, the latest first."""
+
+    items: tuple[ExportRun, ...]
+    next_page_token: str | None
+
+
+class ExportCalls(JobCalls):
+    """Exports of the tenant's datasets."""
+
+    def create_export(
+        self,
+        dataset: Dataset | str,
+        *,
+        query: ExportQuery,
+        format: ExportFormat,  # noqa: A002 - as the API calls it
+        form: str | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        partitions: Sequence[str] | None = None,
+        since: Start = "earliest",
+        until: int | None = None,
+        every_seconds: int | None = None,
+        target_bytes: int | None = None,
+        name: str | None = None,
+        max_lag: MaxLag | None = None,
+    ) -> Export:
+        """Exports the changes from `since` on, or the rows that changed since; its first run is on its way.
+
+        With `every_seconds` it goes on from where it stopped, each time; otherwise it has ended after one run.
+        """
+        given = {
+            "query": query,
+            "format": format,
+            "form": form,
+            "columns": columns,
+            "where": where,
+            "partitions": partitions,
+            "since": since,
+            "until": until,
+            "schedule": None if every_seconds is None else {"every_seconds": every_seconds},
+            "target_bytes": target_bytes,
+            "name": name,
+            "max_lag": max_lag,
+        }
+        body = {member: value for member, value in given.items() if value is not None}
+        answer = self._transport.send(
+            "POST",
+            f"{dataset_path(dataset)}/exports",
+            body=msgspec.json.encode(body),
+            headers={"Content-Type": JSON},
+            repeatable=False,
+        )
+        return msgspec.json.decode(answer.content, type=Export)
+
+    def exports(self, dataset: Dataset | str) -> Iterator[Export]:
+        """The exports of a dataset, the latest first; those that have ended too."""
+        fetch = partial(self._get, f"{dataset_path(dataset)}/exports")
+        for page in walk_list(fetch, partial(decoded, ExportPage), {"page_size": 1_000}):
+            yield from page.items
+
+    def get_export(self, export: Export | str) -> Export:
+        """An export as it stands."""
+        return msgspec.json.decode(self._get(export_path(export)).content, type=Export)
+
+    def pause_export(self, export: Export | str) -> Export:
+        """Has an export with a schedule wait where it is. What is under way goes on."""
+        return self._change_export(export, {"state": "paused"})
+
+    def resume_export(self, export: Export | str) -> Export:
+        """Has an export go on that was paused or has ended."""
+        return self._change_export(export, {"state": "active"})
+
+    def schedule_export(self, export: Export | str, every_seconds: int | None) -> Export:
+        """Changes when an export goes on by itself; None: never again."""
+        schedule = None if every_seconds is None else {"every_seconds": every_seconds}
+        return self._change_export(export, {"schedule": schedule})
+
+    def delete_export(self, export: Export | str) -> None:
+        """Ends an export, and removes its runs with their files."""
+        self._transport.send("DELETE", export_path(export), repeatable=False)
+
+    def run_export(self, export: Export | str, *, idempotency_key: str | None = None) -> ExportRun:
+        """Exports now what there is from where it stopped to the head; the run that this starts."""
+        answer = self._transport.send(
+            "POST",
+            f"{export_path(export)}/runs",
+            headers={"Idempotency-Key": made_up(idempotency_key)},
+            repeatable=True,
+        )
+        return msgspec.json.decode(answer.content, type=ExportRun)
+
+    def export_runs(self, export: Export | str) -> Iterator[ExportRun]:
+        """The runs of an export, the latest first."""
+        fetch = partial(self._get, f"{export_path(export)}/runs")
+        for page in walk_list(fetch, partial(decoded, ExportRunPage), {"page_size": 1_000}):
+            yield from page.items
+
+    def get_export_run(self, export: Export | str, number: int) -> ExportManifest:
+        """A run as it stands, with its manifest once it has succeeded."""
+        answer = self._get(f"{export_path(export)}/runs/{number}")
+        return msgspec.json.decode(answer.content, type=ExportManifest)
+
+    def wait_for_export(
+        self, export: Export | str, number: int | None = None, *, seconds: float = 600
+    ) -> ExportManifest:
+        """A run, the last one unless said, once it has succeeded.
+
+        Raises JobUnfinished; Problem if it fails or is cancelled; LookupError if there is none yet.
+        """
+        if number is None:
+            runs = self.get_export(export).runs
+            if not runs:
+                raise LookupError("the export has no run yet")
+            number = runs[0].number
+        self.wait(self.get_export_run(export, number).job_id, seconds=seconds)
+        return self.get_export_run(export, number)
+
+    def download_export(self, run: ExportManifest, folder: Path) -> list[Path]:
+        """Fetches the files of a run, and its manifest beside them; the paths of the files, in order.
+
+        What is there already with the right content is not fetched again. Raises DamagedDownload.
+        """
+        folder.mkdir(parents=True, exist_ok=True)
+        files = f"{export_path(run.export_id)}/runs/{run.number}/files"
+        paths = [self._download(files, file, folder / file.name) for file in run.files]
+        (folder / MANIFEST_NAME).write_bytes(self._get(f"{files}/{MANIFEST_NAME}").content)
+        return paths
+
+    def _download(self, files: str, file: ExportFile, path: Path) -> Path:
+        if path.exists() and _is(file, path):
+            return path
+        begun = path.with_name(f"{path.name}.part")
+        with begun.open("wb") as out:
+            # In parts, so that no more than one is in memory, or asked for again if the connection breaks.
+            for start in range(0, file.size_bytes, _STEP_BYTES):
+                asked = {"Range": f"bytes={start}-{min(start + _STEP_BYTES, file.size_bytes) - 1}"}
+                part = self._transport.send(
+                    "GET", f"{files}/{quote(file.name)}", headers=asked, repeatable=True
+                )
+                out.write(part.content)
+        if not _is(file, begun):
+            raise DamagedDownload(f"{file.name} is not what the manifest lists; fetch it again")
+        return begun.replace(path)
+
+    def _change_export(self, export: Export | str, change: dict[str, Any]) -> Export:
+        tag = self._get(export_path(export)).headers["etag"]
+        answer = self._transport.send(
+            "PATCH",
+            export_path(export),
+            body=msgspec.json.encode(change),
+            headers={"Content-Type": JSON, "If-Match": tag},
+            repeatable=False,
+        )
+        return msgspec.json.decode(answer.content, type=Export)
+
+
+def export_path(export: Export | str) -> str:
+    """Where an export is."""
+    return f"/exports/{quote(export.id if isinstance(export, Export) else export, safe='')}"
+
+
+def _is(file: ExportFile, path: Path) -> bool:
+    """Whether there is what the manifest lists."""
+    if path.stat().st_size != file.size_bytes:
+        return False
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest() == file.sha256

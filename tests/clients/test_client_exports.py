@@ -1,0 +1,79 @@
+"""Exports through the typed client."""
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from clients.headwater_client import DamagedDownload, Problem
+from clients.headwater_client import exports as client_exports
+from tests.support.exports import stored
+
+
+@pytest.fixture(autouse=True)
+def worker(service):
+    with service.working():
+        yield
+
+
+def test_an_export_is_made_waited_for_and_fetched(headwater, orders, tmp_path):
+    headwater.write_rows(orders, [{"id": n, "note": f"{n}"} for n in range(50)], wait=30)
+    export = headwater.create_export(orders, query="incremental", format="parquet", where="id >= 10")
+    run = headwater.wait_for_export(export, seconds=30)
+    assert (run.number, run.rows, run.offsets.next_since) == (1, 40, 50)
+    assert [field.name for field in run.schema.fields] == ["id", "note"]
+    (path,) = headwater.download_export(run, tmp_path / "out")
+    assert path.name == run.files[0].name
+    assert sorted(pq.read_table(path).column("id").to_pylist()) == list(range(10, 50))
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert manifest["files"][0]["sha256"] == run.files[0].sha256
+    assert list(headwater.exports(orders)) == [headwater.get_export(export)]
+    headwater.delete_export(export)
+    assert list(headwater.exports(orders)) == []
+
+
+def test_an_export_goes_on_pauses_and_is_scheduled(headwater, orders):
+    headwater.write_rows(orders, [{"id": 1, "note": "a"}], wait=30)
+    export = headwater.create_export(
+        orders, query="changes", format="ndjson", form="upsert", every_seconds=3600, name="hourly"
+    )
+    headwater.wait_for_export(export, seconds=30)
+    assert headwater.pause_export(export).state == "paused"
+    headwater.write_rows(orders, [{"id": 1, "note": "b"}], wait=30)
+    run = headwater.run_export(export, idempotency_key="once")
+    assert headwater.run_export(export, idempotency_key="once").number == run.number == 2
+    assert headwater.wait_for_export(export, run.number, seconds=30).rows == 1
+    assert [each.number for each in headwater.export_runs(export)] == [2, 1]
+    assert headwater.resume_export(export).state == "active"
+    assert headwater.schedule_export(export, 60).schedule.every_seconds == 60
+    assert headwater.schedule_export(export, None).state == "ended"
+    with pytest.raises(Problem) as refused:
+        headwater.schedule_export(export, 60)
+    assert refused.value.code == "export-ended"
+
+
+def test_a_download_is_fetched_in_parts_and_checked(headwater, orders, service, tmp_path, monkeypatch):
+    monkeypatch.setattr(client_exports, "_STEP_BYTES", 7)
+    headwater.write_rows(orders, [{"id": n, "note": "x"} for n in range(5)], wait=30)
+    export = headwater.create_export(orders, query="changes", format="csv")
+    run = headwater.wait_for_export(export, seconds=30)
+    (path,) = headwater.download_export(run, tmp_path)
+    content = path.read_bytes()
+    assert len(content) == run.files[0].size_bytes
+    # What is there is left as it is, what is not right is fetched anew.
+    before = path.stat().st_mtime_ns
+    headwater.download_export(run, tmp_path)
+    assert path.stat().st_mtime_ns == before
+    path.write_bytes(b"#" + content[1:])
+    headwater.download_export(run, tmp_path)
+    assert path.read_bytes() == content
+    path.unlink()
+    (folder, name) = next(
+        each for each in stored(service, f"/exports/{export.id}") if each[1].endswith(".csv")
+    )
+    root = service.settings.data_dir / "storage"
+    (on_storage,) = root.glob(f"*/*/exports/{export.id}/{folder}/{name}")
+    on_storage.write_bytes(b"#" + content[1:])
+    with pytest.raises(DamagedDownload):
+        headwater.download_export(run, tmp_path)
+    assert not path.exists()
