@@ -1,0 +1,210 @@
+"""Views computed by Spark, from the write to an input to the change in the view's feed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.docs.examples import check_answer, run
+from tests.support.deployment import ROOT, Deployment
+from tests.support.table import Row, Table
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.stack
+
+_numbers = count(1)
+SCORES = {
+    "fields": [
+        {"name": "match_id", "type": "int64"},
+        {"name": "player", "type": "string"},
+        {"name": "score", "type": "int32"},
+    ]
+}
+LEADERS = """
+    SELECT ROW_NUMBER() OVER (ORDER BY score DESC, match_id, player) AS place, player, match_id, score
+    FROM {scores} QUALIFY place <= 2
+"""
+
+
+@pytest.fixture
+def scores(new_table: Callable[..., Table]) -> Table:
+    return new_table(name=f"match_scores_{next(_numbers)}", schema=SCORES, record_key=["match_id", "player"])
+
+
+def name_of(table: Table) -> str:
+    return str(table.client.get(table.path).json()["name"])
+
+
+def new_view(table: Table, sql: str, **settings: Any) -> Table:
+    """A view of the table, one bucket, so that the order of its changes is that of their keys."""
+    names = {"scores": name_of(table), "view": f"view_{next(_numbers)}"}
+    body = {"name": names["view"], "sql": sql.format(**names), **settings}
+    answer = table.client.post("/views", json=body)
+    assert answer.status_code == 201, answer.text
+    view = answer.json()
+    return Table(
+        deployment=table.deployment, client=table.client, id=view["id"], key=tuple(view["record_key"])
+    )
+
+
+def view_of(view: Table) -> Row:
+    return view.client.get(f"/views/{view.id}").json()
+
+
+def told(view: Table) -> list[tuple[int, str, Row]]:
+    """The feed once the view has caught up with its inputs: version, op and row of each change."""
+
+    def caught_up() -> bool:
+        found = view_of(view)
+        assert found["state"] != "failed", found["error"]
+        return found["state"] == "current"
+
+    until(caught_up, "the view to catch up", seconds_max=60)
+    view.sound()
+    return [(change["version"], change["op"], change["row"]) for change in view.changes()]
+
+
+def score(match_id: int, player: str, score: int) -> Row:
+    return {"match_id": match_id, "player": player, "score": score}
+
+
+def led(place: int, match_id: int, player: str, score: int) -> Row:
+    return {"place": place, "match_id": match_id, "player": player, "score": score}
+
+
+@pytest.mark.parametrize("key", [["place"], []])
+def test_a_leader_board_tells_who_overtakes_whom(scores: Table, key: list[str]) -> None:
+    bucket = {"bucket": {"count": 1}} if key else {}
+    board = new_view(scores, LEADERS, record_key=key, **bucket)
+    assert view_of(board)["mode"] == "recompute"
+    assert told(board) == []
+    scores.write("upsert", [score(1, "ann", 20), score(2, "bob", 15), score(2, "eve", 3)])
+    ann, bob = led(1, 1, "ann", 20), led(2, 2, "bob", 15)
+    first = [(1, "+A", ann), (1, "+A", bob)]
+    assert told(board) == first
+    # A match that was played earlier, and told late.
+    scores.write("upsert", [score(3, "cid", 18)])
+    cid = led(2, 3, "cid", 18)
+    late = [(2, "-C", bob), (2, "+C", cid)] if key else [(2, "-R", bob), (2, "+A", cid)]
+    assert told(board) == [*first, *late]
+    # Scores that do not reach the board change nothing on it.
+    scores.write("upsert", [score(4, "dan", 7)])
+    assert told(board) == [*first, *late]
+    assert view_of(board)["inputs"][0]["lag"] == 0
+    scores.write("delete", [{"match_id": 1, "player": "ann"}])
+    cid_first, bob_second = led(1, 3, "cid", 18), led(2, 2, "bob", 15)
+    changes = told(board)[4:]
+    if key:
+        assert changes == [(3, "-C", ann), (3, "+C", cid_first), (3, "-C", cid), (3, "+C", bob_second)]
+    else:
+        assert sorted(changes, key=repr) == sorted(
+            [(3, "-R", ann), (3, "-R", cid), (3, "+A", cid_first), (3, "+A", bob_second)], key=repr
+        )
+    scores.ask("delete", where="score < 18")
+    assert told(board)[8:] == [(4, "-R", bob_second)]
+    operations = [entry["operation"] for entry in board.client.get(f"{board.path}/timeline").json()["items"]]
+    assert operations[-1] == "snapshot"
+
+
+def test_a_view_of_each_row_follows_each_change(scores: Table) -> None:
+    sql = (
+        "SELECT player, match_id, upper(player) AS name, score * 10 AS points FROM {scores} WHERE score >= 10"
+    )
+    view = new_view(scores, sql, bucket={"count": 1})
+    assert (view_of(view)["mode"], view.key) == ("row_by_row", ("match_id", "player"))
+    scores.write("upsert", [score(1, "ann", 20), score(1, "bob", 5)])
+    told(view)
+    for written in ([score(1, "bob", 12)], [score(1, "bob", 13)], [score(1, "bob", 9)], [score(1, "bob", 4)]):
+        scores.write("upsert", written)
+        changes = told(view)
+
+    def row(player: str, points: int) -> Row:
+        return {"player": player, "match_id": 1, "name": player.upper(), "points": points}
+
+    assert changes == [
+        (1, "+A", row("ann", 200)),
+        (2, "+A", row("bob", 120)),
+        (3, "-C", row("bob", 120)),
+        (3, "+C", row("bob", 130)),
+        (4, "-R", row("bob", 130)),
+    ]
+    items = view.client.get(f"{view.path}/timeline").json()["items"]
+    assert {entry["operation"] for entry in items[:-1]} == {"changelog"}
+
+
+def test_a_view_that_groups_corrects_its_groups(scores: Table) -> None:
+    sql = "SELECT player, count(*) AS matches, sum(score) AS total FROM {scores} GROUP BY player"
+    view = new_view(scores, sql, bucket={"count": 1})
+    assert view.key == ("player",)
+    scores.write("upsert", [score(1, "ann", 20), score(2, "ann", 1), score(2, "bob", 15)])
+    told(view)
+    scores.write("delete", [{"match_id": 1, "player": "ann"}, {"match_id": 2, "player": "bob"}])
+
+    def row(player: str, matches: int, total: int) -> Row:
+        return {"player": player, "matches": matches, "total": total}
+
+    assert told(view) == [
+        (1, "+A", row("ann", 2, 21)),
+        (1, "+A", row("bob", 1, 15)),
+        (2, "-C", row("ann", 2, 21)),
+        (2, "+C", row("ann", 1, 1)),
+        (2, "-R", row("bob", 1, 15)),
+    ]
+
+
+def test_a_join_sees_a_transaction_as_a_whole(scores: Table, new_table: Callable[..., Table]) -> None:
+    players = new_table(record_key=["player"], schema={"fields": [
+        {"name": "player", "type": "string"}, {"name": "team", "type": "string"}]})  # fmt: skip
+    join = f"""
+        SELECT s.match_id, s.player, s.score, p.team FROM {{scores}} AS s
+        LEFT JOIN {name_of(players)} AS p ON s.player = p.player
+    """
+    view = new_view(scores, join, record_key=["match_id", "player"], bucket={"count": 1})
+    for number in range(3):
+        writes = [
+            {"dataset": table.id, "operation": "upsert", "source": {"kind": "rows", "rows": rows}}
+            for table, rows in (
+                (scores, [score(number, f"p{number}", 1)]),
+                (players, [{"player": f"p{number}", "team": "reds"}]),
+            )
+        ]
+        assert scores.client.post("/transactions", json={"writes": writes}).status_code == 202
+    until(lambda: scores.version == 3, "the transactions")
+    changes = told(view)
+    # Never is one seen with its score and without its team.
+    assert [(op, row["team"]) for _, op, row in changes] == [("+A", "reds")] * 3
+
+
+def test_what_cannot_be_computed_is_told(scores: Table) -> None:
+    view = new_view(scores, "SELECT match_id, player, 100 / score AS share FROM {scores}")
+    twice = new_view(scores, "SELECT player, score FROM {scores}", record_key=["player"])
+    scores.write("upsert", [score(1, "ann", 0), score(2, "ann", 4)])
+    for each, reason in ((view, "zero"), (twice, "same key")):
+        failed = until(lambda each=each: _failed(each), "the view to fail", seconds_max=60)
+        assert failed["type"] == "/problems/derivation-failed"
+        assert reason in failed["detail"].lower()
+    scores.write("delete", [{"match_id": 1, "player": "ann"}])
+    assert [row["share"] for row in _healed(view)] == [25]
+    assert [row["score"] for row in _healed(twice)] == [4]
+
+
+def _failed(view: Table) -> Row | None:
+    return view_of(view)["error"]
+
+
+def _healed(view: Table) -> list[Row]:
+    until(lambda: view_of(view)["state"] == "current", "the view to get over it", seconds_max=60)
+    return view.rows()
+
+
+def test_the_document_shows_what_happens(deployment: Deployment, tmp_path: Path) -> None:
+    document = ROOT / "docs" / "views.md"
+    answered = list(run(document, tmp_path, deployment.url, deployment.api_key))
+    assert answered
+    for example, given in answered:
+        if example.answer is not None:
+            check_answer(example.answer, given)
