@@ -56,11 +56,16 @@ class ChangeOp(str, Enum):
 
 
 class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
-    """One change. `row` has the dataset's columns, and so has `before`, which only form `single_event` has."""
+    """One change. `row` has the dataset's columns, and so has `before`, which only form `single_event` has.
+
+    `corrects_offset`: of `-R`, `-C` and `U`, the change that gave the row the values which this one takes back, where
+    the feed knows; otherwise null.
+    """
 
     offset: int
     op: ChangeOp
     version: int
+    corrects_offset: int | None
     system_time: str
     event_time: str | None
     row: dict[str, Any]

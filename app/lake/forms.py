@@ -69,9 +69,10 @@ def symbols_of(form: ChangeForm) -> Sequence[str]:
 def in_form(changes: pa.Table, form: ChangeForm, dataset: str) -> Events:
     """The changes as events; `dataset` is the name that a Debezium `source` tells.
 
-    `changes` has the columns offset int64, op uint8, version int64, system_time timestamp(ms, UTC), event_time, and
-    row, a struct that is never null. Every +C stands behind its -C, but for a +C that comes first: what it corrects
-    is unknown, and null in the forms that tell it.
+    `changes` has the columns offset int64, op uint8, version int64, system_time timestamp(ms, UTC), event_time, row, a
+    struct that is never null, and corrects_offset int64: the change that a -R or -C takes back, null where that is not
+    known and for +A and +C. An update that is one event takes back what its -C does. Every +C stands behind its -C, but
+    for a +C that comes first: what it corrects is unknown, and null in the forms that tell it.
     """
     ops: _Codes = changes.column("op").to_numpy()
     if form in _TWO_EVENTS:
@@ -84,7 +85,7 @@ def in_form(changes: pa.Table, form: ChangeForm, dataset: str) -> Events:
     if form is ChangeForm.UPSERT:
         table = _with_op(last, ops[told], _AS_APPEND_OR_RETRACT)
     elif form is ChangeForm.SINGLE_EVENT:
-        table = last.append_column("before", _rows(changes, told - 1, ~_replaces(ops, told)))
+        table = _single_event(changes, last, ops, told)
     else:
         table = _debezium(changes, last, ops, told, dataset)
     return Events(table=table, resume_at=pa.array(positions, pa.int64()))
@@ -134,6 +135,14 @@ def _rows(changes: pa.Table, at: _Places, absent: npt.NDArray[np.bool_]) -> pa.S
     return one_array(changes.column("row")).take(pa.array(at, pa.int64(), mask=absent))
 
 
+def _single_event(changes: pa.Table, last: pa.Table, ops: _Codes, told: _Places) -> pa.Table:
+    replaces = _replaces(ops, told)
+    at = last.schema.get_field_index("corrects_offset")
+    corrects = changes.column("corrects_offset").take(pa.array(told - replaces))
+    table = last.set_column(at, last.schema.field(at), corrects)
+    return table.append_column("before", _rows(changes, told - 1, ~replaces))
+
+
 def _debezium(changes: pa.Table, last: pa.Table, ops: _Codes, told: _Places, dataset: str) -> pa.Table:
     replaces, gone = _replaces(ops, told), ops[told] == Op.RETRACT
     source = pa.StructArray.from_arrays(
@@ -158,7 +167,7 @@ def _debezium(changes: pa.Table, last: pa.Table, ops: _Codes, told: _Places, dat
 def flat(events: pa.Table, form: ChangeForm, vocabulary: Vocabulary = DEFAULT_VOCABULARY) -> pa.Table:
     """The columnar form of events: those of the dataset's row beside the ones that the form adds.
 
-    two_event, retract, upsert   offset, op (code), system_time, event_time, version, then the row
+    two_event, retract, upsert   offset, op (code), system_time, event_time, version, corrects_offset, then the row
     single_event                 the same, then `before`, a struct of the row; op 3 is the update
     delta                        the row, then _change_type, _commit_version, _commit_timestamp
     debezium                     the envelope as it is: before, after and source are structs
@@ -185,7 +194,7 @@ def flat(events: pa.Table, form: ChangeForm, vocabulary: Vocabulary = DEFAULT_VO
     return pa.table(columns, schema=pa.schema(fields))
 
 
-_LEADING: Final = ("offset", "op", "system_time", "event_time", "version")
+_LEADING: Final = ("offset", "op", "system_time", "event_time", "version", "corrects_offset")
 _TRAILING: Final = ("before", "_change_type", "_commit_version", "_commit_timestamp")
 
 

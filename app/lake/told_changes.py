@@ -18,6 +18,7 @@ from app.lake.filters.parse import parse_filter
 from app.lake.filters.prune import may_match
 from app.lake.filters.tree import Filter
 from app.lake.forms import one_array
+from app.lake.meta_columns import CORRECTS_COLUMN, CORRECTS_FIELD, resolved_offsets
 from app.lake.partition import partition_codes
 from app.lake.partition.fields import partition_sources
 from app.lake.partition.statistics import partition_statistics
@@ -86,7 +87,7 @@ class Told:
         return not may_match(self.where, known, self.schema, file.row_count)
 
     def stored_schema(self, also: Sequence[str] = ()) -> pa.Schema:
-        """What is read of a changelog file: op and event time in any case, since they are members of the change."""
+        """What is read of a changelog file: in any case what the members of a change beside its row are made of."""
         names = {
             *self.shown.names(),
             *also,
@@ -94,7 +95,7 @@ class Told:
             *(partition_sources(self.definition) if self._by_row else ()),
         }
         read = self.schema.select([name for name in self.schema.names() if name in names])
-        fields = [OP_FIELD, *(field.with_nullable(True) for field in read.to_arrow())]
+        fields = [OP_FIELD, CORRECTS_FIELD, *(field.with_nullable(True) for field in read.to_arrow())]
         if self.definition.event_time_field is not None:
             declared = self.definition.schema.field(self.definition.event_time_field).to_arrow()
             fields.append(declared.with_name(_EVENT_TIME_COLUMN).with_nullable(True))
@@ -112,7 +113,7 @@ class Told:
         return chosen
 
     def changes_schema(self) -> pa.Schema:
-        """Columns of a change page: the system columns, then those of `shown` as one struct."""
+        """Columns of a change page: the system columns, and those of `shown` as one struct."""
         row = pa.struct([field.with_nullable(True).remove_metadata() for field in self.shown.to_arrow()])
         return pa.schema(
             [
@@ -122,6 +123,7 @@ class Told:
                 pa.field("system_time", SYSTEM_TIME),
                 pa.field("event_time", self._event_time_type()),
                 pa.field("row", row),
+                pa.field("corrects_offset", pa.int64()),
             ]
         )
 
@@ -153,6 +155,7 @@ class Told:
             pa.repeat(pa.scalar(segment.committed_at, SYSTEM_TIME), count),
             event_time,
             row,
+            resolved_offsets(stored.column(CORRECTS_COLUMN), segment.first_offset),
         ]
         return pa.table(columns, schema=schema)
 

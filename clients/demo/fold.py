@@ -13,7 +13,7 @@ import polars as pl
 
 APPEND, RETRACT, CORRECT_FROM, CORRECT_TO = 0, 1, 2, 3
 SYMBOLS = ("+A", "-R", "-C", "+C")
-SYSTEM_COLUMNS = ("offset", "op", "system_time", "event_time", "version")
+SYSTEM_COLUMNS = ("offset", "op", "system_time", "event_time", "version", "corrects_offset")
 
 
 class FeedBroken(Exception):

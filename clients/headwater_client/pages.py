@@ -32,7 +32,8 @@ class ChangeTable(msgspec.Struct, frozen=True, kw_only=True):
     """Changes in order, as a flat table.
 
     Columns: `offset` int64, `op` uint8 (0 +A, 1 -R, 2 -C, 3 +C), `system_time`, `event_time`, `version` int64,
-    then those of the dataset. A system column whose name the dataset uses is called `_hw_<name>`.
+    `corrects_offset` int64, then those of the dataset. A system column whose name the dataset uses is called
+    `_hw_<name>`.
     """
 
     table: pa.Table

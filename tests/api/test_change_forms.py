@@ -25,12 +25,16 @@ def feed(client, orders, feed, service):
 
 
 def last_three(client, feed, form):
-    """The correction and the retraction, with the times of their commits."""
+    """The correction and the retraction, the times of their commits, and the offsets of what they take back."""
     page = client.get(feed, params={"since": 2, "form": form}).json()
     assert (page["next_since"], page["pending"], page["earliest"]) == (5, 0, 0)
     native = client.get(feed, params={"since": 2}).json()["changes"]
     assert client.get(feed, params={"since": 2, "form": "two_event"}).json()["changes"] == native
-    return page["changes"], [native[0]["system_time"], native[2]["system_time"]]
+    first = client.get(feed, params={"limit": 2}).json()["changes"]
+    gave = {appended["row"]["id"]: appended["offset"] for appended in first}
+    assert all(put["corrects_offset"] is None for put in [*first, native[1]])
+    assert [native[0]["corrects_offset"], native[2]["corrects_offset"]] == [gave[1], gave[2]]
+    return page["changes"], [native[0]["system_time"], native[2]["system_time"]], gave
 
 
 FROM, TO, GONE = {"id": 1, "note": "a"}, {"id": 1, "note": "c"}, {"id": 2, "note": "b"}
@@ -41,6 +45,7 @@ def change(offset, op, version, time, row, **more):
         "offset": offset,
         "op": op,
         "version": version,
+        "corrects_offset": None,
         "system_time": time,
         "event_time": None,
         "row": row,
@@ -49,29 +54,30 @@ def change(offset, op, version, time, row, **more):
 
 
 def test_an_update_is_one_event(client, feed):
-    changes, (second, third) = last_three(client, feed, "single_event")
+    changes, (second, third), gave = last_three(client, feed, "single_event")
     assert changes == [
-        change(3, "U", 2, second, TO, before=FROM),
-        change(4, "-R", 3, third, GONE, before=None),
+        change(3, "U", 2, second, TO, before=FROM, corrects_offset=gave[1]),
+        change(4, "-R", 3, third, GONE, before=None, corrects_offset=gave[2]),
     ]
 
 
 def test_an_update_is_a_retraction_and_an_append(client, feed):
-    changes, (second, third) = last_three(client, feed, "retract")
+    changes, (second, third), gave = last_three(client, feed, "retract")
     assert changes == [
-        change(2, "-R", 2, second, FROM),
+        change(2, "-R", 2, second, FROM, corrects_offset=gave[1]),
         change(3, "+A", 2, second, TO),
-        change(4, "-R", 3, third, GONE),
+        change(4, "-R", 3, third, GONE, corrects_offset=gave[2]),
     ]
 
 
 def test_an_update_is_an_upsert(client, feed):
-    changes, (second, third) = last_three(client, feed, "upsert")
-    assert changes == [change(3, "+A", 2, second, TO), change(4, "-R", 3, third, GONE)]
+    changes, (second, third), gave = last_three(client, feed, "upsert")
+    gone = change(4, "-R", 3, third, GONE, corrects_offset=gave[2])
+    assert changes == [change(3, "+A", 2, second, TO), gone]
 
 
 def test_debezium(client, feed):
-    changes, _ = last_three(client, feed, "debezium")
+    changes, _, _ = last_three(client, feed, "debezium")
     times = [each.pop("ts_ms") for each in changes]
     assert 1_700_000_000_000 < times[0] < times[1]
     assert changes == [
@@ -93,7 +99,7 @@ def test_debezium(client, feed):
 
 
 def test_delta(client, feed):
-    changes, (second, third) = last_three(client, feed, "delta")
+    changes, (second, third), _ = last_three(client, feed, "delta")
     names = ["_change_type", "_commit_version", "_commit_timestamp"]
     assert [([each[name] for name in names], each["row"]) for each in changes] == [
         (["update_preimage", 2, second], FROM),
@@ -121,8 +127,19 @@ def test_every_media_type_says_the_same(client, feed, form):
 def test_the_columns_of_an_update_in_one_event(client, feed):
     answer = client.get(feed, params={"form": "single_event", "since": 2}, headers={"Accept": ARROW})
     table = ipc.open_stream(io.BytesIO(answer.content)).read_all()
-    names = ["offset", "op", "system_time", "event_time", "version", "id", "note", "before"]
+    names = [
+        "offset",
+        "op",
+        "system_time",
+        "event_time",
+        "version",
+        "corrects_offset",
+        "id",
+        "note",
+        "before",
+    ]
     assert table.column_names == names
+    assert set(table.column("corrects_offset").to_pylist()) == {0, 1}
     assert table.schema.field("op").type == pa.uint8()
     assert table.column("op").to_pylist() == [3, 1]
     assert table.column("before").to_pylist() == [FROM, None]

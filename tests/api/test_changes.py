@@ -15,6 +15,7 @@ from tests.support.service import running_service, settings_for
 
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
+SYSTEM = ["offset", "op", "system_time", "event_time", "version", "corrects_offset"]
 
 
 def ops(changes):
@@ -61,7 +62,9 @@ def test_every_form_says_the_same(client, feed):
     assert [json.loads(line) for line in as_ndjson.text.splitlines()] == as_json
     as_arrow = client.get(feed, headers={"Accept": f"{ARROW}, application/json;q=0.5"})
     table = ipc.open_stream(io.BytesIO(as_arrow.content)).read_all()
-    assert table.column_names == ["offset", "op", "system_time", "event_time", "version", "id", "note"]
+    assert table.column_names == [*SYSTEM, "id", "note"]
+    corrects = [change["corrects_offset"] for change in as_json]
+    assert table.column("corrects_offset").to_pylist() == corrects
     assert table.schema.field("op").type == pa.uint8()
     assert table.column("op").to_pylist() == [0, 0, 2, 3]
     assert table.column("note").to_pylist() == [change["row"]["note"] for change in as_json]
@@ -189,7 +192,7 @@ class TestColumns:
         assert [json.loads(line) for line in as_ndjson.text.splitlines()] == as_json
         as_arrow = client.get(feed, params={"columns": "note,id"}, headers={"Accept": ARROW})
         table = ipc.open_stream(io.BytesIO(as_arrow.content)).read_all()
-        assert table.column_names == ["offset", "op", "system_time", "event_time", "version", "note", "id"]
+        assert table.column_names == [*SYSTEM, "note", "id"]
 
     @pytest.mark.parametrize("columns", ["nope", "id,id", "", "id,op", "_hw_op"])
     def test_what_is_no_column_is_named(self, client, feed, columns):

@@ -144,6 +144,10 @@ def test_the_feed_goes_on_where_it_was_left(headwater, orders):
     whole = list(headwater.changes(orders))
     assert [change.offset for change in whole] == list(range(10))
     assert [change.op for change in whole] == ["+A"] * 2 + ["-C", "+C"] * 4
+    taken = [change.corrects_offset for change in whole if change.op == "-C"]
+    assert sorted(taken[:2]) == [0, 1]
+    assert sorted(taken[2:]) == [3, 5]
+    assert all(change.corrects_offset is None for change in whole if change.op != "-C")
     paged, position = [], 0
     while page := next(iter(headwater.change_pages(orders, since=position, limit=3))):
         paged += page.changes

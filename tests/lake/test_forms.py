@@ -49,7 +49,8 @@ def expected(history: History, form: ChangeForm) -> list[Change]:
             case ChangeForm.TWO_EVENT:
                 told += [*both, after]
             case ChangeForm.SINGLE_EVENT:
-                told.append({**after, "before": old["row"] if old else None})
+                corrects = (old or new)["corrects_offset"]
+                told.append({**after, "before": old["row"] if old else None, "corrects_offset": corrects})
             case ChangeForm.RETRACT:
                 told += [{**each, "op": 1} for each in both]
                 told.append({**after, "op": 1 if new["op"] == 1 else 0})
@@ -189,7 +190,7 @@ def test_columns_and_text_say_the_same(form: ChangeForm, history: History) -> No
             assert (line["op"] == "U") == (line["before"] is not None)
 
 
-SYSTEM = ["offset", "_hw_op", "system_time", "event_time", "version"]
+SYSTEM = ["offset", "_hw_op", "system_time", "event_time", "version", "corrects_offset"]
 DELTA = ["_change_type", "_commit_version", "_commit_timestamp"]
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from app.lake.changelog import OP_COLUMN, Op
 from app.lake.errors import OffsetAhead, OffsetExpired
 from app.lake.forms import ChangeForm, in_form
+from app.lake.meta_columns import CORRECTS_COLUMN
 from app.services.consumer_model import Landmark
 from app.services.model import ChangePage
 from app.services.read_changes import FeedQuery, ReadChanges
@@ -94,7 +95,7 @@ def test_only_the_columns_that_are_needed_are_read_from_the_files() -> None:
     stored = Stored(history=HALVED)
     found = page(stored, 0, limit=10, columns=("tags", "n"))
     assert [field.name for field in found.events.table.schema.field("row").type] == ["tags", "n"]
-    wanted = sorted([OP_COLUMN, "_hw_event_time", "n", "tags"])
+    wanted = sorted([OP_COLUMN, CORRECTS_COLUMN, "_hw_event_time", "n", "tags"])
     assert [sorted(columns) for _, columns, _ in stored.read] == [wanted] * 2
 
 

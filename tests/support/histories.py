@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from app.lake.changelog import Op
 from app.lake.dataset import DatasetDefinition
 from app.lake.define import define_dataset
 from app.lake.new_dataset import NewDataset, NewField, NewSchema
@@ -51,12 +52,19 @@ class History:
 
     @property
     def changes(self) -> list[dict[str, Any]]:
-        """Every change with its offset and version."""
+        """Every change with its offset, its version and the offset of the change that it takes back."""
         listed = [(version, op, row) for version, commit in enumerate(self.commits, 1) for op, row in commit]
-        return [
-            {"offset": offset, "op": int(op), "version": version, "row": row}
-            for offset, (version, op, row) in enumerate(listed)
-        ]
+        gave: dict[Any, int] = {}
+        found = []
+        for offset, (version, op, row) in enumerate(listed):
+            puts = op in (Op.APPEND, Op.CORRECT_TO)
+            corrects = None if puts else gave.pop(row["k"], None)
+            if puts:
+                gave[row["k"]] = offset
+            found.append(
+                {"offset": offset, "op": int(op), "version": version, "row": row, "corrects_offset": corrects}
+            )
+        return found
 
     def table(self) -> pa.Table:
         """The feed as a page of it has it: one chunk for each commit."""
@@ -69,6 +77,7 @@ class History:
                 ("system_time", pa.timestamp("ms", "UTC")),
                 ("event_time", pa.timestamp("us", "UTC")),
                 ("row", row),
+                ("corrects_offset", pa.int64()),
             ]
         )
         rows = [

@@ -13,6 +13,7 @@ from app.lake.conforming import conform
 from app.lake.file_group import ChangelogFile, ChangelogSegment, StoredFile
 from app.lake.filters.evaluate import matches
 from app.lake.filters.tree import Filter
+from app.lake.meta_columns import CORRECTS_FIELD
 from app.lake.schema import Schema
 from app.services.model import Dataset, FeedBounds
 from tests.support.histories import DEFINITION, History, committed_ms
@@ -79,6 +80,10 @@ class Stored:
         return found
 
     def _rows(self, file: StoredFile) -> pa.Table:
-        commit = self.history.commits[int(file.path) - 1]
-        declared = pa.schema([*DEFINITION.schema.to_arrow(), (OP_COLUMN, pa.uint8())])
-        return pa.Table.from_pylist([{**row, OP_COLUMN: int(op)} for op, row in commit], schema=declared)
+        declared = pa.schema([*DEFINITION.schema.to_arrow(), (OP_COLUMN, pa.uint8()), CORRECTS_FIELD])
+        rows = [
+            {**change["row"], OP_COLUMN: change["op"], CORRECTS_FIELD.name: change["corrects_offset"]}
+            for change in self.history.changes
+            if change["version"] == int(file.path)
+        ]
+        return pa.Table.from_pylist(rows, schema=declared)

@@ -32,7 +32,7 @@ from app.lake.schema import Schema
 
 PUT_THERE: Final = (Op.APPEND, Op.CORRECT_TO)
 _OPS: Final = {symbol: Op(code) for code, symbol in enumerate(SYMBOLS)}
-_FEED_MEMBERS: Final = ("op", "row", "offset", "version", "system_time", "event_time")
+_FEED_MEMBERS: Final = ("op", "row", "offset", "version", "system_time", "event_time", "corrects_offset")
 _IGNORED: Final = ("source", "transaction", "ts_ms", "ts_us", "ts_ns")
 _CORRECTION: Final = (Op.CORRECT_FROM, Op.CORRECT_TO)
 # What must not be there besides the row that an envelope is about.
@@ -47,6 +47,7 @@ class _FeedChange(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     version: Raw = Raw()
     system_time: Raw = Raw()
     event_time: Raw = Raw()
+    corrects_offset: Raw = Raw()
 
 
 class _Envelope(msgspec.Struct, forbid_unknown_fields=True, gc=False):

@@ -29,7 +29,7 @@ from app.lake.changelog import SYMBOLS
 from app.lake.rows.arrow_casts import packed_offsets
 from app.lake.rows.objects import timestamp_texts, to_objects
 
-_CHANGE_MEMBERS: Final = ("offset", "op", "version", "system_time", "event_time", "row")
+_CHANGE_MEMBERS: Final = ("offset", "op", "version", "corrects_offset", "system_time", "event_time", "row")
 
 
 def encode_rows_json(table: pa.Table) -> bytes:
@@ -43,32 +43,22 @@ def encode_rows_ndjson(table: pa.Table) -> bytes:
 
 
 def encode_changes_json(changes: pa.Table, *, as_ndjson: bool, symbols: Sequence[str] = SYMBOLS) -> bytes:
-    """Changes as objects `{"offset", "op": "+A", "version", "system_time", "event_time", "row": {…}}`.
+    """Changes as objects `{"offset", "op": "+A", "version", …, "row": {…}}`, members in the order of `_CHANGE_MEMBERS`.
 
-    The columns of `changes`, in any order: offset int64, op uint8 (0–3), version int64, system_time timestamp
-    (ms, UTC), event_time timestamp or null type, row struct of the columns of the dataset. Other forms lack some of
-    these and have others, which stand behind in their order; an op that is text stays as it is. corrects_offset,
-    int64, comes last, and is left out of the objects where it is null.
+    The columns of `changes`, in any order: offset int64, op uint8 (0–3), version int64, corrects_offset int64,
+    system_time timestamp (ms, UTC), event_time timestamp or null type, row struct of the columns of the dataset. Other
+    forms lack some of these and have others, which stand behind in their order; an op that is text stays as it is.
     """
     names = [name for name in _CHANGE_MEMBERS if name in changes.column_names]
     names += [name for name in changes.column_names if name not in _CHANGE_MEMBERS]
     columns = {name: changes.column(name) for name in names}
-    corrects = columns.pop("corrects_offset", None)
     if "op" in columns and columns["op"].type == pa.uint8():
         columns["op"] = pc.take(pa.array(symbols, pa.string()), columns["op"])
     if "system_time" in columns:
         # One time per commit: its text is made once.
         times = columns["system_time"].combine_chunks().dictionary_encode()
         columns["system_time"] = pc.take(timestamp_texts(times.dictionary), times.indices)
-    nulls = 0 if corrects is None else corrects.null_count
-    if corrects is not None and nulls < len(corrects):
-        columns["corrects_offset"] = corrects
-    if nulls == 0 or "corrects_offset" not in columns:
-        return _encode(pa.table(columns), as_ndjson=as_ndjson)
-    lines = _encode(pa.table(columns), as_ndjson=True)
-    # No text within an object has a line break in it, so this is never part of a row.
-    lines = lines.replace(b',"corrects_offset":null}\n', b"}\n")
-    return lines if as_ndjson else b"".join((b"[", lines[:-1].replace(b"\n", b","), b"]"))
+    return _encode(pa.table(columns), as_ndjson=as_ndjson)
 
 
 def _encode(table: pa.Table, *, as_ndjson: bool) -> bytes:
