@@ -18,7 +18,7 @@ _KEPT_SECONDS: Final = 2.0
 
 Encode: TypeAlias = Callable[[ChangePage], bytes]
 ReadPage: TypeAlias = Callable[[Dataset, int | Landmark, FeedQuery], ChangePage]
-_Key: TypeAlias = tuple[str, str, int, int | Landmark, FeedQuery, Encode]
+_Key: TypeAlias = tuple[str, str, tuple[int, int], int | Landmark, FeedQuery, Encode]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,8 +37,8 @@ class EncodedPage:
 class SharedPages:
     """Belongs to the event loop: its methods are called on its thread.
 
-    A page is shared among those who found the dataset at the same version before they asked. It is read after the first
-    of them asked, so it has every change that any of them can know of.
+    A page is shared among those who found the dataset in the same state before they asked: at the same version, with
+    the same changes cut off. It is read after the first of them asked, so it has every change that any can know of.
     """
 
     def __init__(
@@ -61,11 +61,12 @@ class SharedPages:
     async def page(
         self, dataset: Dataset, since: int | Landmark, query: FeedQuery, encode: Encode
     ) -> EncodedPage:
-        """The page from `since` on, as of the version that `dataset` was found at or later. Raises what reading raises.
+        """The page from `since` on, as of when `dataset` was found or later. Raises what reading raises.
 
         Whoever is cancelled takes it from no one else.
         """
-        key = (dataset.tenant_id, dataset.id, dataset.version, since, query, encode)
+        state = (dataset.version, dataset.earliest_offset)
+        key = (dataset.tenant_id, dataset.id, state, since, query, encode)
         if (kept := self._kept.get(key)) is not None:
             return kept
         reading = self._under_way.get(key)

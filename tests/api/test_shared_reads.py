@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from itertools import cycle, islice, product
 from types import SimpleNamespace
 from urllib.parse import urlsplit
@@ -99,21 +100,16 @@ def test_readers_at_one_position_share_looks_and_pages(feed_in_memory):
     async def follow():
         readers = [Reader(services, until=2 * (commits + 1)) for _ in range(READERS)]
         running = [asyncio.create_task(reader.run()) for reader in readers]
-        looks_for_newcomers = 0
         for number in range(commits):
             await when(lambda: all(len(reader.seen) == 2 * (number + 1) for reader in readers))  # noqa: B023
             await when(lambda: waiting(services.heads) == READERS)
-            if number == 0:
-                looks_for_newcomers = looks.calls
             feed_in_memory.commit()
-        return looks_for_newcomers, await asyncio.gather(*running)
+        return await asyncio.gather(*running)
 
-    newcomers, told = asyncio.run(follow())
-    assert told == [positions(commits + 1)] * READERS
+    assert asyncio.run(follow()) == [positions(commits + 1)] * READERS
     assert feed_in_memory.reads.calls == commits + 1
     # They come in a few waves, each of which is looked for; then there is one look for each ring.
-    assert newcomers < READERS / 10
-    assert looks.calls - newcomers <= commits + 1
+    assert looks.calls <= commits + READERS / 10
 
 
 def test_a_lost_ring_costs_time_and_idle_readers_cost_one_look(feed_in_memory, monkeypatch):
@@ -123,15 +119,17 @@ def test_a_lost_ring_costs_time_and_idle_readers_cost_one_look(feed_in_memory, m
     async def follow():
         running = [asyncio.create_task(Reader(services, until=4).run()) for _ in range(READERS)]
         await when(lambda: waiting(services.heads) == READERS)
-        before = feed_in_memory.looks.calls
+        looks, began = feed_in_memory.looks.calls, time.monotonic()
         await asyncio.sleep(0.5)
-        idle = feed_in_memory.looks.calls - before
+        looks = feed_in_memory.looks.calls - looks
+        idle = looks / (time.monotonic() - began)
         feed_in_memory.commit(announced=False)
         return idle, await asyncio.gather(*running)
 
     idle, told = asyncio.run(follow())
     assert told == [positions(2)] * READERS
-    assert 1 <= idle <= 6
+    # Ten in a second, and those for the last who came.
+    assert 2 <= idle <= 30
     assert feed_in_memory.reads.calls == 2
 
 
@@ -248,8 +246,8 @@ def test_a_fault_is_told_to_all_who_asked_and_not_kept(feed_in_memory):
 
 @pytest.mark.parametrize(
     "other",
-    [{"tenant_id": "another"}, {"id": "another"}, {"version": 1}],
-    ids=["tenant", "dataset", "version"],
+    [{"tenant_id": "another"}, {"id": "another"}, {"version": 1}, {"earliest_offset": 1}],
+    ids=["tenant", "dataset", "version", "earliest"],
 )
 def test_only_the_same_page_is_shared(feed_in_memory, other):
     pages, reads = feed_in_memory.services.pages, feed_in_memory.reads
