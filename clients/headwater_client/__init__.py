@@ -59,6 +59,7 @@ from clients.headwater_client.values import (
     Transaction,
     Upload,
 )
+from clients.headwater_client.views import NewView, View, ViewInput
 from clients.headwater_client.webhooks import Delivery, Webhook, WebhookTest
 from clients.headwater_client.write_options import Overwrite, WriteOptions
 
@@ -94,6 +95,7 @@ __all__ = [
     "MaxLag",
     "NewDataset",
     "NewField",
+    "NewView",
     "Operation",
     "Overwrite",
     "Problem",
@@ -112,6 +114,8 @@ __all__ = [
     "Transaction",
     "TransactionUnfinished",
     "Upload",
+    "View",
+    "ViewInput",
     "Webhook",
     "WebhookTest",
     "WidenField",

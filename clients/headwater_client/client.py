@@ -10,6 +10,7 @@ from clients.headwater_client.quarantine import QuarantineCalls
 from clients.headwater_client.reads import ReadCalls
 from clients.headwater_client.transactions import TransactionCalls
 from clients.headwater_client.verify import VerifyCalls
+from clients.headwater_client.views import ViewCalls
 from clients.headwater_client.webhooks import WebhookCalls
 from clients.headwater_client.writes import WriteCalls
 
@@ -24,6 +25,7 @@ class Headwater(
     ConsumerCalls,
     ExportCalls,
     WebhookCalls,
+    ViewCalls,
     ReadCalls,
 ):
     """A connection to the service with one credential, which decides the tenant.

@@ -1,0 +1,102 @@
+"""Views: datasets that are derived from others by SQL, and kept up to date with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from clients.headwater_client.connection import decoded
+from clients.headwater_client.feed import walk_list
+from clients.headwater_client.jobs import JobCalls
+from clients.headwater_client.pages import JSON
+from clients.headwater_client.values import Bucket, Job, TableType
+
+_PATH: Final = "/views"
+
+
+class NewView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A view to register. `record_key`: None for what the SQL shows to be one, `()` for none."""
+
+    name: str
+    sql: str
+    record_key: tuple[str, ...] | None = None
+    partition_by: tuple[str, ...] = ()
+    table_type: TableType | None = None
+    bucket: Bucket | None = None
+
+
+class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset that a view reads: the view shows its changes before `offset`, those of its versions up to `version`.
+
+    `lag`: how many changes the view does not show yet.
+    """
+
+    dataset: str
+    id: str
+    offset: int
+    version: int
+    lag: int
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """A view. Its `id` and its `name` are those of its dataset, which is read like any other.
+
+    `state`: `current`, `behind` or `failed`; then `error` is the problem.
+    """
+
+    id: str
+    name: str
+    sql: str
+    record_key: tuple[str, ...]
+    inputs: tuple[ViewInput, ...]
+    mode: str
+    state: str
+    error: dict[str, Any] | None
+    version: int
+    refreshed_at: datetime | None
+    created_at: datetime
+
+
+class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Views by name."""
+
+    items: tuple[View, ...]
+    next_page_token: str | None
+
+
+class ViewCalls(JobCalls):
+    """Registers, finds, refreshes and ends views."""
+
+    def create_view(self, new: NewView) -> View:
+        """Registers a view; its first refresh is queued."""
+        answer = self._transport.send(
+            "POST", _PATH, body=msgspec.json.encode(new), headers={"Content-Type": JSON}, repeatable=False
+        )
+        return msgspec.json.decode(answer.content, type=View)
+
+    def get_view(self, view: View | str) -> View:
+        """A view as it stands now, given as its value, its id or its name."""
+        return msgspec.json.decode(self._get(view_path(view)).content, type=View)
+
+    def views(self) -> Iterator[View]:
+        """The tenant's views by name."""
+        for page in walk_list(partial(self._get, _PATH), partial(decoded, ViewPage), {"page_size": 1_000}):
+            yield from page.items
+
+    def refresh_view(self, view: View | str, *, wait: float = 0) -> Job:
+        """A refresh of what is there now; with `wait`, once it has succeeded: then the view shows it."""
+        return self._start(f"{view_path(view)}/refresh", idempotency_key=None, wait=wait)
+
+    def delete_view(self, view: View | str) -> None:
+        """Ends a view, and its dataset with it."""
+        self._transport.send("DELETE", view_path(view), repeatable=False)
+
+
+def view_path(view: View | str) -> str:
+    """Where a view is."""
+    return f"{_PATH}/{quote(view.id if isinstance(view, View) else view, safe='')}"

@@ -1,0 +1,45 @@
+"""The client registers views, and knows when they show what was written."""
+
+from __future__ import annotations
+
+import pytest
+
+from clients.headwater_client import Bucket, Dataset, Headwater, NewView, Problem
+from tests.support.service import Service
+
+SQL = "SELECT id, upper(note) AS note FROM orders WHERE note <> ''"
+
+
+def test_views_are_registered_followed_and_ended(
+    headwater: Headwater, orders: Dataset, service: Service
+) -> None:
+    service.derivation.queries["loud"] = lambda rows: [
+        row | {"note": row["note"].upper()} for row in rows if row["note"]
+    ]
+    view = headwater.create_view(NewView(name="loud", sql=SQL, bucket=Bucket(count=1)))
+    assert (view.state, view.mode, view.record_key, view.sql) == ("behind", "row_by_row", ("id",), SQL)
+    with service.working():
+        headwater.write_rows(orders, [{"id": 1, "note": "tea"}, {"id": 2, "note": ""}], wait=30)
+        job = headwater.refresh_view(view, wait=30)
+    assert job.kind == "refresh"
+    now = headwater.get_view("loud")
+    assert (now.state, now.error, now.version) == ("current", None, 1)
+    [read] = now.inputs
+    assert (read.dataset, read.id, read.offset, read.version, read.lag) == ("orders", orders.id, 2, 1, 0)
+    assert list(headwater.rows(view.id)) == [{"id": 1, "note": "TEA"}]
+    assert [change.op for change in headwater.changes("loud", since=0)] == ["+A"]
+    assert list(headwater.views()) == [now]
+    keyless = headwater.create_view(NewView(name="quiet", sql=SQL, record_key=()))
+    assert (keyless.record_key, keyless.mode) == ((), "recompute")
+    with pytest.raises(Problem) as refusal:
+        headwater.delete_dataset(orders)
+    assert refusal.value.code == "dataset-in-use"
+    headwater.delete_view(keyless)
+    headwater.delete_view("loud")
+    assert list(headwater.views()) == []
+
+
+def test_what_is_no_view_is_told(headwater: Headwater, orders: Dataset) -> None:
+    with pytest.raises(Problem) as refusal:
+        headwater.create_view(NewView(name="none", sql="SELECT missing FROM orders"))
+    assert (refusal.value.code, refusal.value.status) == ("invalid-view", 422)
