@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import BinaryIO, Final, Protocol, cast
@@ -14,7 +14,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from app.files.checksums import HashingSink, buffered
-from app.files.parquet_file import BASE_ROW_GROUP_ROWS
+from app.files.parquet_file import BASE_ROW_GROUP_ROWS, dictionary_columns
 from app.files.storage import Storage
 from app.lake.export import ExportedFile, ExportFormat
 
@@ -58,17 +58,19 @@ class ExportSink(AbstractContextManager["ExportSink"]):
         schema: pa.Schema,
         *,
         target_bytes: int,
+        unique_columns: Sequence[str] = (),
         texts: Encode | None = None,
         header: bytes = b"",
     ) -> None:
-        """`schema`: of the rows. `texts` makes the text of rows, for the formats that are text; a file begins with
-        `header`.
+        """`schema`: of the rows; `unique_columns` of them seldom repeat a value. `texts` makes the text of rows, for
+        the formats that are text; a file begins with `header`.
         """
         self._storage = storage
         self._prefix = prefix
         self._format = format_
         self._schema = schema
         self._target_bytes = target_bytes
+        self._unique_columns = unique_columns
         self._texts = texts
         self._header = header
         self._open: _OpenFile | None = None
@@ -116,7 +118,12 @@ class ExportSink(AbstractContextManager["ExportSink"]):
         match self._format:
             case ExportFormat.PARQUET:
                 return pq.ParquetWriter(
-                    out, self._schema, compression="zstd", compression_level=1, write_statistics=True
+                    out,
+                    self._schema,
+                    compression="zstd",
+                    compression_level=1,
+                    use_dictionary=dictionary_columns(self._schema, self._unique_columns) or False,
+                    write_statistics=True,
                 )
             case ExportFormat.ARROW:
                 options = ipc.IpcWriteOptions(compression="zstd")

@@ -106,7 +106,7 @@ def create_parquet(
                 schema,
                 compression="zstd",
                 compression_level=1,
-                use_dictionary=_dictionary_columns(schema, unique_columns) or False,
+                use_dictionary=dictionary_columns(schema, unique_columns) or False,
                 write_statistics=True,
                 metadata_collector=metadata,
             ) as writer,
@@ -207,7 +207,7 @@ def unique_columns(dataset: DatasetDefinition) -> tuple[str, ...]:
     return dataset.record_key if len(dataset.record_key) == 1 else ()
 
 
-def _dictionary_columns(schema: pa.Schema, unique: Sequence[str]) -> list[str]:
+def dictionary_columns(schema: pa.Schema, unique: Sequence[str]) -> list[str]:
     """Columns whose values are likely to repeat.
 
     Measurements and wide numbers seldom do: trying a dictionary for them nearly doubles the time to write a file,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.files.export_file import Encode, ExportSink
-from app.files.parquet_file import ParquetReader
+from app.files.parquet_file import ParquetReader, unique_columns
 from app.files.slice_merge import Memory
 from app.files.spill import Gathering
 from app.files.storage import Storage
@@ -117,8 +117,9 @@ def _export_rows(
     schema = pa.schema([field.with_nullable(True) for field in scan.told.shown.to_arrow()])
     with _sink(part, storage, schema) as sink:
         for stored in tables:
-            chosen = stored.filter(pa.array(scan.told.chosen(stored)))
-            sink.write(chosen.select(schema.names).cast(schema), part.until)
+            chosen = stored.filter(pa.array(scan.told.chosen(stored))).select(schema.names).cast(schema)
+            for start in range(0, chosen.num_rows, _STEP_CHANGES):
+                sink.write(chosen.slice(start, _STEP_CHANGES), part.until)
         return ExportedPart(files=sink.finish(), splits_end=_splits_end(part, scan))
 
 
@@ -190,6 +191,7 @@ def _sink(part: ExportPart, storage: Storage, schema: pa.Schema) -> ExportSink:
         part.spec.format,
         schema,
         target_bytes=part.spec.target_bytes,
+        unique_columns=unique_columns(part.spec.dataset),
         texts=_texts(part),
         header=csv_header(schema) if csv else b"",
     )
