@@ -107,7 +107,8 @@ def type_of_strings(arguments: Sequence[Value]) -> SqlType:
 
 def list_of_first(arguments: Sequence[Value]) -> SqlType:
     given = arguments[0].type
-    assert not isinstance(given, Untyped)
+    if isinstance(given, Untyped):
+        raise Misfit("CAST(NULL AS type)")
     return List(given)
 
 

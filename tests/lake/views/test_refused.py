@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from app.lake.errors import InvalidView
 from app.lake.views import bind_view, parse_view, to_spark_sql
 from app.lake.views.expression_parser import PATTERN_CHARACTERS_MAX
-from app.lake.views.functions import FUNCTIONS, REFUSED_FUNCTIONS
+from app.lake.views.functions import FUNCTIONS, REFUSED_FUNCTIONS, Role
 from app.lake.views.tokens import TEXT_BYTES_MAX
 from tests.support.views import DATASETS, planned
 
@@ -267,6 +268,17 @@ def test_what_does_not_fit_the_inputs_is_refused_where_it_stands(sql: str, place
 def test_a_function_that_is_left_out_says_why(name: str) -> None:
     assert name not in FUNCTIONS
     assert REFUSED_FUNCTIONS[name] in refused(f"SELECT {name}(n) AS x FROM orders").detail
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_takes_a_value_of_any_type_or_refuses_it(name: str) -> None:
+    function = FUNCTIONS[name]
+    over = " OVER (ORDER BY id)" if function.role is Role.WINDOW else ""
+    columns = [f"`{column}`" for column in DATASETS["orders"].schema.names()]
+    for argument in [*columns, "NULL", "1", "'a'", "0.5"]:
+        call = f"{name}({', '.join([argument] * len(function.parameters))}){over}"
+        with suppress(InvalidView):
+            assert planned(f"SELECT {call} AS x FROM orders").schema.fields[0].type
 
 
 def test_words_that_elsewhere_are_functions_are_columns_here() -> None:
