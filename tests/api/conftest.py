@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support import derived_views
 from tests.support.fixtures import redis, service
 from tests.support.http import EVENTS, ORDERS, upsert
 from tests.support.receiver import Receiver, receiving
@@ -96,3 +97,17 @@ def register(client: httpx.Client, orders: str, receiver: Receiver) -> Iterator[
     yield run
     for path in made:
         client.delete(path)
+
+
+@pytest.fixture
+def new_view(client: httpx.Client, orders: str, service: Service) -> Callable[..., dict[str, Any]]:
+    """Registers a view of `orders`, with what computes its rows."""
+    return lambda *settings, **more: derived_views.register_view(client, service, *settings, **more)
+
+
+@pytest.fixture
+def write_notes(
+    client: httpx.Client, orders: str, service: Service
+) -> Callable[[dict[int, str | None]], None]:
+    """Writes notes of `orders` by id, None to delete, and has all that follows done."""
+    return lambda notes: derived_views.write_notes(client, service, orders, notes)
