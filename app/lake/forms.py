@@ -28,6 +28,7 @@ from app.lake.dataset import DEFAULT_VOCABULARY, Vocabulary
 
 _Codes = npt.NDArray[np.uint8]
 _Places = npt.NDArray[np.intp]
+_Mask = npt.NDArray[np.bool_]
 
 
 class ChangeForm(str, Enum):
@@ -71,24 +72,33 @@ def in_form(changes: pa.Table, form: ChangeForm, dataset: str) -> Events:
 
     `changes` has the columns offset int64, op uint8, version int64, system_time timestamp(ms, UTC), event_time, row, a
     struct that is never null, and corrects_offset int64: the change that a -R or -C takes back, null where that is not
-    known and for +A and +C. An update that is one event takes back what its -C does. Every +C stands behind its -C, but
-    for a +C that comes first: what it corrects is unknown, and null in the forms that tell it.
+    known and for +A and +C. An update that is one event takes back what its -C does. A -C and the +C behind it are an
+    update; either may be there by itself: of a +C it is unknown then what it corrects, and null in the forms that tell
+    it, and a -C is a retraction.
     """
     ops: _Codes = changes.column("op").to_numpy()
+    offsets = changes.column("offset").to_numpy()
+    opens = _opens(ops, offsets)
     if form in _TWO_EVENTS:
         table = _TWO_EVENTS[form](changes, ops)
-        positions = changes.column("offset").to_numpy() + (ops != Op.CORRECT_FROM)
-        return Events(table=table, resume_at=pa.array(positions, pa.int64()))
-    told = np.flatnonzero(ops != Op.CORRECT_FROM)
+        return Events(table=table, resume_at=pa.array(offsets + ~opens, pa.int64()))
+    told = np.flatnonzero(~opens)
     last = changes.take(pa.array(told)) if len(told) < len(ops) else changes
-    positions = last.column("offset").to_numpy() + 1
+    replaces = np.append(False, opens)[told]
     if form is ChangeForm.UPSERT:
         table = _with_op(last, ops[told], _AS_APPEND_OR_RETRACT)
     elif form is ChangeForm.SINGLE_EVENT:
-        table = _single_event(changes, last, ops, told)
+        table = _single_event(changes, last, told, replaces)
     else:
-        table = _debezium(changes, last, ops, told, dataset)
-    return Events(table=table, resume_at=pa.array(positions, pa.int64()))
+        table = _debezium(changes, last, told, replaces, dataset)
+    return Events(table=table, resume_at=pa.array(offsets[told] + 1, pa.int64()))
+
+
+def _opens(ops: _Codes, offsets: npt.NDArray[np.int64]) -> _Mask:
+    """Which changes are a -C whose +C is the next."""
+    opens = np.zeros(len(ops), dtype=np.bool_)
+    opens[:-1] = (ops[:-1] == Op.CORRECT_FROM) & (ops[1:] == Op.CORRECT_TO) & (np.diff(offsets) == 1)
+    return opens
 
 
 def _two_event(changes: pa.Table, _: _Codes) -> pa.Table:
@@ -112,7 +122,7 @@ def _delta(changes: pa.Table, ops: _Codes) -> pa.Table:
 
 _AS_APPEND_OR_RETRACT: Final = np.array([Op.APPEND, Op.RETRACT, Op.RETRACT, Op.APPEND], dtype=np.uint8)
 _DELTA_TYPES: Final = pa.array(["insert", "delete", "update_preimage", "update_postimage"])
-_DEBEZIUM_OPS: Final = pa.array(["c", "d", None, "u"])
+_DEBEZIUM_OPS: Final = pa.array(["c", "d", "d", "u"])
 _TWO_EVENTS: Final = {
     ChangeForm.TWO_EVENT: _two_event,
     ChangeForm.RETRACT: _retract,
@@ -125,26 +135,20 @@ def _with_op(changes: pa.Table, ops: _Codes, meaning: _Codes) -> pa.Table:
     return changes.set_column(at, changes.schema.field(at), pa.array(meaning[ops], pa.uint8()))
 
 
-def _replaces(ops: _Codes, told: _Places) -> npt.NDArray[np.bool_]:
-    """Which of the told changes have their -C before them."""
-    replaces: npt.NDArray[np.bool_] = (ops[told] == Op.CORRECT_TO) & (told > 0)
-    return replaces
-
-
-def _rows(changes: pa.Table, at: _Places, absent: npt.NDArray[np.bool_]) -> pa.StructArray:
+def _rows(changes: pa.Table, at: _Places, absent: _Mask) -> pa.StructArray:
     return one_array(changes.column("row")).take(pa.array(at, pa.int64(), mask=absent))
 
 
-def _single_event(changes: pa.Table, last: pa.Table, ops: _Codes, told: _Places) -> pa.Table:
-    replaces = _replaces(ops, told)
+def _single_event(changes: pa.Table, last: pa.Table, told: _Places, replaces: _Mask) -> pa.Table:
     at = last.schema.get_field_index("corrects_offset")
     corrects = changes.column("corrects_offset").take(pa.array(told - replaces))
     table = last.set_column(at, last.schema.field(at), corrects)
     return table.append_column("before", _rows(changes, told - 1, ~replaces))
 
 
-def _debezium(changes: pa.Table, last: pa.Table, ops: _Codes, told: _Places, dataset: str) -> pa.Table:
-    replaces, gone = _replaces(ops, told), ops[told] == Op.RETRACT
+def _debezium(changes: pa.Table, last: pa.Table, told: _Places, replaces: _Mask, dataset: str) -> pa.Table:
+    ops = last.column("op").to_numpy()
+    gone = (ops == Op.RETRACT) | (ops == Op.CORRECT_FROM)
     source = pa.StructArray.from_arrays(
         [
             pa.repeat(pa.scalar(dataset), len(told)),
@@ -155,7 +159,7 @@ def _debezium(changes: pa.Table, last: pa.Table, ops: _Codes, told: _Places, dat
     )
     return pa.table(
         {
-            "op": _DEBEZIUM_OPS.take(pa.array(ops[told])),
+            "op": _DEBEZIUM_OPS.take(pa.array(ops)),
             "before": _rows(changes, told - replaces, ~(replaces | gone)),
             "after": _rows(changes, told, gone),
             "source": source,

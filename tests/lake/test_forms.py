@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
@@ -232,3 +233,24 @@ def test_what_an_update_replaced_is_null_where_nobody_says(form: ChangeForm) -> 
     (half,) = in_form(history.table().slice(1), form, "t").table.to_pylist()
     assert whole["before"] == row | {"k": "a"}
     assert half == whole | {"before": None}
+
+
+@EVERY_FORM
+def test_halves_that_stand_alone_are_told_too(form: ChangeForm) -> None:
+    """As a source that is a feed itself may have given them."""
+    a, b = dict.fromkeys(COLUMNS) | {"k": "a"}, dict.fromkeys(COLUMNS) | {"k": "b"}
+    commits = [[(Op.CORRECT_FROM, a), (Op.APPEND, b)], [(Op.CORRECT_TO, a)], [(Op.CORRECT_FROM, b)]]
+    events = in_form(History(definition=DEFINITION, commits=commits).table(), form, "t")
+    assert [images(event, form) for event in events.table.to_pylist()] == [
+        (a, None),
+        (None, b),
+        (None, a),
+        (b, None),
+    ]
+    assert events.resume_at.to_pylist() == [1, 2, 3, 4]
+    # What a filter leaves out between two halves does not make a pair of them.
+    apart = History(
+        definition=DEFINITION, commits=[[(Op.CORRECT_FROM, a), (Op.APPEND, b), (Op.CORRECT_TO, a)]]
+    )
+    left = in_form(apart.table().take(pa.array([0, 2])), form, "t").table.to_pylist()
+    assert [images(event, form) for event in left] == [(a, None), (None, a)]

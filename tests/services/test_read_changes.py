@@ -85,6 +85,19 @@ def test_a_reader_may_start_between_the_halves_of_an_update(form: ChangeForm) ->
         assert events[0]["before"] == HALVED.changes[1]["row"]
 
 
+@EVERY_FORM
+@pytest.mark.parametrize("limit", [1, 2, 10])
+def test_a_first_half_whose_second_never_comes_keeps_nobody_waiting(form: ChangeForm, limit: int) -> None:
+    row = HALVED.changes[0]["row"]
+    alone = [[(Op.APPEND, row), (Op.CORRECT_FROM, row)], [(Op.CORRECT_TO, row)], [(Op.CORRECT_FROM, row)]]
+    stored = Stored(history=History(definition=DEFINITION, commits=alone))
+    since, events = 0, []
+    for _ in range(4):
+        part = page(stored, since, limit=limit, form=form)
+        since, events = part.next_since, events + part.events.table.to_pylist()
+    assert (since, len(events), part.pending) == (4, 4, 0)
+
+
 def test_what_retention_has_taken_is_not_read_again() -> None:
     stored = Stored(history=HALVED, earliest=2)
     (event,) = page(stored, 2, limit=10, form=ChangeForm.SINGLE_EVENT).events.table.to_pylist()
