@@ -78,7 +78,7 @@ def in_form(changes: pa.Table, form: ChangeForm, dataset: str) -> Events:
     """
     ops: _Codes = changes.column("op").to_numpy()
     offsets = changes.column("offset").to_numpy()
-    opens = _opens(ops, offsets)
+    opens = _opens(ops, offsets, changes.column("version").to_numpy())
     if form in _TWO_EVENTS:
         table = _TWO_EVENTS[form](changes, ops)
         return Events(table=table, resume_at=pa.array(offsets + ~opens, pa.int64()))
@@ -94,10 +94,11 @@ def in_form(changes: pa.Table, form: ChangeForm, dataset: str) -> Events:
     return Events(table=table, resume_at=pa.array(offsets[told] + 1, pa.int64()))
 
 
-def _opens(ops: _Codes, offsets: npt.NDArray[np.int64]) -> _Mask:
-    """Which changes are a -C whose +C is the next."""
+def _opens(ops: _Codes, offsets: npt.NDArray[np.int64], versions: npt.NDArray[np.int64]) -> _Mask:
+    """Which changes are a -C whose +C is the next, of the same commit."""
     opens = np.zeros(len(ops), dtype=np.bool_)
-    opens[:-1] = (ops[:-1] == Op.CORRECT_FROM) & (ops[1:] == Op.CORRECT_TO) & (np.diff(offsets) == 1)
+    opens[:-1] = (ops[:-1] == Op.CORRECT_FROM) & (ops[1:] == Op.CORRECT_TO)
+    opens[:-1] &= (np.diff(offsets) == 1) & (np.diff(versions) == 0)
     return opens
 
 
