@@ -36,8 +36,8 @@ def components_of(types: Sequence[Any], symbols: Sequence[type[Enum]] = ()) -> d
 
 
 def component_name(type_name: str) -> str:
-    """A view is named after what it shows: `JobView` is the schema `Job`. `NewView` is what is sent to register one."""
-    return type_name if type_name.startswith("New") else type_name.removesuffix("View")
+    """A view is named after what it shows: `JobView` is the schema `Job`. `NewView` registers a view, and shows none."""
+    return type_name if type_name == "NewView" else type_name.removesuffix("View")
 
 
 def _refined(schema: Any, unions: dict[str, dict[str, Any]]) -> Any:
