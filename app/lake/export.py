@@ -176,10 +176,12 @@ def _of_groups(segments: Sequence[ChangelogSegment], since: int, until: int) -> 
     for segment in segments:
         groups.setdefault(segment.file.file_group, []).append(segment)
     part: list[ChangelogSegment] = []
+    size_bytes = 0
     for name in sorted(groups):
         part += groups[name]
-        if sum(segment.file.size_bytes for segment in part) >= _PART_BYTES:
+        size_bytes += sum(segment.file.size_bytes for segment in groups[name])
+        if size_bytes >= _PART_BYTES:
             yield part, since, until
-            part = []
+            part, size_bytes = [], 0
     if part:
         yield part, since, until

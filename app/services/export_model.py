@@ -240,9 +240,9 @@ class Exports(Protocol):
         ...
 
     def plan(self, tenant_id: str, export_id: str, job_id: str) -> float | None:
-        """Starts the next run of an export with a schedule if it is due; returns when to look again.
+        """Starts the next run of an export with a schedule if it is due.
 
-        After so many seconds; None: whenever there are changes. Raises NotFound.
+        Returns when to look again, as `Follower.follow` does. Raises NotFound.
         """
         ...
 

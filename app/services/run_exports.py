@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,6 +11,7 @@ from itertools import pairwise
 import msgspec
 import xxhash
 
+from app.lake.errors import NotFound
 from app.lake.export import ExportedFile, ExportedPart, ExportQuery, ExportSpec, export_parts
 from app.lake.file_group import ChangelogSegment
 from app.lake.identifiers import new_id
@@ -76,7 +78,11 @@ class RunExports:
 
     def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
         """Starts the next run of an export with a schedule, if it is due."""
-        return self.exports.plan(tenant_id, consumer.name.partition(":")[2], new_id())
+        try:
+            return self.exports.plan(tenant_id, consumer.name.partition(":")[2], new_id())
+        except NotFound:
+            # The export has been deleted since, or its dataset has ended.
+            return math.inf
 
     def _write_manifest(self, path: str, manifest: Manifest) -> RunFile:
         content = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"

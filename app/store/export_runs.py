@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from sqlalchemy import Connection, func, insert, select, update
@@ -102,10 +103,10 @@ def seconds_until_due(connection: Connection, export: Export) -> float:
 
 
 def plan_run(connection: Connection, export: Export, head: int, job_id: str) -> float | None:
-    """Starts the next run if it is due; returns after how many seconds to look again, None for with the next change."""
+    """Starts the next run if it is due; returns when to look again, as `Follower.follow` does."""
     schedule = export.definition.schedule
     if export.state is not ExportState.ACTIVE or schedule is None:
-        return _LOOK_AGAIN_SECONDS
+        return math.inf
     if export.runs and not export.runs[0].job.state.final:
         return min(float(schedule.every_seconds), _LOOK_AGAIN_SECONDS)
     left = seconds_until_due(connection, export)

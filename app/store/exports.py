@@ -142,9 +142,9 @@ class ExportStore:
             return StartedRun(run=run, replayed=False)
 
     def plan(self, tenant_id: str, export_id: str, job_id: str) -> float | None:
-        """Starts the next run of an export with a schedule if it is due; returns when to look again.
+        """Starts the next run of an export with a schedule if it is due.
 
-        After so many seconds; None: whenever there are changes. Raises NotFound.
+        Returns when to look again, as `Follower.follow` does. Raises NotFound.
         """
         with self._database.tenant(tenant_id) as connection:
             export, bounds = _lock(connection, export_id)

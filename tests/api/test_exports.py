@@ -401,7 +401,11 @@ def test_an_unknown_export_is_not_there(client, export_id):
     problem(client.get(f"/exports/{export_id}/runs/1/files/x"), 404, "not-found")
 
 
-def test_exports_of_an_ended_dataset_are_not_there(client, orders, export):
+def test_exports_of_an_ended_dataset_are_not_there(client, orders, export, service):
+    write(client, service, orders, upsert({"id": 2}))
+    pass_time(service, export)
     assert client.delete(orders).status_code == 204
+    # Nothing of it is due any more.
+    service.work()
     problem(client.get(export), 404, "not-found")
     problem(client.post(f"{export}/runs"), 404, "not-found")

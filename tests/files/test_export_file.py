@@ -20,7 +20,8 @@ COLUMNAR = [ExportFormat.PARQUET, ExportFormat.ARROW]
 
 def rows(first, count):
     numbers = range(first, first + count)
-    return pa.table({"n": list(numbers), "text": [hashlib.sha256(b"%d" % n).hexdigest() for n in numbers]}, schema=SCHEMA)
+    texts = [hashlib.sha256(b"%d" % number).hexdigest() for number in numbers]
+    return pa.table({"n": list(numbers), "text": texts}, schema=SCHEMA)
 
 
 def sink(storage, format_, target_bytes):
