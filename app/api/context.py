@@ -15,7 +15,7 @@ from app.api.credentials import Credentials
 from app.api.in_flight import InFlight
 from app.api.looks import HeadWatches, JobWatches
 from app.api.shared_pages import SharedPages
-from app.api.threads import Threads
+from app.api.threads import OUTBOUND_THREADS_MAX, Threads
 from app.api.wakeups import Wakeups
 from app.services.accept_transaction import AcceptTransaction, Transactions
 from app.services.accept_write import AcceptWrite
@@ -75,6 +75,7 @@ class Services:
     heads: HeadWatches
     job_watches: JobWatches
     in_flight: InFlight = field(default_factory=InFlight)
+    outbound: Threads = field(default_factory=lambda: Threads(OUTBOUND_THREADS_MAX))
 
 
 ApiRequest: TypeAlias = Request[Principal, None, State]

@@ -9,16 +9,18 @@ from typing import Final, ParamSpec, TypeVar
 from anyio import CapacityLimiter, to_thread
 
 THREADS_MAX: Final = 40
+# Receivers of webhooks and their name servers take their time; they get these threads and no others.
+OUTBOUND_THREADS_MAX: Final = 4
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
 class Threads:
-    """Runs calls in at most `THREADS_MAX` threads; more calls than that wait without holding one."""
+    """Runs calls in at most so many threads; more calls than that wait without holding one."""
 
-    def __init__(self) -> None:
-        self._limiter = CapacityLimiter(THREADS_MAX)
+    def __init__(self, threads_max: int = THREADS_MAX) -> None:
+        self._limiter = CapacityLimiter(threads_max)
 
     async def run(self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         """What the call returns or raises. A cancelled request waits for it: it may hold a transaction."""

@@ -66,7 +66,7 @@ async def create_webhook(request: ApiRequest) -> Response[Any]:
     refuse_encoding(request)
     wanted = decode_json(await read_body(request, _BODY_BYTES_MAX), WebhookRequest)
     dataset = await services.threads.run(services.datasets.get, tenant_of(request), wanted.dataset)
-    made, secret = await services.threads.run(services.webhooks.create, dataset, new_webhook(wanted))
+    made, secret = await services.outbound.run(services.webhooks.create, dataset, new_webhook(wanted))
     headers = {"Location": webhook_path(made.id), "ETag": etag(made.revision)}
     return Response(encode(new_webhook_view(made, secret)), status_code=201, media_type=JSON, headers=headers)
 
@@ -137,7 +137,7 @@ async def change_webhook(request: ApiRequest, webhook: WebhookId) -> Response[An
     refuse_encoding(request)
     revision = required_version(request.headers)
     wanted = decode_json(await read_body(request, _BODY_BYTES_MAX), WebhookPatch)
-    changed = await services.threads.run(
+    changed = await services.outbound.run(
         services.webhooks.change,
         tenant_of(request),
         webhook,
@@ -198,5 +198,5 @@ async def rotate_webhook_secret(request: ApiRequest, webhook: WebhookId) -> Resp
 async def try_webhook(request: ApiRequest, webhook: WebhookId) -> Response[Any]:
     """Sends a message of type `webhook.test` now, once, and tells what the receiver answered."""
     services = services_of(request)
-    reply = await services.threads.run(services.webhooks.try_out, tenant_of(request), webhook)
+    reply = await services.outbound.run(services.webhooks.try_out, tenant_of(request), webhook)
     return Response(encode(trial_view(reply)), media_type=JSON)

@@ -68,8 +68,9 @@ class DeliverWebhooks:
             return math.inf
         try:
             dataset = self.catalog.get(tenant_id, work.webhook.dataset_id)
-            self._next(dataset, consumer, work)
-            if work.again is not None and work.again_seconds == 0:
+            failed = self._next(dataset, consumer, work)
+            # Whoever has just not answered is not asked again in the same breath.
+            if work.again is not None and work.again_seconds == 0 and not failed:
                 self._again(dataset, work, work.again)
         except Unavailable:
             raise
@@ -87,20 +88,22 @@ class DeliverWebhooks:
             waits.append(0.0 if work.webhook.pending else _BESIDE_SECONDS)
         return min(waits, default=None)
 
-    def _next(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> None:
+    def _next(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> bool:
+        """Whether an attempt at the message at the position failed."""
         if work.next is not None:
-            if work.next_seconds == 0:
-                self._attempt(dataset, work, work.next, self.messages.changes_of(dataset, work.next))
-            return
+            if work.next_seconds:
+                return False
+            changes = self.messages.changes_of(dataset, work.next)
+            return not self._attempt(dataset, work, work.next, changes)
         batch = self.messages.next_batch(dataset, work.webhook.definition, consumer.position)
         if batch.changes is not None:
             begun = self.deliveries.begin(
                 dataset.tenant_id, consumer, new_id(), batch.telling, batch.next_since
             )
-            if begun is not None:
-                self._attempt(dataset, work, begun, batch.changes)
-        elif batch.next_since > consumer.position:
+            return begun is not None and not self._attempt(dataset, work, begun, batch.changes)
+        if batch.next_since > consumer.position:
             self.deliveries.skip(dataset.tenant_id, consumer, batch.next_since)
+        return False
 
     def _again(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery) -> None:
         try:
@@ -114,7 +117,8 @@ class DeliverWebhooks:
             return
         self._attempt(dataset, work, delivery, changes)
 
-    def _attempt(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery, changes: bytes) -> None:
+    def _attempt(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery, changes: bytes) -> bool:
+        """Whether the message arrived."""
         webhook = work.webhook
         body = changes_body(webhook, delivery, changes)
         keys = [key_of(secret) for secret in work.secrets]
@@ -127,6 +131,7 @@ class DeliverWebhooks:
             self.deliveries.pause(dataset.tenant_id, webhook.id, Fault.of(WebhookGivenUp(0, reply)))
         else:
             self._failed(dataset.tenant_id, delivery, reply, self._retry_seconds(delivery.attempts, reply))
+        return reply.arrived
 
     def _failed(self, tenant_id: str, delivery: Delivery, reply: Reply, retry_seconds: float | None) -> None:
         _log.info(
@@ -134,7 +139,8 @@ class DeliverWebhooks:
             delivery.webhook_id,
             delivery.id,
             delivery.attempts + 1,
-            reply.status or reply.error,
+            # What others say may look like lines of a log.
+            reply.status or repr(reply.error),
         )
         self.deliveries.failed(
             tenant_id, delivery, reply, retry_seconds=retry_seconds, dead_max=self.rules.dead_max

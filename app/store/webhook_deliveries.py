@@ -57,13 +57,10 @@ class DeliveryStore:
                 webhook = find_webhook(connection, webhook_id)
             except NotFound:
                 return None
-            # What is before the position was sent before, and is sent again.
-            ahead = connection.execute(
-                mine.where(webhook_deliveries.c.since >= webhook.position)
-            ).one_or_none()
-            behind = connection.execute(
-                mine.where(webhook_deliveries.c.since < webhook.position)
-            ).one_or_none()
+            # What is not at the position was sent before, and is sent again.
+            here = webhook_deliveries.c.since == webhook.position
+            ahead = connection.execute(mine.where(here)).one_or_none()
+            behind = connection.execute(mine.where(~here)).one_or_none()
             return DeliveryWork(
                 webhook=webhook,
                 secrets=live_secrets(connection, webhook_id),

@@ -9,10 +9,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from app.services.deliver_webhooks import DeliverWebhooks
 from app.services.follower_model import ConsumerKind
 from app.services.webhook_model import Deliveries
+from app.store.models import heads
 from tests.support.http import problem, upsert
 from tests.support.receiver import Receiver, receiving
 from tests.support.service import Service
@@ -284,6 +286,30 @@ def test_a_filter_that_does_not_fit_any_more_pauses_with_its_fault(
     patch(client, webhook, state="active", where=None)
     service.work()
     assert receiver.offsets() == [(0, 1)]
+
+
+def test_a_webhook_whose_feed_was_cut_past_it_pauses_with_what_is_left(
+    client: Client, service: Service, register: Register, receiver: Receiver
+) -> None:
+    webhook = register()
+    receiver.answer(410)
+    write(client, service, {"id": 1, "note": "a"}, {"id": 2, "note": "b"})
+    with service.database.tenant(tenant_of(client, service)) as connection:
+        connection.execute(update(heads).values(earliest_offset=1))
+    patch(client, webhook, state="active")
+    service.work()
+    found = state_of(client, webhook)
+    assert (found["state"], found["error"]["type"]) == ("paused", "/problems/offset-expired")
+    assert found["error"]["earliest"] == 1
+    patch(client, webhook, state="active", since="earliest")
+    service.work()
+    assert receiver.offsets() == [(0, 2), (1, 2)]
+    # What is gone cannot be sent again, and holds up nothing.
+    client.post(f"/webhooks/{webhook['id']}/redeliver-dead")
+    write(client, service, {"id": 3, "note": "c"})
+    assert receiver.offsets()[2:] == [(2, 3)]
+    [dead] = deliveries(client, webhook, state="dead")
+    assert "kept" in dead["error"]
 
 
 def test_a_webhook_of_a_dataset_that_ended_is_paused(
