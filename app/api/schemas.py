@@ -36,7 +36,7 @@ def components_of(types: Sequence[Any], symbols: Sequence[type[Enum]] = ()) -> d
 
 
 def component_name(type_name: str) -> str:
-    """A view is named after what it shows: `JobView` is the schema `Job`. `NewView` registers a view, and shows none."""
+    """A view is named after what it shows: `JobView` is the schema `Job`. `NewView` shows nothing: it registers one."""
     return type_name if type_name == "NewView" else type_name.removesuffix("View")
 
 

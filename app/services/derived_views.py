@@ -70,7 +70,7 @@ class DerivedViews:
     def refresh(self, tenant_id: str, reference: str) -> Job:
         """The refresh that is queued for the view: a new one, unless there is one already. Raises NotFound."""
         view = self.views.get(tenant_id, reference)
-        accepted = self.views.refresh(tenant_id, new_refresh(view.dataset.id))
+        accepted = self.views.refresh(tenant_id, new_refresh(view.dataset.id), after_running=True)
         self.wake()
         return accepted.job
 

@@ -36,13 +36,15 @@ class FollowInputs:
     wake: Callable[[], None]
 
     def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
-        """See `Follower.follow`. Once the refresh has moved the position, the consumer is due by that again."""
+        """See `Follower.follow`. The end of a refresh makes the consumer due again, if it is behind even so."""
         try:
             view = self.views.get(tenant_id, view_of(consumer.name))
+            if not view.behind:
+                return None
             pause = _pause_seconds(view)
             if pause > 0:
                 return min(pause, _LOOK_AFTER_FAILURE_SECONDS)
-            self.views.refresh(tenant_id, new_refresh(view.dataset.id))
+            self.views.refresh(tenant_id, new_refresh(view.dataset.id), after_running=False)
         except NotFound:
             return math.inf
         self.wake()
@@ -95,8 +97,9 @@ class DeriveView:
         self.views.decide(job.tenant_id, job.claim, request)
         staged: tuple[StagedFile, ...] = ()
         if view.behind:
+            read = {source.name: tuple(source.columns) for source in view.definition.plan.sources}
             sources = {
-                relations[name]: self._input(job.tenant_id, each, request.operation)
+                relations[name]: self._input(job.tenant_id, each, request.operation, read[name])
                 for name, each in inputs.items()
             }
             sql = (
@@ -116,18 +119,21 @@ class DeriveView:
             )
         return Derived(job=job, staged=staged, advances=_advances(view))
 
-    def _input(self, tenant_id: str, source: ViewInput, operation: Operation) -> DeriveInput:
+    def _input(
+        self, tenant_id: str, source: ViewInput, operation: Operation, columns: tuple[str, ...]
+    ) -> DeriveInput:
         dataset = source.dataset
         if operation is not Operation.CHANGELOG:
             live = self.timeline.live_files(tenant_id, dataset.id, dataset.version, None)
             files = sorted(live, key=lambda file: (file.added_version or 0, file.path))
-            return TableInput(dataset=dataset.definition, files=tuple(files))
+            return TableInput(dataset=dataset.definition, files=tuple(files), columns=columns)
         segments = self.index.segments(tenant_id, dataset.id, source.position, dataset.next_offset)
         return FeedInput(
             dataset=dataset.definition,
             since=source.position,
             until=dataset.next_offset,
             segments=tuple(FeedSegment(file=each.file, first_offset=each.first_offset) for each in segments),
+            columns=columns,
         )
 
 

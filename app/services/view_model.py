@@ -112,10 +112,10 @@ class Views(Protocol):
         """Views by name. Raises InvalidRequest for a token that is none."""
         ...
 
-    def refresh(self, tenant_id: str, new: NewJob) -> Accepted:
-        """Queues a refresh, unless one is queued already: then that one. One that runs may have seen less.
+    def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool) -> Accepted:
+        """Queues a refresh, unless one is queued already: then that one. `after_running`: also while one runs.
 
-        Raises NotFound.
+        One that runs may have looked at its inputs before. Raises NotFound.
         """
         ...
 

@@ -54,12 +54,17 @@ _INPUTS: Final = (
         view_inputs.c.view_id,
         view_inputs.c.relation,
         consumers.c.position,
-        select(func.coalesce(func.max(commits.c.version), 0))
-        .where(
-            commits.c.dataset_id == view_inputs.c.dataset_id, commits.c.next_offset <= consumers.c.position
-        )
-        .scalar_subquery()
-        .label("position_version"),
+        func.coalesce(
+            select(commits.c.version)
+            .where(
+                commits.c.dataset_id == view_inputs.c.dataset_id,
+                commits.c.next_offset <= consumers.c.position,
+            )
+            .order_by(commits.c.next_offset.desc(), commits.c.version.desc())
+            .limit(1)
+            .scalar_subquery(),
+            0,
+        ).label("position_version"),
     )
     .join_from(view_inputs, datasets, view_inputs.c.dataset_id == datasets.c.id)
     .join(heads, heads.c.dataset_id == datasets.c.id)
@@ -117,15 +122,16 @@ class ViewStore:
             found = _views(connection, connection.execute(query).all())
         return page_of(found, page_size, lambda view: view.dataset.definition.name, lambda view: view)
 
-    def refresh(self, tenant_id: str, new: NewJob) -> Accepted:
-        """Queues a refresh, unless one is queued already: then that one. One that runs may have seen less.
+    def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool) -> Accepted:
+        """Queues a refresh, unless one is queued already: then that one. `after_running`: also while one runs.
 
-        Raises NotFound.
+        One that runs may have looked at its inputs before. Raises NotFound.
         """
+        unfinished = (JobState.QUEUED,) if after_running else (JobState.QUEUED, JobState.RUNNING)
         queued = select(jobs.c.id).where(
             jobs.c.dataset_id == new.dataset_id,
             jobs.c.kind == JobKind.REFRESH.value,
-            jobs.c.state == JobState.QUEUED.value,
+            one_of(jobs.c.state, [state.value for state in unfinished]),
         )
         mine = select(views.c.dataset_id).where(views.c.dataset_id == new.dataset_id).with_for_update()
         with self._database.tenant(tenant_id) as connection:

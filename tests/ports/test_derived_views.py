@@ -220,7 +220,7 @@ def test_what_was_taken_in_is_not_taken_in_again(
     write(dataset)
     before = views.get(tenant_id, view.dataset.id)
     [first] = stores.jobs.claim(tenant_id, view.dataset.id, "w", two)
-    views.refresh(tenant_id, a_refresh(view.dataset.id))
+    views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
     [second] = stores.jobs.claim(tenant_id, view.dataset.id, "w", two)
     stores.timeline.publish_one(
         tenant_id, msgspec.structs.replace(commit_of([first], [message()]), advances=advances_of(before))
@@ -259,7 +259,7 @@ def test_a_failure_is_told_until_a_refresh_succeeds(
         again = followers.claim(tenant_id, dataset.id, "w", 30)
         assert again is not None
         followers.settle(tenant_id, again, None)
-        views.refresh(tenant_id, a_refresh(view.dataset.id))
+        views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
     commit = msgspec.structs.replace(commit_of([running(view)], [message()]), advances=advances_of(failed))
     stores.timeline.publish_one(tenant_id, commit)
     healed = views.get(tenant_id, view.dataset.id)
@@ -269,7 +269,7 @@ def test_a_failure_is_told_until_a_refresh_succeeds(
 def test_a_cancelled_refresh_is_no_failure(
     stores: Stores, views: ViewStore, tenant_id: str, view: View
 ) -> None:
-    queued = views.refresh(tenant_id, a_refresh(view.dataset.id)).job
+    queued = views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True).job
     stores.jobs.cancel(tenant_id, queued.id)
     assert views.get(tenant_id, view.dataset.id).state is ViewState.BEHIND
 
@@ -277,12 +277,13 @@ def test_a_cancelled_refresh_is_no_failure(
 def test_one_refresh_is_queued_however_many_ask(
     stores: Stores, views: ViewStore, tenant_id: str, view: View, running: Callable[[View], Job]
 ) -> None:
-    running(view)
+    runs = running(view)
+    assert views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=False).job.id == runs.id
     barrier = Barrier(4)
 
     def ask() -> tuple[str, bool]:
         barrier.wait()
-        accepted = views.refresh(tenant_id, a_refresh(view.dataset.id))
+        accepted = views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
         return accepted.job.id, accepted.replayed
 
     answers = together([ask] * 4)
@@ -313,7 +314,7 @@ def test_what_a_view_reads_cannot_be_deleted_before_it(
     with pytest.raises(NotFound):
         views.get(tenant_id, view.dataset.id)
     with pytest.raises(NotFound):
-        views.refresh(tenant_id, a_refresh(view.dataset.id))
+        views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
     assert followers.claim(tenant_id, dataset.id, "w", 30) is None
     stores.catalog.delete(tenant_id, dataset.id, version=None)
 
