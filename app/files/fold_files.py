@@ -16,7 +16,7 @@ from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
 from app.lake.conforming import field_id
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import CorruptFile
-from app.lake.file_group import ChangelogSegment, DataFile, StoredFile
+from app.lake.file_group import ChangelogSegment, DataFile, FileKind, StoredFile
 from app.lake.fold_check import BEFORE, check_fold
 from app.lake.meta_columns import META_FIELDS
 from app.lake.schema import Schema
@@ -68,10 +68,13 @@ def _rows(
     slices: SliceReader, task: FoldTask, groups: Iterable[tuple[DataFile, ...]], memory: Memory
 ) -> Iterator[pa.Table]:
     names = task.dataset.schema.names()
-    for files in groups:
-        with _readable(files[0]):
-            for block in merged_blocks(slices, task.dataset, files, memory):
-                yield block.rows.select(names).cast(_held_schema(task.dataset))
+    for group in groups:
+        merged = any(file.kind is FileKind.LOG for file in group)
+        # Where nothing is merged, a file that is at fault can be named.
+        for files in [group] if merged else [(file,) for file in group]:
+            with _readable(files[0]):
+                for block in merged_blocks(slices, task.dataset, files, memory):
+                    yield block.rows.select(names).cast(_held_schema(task.dataset))
 
 
 def _changes(
