@@ -165,7 +165,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         upload_bytes_max=settings.upload_bytes_max,
         threads=threads,
         wakeups=wakeups,
-        pages=SharedPages(read_changes.page, threads),
+        pages=SharedPages(read_changes.page_as_found, threads),
         heads=head_watches(wakeups, threads, catalog.get),
         job_watches=job_watches(wakeups, threads, jobs.find),
     )

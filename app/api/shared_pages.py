@@ -38,7 +38,7 @@ class SharedPages:
     """Belongs to the event loop: its methods are called on its thread.
 
     A page is shared among those who found the dataset in the same state before they asked: at the same version, with
-    the same changes cut off. It is read after the first of them asked, so it has every change that any can know of.
+    the same changes cut off. So it has every change that any of them can know of.
     """
 
     def __init__(

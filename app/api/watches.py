@@ -132,17 +132,19 @@ class _Watch(Generic[_Wanted, _Found]):
         self._bell.ring()
 
     async def _look_for_all(self) -> None:
-        while self._waiting and not self._wakeups.closed:
-            await self._bell.wait(LOOK_AGAIN_SECONDS)
-            # Counted also if nobody is there: whoever comes then knows that the ring was taken.
-            self.begun += 1
-            if self._gathering is not None:
-                self._gathering.cancel()
-                self._gathering = None
-            await self._answer(dict(self._waiting))
-        self._looking = None
-        for waiting in self._waiting:
-            _tell(waiting, (self.ended, None))
+        try:
+            while self._waiting and not self._wakeups.closed:
+                await self._bell.wait(LOOK_AGAIN_SECONDS)
+                # Counted also if nobody is there: whoever comes then knows that the ring was taken.
+                self.begun += 1
+                if self._gathering is not None:
+                    self._gathering.cancel()
+                    self._gathering = None
+                await self._answer(dict(self._waiting))
+        finally:
+            self._looking = None
+            for waiting in self._waiting:
+                _tell(waiting, (self.ended, None))
 
     async def _answer(self, asked: dict[asyncio.Future[tuple[int, _Found | None]], _Wanted]) -> None:
         if not asked:

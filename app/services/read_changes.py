@@ -73,7 +73,16 @@ class ReadChanges:
         Raises InvalidRequest, InvalidFilter, OffsetAhead, OffsetExpired, SchemaMismatch (a value that the types of the
         asked schema cannot hold), CorruptFile, NotFound.
         """
-        bounds = self.index.bounds(dataset.tenant_id, dataset.id)
+        return self._page_within(self.index.bounds(dataset.tenant_id, dataset.id), dataset, since, query)
+
+    def page_as_found(self, dataset: Dataset, since: int | Landmark, query: FeedQuery) -> ChangePage:
+        """`page`, of what the feed was when the dataset was found: that spares asking where it begins and ends."""
+        bounds = FeedBounds(earliest=dataset.earliest_offset, next_offset=dataset.next_offset)
+        return self._page_within(bounds, dataset, since, query)
+
+    def _page_within(
+        self, bounds: FeedBounds, dataset: Dataset, since: int | Landmark, query: FeedQuery
+    ) -> ChangePage:
         start = landing(since, bounds)
         try:
             return self._page(dataset, bounds, start, query)
@@ -176,10 +185,12 @@ class ReadChanges:
         while segments and not _outdated(told.definition, segments):
             stop = min(position + step, among.stop)
             for segment in segments:
-                yield segment, min(stop, segment.end_offset)
+                # What is not opened is passed at once, to its end.
+                end = among.stop if told.rules_out(segment.file) else stop
+                position = min(end, segment.end_offset)
+                yield segment, position
             if len(segments) <= _STEP_FILES:
                 step = min(4 * step, _STEP_CHANGES_MAX)
-            position = stop
             segments = self._segments(dataset, position, min(position + step, among.stop))
 
 
