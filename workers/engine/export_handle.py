@@ -149,7 +149,8 @@ def _last_of_keys(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
     """Of changes in their order, the last of each key, where that is no retraction."""
     numbers = encode_keys(rows, key).combine_chunks().dictionary_encode().indices.to_numpy()
     last = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
-    np.maximum.at(last, numbers, np.arange(len(numbers)))
+    # Of several values for one place, the last one stays.
+    last[numbers] = np.arange(len(numbers))
     ops = rows.column(OP_COLUMN).to_numpy()
     return rows.take(pa.array(np.sort(last[ops[last] != Op.RETRACT])))
 
