@@ -21,6 +21,7 @@ from clients.cli.failure import CommandError
 from clients.demo import flights_report as report
 from clients.demo.embedded import StartFailed, embedded_service
 from clients.demo.flights_data import FLIGHTS, KEY, Flights, FlightsMissing, load
+from clients.demo.flights_view import ViewBehind, show_view, verify
 from clients.demo.fold import FeedBroken, difference, fold
 from clients.demo.replay import Batch, Follower, Written, write_batches
 from clients.demo.screen import Screen
@@ -33,6 +34,7 @@ _FAILURES = (
     Problem,
     JobUnfinished,
     FeedBroken,
+    ViewBehind,
     AccountError,
     httpx.TransportError,
 )
@@ -40,6 +42,7 @@ _FAILURES = (
 
 def flights(*, keep: Path | None = None, days: int = _DAYS, in_flight: int = 24, stay: bool = False) -> None:
     """Load a year of flights, replay what became of them while a consumer follows the feed, and check its fold.
+    Then derive a view from it, correct a flight, and see the view follow.
 
     Starts a service of its own and ends by itself; the exit code is 0 only if folding the feed gives the table.
 
@@ -97,6 +100,8 @@ def _run(screen: Screen, data: Path, *, kept: bool, days: int, in_flight: int, s
         correction = report.excerpt(screen, replayed.changes)
         report.versions(screen, client, dataset, data)
         equal = check(screen, client, dataset, source, replayed.changes)
+        show_view(screen, client, dataset)
+        equal &= verify(screen, client, dataset)
         screen.say(f"\nThe whole demo took {time.monotonic() - began:.0f} s.")
         if not equal:
             raise CommandError("the tables differ")
