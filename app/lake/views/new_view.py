@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
-
 import msgspec
 
 from app.lake.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
@@ -44,19 +42,11 @@ def define_view(new: NewView, plan: ViewPlan) -> DatasetDefinition:
         bucket=new.bucket,
         changelog=new.changelog,
     )
-    faults = [*map(_placed, broken_rules(dataset)), *_faults(new)]
+    faults = [*broken_rules(dataset), *_faults(new)]
     if faults:
         errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
         raise InvalidDataset(f"{len(errors)} rule(s) of the dataset definition are broken", errors)
     return define_dataset(dataset)
-
-
-def _placed(fault: Fault) -> Fault:
-    """The columns are those that the SQL makes."""
-    pointer, detail = fault
-    if not pointer.startswith(_COLUMNS):
-        return fault
-    return "/sql", f"column {pointer.removeprefix(_COLUMNS).lstrip('/') or 'count'}: {detail}"
 
 
 def _faults(new: NewView) -> Iterator[Fault]:
@@ -65,6 +55,3 @@ def _faults(new: NewView) -> Iterator[Fault]:
     bucket = new.bucket or NewBucket()
     if bucket.mode is BucketMode.POSTPONE and not bucket.fixed_now:
         yield "/bucket/mode", "rows of a view are seen once they are refreshed, not once they are compacted"
-
-
-_COLUMNS: Final = "/schema/fields"
