@@ -26,6 +26,8 @@ LOOKED_CHANGES_MAX: Final = 256 * 1024
 _STEP_CHANGES_MAX: Final = 128 * 1024
 # Steps grow until one has so many files.
 _STEP_FILES: Final = 64
+# What a file counts for that lies in a partition which is not asked for.
+_PASSED_FILE: Final = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,7 +153,13 @@ class ReadChanges:
         first = max(earliest, among.start - told.selects)
         lower = max(earliest, among.start - (told.selects or query.form.joins_pairs))
         position, room, looked, segment = among.start, query.limit, 0, None
-        for segment, last in self._pieces(dataset, told, segments, among, query.limit + 1):
+        for segment, last, passed in self._pieces(dataset, told, segments, among, query.limit + 1):
+            if passed:
+                position = first = last
+                looked += _PASSED_FILE
+                if looked >= LOOKED_CHANGES_MAX:
+                    break
+                continue
             upper = among.stop if told.selects else last
             part = scan.look(segment, max(first, segment.first_offset), last, lower=lower, upper=upper)
             parts.append(changes_since(part.changes, among.start, whole=query.form.joins_pairs))
@@ -176,8 +184,8 @@ class ReadChanges:
 
     def _pieces(
         self, dataset: Dataset, told: Told, segments: Sequence[ChangelogSegment], among: range, step: int
-    ) -> Iterator[tuple[ChangelogSegment, int]]:
-        """The files that hold the offsets, each with the offset up to which to look, step by step.
+    ) -> Iterator[tuple[ChangelogSegment, int, bool]]:
+        """The files that hold the offsets, each with the offset up to which to look, and whether there is no need to.
 
         They end before those that are told under a schema which `told` does not know yet.
         """
@@ -185,10 +193,9 @@ class ReadChanges:
         while segments and not _outdated(told.definition, segments):
             stop = min(position + step, among.stop)
             for segment in segments:
-                # What is not opened is passed at once, to its end.
-                end = among.stop if told.rules_out(segment.file) else stop
-                position = min(end, segment.end_offset)
-                yield segment, position
+                passed = told.rules_out(segment.file)
+                position = min(among.stop if passed else stop, segment.end_offset)
+                yield segment, position, passed
             if len(segments) <= _STEP_FILES:
                 step = min(4 * step, _STEP_CHANGES_MAX)
             segments = self._segments(dataset, position, min(position + step, among.stop))
