@@ -2,6 +2,9 @@
 
 Rows per second by the clock include the reader's own work on the same machine; rows per second of the API's processor
 time say what one core serves.
+
+The same feed with filters, as Arrow: of values that lie anywhere in it, so that all of it has to be looked at, and of
+values that only its last write has, where the bounds of row groups rule out the rest.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import psutil
+import pyarrow.ipc as ipc
 
 from bench.options import parser
 from bench.processes import processor_seconds
@@ -22,6 +26,12 @@ FORMS = {
     "JSON": "application/json",
     "NDJSON": "application/x-ndjson",
     "Arrow": "application/vnd.apache.arrow.stream",
+}
+FILTERS = {
+    "none": None,
+    "1 %": "fare >= 99",
+    "0.01 %": "fare >= 99.99",
+    "last write": "ts = 2",
 }
 
 
@@ -49,6 +59,23 @@ def read_all(api: psutil.Process, table: Table, *, form: str, limit: int) -> dic
     }
 
 
+def read_filtered(api: psutil.Process, table: Table, *, selects: str, limit: int) -> dict[str, Any]:
+    """Reads what a filter selects of the feed, from its start to its end, as Arrow."""
+    cpu_before, began = processor_seconds([api]), time.perf_counter()
+    pages = list(table.pages(FORMS["Arrow"], limit=limit, where=FILTERS[selects]))
+    seconds, cpu_seconds = time.perf_counter() - began, processor_seconds([api]) - cpu_before
+    looked = int(pages[-1].headers["headwater-next-since"])
+    return {
+        "filter": selects,
+        "looked at": looked,
+        "selected": sum(ipc.open_stream(page.content).read_all().num_rows for page in pages),
+        "pages": len(pages),
+        "looked at/s": round(looked / seconds),
+        "s": round(seconds, 2),
+        "api cpu s": round(cpu_seconds, 2),
+    }
+
+
 def main() -> None:
     """Runs the measurement."""
     options = parser(__doc__)
@@ -64,10 +91,14 @@ def main() -> None:
         table.write("bulk_insert", np.arange(chosen.rows // 2), ts=0)
         # The second half of the feed: corrections, two change rows for every row written.
         table.write("upsert", np.arange(chosen.rows // 4), ts=1)
+        # One more write, small, of rows that no other has.
+        table.write("upsert", np.arange(chosen.rows // 2, chosen.rows // 2 + chosen.rows // 1_000), ts=2)
         # The first reading of a file also checks it.
         read_all(api, table, form="Arrow", limit=chosen.limit)
         figures = [read_all(api, table, form=form, limit=chosen.limit) for form in FORMS]
+        filtered = [read_filtered(api, table, selects=each, limit=chosen.limit) for each in FILTERS]
     publish("feed", {"limit": chosen.limit, "buckets": chosen.buckets}, figures)
+    publish("feed-filtered", {"limit": chosen.limit, "buckets": chosen.buckets}, filtered)
 
 
 if __name__ == "__main__":

@@ -107,14 +107,22 @@ class Table:
         return Written(job=job, upload_seconds=uploaded - began, seconds=ended - uploaded, files=files)
 
     def pages(
-        self, accept: str, *, limit: int, since: int = 0, until: int | None = None
+        self,
+        accept: str,
+        *,
+        limit: int,
+        since: int = 0,
+        until: int | None = None,
+        where: str | None = None,
     ) -> Iterator[httpx.Response]:
-        """The feed from `since` to `until`, or to its end, page by page."""
-        stop = {} if until is None else {"until": until}
+        """The feed from `since` to `until`, or to its end, page by page: all of it, or what a filter selects."""
+        more: dict[str, Any] = {} if until is None else {"until": until}
+        if where is not None:
+            more["where"] = where
         while True:
             page = self.client.get(
                 f"/datasets/{self.id}/changes",
-                params={"since": since, "limit": limit, **stop},
+                params={"since": since, "limit": limit, **more},
                 headers={"Accept": accept},
             )
             yield page.raise_for_status()
