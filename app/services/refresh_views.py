@@ -12,7 +12,7 @@ import msgspec
 from app.lake.errors import NotFound
 from app.lake.operation import Operation
 from app.lake.staging import StagedFile
-from app.lake.views.derive_request import DeriveInput, DeriveRequest, FeedInput, FeedSegment, TableInput
+from app.lake.views.derive_request import DeriveInput, DeriveRequest, FeedInput, TableInput
 from app.lake.views.refresh import changes_sql, check_inputs, rows_sql
 from app.services.derived_views import new_refresh
 from app.services.follower_model import Consumer
@@ -132,7 +132,7 @@ class DeriveView:
             dataset=dataset.definition,
             since=source.position,
             until=dataset.next_offset,
-            segments=tuple(FeedSegment(file=each.file, first_offset=each.first_offset) for each in segments),
+            segments=tuple(segments),
             columns=columns,
         )
 

@@ -21,11 +21,12 @@ from app.lake.changelog import OP_COLUMN, Op
 from app.lake.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
 from app.lake.define import define_dataset
 from app.lake.errors import CorruptFile, DerivationFailed, EngineStopped
+from app.lake.file_group import ChangelogSegment
 from app.lake.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
 from app.lake.operation import Operation
 from app.lake.staging import StagedFile
 from app.lake.views import ViewPlan, bind_view, parse_view
-from app.lake.views.derive_request import DeriveInput, DeriveRequest, FeedInput, FeedSegment, TableInput
+from app.lake.views.derive_request import DeriveInput, DeriveRequest, FeedInput, TableInput
 from app.lake.views.new_view import NewView, define_view
 from app.lake.views.refresh import changes_sql, rows_sql
 from tests.support.lake_table import LakeTable, Row, Write
@@ -79,7 +80,7 @@ def all_of(table: LakeTable) -> TableInput:
 
 def changes_of(table: LakeTable, since: int, until: int) -> FeedInput:
     segments = [
-        FeedSegment(file=file, first_offset=first)
+        ChangelogSegment(file=file, first_offset=first, version=1, committed_at=datetime.now(UTC))
         for _, first, file in table.feed
         if first < until and first + file.row_count > since
     ]

@@ -7,37 +7,33 @@ from typing import TypeAlias
 import msgspec
 
 from app.lake.dataset import DatasetDefinition
-from app.lake.file_group import ChangelogFile, DataFile
+from app.lake.file_group import ChangelogSegment, DataFile
 from app.lake.operation import Operation
 
 
 class TableInput(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """All rows of a dataset at one version: `dataset` under its schema then, `files` those that were live.
 
-    The files stand in the order of their commits.
+    The files stand in the order of their commits. `columns`: the names of those that the SQL reads.
     """
 
     dataset: DatasetDefinition
     files: tuple[DataFile, ...]
-
-
-class FeedSegment(msgspec.Struct, frozen=True, kw_only=True):
-    """A changelog file and its place in the feed: its rows have the offsets from `first_offset` on."""
-
-    file: ChangelogFile
-    first_offset: int
+    columns: tuple[str, ...]
 
 
 class FeedInput(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The changes [since, until) of a dataset, in the order of their offsets, under the schema of `dataset`.
 
     Each is a row of the dataset with its `_hw_op`. The first and the last segment may reach beyond the range.
+    `columns`: the names of those that the SQL reads.
     """
 
     dataset: DatasetDefinition
     since: int
     until: int
-    segments: tuple[FeedSegment, ...]
+    segments: tuple[ChangelogSegment, ...]
+    columns: tuple[str, ...]
 
 
 DeriveInput: TypeAlias = TableInput | FeedInput

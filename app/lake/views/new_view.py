@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+
 import msgspec
 
 from app.lake.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
