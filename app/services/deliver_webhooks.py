@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from typing import Final
 
+import msgspec
+
 from app.lake.errors import HeadwaterError, Unavailable
 from app.lake.identifiers import new_id
 from app.services.follower_model import Consumer
@@ -34,6 +36,8 @@ _RETRY_AFTER_SECONDS_MAX: Final = 86_400.0
 # While an earlier message waits to be sent again, new changes are looked for so often: commits wake only a follower
 # that waits for nothing else.
 _BESIDE_SECONDS: Final = 5.0
+# How long one webhook is served at a time. With the last attempts that is well within the time that it is held.
+_TURN_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,51 +65,53 @@ class DeliverWebhooks:
     rules: RetryRules
 
     def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
-        """One attempt at the next message, and one at an earlier message that is to be sent again. See `Follower`."""
+        """Sends what is due, for a few seconds. See `Follower`."""
         webhook_id = consumer.name.partition(":")[2]
-        work = self.deliveries.work(tenant_id, webhook_id)
-        if work is None or work.webhook.state is WebhookState.PAUSED:
-            return math.inf
-        try:
-            dataset = self.catalog.get(tenant_id, work.webhook.dataset_id)
-            failed = self._next(dataset, consumer, work)
-            # Whoever has just not answered is not asked again in the same breath.
-            if work.again is not None and work.again_seconds == 0 and not failed:
-                self._again(dataset, work, work.again)
-        except Unavailable:
-            raise
-        except HeadwaterError as error:
-            # It would fail again and again: a filter that names a column which was dropped, a feed cut past it.
-            self.deliveries.pause(tenant_id, webhook_id, Fault.of(error))
-        return self._wake_after(tenant_id, webhook_id)
+        ends = time.monotonic() + _TURN_SECONDS
+        goes_on = True
+        while True:
+            work = self.deliveries.work(tenant_id, webhook_id)
+            if work is None or work.webhook.state is WebhookState.PAUSED:
+                return math.inf
+            wait = _wait(work)
+            due = wait == 0 or (wait is None and work.webhook.pending > 0)
+            if not (due and goes_on) or time.monotonic() >= ends:
+                return wait
+            try:
+                dataset = self.catalog.get(tenant_id, work.webhook.dataset_id)
+                goes_on = self._send_due(dataset, consumer, work)
+            except Unavailable:
+                raise
+            except HeadwaterError as error:
+                # It would fail again and again: a filter that names a column which was dropped, a feed cut past it.
+                self.deliveries.pause(tenant_id, webhook_id, Fault.of(error))
 
-    def _wake_after(self, tenant_id: str, webhook_id: str) -> float | None:
-        work = self.deliveries.work(tenant_id, webhook_id)
-        if work is None or work.webhook.state is WebhookState.PAUSED:
-            return math.inf
-        waits = [seconds for seconds in (work.next_seconds, work.again_seconds) if seconds is not None]
-        if waits and work.next is None:
-            waits.append(0.0 if work.webhook.pending else _BESIDE_SECONDS)
-        return min(waits, default=None)
+    def _send_due(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> bool:
+        """One attempt at the next message, and one at an earlier message that is to be sent again.
+
+        False if an attempt failed, so that the receiver is not asked again in the same breath, or the hold was lost.
+        """
+        if not self._next(dataset, consumer, work):
+            return False
+        if work.again is None or work.again_seconds:
+            return True
+        return self._again(dataset, work, work.again)
 
     def _next(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> bool:
-        """Whether an attempt at the message at the position failed."""
         if work.next is not None:
             if work.next_seconds:
-                return False
-            changes = self.messages.changes_of(dataset, work.next)
-            return not self._attempt(dataset, work, work.next, changes)
-        batch = self.messages.next_batch(dataset, work.webhook.definition, consumer.position)
+                return True
+            return self._attempt(dataset, work, work.next, self.messages.changes_of(dataset, work.next))
+        held = msgspec.structs.replace(consumer, position=work.webhook.position)
+        batch = self.messages.next_batch(dataset, work.webhook.definition, held.position)
         if batch.changes is not None:
-            begun = self.deliveries.begin(
-                dataset.tenant_id, consumer, new_id(), batch.telling, batch.next_since
-            )
-            return begun is not None and not self._attempt(dataset, work, begun, batch.changes)
-        if batch.next_since > consumer.position:
-            self.deliveries.skip(dataset.tenant_id, consumer, batch.next_since)
-        return False
+            begun = self.deliveries.begin(dataset.tenant_id, held, new_id(), batch.telling, batch.next_since)
+            return begun is not None and self._attempt(dataset, work, begun, batch.changes)
+        if batch.next_since > held.position:
+            return self.deliveries.skip(dataset.tenant_id, held, batch.next_since)
+        return work.webhook.pending == 0
 
-    def _again(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery) -> None:
+    def _again(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery) -> bool:
         try:
             changes = self.messages.changes_of(dataset, delivery)
         except Unavailable:
@@ -114,8 +120,8 @@ class DeliverWebhooks:
             # That one cannot be told any more; those at the position may be.
             reply = Reply(status=None, error=error.detail, seconds=0.0)
             self._failed(dataset.tenant_id, delivery, reply, None)
-            return
-        self._attempt(dataset, work, delivery, changes)
+            return True
+        return self._attempt(dataset, work, delivery, changes)
 
     def _attempt(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery, changes: bytes) -> bool:
         """Whether the message arrived."""
@@ -155,6 +161,14 @@ class DeliverWebhooks:
         if reply.status in _RETRY_AFTER_STATUSES and reply.retry_after_seconds is not None:
             seconds = max(seconds, min(reply.retry_after_seconds, _RETRY_AFTER_SECONDS_MAX))
         return seconds
+
+
+def _wait(work: DeliveryWork) -> float | None:
+    """When the webhook is due again: see `Follower.follow`."""
+    waits = [seconds for seconds in (work.next_seconds, work.again_seconds) if seconds is not None]
+    if waits and work.next is None:
+        waits.append(0.0 if work.webhook.pending else _BESIDE_SECONDS)
+    return min(waits, default=None)
 
 
 def message_headers(keys: list[bytes], message_id: str, body: bytes) -> dict[str, str]:

@@ -253,8 +253,8 @@ class Deliveries(Protocol):
         """Makes the message of the changes from the consumer's position to `next_since`; None if the hold was lost."""
         ...
 
-    def skip(self, tenant_id: str, consumer: Consumer, next_since: int) -> None:
-        """Moves past changes that are not asked for, unless the hold was lost."""
+    def skip(self, tenant_id: str, consumer: Consumer, next_since: int) -> bool:
+        """Moves past changes that are not asked for; false if the hold was lost."""
         ...
 
     def delivered(self, tenant_id: str, delivery: Delivery, status: int) -> None:

@@ -28,7 +28,7 @@ from app.store.webhooks import (
     find_webhook,
     follower_name,
     live_secrets,
-    lock_webhook,
+    lock_row,
 )
 
 _PENDING: Final = webhook_deliveries.c.state == DeliveryState.PENDING.value
@@ -76,11 +76,7 @@ class DeliveryStore:
         """Makes the message of the changes from the consumer's position to `next_since`; None if the hold was lost."""
         webhook_id = consumer.name.removeprefix(follower_name(""))
         with self._database.tenant(tenant_id) as connection:
-            try:
-                lock_webhook(connection, webhook_id)
-            except NotFound:
-                return None
-            if not _holds(connection, consumer):
+            if lock_row(connection, webhook_id) is None or not _holds(connection, consumer):
                 return None
             self._forget(connection, webhook_id)
             made = connection.execute(
@@ -98,19 +94,23 @@ class DeliveryStore:
             )
             return delivery_of(made.one())
 
-    def skip(self, tenant_id: str, consumer: Consumer, next_since: int) -> None:
-        """Moves past changes that are not asked for, unless the hold was lost."""
+    def skip(self, tenant_id: str, consumer: Consumer, next_since: int) -> bool:
+        """Moves past changes that are not asked for; false if the hold was lost."""
         with self._database.tenant(tenant_id) as connection:
-            if _holds(connection, consumer):
-                move_follower(connection, consumer.dataset_id, consumer.name, consumer.position, next_since)
+            return _holds(connection, consumer) and move_follower(
+                connection, consumer.dataset_id, consumer.name, consumer.position, next_since
+            )
 
     def delivered(self, tenant_id: str, delivery: Delivery, status: int) -> None:
         """Ends a message that arrived, and moves the position past it."""
         with self._database.tenant(tenant_id) as connection:
-            if _attempted(connection, delivery, DeliveryState.DELIVERED, status=status, error=None):
-                _move_past(connection, delivery)
+            counted = _attempted(connection, delivery, DeliveryState.DELIVERED, status=status, error=None)
+            if counted is not None:
+                _move_past(connection, counted, delivery)
                 connection.execute(
-                    update(webhooks).where(webhooks.c.id == delivery.webhook_id).values(failures=0)
+                    update(webhooks)
+                    .where(webhooks.c.id == delivery.webhook_id, webhooks.c.failures > 0)
+                    .values(failures=0)
                 )
 
     def failed(
@@ -122,16 +122,17 @@ class DeliveryStore:
         """
         state = DeliveryState.DEAD if retry_seconds is None else DeliveryState.PENDING
         with self._database.tenant(tenant_id) as connection:
-            if not _attempted(
+            counted = _attempted(
                 connection,
                 delivery,
                 state,
                 status=reply.status,
                 error=reply.error,
                 retry_seconds=retry_seconds,
-            ):
+            )
+            if counted is None or state is not DeliveryState.DEAD:
                 return
-            if state is DeliveryState.DEAD and _move_past(connection, delivery):
+            if _move_past(connection, counted, delivery):
                 failures = connection.execute(
                     update(webhooks)
                     .where(webhooks.c.id == delivery.webhook_id)
@@ -191,12 +192,11 @@ def _attempted(
     status: int | None,
     error: str | None,
     retry_seconds: float | None = None,
-) -> bool:
-    """Counts an attempt; False if another worker has done so, or the webhook is gone."""
-    try:
-        lock_webhook(connection, delivery.webhook_id)
-    except NotFound:
-        return False
+) -> str | None:
+    """Counts an attempt, and returns the dataset's id; None if another worker has done so, or the webhook is gone."""
+    dataset_id = lock_row(connection, delivery.webhook_id)
+    if dataset_id is None:
+        return None
     ended = state is not DeliveryState.PENDING
     counted = connection.execute(
         update(webhook_deliveries)
@@ -214,14 +214,13 @@ def _attempted(
             ended_at=func.clock_timestamp() if ended else None,
         )
     )
-    return bool(counted.rowcount)
+    return dataset_id if counted.rowcount else None
 
 
-def _move_past(connection: Connection, delivery: Delivery) -> bool:
+def _move_past(connection: Connection, dataset_id: str, delivery: Delivery) -> bool:
     """Moves the position past a message; False for one that is sent again, which the position is past already."""
-    webhook = find_webhook(connection, delivery.webhook_id)
     name = follower_name(delivery.webhook_id)
-    return move_follower(connection, webhook.dataset_id, name, delivery.since, delivery.next_since)
+    return move_follower(connection, dataset_id, name, delivery.since, delivery.next_since)
 
 
 def _pause(connection: Connection, webhook_id: str, error: Fault) -> None:

@@ -115,7 +115,7 @@ class WebhookStore:
         with self._database.tenant(tenant_id) as connection:
             # The feed first, as everywhere, so that no two wait for each other in a ring.
             bounds = _lock_feed(connection, find_webhook(connection, webhook_id).dataset_id)
-            found = lock_webhook(connection, webhook_id, revision)
+            found = _lock(connection, webhook_id, revision)
             connection.execute(
                 update(webhooks)
                 .where(webhooks.c.id == webhook_id)
@@ -156,7 +156,7 @@ class WebhookStore:
     def rotate(self, tenant_id: str, webhook_id: str, secret: str, *, overlap_seconds: float) -> None:
         """Signs with another secret from now on, and for so long with the one before as well. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
-            lock_webhook(connection, webhook_id)
+            _lock(connection, webhook_id)
             connection.execute(
                 update(webhooks)
                 .where(webhooks.c.id == webhook_id)
@@ -170,7 +170,7 @@ class WebhookStore:
     def delete(self, tenant_id: str, webhook_id: str, *, revision: int | None) -> None:
         """Raises NotFound, PreconditionFailed."""
         with self._database.tenant(tenant_id) as connection:
-            found = lock_webhook(connection, webhook_id, revision)
+            found = _lock(connection, webhook_id, revision)
             connection.execute(
                 delete(consumers).where(
                     consumers.c.dataset_id == found.dataset_id,
@@ -213,7 +213,7 @@ class WebhookStore:
     def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str | None) -> int:
         """Has one message that has ended (None: all dead ones) sent again; returns how many. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
-            found = lock_webhook(connection, webhook_id)
+            found = _lock(connection, webhook_id)
             wanted = webhook_deliveries.c.state == DeliveryState.DEAD.value
             if delivery_id is not None:
                 _find_delivery(connection, webhook_id, delivery_id)
@@ -295,13 +295,19 @@ def _webhook(row: Any) -> Webhook:
     return Webhook(**{**values, "state": WebhookState(values["state"]), "max_lag": max_lag})
 
 
-def lock_webhook(connection: Connection, webhook_id: str, revision: int | None = None) -> Webhook:
-    """The webhook, which nobody changes until the transaction ends. Raises NotFound, PreconditionFailed.
+def lock_row(connection: Connection, webhook_id: str) -> str | None:
+    """The dataset's id of a webhook that nobody changes until the transaction ends; None if there is none.
 
     Whoever changes anything of a webhook locks it first, so that no two wait for each other in a ring.
     """
+    locked = select(webhooks.c.dataset_id).where(webhooks.c.id == webhook_id).with_for_update()
+    return connection.execute(locked).scalar_one_or_none()
+
+
+def _lock(connection: Connection, webhook_id: str, revision: int | None = None) -> Webhook:
+    """The webhook, locked. Raises NotFound, PreconditionFailed."""
     if is_uuid(webhook_id):
-        connection.execute(select(webhooks.c.id).where(webhooks.c.id == webhook_id).with_for_update())
+        lock_row(connection, webhook_id)
     found = find_webhook(connection, webhook_id)
     if revision is not None and found.revision != revision:
         raise PreconditionFailed(
