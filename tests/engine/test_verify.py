@@ -1,0 +1,52 @@
+"""Verifications on a real Spark session: what its tasks find, all together."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.files.slice_merge import Memory
+from app.files.storage import LocalStorage
+from app.lake.define import define_dataset
+from app.lake.errors import CorruptFile
+from app.lake.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.lake.operation import Operation
+from app.lake.verification import FoldVerdict
+from tests.support.lake_table import LakeTable, Write
+from tests.support.verified import fold_tasks, verified
+from workers.engine.merge_handle import MergeHandle
+from workers.engine.spark_engine import SparkEngine
+from workers.engine.task_files import Place
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark says so of every pandas from 3 on; no task here uses pandas.
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+
+def test_what_tasks_find_is_told_together(engine: SparkEngine, storage: LocalStorage) -> None:
+    fields = [NewField(name="id", type="int64"), NewField(name="n", type="int32")]
+    new = NewDataset(name="t", schema=NewSchema(fields=fields), record_key=["id"], bucket=NewBucket(count=3))
+    handle = MergeHandle(Place.on(storage, Memory(bytes_max=2**26)))
+    table = LakeTable(
+        storage=storage, dataset=define_dataset(new), run=lambda tasks: [handle.run(task) for task in tasks]
+    )
+    table.write(Write(operation=Operation.UPSERT, rows=[{"id": number, "n": 0} for number in range(50)]))
+    table.write(Write(operation=Operation.UPSERT, rows=[{"id": number, "n": 1} for number in range(30)]))
+    tasks = fold_tasks(table)
+    assert len(tasks) == 3
+    assert engine.verify(tasks, "verify-1") == FoldVerdict(rows=50, changes=110)
+    assert engine.verify([], "verify-2") == FoldVerdict()
+
+    # The second version without the first: every one of its corrections takes back what is not there.
+    del table.feed[:3]
+    found = engine.verify(fold_tasks(table), "verify-3")
+    assert found == verified(table)
+    assert found.first is not None
+    assert (found.first.offset, found.differences) == (50, 30 + 20)
+
+    path = table.feed[0][2].path
+    storage.delete([path])
+    with pytest.raises(CorruptFile) as failed:
+        engine.verify(fold_tasks(table), "verify-4")
+    assert failed.value.facts["path"] == path
