@@ -74,6 +74,36 @@ def test_changed_rows_are_exported_on_spark(new_table: Callable[..., Table], cli
         assert sorted(lines) == sorted(texts.format(number) for number in range(10, 5_000, 20))
 
 
+def test_a_run_whose_worker_is_killed_is_published_once(
+    deployment: Deployment, new_table: Callable[..., Table], client: httpx.Client
+) -> None:
+    for name in ("first", "second"):
+        deployment.processes[name].wait_ready()
+    table = new_table()
+    table.write("upsert", [{"id": number, "note": "a"} for number in range(100)])
+    export = client.post(f"{table.path}/exports", json={"query": "changes", "format": "csv"}).headers[
+        "location"
+    ]
+    job_id = state(client, export)["runs"][0]["job_id"]
+    with deployment.gates.at_success(job_id) as gate:
+        session = gate.arrival()
+        worker = deployment.worker_at(session.port)
+        deployment.processes[worker].kill()
+        deployment.processes[worker].start(wait=False)
+        # The server would notice only once it has the lock that it waits for.
+        deployment.gates.cut_off(session)
+    assert table.succeeded(job_id)["attempts"] == 2
+    (run,) = done(client, export)
+    assert (run["rows"], run["files"]) == (100, 1)
+    folder = f"*/*/exports/{run['links']['export'].rsplit('/', 1)[1]}/*"
+    attempts = {path.name for path in deployment.storage.glob(folder)}
+    assert len(attempts) == 2
+    deployment.reap()
+    left = {path.parent.name for path in deployment.storage.glob(f"{folder}/*")}
+    assert left < attempts
+    assert len(written(client, run).splitlines()) == 101
+
+
 def state(client: httpx.Client, export: str) -> dict[str, Any]:
     return client.get(export).json()
 
