@@ -9,8 +9,9 @@ import pyarrow.ipc as ipc
 import pytest
 
 from app.api import change_events
+from app.lake import changelog_scan
 from app.lake.forms import ChangeForm
-from app.services import changelog_scan, read_changes
+from app.services import read_changes
 from tests.api.test_change_events import blocks, followed, following
 from tests.support.http import problem, upsert
 

@@ -204,6 +204,25 @@ def test_changes_of_tables_of_every_kind_are_selected(pasts: Any, kind: str, lim
             assert told == [changes[offset] for offset in chosen]
 
 
+@pytest.mark.parametrize("kind", ["copy_on_write", "key_dynamic"])
+def test_an_end_within_a_file_splits_no_pair_though_nothing_of_it_is_asked_for(pasts: Any, kind: str) -> None:
+    past: Past = pasts(kind)
+    feed = TableFeed(table=past.table)
+    reading = ReadChanges(catalog=feed, index=feed, reader=past.table.reader)
+    changes = past.table.changes()
+    for until in range(1, len(changes), 8):
+        split = changes[until - 1].op == Op.CORRECT_FROM
+        for asked in ({"partitions": (f"day={DAYS[2]}",)}, {"where": "n > 1000"}, {"where": "n < 50"}):
+            since = max(0, until - 9)
+            since -= changes[since].op == Op.CORRECT_TO
+            complete = False
+            while not complete:
+                part = reading.page(feed.dataset, since, FeedQuery(limit=4, until=until, **asked))
+                assert part.next_since > since or part.complete
+                since, complete = part.next_since, part.complete
+            assert since == until - split
+
+
 def test_what_bounds_rule_out_is_not_read(pasts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     past: Past = pasts("copy_on_write")
     feed = TableFeed(table=past.table)
