@@ -5,7 +5,7 @@ Rows go to Spark and come back as Arrow batches, with the types that Spark has f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -35,6 +35,11 @@ class RowsPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Live rows of a file group: of one of its base files, or if it has logs of all its files together."""
 
     files: tuple[DataFile, ...]
+
+    @property
+    def merged(self) -> bool:
+        """Whether rows are what comes of merging the files."""
+        return any(file.kind is FileKind.LOG for file in self.files)
 
     @property
     def size_bytes(self) -> int:
@@ -92,13 +97,12 @@ def _parts(source: DeriveInput) -> Iterator[RowsPart | ChangesPart]:
     match source:
         case TableInput():
             groups: dict[str, list[DataFile]] = {}
-            for file in sorted(source.files, key=lambda file: (file.added_version or 0, file.path)):
+            for file in source.files:
                 groups.setdefault(file.file_group, []).append(file)
             for _, files in sorted(groups.items()):
-                if any(file.kind is FileKind.LOG for file in files):
-                    yield RowsPart(files=tuple(files))
-                else:
-                    yield from (RowsPart(files=(file,)) for file in files if file.kind is FileKind.BASE)
+                whole = RowsPart(files=tuple(files))
+                base = (file for file in files if file.kind is FileKind.BASE)
+                yield from [whole] if whole.merged else (RowsPart(files=(file,)) for file in base)
         case FeedInput():
             for segment in source.segments:
                 start = max(source.since - segment.first_offset, 0)
@@ -109,7 +113,7 @@ def _parts(source: DeriveInput) -> Iterator[RowsPart | ChangesPart]:
 
 def relation_schema(source: DeriveInput) -> pa.Schema:
     """The columns of an input as Spark gets them; changes have their op behind."""
-    columns = source.dataset.schema.fields
+    columns = source.dataset.schema.select(source.columns).fields
     fields = [pa.field(each.name, to_arrow(relation_type(each.data_type()))) for each in columns]
     if isinstance(source, FeedInput):
         fields.append(pa.field(OP_COLUMN, pa.int16()))
@@ -119,17 +123,23 @@ def relation_schema(source: DeriveInput) -> pa.Schema:
 def read_parts(place: Place, task: ReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of the parts under a `relation_schema`. Raises CorruptFile."""
     for part in task.parts:
-        for rows in _rows(place, task.dataset, part):
+        for rows in _rows(place, task.dataset, part, schema.names):
             yield from rows.select(schema.names).cast(schema).to_batches(max_chunksize=_STEP_ROWS)
 
 
-def _rows(place: Place, dataset: DatasetDefinition, part: RowsPart | ChangesPart) -> Iterator[pa.Table]:
+def _rows(
+    place: Place, dataset: DatasetDefinition, part: RowsPart | ChangesPart, names: Sequence[str]
+) -> Iterator[pa.Table]:
+    """The rows of a part, with the columns of these names at least."""
+    fields = [field.with_nullable(True) for field in dataset.schema.to_arrow() if field.name in names]
     match part:
-        case RowsPart():
+        case RowsPart() if part.merged:
             for block in merged_blocks(place.slices, dataset, part.files, place.memory):
                 yield block.rows
+        case RowsPart():
+            for block in place.slices.blocks(part.files, pa.schema(fields)):
+                yield block.rows
         case ChangesPart():
-            fields = [field.with_nullable(True) for field in dataset.schema.to_arrow()]
             schema = pa.schema([OP_FIELD, *fields])
             yield place.slices.reader.read_slice(part.file, schema, part.first_row, part.rows)
 

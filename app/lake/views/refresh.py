@@ -51,12 +51,13 @@ def changes_sql(plan: ViewPlan, relations: Mapping[str, str]) -> str:
 
 
 def rows_sql(plan: ViewPlan, relations: Mapping[str, str], record_key: Sequence[str]) -> str:
-    """All rows of the view. It fails where several have one key, unless the plan says that none do."""
+    """All rows of the view. It fails where several have one key, and names one, unless the plan says that none do."""
     rows = to_spark_sql(plan, relations)
     if not record_key or (plan.suggested_key and set(plan.suggested_key) <= set(record_key)):
         return rows
     key = ", ".join(map(quoted, record_key))
     columns = ", ".join(quoted(name) for name in plan.schema.names())
-    fault = text_literal(f"several rows of the view have the same key ({', '.join(record_key)})")
+    said = text_literal(f"several rows of the view have the same key ({', '.join(record_key)}), such as ")
+    fault = f"concat({said}, to_json(struct({key})))"
     counted = f"SELECT *, count(*) OVER (PARTITION BY {key}) AS {_ROWS_PER_KEY} FROM ({rows})"
     return f"SELECT {columns} FROM ({counted}) WHERE assert_true({_ROWS_PER_KEY} = 1, {fault}) IS NULL"
