@@ -20,7 +20,7 @@ from app.services.webhook_model import (
     WebhookDefinition,
     WebhookState,
 )
-from app.services.webhooks import NewWebhook, WebhookChange
+from app.services.webhooks import Registration, WebhookChange
 
 BATCH_CHANGES_MAX = 1_000
 
@@ -30,7 +30,7 @@ _Offset = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
 _PROBLEM = msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Problem"})
 
 
-class WebhookRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class NewWebhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A webhook to register. `since`: the position to start at. `secret`: one is made unless it is given."""
 
     dataset: str
@@ -95,7 +95,7 @@ class WebhookView(msgspec.Struct, frozen=True, kw_only=True):
     links: WebhookLinks
 
 
-class NewWebhookView(WebhookView, frozen=True, kw_only=True):
+class WebhookWithSecretView(WebhookView, frozen=True, kw_only=True):
     """A webhook with its secret, which is told only now."""
 
     secret: str
@@ -156,9 +156,9 @@ class WebhookTest(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-def new_webhook(request: WebhookRequest) -> NewWebhook:
+def registration(request: NewWebhook) -> Registration:
     """The webhook that a request asks for."""
-    return NewWebhook(
+    return Registration(
         definition=WebhookDefinition(
             url=request.url,
             telling=Telling(
@@ -204,9 +204,9 @@ def webhook_view(webhook: Webhook) -> WebhookView:
     return WebhookView(**_members(webhook))
 
 
-def new_webhook_view(webhook: Webhook, secret: str) -> NewWebhookView:
+def webhook_with_secret_view(webhook: Webhook, secret: str) -> WebhookWithSecretView:
     """The JSON form of a webhook with its secret."""
-    return NewWebhookView(**_members(webhook), secret=secret)
+    return WebhookWithSecretView(**_members(webhook), secret=secret)
 
 
 def delivery_view(delivery: Delivery) -> DeliveryView:

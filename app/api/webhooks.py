@@ -16,19 +16,19 @@ from app.api.json_body import decode_json
 from app.api.query import PageSize, PageToken
 from app.api.views import encode
 from app.api.webhook_views import (
-    NewWebhookView,
+    NewWebhook,
     WebhookPage,
     WebhookPatch,
-    WebhookRequest,
     WebhookSecret,
     WebhookTest,
     WebhookView,
+    WebhookWithSecretView,
     changed_webhook,
-    new_webhook,
-    new_webhook_view,
+    registration,
     trial_view,
     webhook_path,
     webhook_view,
+    webhook_with_secret_view,
 )
 from app.services.webhooks import OVERLAP_SECONDS
 
@@ -48,11 +48,11 @@ WebhookId: TypeAlias = Annotated[str, PathParameter(description="The id of a web
         {
             201: Answer(
                 description="Registered.",
-                content={JSON: NewWebhookView},
+                content={JSON: WebhookWithSecretView},
                 headers={"Location": "Its path.", **_ETAG},
             )
         },
-        body={JSON: WebhookRequest},
+        body={JSON: NewWebhook},
         problems=[400, 404, 409, 410, 413, 415, 422],
     ),
 )
@@ -64,11 +64,13 @@ async def create_webhook(request: ApiRequest) -> Response[Any]:
     services = services_of(request)
     require_media_type(request, [JSON])
     refuse_encoding(request)
-    wanted = decode_json(await read_body(request, _BODY_BYTES_MAX), WebhookRequest)
+    wanted = decode_json(await read_body(request, _BODY_BYTES_MAX), NewWebhook)
     dataset = await services.threads.run(services.datasets.get, tenant_of(request), wanted.dataset)
-    made, secret = await services.outbound.run(services.webhooks.create, dataset, new_webhook(wanted))
+    made, secret = await services.outbound.run(services.webhooks.create, dataset, registration(wanted))
     headers = {"Location": webhook_path(made.id), "ETag": etag(made.revision)}
-    return Response(encode(new_webhook_view(made, secret)), status_code=201, media_type=JSON, headers=headers)
+    return Response(
+        encode(webhook_with_secret_view(made, secret)), status_code=201, media_type=JSON, headers=headers
+    )
 
 
 @get(

@@ -37,7 +37,7 @@ OVERLAP_SECONDS: Final = 86_400.0
 """How long the secret before signs along after a rotation."""
 
 
-class NewWebhook(msgspec.Struct, frozen=True, kw_only=True):
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook to register; see `WebhookIndex.add`. Without a `secret` one is made."""
 
     definition: WebhookDefinition
@@ -64,7 +64,7 @@ class Webhooks:
     sender: Sender
     wake: Callable[[], None]
 
-    def create(self, dataset: Dataset, new: NewWebhook) -> tuple[Webhook, str]:
+    def create(self, dataset: Dataset, new: Registration) -> tuple[Webhook, str]:
         """The webhook and its secret, which is never told again.
 
         Raises InvalidWebhook, InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired.
