@@ -118,25 +118,13 @@ def _serve(
         poll_seconds=settings.poll_seconds,
         alive=partial(workers.polled, worker_id),
     )
-    reap = Reap(
-        references=ReferenceStore(database),
-        storage=open_storage(settings.storage_uri),
-        grace_seconds=settings.orphan_grace_seconds,
-        upload_seconds_max=settings.upload_keep_seconds,
-    )
-    retain = Retain(feeds=RetentionStore(database), follower_lag_seconds=settings.follower_lag_seconds)
     celery = celery_app(settings.redis_url)
     register_tasks(celery, {WRITE_TASK: writes.wake, TASKS_TASK: tasks.wake, FOLLOW_TASK: follow.wake})
     stop = threading.Event()
     threads = [
         threading.Thread(target=poller.run, args=(stop,), name="poller"),
         threading.Thread(target=relay.run, args=(stop,), name="relay"),
-        threading.Thread(
-            target=reap.run_every, args=(settings.reap_seconds, stop), name="reaper", daemon=True
-        ),
-        threading.Thread(
-            target=retain.run_every, args=(settings.retention_seconds, stop), name="retention", daemon=True
-        ),
+        *_housekeeping(settings, database, stop),
     ]
     for thread in threads:
         thread.start()
@@ -152,6 +140,25 @@ def _serve(
             _log.warning("some work did not end in time; another worker takes it when its leases run out")
         relay.wake()
         _forget(workers, worker_id)
+
+
+def _housekeeping(settings: Settings, database: Database, stop: threading.Event) -> list[threading.Thread]:
+    """The threads that remove what is no longer needed, now and then."""
+    reap = Reap(
+        references=ReferenceStore(database),
+        storage=open_storage(settings.storage_uri),
+        grace_seconds=settings.orphan_grace_seconds,
+        upload_seconds_max=settings.upload_keep_seconds,
+    )
+    retain = Retain(feeds=RetentionStore(database), follower_lag_seconds=settings.follower_lag_seconds)
+    return [
+        threading.Thread(
+            target=reap.run_every, args=(settings.reap_seconds, stop), name="reaper", daemon=True
+        ),
+        threading.Thread(
+            target=retain.run_every, args=(settings.retention_seconds, stop), name="retention", daemon=True
+        ),
+    ]
 
 
 def _waiting(jobs: JobStore, lane: Lane, limit: int) -> list[tuple[str, str]]:

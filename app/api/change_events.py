@@ -28,6 +28,7 @@ from app.api.query import Columns, DatasetReference, natural
 from app.api.shared_pages import EncodedPage
 from app.lake.errors import InvalidFilter, InvalidRequest, NotFound, OffsetExpired, Unavailable
 from app.lake.forms import ChangeForm
+from app.services.consumer_model import Landmark
 from app.services.model import ChangePage, Dataset
 from app.services.read_changes import FeedQuery
 
@@ -78,8 +79,9 @@ async def follow_changes(
     # A reader that was never told an id sends none, or an empty one.
     resumed = request.headers.get(_LAST_EVENT_ID) or None
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
+    start: int | Landmark
     if resumed is None:
-        start = await start_of(services, found, since, consumer)
+        found, start = await start_of(services, found, since, consumer)
     else:
         start = natural(resumed, _LAST_EVENT_ID)
     query = FeedQuery(

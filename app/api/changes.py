@@ -190,7 +190,7 @@ async def read_changes(
     services = services_of(request)
     media_type = negotiate(request.headers, (JSON, NDJSON, ARROW_STREAM))
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    start = await start_of(services, found, since, consumer)
+    found, start = await start_of(services, found, since, consumer)
     query = FeedQuery(
         limit=limit,
         until=until,

@@ -82,16 +82,22 @@ def asked_schema(choice: str) -> int | None:
 
 async def start_of(
     services: Services, dataset: Dataset, since: str | None, consumer: str | None
-) -> int | Landmark:
-    """The position that `since` names, or where the consumer stands. Raises InvalidRequest, NotFound."""
+) -> tuple[Dataset, int | Landmark]:
+    """The position that `since` names, or where the consumer stands, and the dataset with all changes up to there.
+
+    Raises InvalidRequest, NotFound.
+    """
     if consumer is None:
         since = since or "0"
-        return Landmark(since) if since in _LANDMARKS else natural(since, "since")
+        return dataset, Landmark(since) if since in _LANDMARKS else natural(since, "since")
     if since is not None:
         detail = "expected `since` or `consumer`, not both"
         raise InvalidRequest(detail, [FieldError(pointer="/since", detail=detail)])
     standing = await services.threads.run(services.consumers.get, dataset, consumer)
-    return standing.consumer.position
+    if standing.consumer.position > dataset.next_offset:
+        # The changes up to there came after the dataset was found.
+        dataset = await services.threads.run(services.datasets.get, dataset.tenant_id, dataset.id)
+    return dataset, standing.consumer.position
 
 
 def encoded(page: ChangePage, *, as_ndjson: bool) -> bytes:
