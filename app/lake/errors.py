@@ -275,7 +275,10 @@ class CorruptFile(HeadwaterError):
 
 
 class DerivationFailed(HeadwaterError):
-    """A view's SQL failed on the rows of its inputs, or came to values that its schema cannot hold."""
+    """A view's SQL failed on the rows of its inputs, or came to values that its schema cannot hold.
+
+    Fact: `condition`, Spark's name for what it found.
+    """
 
     code = "derivation-failed"
     title = "The view could not be computed"

@@ -337,7 +337,7 @@ def test_a_value_that_cannot_be_computed_is_named(
 
 
 def test_a_key_that_is_null_is_named(engine: SparkEngine, shops: LakeTable) -> None:
-    with pytest.raises(DerivationFailed, match="k"):
+    with pytest.raises(DerivationFailed, match="column k: expected int64, got null"):
         derived(
             engine,
             "SELECT nullif(shop, 'a') AS k, count(*) AS n FROM t GROUP BY nullif(shop, 'a')",

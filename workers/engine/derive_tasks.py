@@ -153,7 +153,14 @@ def stage_rows(place: Place, task: StageTask, number: int, batches: Iterable[pa.
         tables = _checked(task, batches)
         return Decoded(staged=StagedFileStore(place.storage).write(task.view, task.operation, tables, path))
     except SchemaMismatch as error:
-        raise DerivationFailed(f"rows of the view do not fit its schema: {error.detail}") from error
+        raise DerivationFailed(f"rows of the view do not fit its schema: {_named(error)}") from error
+
+
+def _named(error: SchemaMismatch) -> str:
+    """The first fault. Where its row is among those of the partition says nothing: Spark has decided that."""
+    first = error.facts["errors"][0]
+    column = first["pointer"].removeprefix("/rows/").partition("/")[2]
+    return f"column {column}: {first['detail']}" if column else str(first["detail"])
 
 
 def _checked(task: StageTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
