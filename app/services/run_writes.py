@@ -156,7 +156,9 @@ class RunWrites:
                 continue
             group.stage = "commit"
             try:
-                outcome = Publish(timeline=self.timeline).run(tenant_id, [part.commit() for part in group.parts])
+                outcome = Publish(timeline=self.timeline).run(
+                    tenant_id, [part.commit() for part in group.parts]
+                )
             except CommitConflict as error:
                 replans += 1
                 if replans > self.replans_max or not error.facts["retryable"]:

@@ -22,12 +22,12 @@ from app.lake.new_dataset import NewBucket, NewDataset, NewField, NewSchema, New
 from app.lake.schema import Schema
 from app.lake.schema_change import (
     AddField,
+    DatasetChanges,
     DropField,
     RelaxField,
     RenameField,
     ReorderFields,
     SchemaChange,
-    DatasetChanges,
     WidenField,
 )
 from app.lake.types import parse_type
