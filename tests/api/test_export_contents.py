@@ -64,14 +64,12 @@ def check_joined(run):
     assert run["rows"] == sum(file["rows"] for file in run["files"])
 
 
-@pytest.mark.parametrize("form", FORMS)
+SOME = {"where": "id < 4", "columns": ["id", "note", "blob"], "partitions": ["region=eu"]}
+
+
 @pytest.mark.parametrize(
-    ("since", "before_head", "more"),
-    [
-        (0, 0, {}),
-        (3, 2, {"where": "id < 4", "columns": ["id", "note", "blob"], "partitions": ["region=eu"]}),
-    ],
-    ids=["all", "some"],
+    ("form", "since", "before_head", "more"),
+    [("two_event", 0, 0, {}), *((form, 3, 2, SOME) for form in FORMS)],
 )
 def test_changes_are_what_pages_tell(sales, service, small_steps, form, since, before_head, more):
     client, path = sales
