@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -50,8 +51,15 @@ def _times(value: str) -> tuple[float, ...]:
     return tuple(_seconds(part.strip()) for part in value.split(","))
 
 
-def _words(value: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in value.split(",") if part.strip())
+def _networks_and_hosts(value: str) -> tuple[str, ...]:
+    parts = tuple(part.strip() for part in value.split(",") if part.strip())
+    for part in parts:
+        if "/" in part:
+            try:
+                ip_network(part)
+            except ValueError as fault:
+                raise ValueError(f"must be networks such as 10.20.0.0/16, and hosts: {fault}") from None
+    return parts
 
 
 def _flag(value: str) -> bool:
@@ -196,7 +204,9 @@ class Settings:
     """How long it is told what became of a webhook's message."""
     webhook_http: bool = field(default=False, metadata=_env("HEADWATER_WEBHOOK_HTTP", _flag))
     """Whether webhooks may be sent unencrypted."""
-    webhook_allow: tuple[str, ...] = field(default=(), metadata=_env("HEADWATER_WEBHOOK_ALLOW", _words))
+    webhook_allow: tuple[str, ...] = field(
+        default=(), metadata=_env("HEADWATER_WEBHOOK_ALLOW", _networks_and_hosts)
+    )
     """Networks and hosts that webhooks may be sent to though they are not on the public internet, on any port."""
 
     json_body_bytes_max: int = field(

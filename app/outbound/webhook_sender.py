@@ -115,6 +115,8 @@ class HttpSender:
                 if address == addresses[-1]:
                     raise
         assert plain is not None
+        # Head and body are two writes: the second must not wait until the first is acknowledged.
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if target.scheme == "http":
             return plain
         try:

@@ -35,6 +35,7 @@ def test_every_spelling_of_a_postgres_url_becomes_one(spelling):
         ("HEADWATER_POLL_SECONDS", "nan", "above zero"),
         ("HEADWATER_UPLOAD_BYTES_MAX", "12", "must be at least 1024"),
         ("HEADWATER_WEBHOOK_RETRY_SECONDS", "5,,9", "must be a number of seconds"),
+        ("HEADWATER_WEBHOOK_ALLOW", "hooks.internal, 10.20.0.5/16", "10.20.0.5/16 has host bits set"),
         ("HEADWATER_WEBHOOK_HTTP", "yes", "must be true or false"),
         ("HEADWATER_HEARTBEAT_SECONDS", "40", "a lease must outlast"),
     ],
