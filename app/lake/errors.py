@@ -68,7 +68,7 @@ class InvalidFilter(HeadwaterError):
 class InvalidView(HeadwaterError):
     """The SQL of a view cannot be read, is none that views take, or does not fit the schemas of its inputs.
 
-    Facts: `pointer` (`/sql`), `position` (characters before the fault, null where no one place is at fault), `expected`.
+    Facts: `pointer` (`/sql`), `position` (characters before the fault, null where no one place is), `expected`.
     """
 
     code = "invalid-view"
