@@ -9,7 +9,6 @@ import ssl
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as ResolverTimeout
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -22,7 +21,8 @@ _CONNECT_SECONDS_MAX: Final = 5.0
 _TOTAL_SECONDS_MAX: Final = 15.0
 _ANSWER_BYTES_MAX: Final = 64 * 1024
 _TOLD_BYTES_MAX: Final = 1024
-_RESOLVERS: Final = 8
+# Name servers that do not answer hold these up for longer than anybody waits for them.
+_RESOLVERS: Final = 32
 _USER_AGENT: Final = "Headwater-Webhooks/1"
 
 Resolve = Callable[[str, int], list[str]]
@@ -63,8 +63,10 @@ class HttpSender:
         deadline = started + self.total_seconds_max
         try:
             answer = self._post(self.rules.target(url), headers, body, deadline)
-        except (Refused, OSError, http.client.HTTPException, ValueError) as error:
-            said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        except Refused as error:
+            return Reply(status=None, error=str(error), seconds=time.monotonic() - started)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            said = f"{type(error).__name__}: {error}"
             return Reply(status=None, error=_printable(said.encode()), seconds=time.monotonic() - started)
         return Reply(
             status=answer.status,
@@ -97,7 +99,7 @@ class HttpSender:
         looking = self._resolvers.submit(self.resolve, target.host, target.port)
         try:
             found = looking.result(timeout=seconds)
-        except ResolverTimeout:
+        except TimeoutError:
             raise TimeoutError(f"{target.host} could not be looked up in {seconds:.0f} s") from None
         except (OSError, UnicodeError):
             raise Refused(f"{target.host} could not be looked up") from None
