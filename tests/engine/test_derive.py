@@ -6,29 +6,33 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from itertools import count
 from typing import Any
 
 import pytest
 
 from app.files.slice_merge import Memory
-from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
-from app.lake.changelog import OP_COLUMN, Op
-from app.lake.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
+from app.lake.changelog import OP_COLUMN
+from app.lake.dataset import BucketMode, ChangelogProducer, TableType
 from app.lake.define import define_dataset
 from app.lake.errors import CorruptFile, DerivationFailed, EngineStopped
-from app.lake.file_group import ChangelogSegment
 from app.lake.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
 from app.lake.operation import Operation
-from app.lake.staging import StagedFile
-from app.lake.views import ViewPlan, bind_view, parse_view
-from app.lake.views.derive_request import DeriveInput, DeriveRequest, FeedInput, TableInput
-from app.lake.views.new_view import NewView, define_view
 from app.lake.views.refresh import changes_sql, rows_sql
+from tests.support.derived import (
+    all_of,
+    by_id,
+    changes_of,
+    derived,
+    planned,
+    rows_of,
+    run,
+    staged_rows,
+    view_of,
+)
 from tests.support.lake_table import LakeTable, Row, Write
 from tests.support.waiting import until
 from workers.engine.merge_handle import MergeHandle
@@ -41,7 +45,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
-_numbers = count(1)
 SHOPS = {"id": "int64", "shop": "string", "n": "int32", "price": "decimal(9, 2)"}
 
 
@@ -72,89 +75,6 @@ def shops(new_table: Callable[..., LakeTable]) -> LakeTable:
 
 def shop(number: int, n: int) -> Row:
     return {"id": number, "shop": "ab"[number % 2], "n": n, "price": Decimal(number) / 4}
-
-
-def all_of(table: LakeTable, columns: Sequence[str] | None = None) -> TableInput:
-    files = sorted(table.files.values(), key=lambda file: (file.added_version, file.path))
-    read = table.dataset.schema.names() if columns is None else columns
-    return TableInput(dataset=table.dataset, files=tuple(files), columns=tuple(read))
-
-
-def changes_of(table: LakeTable, since: int, until: int) -> FeedInput:
-    segments = [
-        ChangelogSegment(file=file, first_offset=first, version=1, committed_at=datetime.now(UTC))
-        for _, first, file in table.feed
-        if first < until and first + file.row_count > since
-    ]
-    return FeedInput(
-        dataset=table.dataset,
-        since=since,
-        until=until,
-        segments=tuple(segments),
-        columns=tuple(table.dataset.schema.names()),
-    )
-
-
-def view_of(plan: ViewPlan, record_key: Sequence[str] = ()) -> DatasetDefinition:
-    new = NewView(
-        name="v", sql="", record_key=list(record_key), bucket=NewBucket(count=2) if record_key else None
-    )
-    return define_view(new, plan)
-
-
-def planned(sql: str, **tables: LakeTable) -> ViewPlan:
-    return bind_view(parse_view(sql), {name: table.dataset for name, table in tables.items()})
-
-
-def derived(
-    engine: SparkEngine, sql: str, record_key: Sequence[str] = (), **tables: LakeTable
-) -> tuple[DatasetDefinition, tuple[StagedFile, ...]]:
-    """The view, computed anew from all rows of its inputs."""
-    plan = planned(sql, **tables)
-    view = view_of(plan, record_key)
-    number = next(_numbers)
-    relations = {name: f"rel_{number}_{at}" for at, name in enumerate(tables)}
-    inputs: dict[str, DeriveInput] = {
-        relations[source.name]: all_of(tables[source.name], list(source.columns)) for source in plan.sources
-    }
-    text = rows_sql(plan, relations, record_key)
-    return view, run(engine, text, inputs, view, Operation.SNAPSHOT)
-
-
-def run(
-    engine: SparkEngine,
-    sql: str,
-    inputs: dict[str, DeriveInput],
-    view: DatasetDefinition,
-    operation: Operation,
-    tag: str | None = None,
-) -> tuple[StagedFile, ...]:
-    number = next(_numbers)
-    request = DeriveRequest(
-        sql=sql, inputs=inputs, view=view, operation=operation, prefix=f"derived/{number}"
-    )
-    return engine.derive(request, tag or f"derive-{number}")
-
-
-def staged_rows(storage: LocalStorage, view: DatasetDefinition, staged: Sequence[StagedFile]) -> list[Row]:
-    """In the order of the write, with their ops."""
-    found: list[Row] = []
-    for file in staged:
-        rows = StagedFileStore(storage).read(file, [batch.index for batch in file.batches], view)
-        found += rows.to_pylist()
-    found.sort(key=lambda row: row["_hw_row"])
-    assert [row.pop("_hw_row") for row in found] == list(range(len(found)))
-    return found
-
-
-def rows_of(storage: LocalStorage, view: DatasetDefinition, staged: Sequence[StagedFile]) -> list[Row]:
-    found = staged_rows(storage, view, staged)
-    assert {row.pop(OP_COLUMN) for row in found} <= {Op.APPEND}
-    return found
-
-
-def by_id(rows: Sequence[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: row["id"])
 
 
 TYPES = {
