@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, Connection, Select, and_, bindparam, func, se
 
 from app.lake.errors import NotFound
 from app.lake.file_group import ChangelogFile, ChangelogSegment
-from app.services.model import FeedBounds
+from app.services.read_model import FeedBounds
 from app.store.file_models import changelog_files, commits
 from app.store.models import heads
 from app.store.session import Database
@@ -96,8 +96,18 @@ class ChangelogStore:
             return [_segment(row) for row in connection.execute(query)]
 
 
-def _bounds(connection: Connection, dataset_id: str) -> FeedBounds:
+def lock_feed(connection: Connection, dataset_id: str) -> FeedBounds:
+    """The bounds of the feed, which no commit and no cut moves until the transaction ends. Raises NotFound.
+
+    The lock is shared among all who ask so.
+    """
+    return _bounds(connection, dataset_id, lock=True)
+
+
+def _bounds(connection: Connection, dataset_id: str, *, lock: bool = False) -> FeedBounds:
     query = select(heads.c.earliest_offset, heads.c.next_offset).where(heads.c.dataset_id == dataset_id)
+    if lock:
+        query = query.with_for_update(read=True, key_share=True)
     row = connection.execute(query).one_or_none()
     if row is None:
         raise NotFound(f"There is no dataset {dataset_id!r}")

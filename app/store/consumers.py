@@ -32,12 +32,15 @@ from app.services.consumer_model import (
     started,
 )
 from app.services.follower_model import ConsumerKind
-from app.services.model import FeedBounds, Page
+from app.services.model import Page
+from app.services.read_model import FeedBounds
+from app.store.catalog import share_datasets
+from app.store.changelog_store import lock_feed
 from app.store.claim import lease_end
 from app.store.file_models import commits
 from app.store.follower_models import consumers
 from app.store.followers import CONSUMER_COLUMNS, consumer_of
-from app.store.models import datasets, heads
+from app.store.models import heads
 from app.store.paging import decode_token, page_of
 from app.store.session import Database
 
@@ -73,7 +76,9 @@ class ConsumerStore:
         PreconditionFailed, PreconditionRequired, InvalidRequest, OffsetAhead, OffsetExpired, ConsumerLeased, LeaseLost.
         """
         with self._database.tenant(tenant_id) as connection:
-            bounds = _share_feed(connection, dataset_id)
+            bounds = lock_feed(connection, dataset_id)
+            if not share_datasets(connection, [dataset_id]):
+                raise NotFound(f"There is no dataset {dataset_id!r}")
             found = _find(connection, dataset_id, name, lock=True)
             made = found is None and _insert(connection, dataset_id, name, change, expected, bounds)
             if not made:
@@ -199,19 +204,6 @@ def _readers(connection: Connection, dataset_id: str, name: str) -> Standing:
     if found.consumer.kind is not ConsumerKind.READER:
         raise managed(found.consumer)
     return found
-
-
-def _share_feed(connection: Connection, dataset_id: str) -> FeedBounds:
-    """The bounds of the feed, which no cut moves before this transaction ends. Raises NotFound."""
-    row = connection.execute(
-        select(heads.c.earliest_offset, heads.c.next_offset)
-        .join(datasets, and_(datasets.c.tenant_id == heads.c.tenant_id, datasets.c.id == heads.c.dataset_id))
-        .where(heads.c.dataset_id == dataset_id, datasets.c.deleted_at.is_(None))
-        .with_for_update(of=heads, read=True, key_share=True)
-    ).one_or_none()
-    if row is None:
-        raise NotFound(f"There is no dataset {dataset_id!r}")
-    return FeedBounds(earliest=row.earliest_offset, next_offset=row.next_offset)
 
 
 def _insert(

@@ -20,8 +20,10 @@ from app.services.export_model import (
     StartedRun,
 )
 from app.services.follower_model import ConsumerKind
-from app.services.model import FeedBounds, JobState, Page
+from app.services.model import JobState, Page
+from app.services.read_model import FeedBounds
 from app.services.task_model import ExportTask
+from app.store.changelog_store import lock_feed
 from app.store.ending import UNFINISHED, end_jobs, lock_jobs
 from app.store.export_rows import consumer_name, find_export, find_run, list_exports, list_runs
 from app.store.export_runs import (
@@ -34,7 +36,7 @@ from app.store.export_runs import (
 )
 from app.store.follower_models import export_files, export_runs, exports
 from app.store.followers import add_follower, wake_follower
-from app.store.models import heads, jobs
+from app.store.models import jobs
 from app.store.replays import replayed_job
 from app.store.session import Database
 
@@ -52,7 +54,7 @@ class ExportStore:
         OffsetExpired.
         """
         with self._database.tenant(tenant_id) as connection:
-            bounds = _lock_feed(connection, new.dataset_id)
+            bounds = lock_feed(connection, new.dataset_id)
             since = landing(new.start, bounds)
             definition = msgspec.structs.replace(new.definition, since=since)
             _check_end(definition)
@@ -187,22 +189,13 @@ class ExportStore:
             return finish_run(connection, finished)
 
 
-def _lock_feed(connection: Connection, dataset_id: str) -> FeedBounds:
-    """The bounds of the feed, which nobody moves until the transaction ends. Raises NotFound."""
-    query = select(heads.c.earliest_offset, heads.c.next_offset).where(heads.c.dataset_id == dataset_id)
-    row = connection.execute(query.with_for_update()).one_or_none()
-    if row is None:
-        raise NotFound(f"There is no dataset {dataset_id!r}")
-    return FeedBounds(earliest=row.earliest_offset, next_offset=row.next_offset)
-
-
 def _lock_export(connection: Connection, export_id: str) -> None:
     connection.execute(select(exports.c.id).where(exports.c.id == export_id).with_for_update())
 
 
 def _lock(connection: Connection, export_id: str) -> tuple[Export, FeedBounds]:
     """The export, and the bounds of its feed, both locked. Raises NotFound."""
-    bounds = _lock_feed(connection, find_export(connection, export_id).dataset_id)
+    bounds = lock_feed(connection, find_export(connection, export_id).dataset_id)
     _lock_export(connection, export_id)
     return find_export(connection, export_id), bounds
 

@@ -10,7 +10,7 @@ from app.lake.errors import NotFound, PreconditionFailed
 from app.lake.identifiers import is_uuid
 from app.services.consumer_model import ConsumerChange, Landmark, MaxLag, started
 from app.services.follower_model import ConsumerKind
-from app.services.model import FeedBounds, Page
+from app.services.model import Page
 from app.services.webhook_model import (
     Delivery,
     DeliveryState,
@@ -19,6 +19,7 @@ from app.services.webhook_model import (
     WebhookState,
 )
 from app.store.catalog import share_datasets
+from app.store.changelog_store import lock_feed
 from app.store.claim import lease_end
 from app.store.follower_models import consumers, webhook_deliveries, webhooks
 from app.store.followers import add_follower, wake_follower
@@ -51,7 +52,7 @@ class WebhookStore:
         Raises NotFound, OffsetAhead, OffsetExpired.
         """
         with self._database.tenant(tenant_id) as connection:
-            bounds = _lock_feed(connection, dataset_id)
+            bounds = lock_feed(connection, dataset_id)
             if not share_datasets(connection, [dataset_id]):
                 raise NotFound(f"There is no dataset {dataset_id!r}")
             connection.execute(
@@ -114,7 +115,7 @@ class WebhookStore:
         """
         with self._database.tenant(tenant_id) as connection:
             # The feed first, as everywhere, so that no two wait for each other in a ring.
-            bounds = _lock_feed(connection, find_webhook(connection, webhook_id).dataset_id)
+            bounds = lock_feed(connection, find_webhook(connection, webhook_id).dataset_id)
             found = _lock(connection, webhook_id, revision)
             connection.execute(
                 update(webhooks)
@@ -327,15 +328,3 @@ def _find_delivery(connection: Connection, webhook_id: str, delivery_id: str) ->
     if row is None:
         raise NotFound(f"There is no delivery {delivery_id!r} of this webhook")
     return delivery_of(row)
-
-
-def _lock_feed(connection: Connection, dataset_id: str) -> FeedBounds:
-    """The bounds of the feed, which stay until the transaction ends. Raises NotFound."""
-    head = connection.execute(
-        select(heads.c.earliest_offset, heads.c.next_offset)
-        .where(heads.c.dataset_id == dataset_id)
-        .with_for_update()
-    ).one_or_none()
-    if head is None:
-        raise NotFound(f"There is no dataset {dataset_id!r}")
-    return FeedBounds(earliest=head.earliest_offset, next_offset=head.next_offset)
