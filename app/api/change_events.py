@@ -29,8 +29,9 @@ from app.api.shared_pages import EncodedPage
 from app.lake.errors import InvalidFilter, InvalidRequest, NotFound, OffsetExpired, Unavailable
 from app.lake.forms import ChangeForm
 from app.services.consumer_model import Landmark
-from app.services.model import ChangePage, Dataset
+from app.services.model import Dataset
 from app.services.read_changes import FeedQuery
+from app.services.read_model import ChangePage
 
 PAGE_CHANGES: Final = 1_000
 HEARTBEAT_SECONDS: Final = 15.0

@@ -31,8 +31,9 @@ from app.api.shared_pages import Encode, EncodedPage
 from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
 from app.lake.forms import ChangeForm, flat
 from app.services.consumer_model import Landmark
-from app.services.model import ChangePage, Dataset
+from app.services.model import Dataset
 from app.services.read_changes import FeedQuery
+from app.services.read_model import ChangePage
 
 LIMIT_MAX: Final = 10_000
 _TIMEOUT_SECONDS_MAX: Final = 60

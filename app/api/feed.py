@@ -12,7 +12,8 @@ from app.lake.errors import FieldError, InvalidRequest
 from app.lake.forms import ChangeForm, symbols_of
 from app.lake.rows.encode import encode_changes_json
 from app.services.consumer_model import Landmark
-from app.services.model import ChangePage, Dataset
+from app.services.model import Dataset
+from app.services.read_model import ChangePage
 
 _LANDMARKS: Final = frozenset(landmark.value for landmark in Landmark)
 

@@ -17,7 +17,7 @@ from app.api.headers import negotiate
 from app.api.query import INT64_MAX, Columns, DatasetReference, PageToken, moment
 from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
 from app.lake.rows.encode import encode_rows_json, encode_rows_ndjson
-from app.services.model import RowPage
+from app.services.read_model import RowPage
 from app.services.read_table import QueryType, RowQuery
 
 LIMIT_MAX: Final = 10_000

@@ -10,8 +10,9 @@ from typing import Final, TypeAlias
 
 from app.api.threads import Threads
 from app.services.consumer_model import Landmark
-from app.services.model import ChangePage, Dataset
+from app.services.model import Dataset
 from app.services.read_changes import FeedQuery
+from app.services.read_model import ChangePage
 
 _KEPT_BYTES: Final = 8 * 1024 * 1024
 _KEPT_SECONDS: Final = 2.0

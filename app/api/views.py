@@ -15,7 +15,6 @@ from app.lake.operation import Operation
 from app.lake.schema import Field
 from app.services.model import (
     Dataset,
-    InstantRecord,
     Job,
     JobKind,
     JobState,
@@ -25,6 +24,7 @@ from app.services.model import (
     Upload,
     WriteRequest,
 )
+from app.services.read_model import InstantRecord
 
 
 class ColumnView(msgspec.Struct, frozen=True, kw_only=True):

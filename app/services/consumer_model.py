@@ -16,7 +16,8 @@ from app.lake.errors import (
     LeaseLost,
 )
 from app.services.follower_model import Consumer
-from app.services.model import FeedBounds, Page
+from app.services.model import Page
+from app.services.read_model import FeedBounds
 
 _NATURAL: Final = msgspec.Meta(ge=0, le=2**63 - 1)
 _SECONDS: Final = msgspec.Meta(ge=0, le=2**31 - 1)

@@ -13,8 +13,8 @@ from app.lake.export import ExportedPart, ExportFormat, ExportPart, ExportQuery
 from app.lake.forms import ChangeForm
 from app.lake.schema import Field
 from app.services.consumer_model import Landmark, MaxLag
+from app.services.engine_ports import TaskProgress
 from app.services.model import Claim, Job, JobState, Page
-from app.services.ports import TaskProgress
 
 RUNS_SHOWN: Final = 5
 MANIFEST_NAME: Final = "manifest.json"

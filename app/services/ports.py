@@ -12,27 +12,21 @@ from typing import Any, BinaryIO, Protocol
 
 import pyarrow as pa
 
-from app.lake.commit_message import CommitMessage
 from app.lake.conflict import Conflicted
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import HeadwaterError
 from app.lake.file_group import ChangelogSegment, DataFile
 from app.lake.operation import Operation
-from app.lake.quarantine import DecodedInput, QuarantineFile
+from app.lake.quarantine import QuarantineFile
 from app.lake.rows.bad_records import BadRecord
 from app.lake.schema import Schema
-from app.lake.staging import RawInput, StagedFile
-from app.lake.verification import FoldTask, FoldVerdict
-from app.lake.views.derive_request import DeriveRequest
-from app.lake.write_options import DEFAULT_OPTIONS, WriteOptions
-from app.lake.write_plan import MergeTask
+from app.lake.staging import StagedFile
 from app.services.model import (
     Accepted,
     Claim,
     ClaimRules,
     Dataset,
     Fault,
-    FeedBounds,
     Fenced,
     Job,
     Lane,
@@ -48,6 +42,7 @@ from app.services.model import (
     SchemaVersion,
     Upload,
 )
+from app.services.read_model import FeedBounds
 
 
 class OutcomeUnknown(Exception):
@@ -375,62 +370,4 @@ class QuarantineFiles(Protocol):
 
     def read(self, file: QuarantineFile, first: int, count: int) -> Generator[BadRecord, None, None]:
         """Records [first, first + count) of a file, a few megabytes at a time. Raises CorruptFile."""
-        ...
-
-
-class TaskProgress(Protocol):
-    """What runs under a tag on Spark."""
-
-    def progress(self, tag: str) -> tuple[int, int]:
-        """Tasks done and in all of what runs under the tag."""
-        ...
-
-    def cancel(self, tag: str) -> None:
-        """Stops what runs under the tag; its caller gets EngineStopped."""
-        ...
-
-
-class WriteEngine(TaskProgress, Protocol):
-    """Runs the tasks of a write on Spark."""
-
-    def decode(
-        self,
-        raw: RawInput,
-        dataset: DatasetDefinition,
-        operation: Operation,
-        *,
-        prefix: str,
-        options: WriteOptions = DEFAULT_OPTIONS,
-        quarantine: str | None = None,
-        tag: str,
-    ) -> DecodedInput:
-        """Checks and splits a raw input, under the schema that it brings if it may bring one.
-
-        `quarantine`: what paths of files of bad records start with, if it keeps them. Raises SchemaMismatch,
-        MalformedBody, CorruptFile, StorageFull, EngineStopped.
-        """
-        ...
-
-    def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
-        """One commit message per task, in order. Raises CorruptFile, StorageFull, EngineStopped."""
-        ...
-
-
-class Verification(TaskProgress, Protocol):
-    """Compares feeds with their tables on Spark."""
-
-    def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
-        """What the tasks found, all together. Raises CorruptFile, StorageFull, EngineStopped."""
-        ...
-
-
-class Derivation(Protocol):
-    """Computes views on Spark."""
-
-    def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
-        """Runs the SQL, and stages what comes of it as rows of the view, in order; files without rows are left out.
-
-        Raises DerivationFailed where a value cannot be computed, or does not fit the view's schema; CorruptFile,
-        StorageFull, EngineStopped.
-        """
         ...

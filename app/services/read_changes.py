@@ -18,8 +18,9 @@ from app.lake.forms import ChangeForm, in_form
 from app.lake.schema import Schema
 from app.lake.told_changes import Told
 from app.services.consumer_model import Landmark, landing
-from app.services.model import ChangePage, Dataset, FeedBounds
+from app.services.model import Dataset
 from app.services.ports import Catalog, ChangelogIndex
+from app.services.read_model import ChangePage, FeedBounds
 
 # A page looks at so many changes at most. One that is asked for few of them ends there, and its position goes on.
 LOOKED_CHANGES_MAX: Final = 256 * 1024

@@ -34,9 +34,10 @@ from app.lake.meta_on_read import (
 from app.lake.projection import check_partitions, projection
 from app.lake.read_plan import GroupScan, in_globs, plan_read
 from app.lake.schema import Schema
-from app.services.model import Dataset, RowPage
+from app.services.model import Dataset
 from app.services.ports import Timeline
 from app.services.read_corrections import ReadCorrections
+from app.services.read_model import RowPage
 from app.services.reader_ports import TableReader
 
 # A page looks at so many rows at most. One that selects few of them ends there, and its token goes on.

@@ -15,9 +15,10 @@ from app.lake.staging import StagedFile
 from app.lake.views.derive_request import DeriveInput, DeriveRequest, FeedInput, TableInput
 from app.lake.views.refresh import changes_sql, check_inputs, rows_sql
 from app.services.derived_views import new_refresh
+from app.services.engine_ports import Derivation
 from app.services.follower_model import Consumer
 from app.services.model import Advance, Job
-from app.services.ports import ChangelogIndex, Derivation, Timeline
+from app.services.ports import ChangelogIndex, Timeline
 from app.services.view_model import View, ViewInput, ViewMode, Views, follower_name, view_of
 
 # A commit wakes who follows its dataset, and the end of a refresh who waits for that; this is for when neither does.

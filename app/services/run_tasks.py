@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from app.lake.errors import EngineStopped, HeadwaterError, Unavailable
+from app.services.engine_ports import TaskProgress
 from app.services.lease import Lease
 from app.services.model import ClaimRules, Fault, Job, JobKind, Progress
-from app.services.ports import Jobs, TaskProgress
+from app.services.ports import Jobs
 
 _log = logging.getLogger(__name__)
 

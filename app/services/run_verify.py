@@ -14,8 +14,9 @@ from app.lake.evolution import under_schema
 from app.lake.file_group import ChangelogSegment, DataFile, StoredFile
 from app.lake.schema import Schema
 from app.lake.verification import FoldVerdict, plan_fold
+from app.services.engine_ports import Verification
 from app.services.model import Dataset, Job
-from app.services.ports import Catalog, ChangelogIndex, Jobs, Timeline, Verification
+from app.services.ports import Catalog, ChangelogIndex, Jobs, Timeline
 from app.services.task_model import VerifyTask
 
 

@@ -21,10 +21,11 @@ from app.lake.errors import (
 from app.lake.paths import dataset_prefix, decoded_prefix, quarantine_prefix
 from app.lake.write_options import OnError
 from app.services.commit import Publish
+from app.services.engine_ports import WriteEngine
 from app.services.lease import Lease
 from app.services.model import ClaimRules, Fault, Fenced, Job, Progress
 from app.services.plan_writes import PlanWrites, SchemaMoved
-from app.services.ports import Catalog, Jobs, Timeline, WriteEngine
+from app.services.ports import Catalog, Jobs, Timeline
 from app.services.refresh_views import DeriveView
 from app.services.write_group import Part, WriteGroup
 

@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from app.lake.forms import symbols_of
 from app.lake.rows.encode import encode_changes_json
-from app.services.model import ChangePage, Dataset
+from app.services.model import Dataset
 from app.services.read_changes import FeedQuery, ReadChanges
+from app.services.read_model import ChangePage
 from app.services.webhook_model import Delivery, Telling, Webhook, WebhookDefinition
 
 CHANGES_TYPE: Final = "dataset.changes"

@@ -13,8 +13,9 @@ from app.lake.file_group import DataFile, FileKind
 from app.lake.instant import Action, InstantState
 from app.lake.schema import Schema
 from app.lake.staging import Slot
-from app.services.model import Fenced, InstantRecord, JobState, NewCommit, Page, Published
+from app.services.model import Fenced, JobState, NewCommit, Page, Published
 from app.services.ports import OutcomeUnknown
+from app.services.read_model import InstantRecord
 from app.store.file_models import commits, files
 from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of

@@ -8,7 +8,8 @@ import pytest
 
 from app.lake.errors import NotFound
 from app.lake.identifiers import new_id
-from app.services.model import Dataset, FeedBounds, Job
+from app.services.model import Dataset, Job
+from app.services.read_model import FeedBounds
 from tests.ports.conftest import Stores
 from tests.support.lakehouse import commit_of, message
 

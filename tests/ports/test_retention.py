@@ -19,7 +19,8 @@ from app.lake.new_dataset import NewField
 from app.lake.schema_change import AddField
 from app.services.consumer_model import ConsumerChange, Expected, Landmark
 from app.services.follower_model import ConsumerKind
-from app.services.model import Dataset, FeedBounds, Job, Published
+from app.services.model import Dataset, Job, Published
+from app.services.read_model import FeedBounds
 from app.services.retention import Retain
 from app.store.consumers import ConsumerStore
 from app.store.followers import add_follower

@@ -12,8 +12,8 @@ from app.lake.errors import CorruptFile, OffsetExpired
 from app.lake.file_group import ChangelogSegment, StoredFile
 from app.lake.forms import ChangeForm
 from app.services.consumer_model import Landmark
-from app.services.model import ChangePage
 from app.services.read_changes import FeedQuery, ReadChanges
+from app.services.read_model import ChangePage
 from tests.support.histories import DEFINITION, History
 from tests.support.stored_feed import DATASET, Stored
 

@@ -21,8 +21,8 @@ from app.lake.errors import InvalidFilter, InvalidRequest
 from app.lake.forms import ChangeForm, in_form
 from app.lake.partition import matches_partition_glob
 from app.services import read_changes
-from app.services.model import ChangePage
 from app.services.read_changes import FeedQuery, ReadChanges
+from app.services.read_model import ChangePage
 from tests.support.histories import DEFINITION, History, histories
 from tests.support.past_tables import DAYS, Past, written_past
 from tests.support.stored_feed import DATASET, Stored

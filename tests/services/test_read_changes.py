@@ -13,8 +13,8 @@ from app.lake.errors import OffsetAhead, OffsetExpired
 from app.lake.forms import ChangeForm, in_form
 from app.lake.meta_columns import CORRECTS_COLUMN
 from app.services.consumer_model import Landmark
-from app.services.model import ChangePage
 from app.services.read_changes import FeedQuery, ReadChanges
+from app.services.read_model import ChangePage
 from tests.support.histories import DEFINITION, History, histories
 from tests.support.stored_feed import DATASET, Stored
 

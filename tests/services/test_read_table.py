@@ -25,7 +25,7 @@ from app.lake.new_dataset import NewField
 from app.lake.operation import Operation
 from app.lake.schema_change import AddField, RenameField
 from app.services import read_table
-from app.services.model import RowPage
+from app.services.read_model import RowPage
 from app.services.read_table import ReadTable, RowQuery
 from tests.support.lake_table import Write
 from tests.support.past_tables import (

@@ -15,7 +15,8 @@ from app.lake.filters.evaluate import matches
 from app.lake.filters.tree import Filter
 from app.lake.meta_columns import CORRECTS_FIELD
 from app.lake.schema import Schema
-from app.services.model import Dataset, FeedBounds
+from app.services.model import Dataset
+from app.services.read_model import FeedBounds
 from tests.support.histories import DEFINITION, History, committed_ms
 
 DATASET = Dataset(

@@ -13,8 +13,8 @@ from app.api.shared_pages import SharedPages
 from app.api.threads import Threads
 from app.api.wakeups import Wakeups
 from app.lake.changelog import Op
-from app.services.model import ChangePage
 from app.services.read_changes import FeedQuery, ReadChanges
+from app.services.read_model import ChangePage
 from tests.support.histories import DEFINITION, History
 from tests.support.stored_feed import DATASET, Stored
 

@@ -8,9 +8,10 @@ import msgspec
 
 from app.lake.corrections import resolved_bound
 from app.lake.errors import NotFound
-from app.lake.file_group import ChangelogFile
-from app.services.model import ChangelogSegment, Dataset, FeedBounds, SchemaVersion
+from app.lake.file_group import ChangelogFile, ChangelogSegment
+from app.services.model import Dataset, SchemaVersion
 from app.services.read_corrections import ReadCorrections
+from app.services.read_model import FeedBounds
 from tests.support.lake_table import LakeTable
 from tests.support.past_tables import Past, committed_at
 
