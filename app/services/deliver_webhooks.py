@@ -37,7 +37,7 @@ _RETRY_AFTER_SECONDS_MAX: Final = 86_400.0
 # that waits for nothing else.
 _BESIDE_SECONDS: Final = 5.0
 # How long one webhook is served at a time. With the last attempts that is well within the time that it is held.
-_TURN_SECONDS: Final = 10.0
+_TURN_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
