@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from app.lake.dataset import Vocabulary
 from app.lake.errors import OffsetAhead, OffsetExpired
-from app.lake.file_group import ChangelogSegment as ChangelogSegment
 from app.lake.forms import ChangeForm, Events
 from app.lake.instant import Action, InstantState, RowCounts
 
