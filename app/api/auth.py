@@ -33,8 +33,9 @@ class Authentication(AbstractAuthenticationMiddleware):
         return AuthenticationResult(user=principal, auth=None)
 
 
-def require_scope(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+async def require_scope(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
     """Raises Forbidden if the credential lacks the handler's scope."""
+    # Asynchronous, though it waits for nothing: the framework would have a thread call it, for every request.
     if handler.opt.get(PUBLIC):
         return
     needed = handler.opt.get(SCOPE) or ("read" if connection.scope.get("method") == "GET" else "write")

@@ -27,10 +27,11 @@ Columns: TypeAlias = Annotated[
 ]
 
 
-def refuse_unknown_parameters(
+async def refuse_unknown_parameters(
     connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler
 ) -> None:
     """Raises InvalidRequest for a parameter that the handler does not have, such as a misspelt one."""
+    # Asynchronous, though it waits for nothing: the framework would have a thread call it, for every request.
     known = _names(handler)
     unknown = [name for name in connection.query_params if name not in known]
     if unknown:
