@@ -90,69 +90,76 @@ class DeriveView:
         EngineStopped.
         """
         view = self.views.get(job.tenant_id, job.dataset_id)
-        inputs = {each.relation: each for each in view.inputs}
-        check_inputs(view.definition.plan, {name: each.dataset.definition for name, each in inputs.items()})
-        relations = {name: f"hw_{job.id.replace('-', '_')}_{n}" for n, name in enumerate(inputs, start=1)}
-        request = msgspec.structs.replace(job.write, operation=_operation(view))
+        plan = view.definition.plan
+        check_inputs(plan, {each.relation: each.dataset.definition for each in view.inputs})
+        changes = self._changes(view)
+        operation = Operation.SNAPSHOT if changes is None else Operation.CHANGELOG
+        request = msgspec.structs.replace(job.write, operation=operation)
         job = msgspec.structs.replace(job, request=request)
         self.views.decide(job.tenant_id, job.claim, request)
         staged: tuple[StagedFile, ...] = ()
         if view.behind:
-            read = {source.name: tuple(source.columns) for source in view.definition.plan.sources}
-            sources = {
-                relations[name]: self._input(job.tenant_id, each, request.operation, read[name])
-                for name, each in inputs.items()
+            relations = {
+                each.relation: f"hw_{job.id.replace('-', '_')}_{number}"
+                for number, each in enumerate(view.inputs, start=1)
             }
-            sql = (
-                changes_sql(view.definition.plan, relations)
-                if request.operation is Operation.CHANGELOG
-                else rows_sql(view.definition.plan, relations, view.dataset.definition.record_key)
-            )
+            key = view.dataset.definition.record_key
+            inputs = self._rows(view) if changes is None else changes
             staged = self.engine.derive(
                 DeriveRequest(
-                    sql=sql,
-                    inputs=sources,
+                    sql=rows_sql(plan, relations, key) if changes is None else changes_sql(plan, relations),
+                    inputs={relations[name]: source for name, source in inputs.items()},
                     view=view.dataset.definition,
-                    operation=request.operation,
+                    operation=operation,
                     prefix=prefix,
                 ),
                 tag,
             )
         return Derived(job=job, staged=staged, advances=_advances(view))
 
-    def _input(
-        self, tenant_id: str, source: ViewInput, operation: Operation, columns: tuple[str, ...]
-    ) -> DeriveInput:
-        dataset = source.dataset
-        if operation is not Operation.CHANGELOG:
-            live = self.timeline.live_files(tenant_id, dataset.id, dataset.version, None)
+    def _changes(self, view: View) -> dict[str, DeriveInput] | None:
+        """The changes that are new, if each can be taken in by itself and all can still be read; otherwise None.
+
+        After a failure the rows are asked: what could not be taken in may have been corrected since.
+        """
+        if not view.behind:
+            # No changes are no change, also of a view that would otherwise be computed as a whole.
+            return {}
+        if view.definition.mode is not ViewMode.ROW_BY_ROW or view.refreshed_at is None or view.failures:
+            return None
+        found: dict[str, DeriveInput] = {}
+        for source in view.inputs:
+            dataset, since = source.dataset, source.position
+            segments = self.index.segments(dataset.tenant_id, dataset.id, since, dataset.next_offset)
+            # Nothing but the beginning of a feed is ever cut off, maybe while this looks.
+            if since < dataset.earliest_offset or not segments or segments[0].first_offset > since:
+                return None
+            found[source.relation] = FeedInput(
+                dataset=dataset.definition,
+                since=since,
+                until=dataset.next_offset,
+                segments=tuple(segments),
+                columns=_read(view, source),
+            )
+        return found
+
+    def _rows(self, view: View) -> dict[str, DeriveInput]:
+        """All rows of the inputs."""
+        found: dict[str, DeriveInput] = {}
+        for source in view.inputs:
+            dataset = source.dataset
+            live = self.timeline.live_files(dataset.tenant_id, dataset.id, dataset.version, None)
             files = sorted(live, key=lambda file: (file.added_version or 0, file.path))
-            return TableInput(dataset=dataset.definition, files=tuple(files), columns=columns)
-        segments = self.index.segments(tenant_id, dataset.id, source.position, dataset.next_offset)
-        return FeedInput(
-            dataset=dataset.definition,
-            since=source.position,
-            until=dataset.next_offset,
-            segments=tuple(segments),
-            columns=columns,
-        )
+            found[source.relation] = TableInput(
+                dataset=dataset.definition, files=tuple(files), columns=_read(view, source)
+            )
+        return found
 
 
-def _operation(view: View) -> Operation:
-    """Changes are taken in where each can be by itself and all that are new can still be read.
-
-    After a failure the rows are asked: what could not be taken in may have been corrected since.
-    """
-    if not view.behind:
-        # No changes are no change, also of a view that would otherwise be computed anew.
-        return Operation.CHANGELOG
-    followed = (
-        view.definition.mode is ViewMode.ROW_BY_ROW
-        and view.refreshed_at is not None
-        and view.failures == 0
-        and all(each.position >= each.dataset.earliest_offset for each in view.inputs)
-    )
-    return Operation.CHANGELOG if followed else Operation.SNAPSHOT
+def _read(view: View, source: ViewInput) -> tuple[str, ...]:
+    """The columns of an input that the view takes."""
+    [found] = [each for each in view.definition.plan.sources if each.name == source.relation]
+    return tuple(found.columns)
 
 
 def _advances(view: View) -> tuple[Advance, ...]:

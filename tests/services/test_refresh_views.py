@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.lake.errors import NotFound
+from app.lake.file_group import ChangelogFile, ChangelogSegment
 from app.lake.identifiers import new_id
 from app.lake.operation import Operation
 from app.lake.staging import StagedFile
@@ -177,6 +178,7 @@ def test_one_that_failed_is_tried_again_once_an_input_has_changed() -> None:
 class Recorder:
     """An engine, a timeline and a feed that note what they are asked for."""
 
+    earliest: int = 0
     requests: list[DeriveRequest] = field(default_factory=list)
     asked: list[tuple[Any, ...]] = field(default_factory=list)
 
@@ -188,14 +190,19 @@ class Recorder:
         self.asked.append(asked)
         return []
 
-    def segments(self, *asked: Any) -> list[Any]:
-        self.asked.append(asked)
-        return []
+    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
+        """One that reaches beyond both ends, unless the feed was cut."""
+        self.asked.append((tenant_id, dataset_id, since, until))
+        first = max(since - 1, self.earliest)
+        file = ChangelogFile(
+            path="c", size_bytes=1, checksum="", row_count=until - first + 1, schema_id=1, file_group=""
+        )
+        return [ChangelogSegment(file=file, first_offset=first, version=1, committed_at=NOW)]
 
 
 def derive(view: View) -> tuple[Operation, Recorder, tuple[int, int]]:
     """What a refresh does, what it asks for, and how far the position moves."""
-    catalogue, recorder = OneView(view), Recorder()
+    catalogue, recorder = OneView(view), Recorder(earliest=view.inputs[0].dataset.earliest_offset)
     job = job_of(new_refresh(view.dataset.id))
     derived = DeriveView(views=catalogue, timeline=recorder, index=recorder, engine=recorder).run(
         job, "prefix", "tag"
@@ -245,7 +252,7 @@ def test_otherwise_all_rows_are_taken(view: View) -> None:
     operation, recorder, moved = derive(view)
     assert operation is Operation.SNAPSHOT
     assert moved == (view.inputs[0].position, 9)
-    assert recorder.asked == [("tenant", view.inputs[0].dataset.id, 4, None)]
+    assert recorder.asked[-1] == ("tenant", view.inputs[0].dataset.id, 4, None)
     assert isinstance(next(iter(recorder.requests[0].inputs.values())), TableInput)
 
 
