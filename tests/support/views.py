@@ -49,6 +49,7 @@ DATASETS: Final = {
     "lines": _dataset(
         "lines", [], {"order_id": "int64", "item": "string", "count": "int32", "price": "decimal(9, 2)"}
     ),
+    "wide": _dataset("wide", [], {"n": "int32", **{f"c{number}": "int32" for number in range(1_500)}}),
     "odd": _dataset(
         "odd", ["a b"], {"a b": "string", "${env:HOME}": "string", "ticks`": "int32", "Ünï": "int32"}
     ),

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from app.lake.dataset import DatasetDefinition
 from app.lake.rows.faults import shown
 from app.lake.schema import Field, Schema
-from app.lake.types import may_be_key
 from app.lake.views.coercion import Untyped
+from app.lake.views.keys import key_of_select, passed_on
 from app.lake.views.parse import ParsedView
 from app.lake.views.plan import ViewInput, ViewPlan
 from app.lake.views.queries import BoundSelect, QueryBinder
@@ -44,9 +44,9 @@ def bind_view(parsed: ParsedView, inputs: Mapping[str, DatasetDefinition]) -> Vi
         return plan
     assert isinstance(query, Select)
     if not _is_row_by_row(query, select):
-        return replace(plan, suggested_key=_grouped_key(schema, select))
+        return replace(plan, suggested_key=key_of_select(query, schema, select, binding))
     [name] = parsed.inputs
-    passed = _passed_on(inputs[name].record_key, schema, select)
+    passed = passed_on(inputs[name].record_key, schema, select)
     return replace(
         plan,
         row_by_row=True,
@@ -94,30 +94,3 @@ def _is_row_by_row(query: Select, select: BoundSelect) -> bool:
         and query.qualify is None
         and not any(value.windows or value.queries for value in values)
     )
-
-
-def _passed_on(key: Sequence[str], schema: Schema, select: BoundSelect) -> dict[str, str]:
-    """The fields of a record key that are columns of the result, unchanged: the name of the first such column each."""
-    [relation] = select.source.scope.relations
-    written = {column.name: column.sql for column in relation.columns}
-    found: dict[str, str] = {}
-    for name in key:
-        for field, value in zip(schema.fields, select.values, strict=True):
-            if value.sql == written[name]:
-                found.setdefault(name, field.name)
-    return found
-
-
-def _grouped_key(schema: Schema, select: BoundSelect) -> tuple[str, ...]:
-    """The columns that a SELECT groups by, if all are in its result and can be a key."""
-    found: dict[str, None] = {}
-    for group in select.groups or ():
-        names = [
-            field.name
-            for field, value in zip(schema.fields, select.values, strict=True)
-            if value.sql == group.sql and not field.nullable and may_be_key(field.data_type())
-        ]
-        if not names:
-            return ()
-        found[names[0]] = None
-    return tuple(found)

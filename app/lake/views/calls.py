@@ -68,7 +68,8 @@ class CallBinder:
             expected = "HAVING, or a query in FROM that aggregates"
             raise self.binding.at(node.at, self.clause.aggregates, expected)
         inner = self._inside("an aggregate", grouped=False)
-        found = inner._called(node, function, inner._filter(node))
+        filtered = "" if node.condition is None else _filter(inner.condition(node.condition))
+        found = inner._called(node, function, filtered)
         return replace(found, columns=NOTHING, aggregates=True)
 
     def _windowed(self, node: Call, function: Function, window: Window) -> Value:
@@ -90,8 +91,10 @@ class CallBinder:
         if window.frame is not None:
             low, high = window.frame
             clauses.append(f"ROWS BETWEEN {_bound(low, 'PRECEDING')} AND {_bound(high, 'FOLLOWING')}")
-        found = inner._called(node, function, f"{inner._filter(node)} OVER ({' '.join(clauses)})")
-        operands = [found, *partition, *order]
+        conditions = [] if node.condition is None else [inner.condition(node.condition)]
+        filtered = "".join(map(_filter, conditions))
+        found = inner._called(node, function, f"{filtered} OVER ({' '.join(clauses)})")
+        operands = [found, *partition, *order, *conditions]
         return replace(made(node.at, found.sql, found.type, operands, nullable=found.nullable), windows=True)
 
     def _check_window(self, node: Call, function: Function, window: Window) -> None:
@@ -112,11 +115,6 @@ class CallBinder:
         if not grouped:
             clause = replace(clause, groups=None, aggregates="an aggregate cannot be inside of another")
         return type(self)(clause, self.binding)
-
-    def _filter(self, node: Call) -> str:
-        if node.condition is None:
-            return ""
-        return f" FILTER (WHERE {self._inside('FILTER', grouped=False).condition(node.condition).sql})"
 
     def _called(self, node: Call, function: Function, behind: str = "") -> Value:
         """The call; `behind` it stand FILTER and OVER."""
@@ -165,7 +163,12 @@ class CallBinder:
         columns = [
             column.value(at, self.binding).sql for relation in relations for column in relation.tie_breakers()
         ]
+        self.binding.add_columns(at, len(columns))
         return [f"{sql} ASC NULLS FIRST" for sql in columns if sql not in known]
+
+
+def _filter(condition: Value) -> str:
+    return f" FILTER (WHERE {condition.sql})"
 
 
 def _key(key: Order, value: Value) -> str:

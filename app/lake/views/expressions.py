@@ -135,8 +135,7 @@ class Binder(CallBinder):
     def _column(self, node: Name) -> Value:
         found = column_of(node, self.clause.scope, self.binding)
         if found is None and len(node.parts) == 1:
-            found = self.clause.aliases.get(node.parts[0].casefold())
-            found = None if found is None else replace(found, at=node.at)
+            found = self._aliased(node)
         if found is None and self.clause.outer is not None:
             found = column_of(node, self.clause.outer, self.binding)
             if found is not None:
@@ -149,6 +148,23 @@ class Binder(CallBinder):
             )
             raise no_column(node, scopes, self.binding)
         return found
+
+    def _aliased(self, node: Name) -> Value | None:
+        """The column of the SELECT list that is called so, written out; None if there is none that may be named."""
+        found = self.clause.aliases.get(node.parts[0].casefold())
+        if found is None:
+            return None
+        clause = self.clause
+        held = (
+            (found.aggregates, clause.aggregates),
+            (found.windows, clause.windows),
+            (found.queries, clause.queries),
+        )
+        for holds, reason in held:
+            if holds and reason is not None:
+                raise self.binding.at(node.at, reason, "a query in FROM that computes it")
+        self.binding.write_out(node.at, found.sql)
+        return replace(found, at=node.at)
 
     def _unary(self, node: Unary) -> Value:
         if node.operator == "NOT":
@@ -253,7 +269,11 @@ class Binder(CallBinder):
             raise self.binding.mistyped(operand, "LIKE", "a string")
         rest = iter(node.pattern)
         pattern = "".join(
-            f"\\{next(rest)}" if character == node.escape else "\\\\" if character == "\\" else character
+            _plain(next(rest))
+            if character == node.escape
+            else character
+            if character in "%_"
+            else _plain(character)
             for character in rest
         )
         sql = f"({operand.sql} {'NOT ' if node.negated else ''}LIKE {text_literal(pattern)})"
@@ -344,3 +364,8 @@ class Binder(CallBinder):
         if column.type is Untyped.NULL:
             raise self.binding.at(node.at, f"{shown('NULL')} has no type", "CAST(NULL AS type)")
         return replace(Value(node.at, f"({found.sql})", column.type, nullable=True), queries=True)
+
+
+def _plain(character: str) -> str:
+    """A character of a pattern that stands for itself. The engine's patterns are escaped by a backslash."""
+    return f"\\{character}" if character in "%_\\" else character

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from app.lake.dataset import DatasetDefinition
 from app.lake.rows.faults import shown
 from app.lake.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
 from app.lake.types import List, Map, Struct
@@ -17,18 +18,22 @@ from app.lake.views.relation_types import quoted, spark_type
 from app.lake.views.scope import Column, Scope
 from app.lake.views.sources import Bound, Environment, From, Named, SourceBinder
 from app.lake.views.tree import Call, Expression, Item, Name, Node, Number, Query, Select, SetOperation, Star
-from app.lake.views.values import Value, converted
+from app.lake.views.values import Binding, Value, converted
 
-# Of all SELECT lists together: stars of wide tables within one another would make more than anybody wrote.
-COLUMNS_MAX: Final = 20_000
+# The engine takes a query of WITH as if it were written out at each place that names it.
+READS_MAX: Final = 64
 _KEPT: Final = quoted(f"{RESERVED_PREFIX}kept")
 
 
 @dataclass(frozen=True, slots=True)
 class BoundSelect:
-    """A SELECT that is bound: its parts, for whoever looks closer at it. `groups`: None if rows are not grouped."""
+    """A SELECT that is bound: its parts, for whoever looks closer at it. `groups`: None if rows are not grouped.
+
+    `clause`: where the expressions of its list stand.
+    """
 
     bound: Bound
+    clause: Clause
     source: From
     values: tuple[Value, ...]
     where: Value | None
@@ -36,7 +41,15 @@ class BoundSelect:
 
 
 class QueryBinder(SourceBinder):
-    """Binds queries. Raises InvalidView throughout."""
+    """Binds queries. Raises InvalidView throughout.
+
+    Of the SELECT that is being bound: `_environment`, what its subqueries can name; `_subquery_reads`, what those read.
+    """
+
+    def __init__(self, binding: Binding, inputs: Mapping[str, DatasetDefinition]) -> None:
+        super().__init__(binding, inputs)
+        self._environment = Environment()
+        self._subquery_reads = 0
 
     def query(self, node: Query, environment: Environment, names: Sequence[str] = ()) -> Bound:
         bound = self._query(node, environment, None, named=not names)
@@ -48,16 +61,23 @@ class QueryBinder(SourceBinder):
         bound = self._query(node, self._environment, outer if plain else None, named=False)
         if self.binding.outer_columns > before:
             assert isinstance(node, Select)
-            if node.distinct or node.group or node.having or node.qualify or _aggregates(node.items):
+            windows = any(call.over is not None for call in _calls(node.items))
+            if (
+                node.distinct
+                or node.group
+                or node.having
+                or node.qualify
+                or windows
+                or _aggregates(node.items)
+            ):
                 reason = "a query that names columns of the one around it neither groups nor counts"
                 raise self.binding.at(node.at, reason, "a JOIN with a query that does")
         values = tuple(
             Value(at=node.at, sql=column.sql, type=column.type, nullable=column.nullable)
             for column in bound.columns
         )
+        self._subquery_reads += bound.reads
         return Subquery(bound.sql, values, bound.single_row)
-
-    _environment = Environment()
 
     def _query(self, node: Query, environment: Environment, outer: Scope | None, *, named: bool) -> Bound:
         around, parts = self._environment, []
@@ -95,12 +115,19 @@ class QueryBinder(SourceBinder):
         )
         word = f"{node.operator} ALL" if node.all else node.operator
         sql = f"{_as_types(left, types)} {word} {_as_types(right, types)}"
-        return Bound(sql, columns, left.reads + right.reads)
+        return Bound(sql, columns, self._checked_reads(node.at, left.reads + right.reads))
+
+    def _checked_reads(self, at: int, reads: int) -> int:
+        if reads > READS_MAX:
+            expected = f"at most {READS_MAX} times; a query of WITH counts wherever it is named"
+            raise self.binding.at(at, f"datasets are read {reads} times", expected)
+        return reads
 
     def select(
         self, node: Select, environment: Environment, outer: Scope | None = None, *, named: bool = True
     ) -> BoundSelect:
         """A SELECT; unless it is `named`, its columns need no names."""
+        around, self._subquery_reads = self._subquery_reads, 0
         source = From("", Scope(), 0) if node.source is None else self.source(node.source, environment)
         where = self._where(node, source.scope, outer)
         groups = self._groups(node, source.scope)
@@ -138,9 +165,11 @@ class QueryBinder(SourceBinder):
             inner = f"SELECT {', '.join(listed)}, {qualify.sql} AS {_KEPT}{tail}"
             sql = f"SELECT {distinct}{', '.join(column.sql for column in columns)} FROM ({inner}) AS q WHERE {_KEPT}"
         single = groups == () and having is None and qualify is None
-        reads = source.reads
+        reads = self._checked_reads(node.at, source.reads + self._subquery_reads)
+        self._subquery_reads = around
         return BoundSelect(
             Bound(sql, columns, reads, single_row=single),
+            clause,
             source,
             tuple(value for _, value in values),
             where,
@@ -173,9 +202,10 @@ class QueryBinder(SourceBinder):
             windows="there are no windows in GROUP BY",
             queries="there are no queries in GROUP BY",
         )
+        meant = [self._grouped_by(node, each, scope) for each in node.group]
         found = []
-        for each in node.group:
-            value = Binder(clause, self.binding).value(self._grouped_by(node, each, scope))
+        for each in {id(each): each for each in meant}.values():
+            value = Binder(clause, self.binding).value(each)
             if not is_flat(value.type):
                 reason = f"values of type {value.named()} make no groups"
                 raise self.binding.at(each.at, reason, "another column")
@@ -216,10 +246,9 @@ class QueryBinder(SourceBinder):
                 value = column.value(item.at, self.binding)
                 grouped = clause.groups is not None and value.sql in clause.groups
                 found.append((item, replace(value, columns=frozenset()) if grouped else value))
-        self.binding.columns_made += len(found)
-        if len(found) > FIELDS_MAX or self.binding.columns_made > COLUMNS_MAX:
-            expected = f"at most {FIELDS_MAX:,} in one SELECT, and {COLUMNS_MAX:,} in all of them"
-            raise self.binding.at(node.at, "there are too many columns", expected)
+        self.binding.add_columns(node.at, len(found))
+        if len(found) > FIELDS_MAX:
+            raise self.binding.at(node.at, "there are too many columns", f"at most {FIELDS_MAX:,}")
         return found
 
     def _filters(self, node: Select, clause: Clause) -> tuple[Value | None, Value | None]:
@@ -313,15 +342,21 @@ def _group_key(value: Value) -> str:
 
 def _aggregates(part: Any) -> bool:
     """Whether a part of a SELECT has an aggregate, other than in a query of its own or as a window function."""
-    if isinstance(part, tuple):
-        return any(_aggregates(each) for each in part)
-    if isinstance(part, Select | SetOperation) or not isinstance(part, Node):
-        return False
-    if isinstance(part, Call) and part.over is None:
-        function = FUNCTIONS.get(part.name)
-        if function is not None and function.role is Role.AGGREGATE:
-            return True
-    return any(_aggregates(getattr(part, each.name)) for each in fields(part))
+    functions = (FUNCTIONS.get(call.name) for call in _calls(part) if call.over is None)
+    return any(function is not None and function.role is Role.AGGREGATE for function in functions)
+
+
+def _calls(part: Any) -> Iterator[Call]:
+    """The calls in a part of a SELECT, but for those in queries of their own."""
+    if isinstance(part, Call):
+        yield part
+    if isinstance(part, Select | SetOperation):
+        return
+    parts = part if isinstance(part, tuple) else ()
+    if isinstance(part, Node):
+        parts = tuple(getattr(part, each.name) for each in fields(part))
+    for each in parts:
+        yield from _calls(each)
 
 
 def _has_map(type_: SqlType) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Final
 
 from app.lake.dataset import DatasetDefinition
 from app.lake.rows.faults import shown
@@ -16,9 +15,6 @@ from app.lake.views.relation_types import quoted, relation_type
 from app.lake.views.scope import Column, Relation, Scope
 from app.lake.views.tree import Derived, Join, Query, Side, Source, Table
 from app.lake.views.values import Binding, Value, converted
-
-# The engine takes a query of WITH as if it were written out at each place that names it.
-READS_MAX: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,15 +76,11 @@ class SourceBinder:
     def source(self, node: Source, environment: Environment) -> From:
         match node:
             case Table():
-                found = self._table(node, environment)
+                return self._table(node, environment)
             case Derived():
-                found = self._derived(node, environment)
+                return self._derived(node, environment)
             case Join():
-                found = self._join(node, environment)
-        if found.reads > READS_MAX:
-            expected = f"at most {READS_MAX} times; a query of WITH counts wherever it is named"
-            raise self.binding.at(node.at, f"datasets are read {found.reads} times", expected)
-        return found
+                return self._join(node, environment)
 
     def alias(self) -> str:
         """A name in the SQL that no other relation has."""

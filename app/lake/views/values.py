@@ -12,6 +12,9 @@ from app.lake.views.coercion import SqlType, Untyped, as_decimal, computed_type,
 from app.lake.views.relation_types import spark_type
 from app.lake.views.tokens import invalid
 
+# What is short to write may be long to run: stars of wide tables within one another, aliases of long expressions.
+COLUMNS_MAX: Final = 20_000
+ALIASED_CHARACTERS_MAX: Final = 1_000_000
 NOTHING: Final[frozenset[tuple[str, int]]] = frozenset()
 
 
@@ -79,14 +82,29 @@ class Binding:
     """What is noted while one view is bound. Makes its errors.
 
     `read`: columns of datasets that it needs, as names of dataset and column. `outer_columns`: how often subqueries
-    named a column of the query around them. `columns_made`: how many columns all SELECT lists have, stars expanded.
+    named a column of the query around them.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.read: set[tuple[str, str]] = set()
         self.outer_columns = 0
-        self.columns_made = 0
+        self._columns = 0
+        self._characters = 0
+
+    def add_columns(self, at: int, count: int) -> None:
+        """Counts columns that nobody wrote one by one. Raises InvalidView if they become too many."""
+        self._columns += count
+        if self._columns > COLUMNS_MAX:
+            reason = "stars, and orders of rows without a key, stand for too many columns"
+            raise self.at(at, reason, f"at most {COLUMNS_MAX:,} in all of the view")
+
+    def write_out(self, at: int, sql: str) -> None:
+        """Counts SQL that stands in the place of an alias. Raises InvalidView if it becomes too much."""
+        self._characters += len(sql)
+        if self._characters > ALIASED_CHARACTERS_MAX:
+            expected = "a query in FROM that computes them"
+            raise self.at(at, "aliases stand for too much SQL", expected)
 
     def at(self, at: int | None, reason: str, expected: str) -> InvalidView:
         return invalid(self.text, at, reason, expected)

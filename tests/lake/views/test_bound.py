@@ -227,12 +227,20 @@ def test_the_key_of_the_input_is_passed_on_under_these_names(
         ("SELECT customer, count(*) AS c FROM orders GROUP BY customer", ()),
         ("SELECT id * 1e0 AS x, count(*) AS c FROM orders GROUP BY 1", ()),
         ("SELECT count(*) AS c FROM orders", ()),
+        ("SELECT n, id AS i FROM orders QUALIFY row_number() OVER (PARTITION BY id ORDER BY at) = 1", ("i",)),
+        ("SELECT id, row_number() OVER (PARTITION BY id ORDER BY n) AS r FROM orders QUALIFY 1 = r", ("id",)),
+        ("SELECT id, row_number() OVER (PARTITION BY id ORDER BY n) AS n FROM orders QUALIFY n = 1", ()),
+        ("SELECT n FROM orders QUALIFY row_number() OVER (PARTITION BY id ORDER BY at) = 1", ()),
+        ("SELECT n FROM orders QUALIFY row_number() OVER (PARTITION BY n ORDER BY at) = 1", ()),
+        ("SELECT id FROM orders QUALIFY row_number() OVER (PARTITION BY id ORDER BY at) = 2", ()),
+        ("SELECT id FROM orders QUALIFY rank() OVER (PARTITION BY id ORDER BY at) = 1", ()),
+        ("SELECT id FROM orders QUALIFY row_number() OVER (ORDER BY at) = 1", ()),
         ("SELECT id, item FROM orders JOIN lines ON id = order_id", ()),
         ("SELECT DISTINCT id FROM orders", ()),
         ("SELECT id, count(*) AS c FROM orders GROUP BY id UNION ALL SELECT 1, 1", ()),
     ],
 )
-def test_what_rows_are_grouped_by_is_a_key_if_it_can_be_one(sql: str, key: tuple[str, ...]) -> None:
+def test_what_a_query_has_one_row_for_is_a_key_if_it_can_be_one(sql: str, key: tuple[str, ...]) -> None:
     assert planned(sql).suggested_key == key
 
 

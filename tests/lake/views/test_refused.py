@@ -249,6 +249,16 @@ def test_what_is_not_the_sql_of_views_is_refused_where_it_stands(sql: str, place
             "JOIN",
         ),
         (
+            "SELECT id FROM orders o WHERE EXISTS (SELECT sum(1) OVER () FROM lines WHERE order_id = o.id)",
+            "SELECT sum",
+            "JOIN",
+        ),
+        (
+            "SELECT sum(max(n)) FILTER (WHERE paid) OVER () AS x FROM orders GROUP BY customer",
+            "paid",
+            "no one value",
+        ),
+        (
             "SELECT id FROM orders WHERE id IN (SELECT order_id, count FROM lines)",
             "SELECT order_id",
             "2 columns",
@@ -325,6 +335,16 @@ HOSTILE = {
     "stars that double": "WITH a0 AS (SELECT n AS c FROM orders)"
     + "".join(f", a{n} AS (SELECT x.*, y.* FROM a{n - 1} x, a{n - 1} y)" for n in range(1, 30))
     + " SELECT c FROM a29",
+    "queries in WHERE that double": "WITH a0 AS (SELECT id FROM orders)"
+    + "".join(
+        f", a{n} AS (SELECT id FROM orders WHERE id IN (SELECT id FROM a{n - 1}) AND id IN (SELECT id FROM a{n - 1}))"
+        for n in range(1, 30)
+    )
+    + " SELECT id FROM a29",
+    "aliases of long expressions": f"SELECT {'n + ' * 100}n AS x, max({'n * ' * 100}n) AS y FROM orders GROUP BY 1 "
+    f"HAVING {' OR '.join(['y = 1'] * 5_000)}",
+    "orders of wide rows": f"SELECT {', '.join(f'ntile(2) OVER (ORDER BY n) AS x{n}' for n in range(1_000))} FROM wide",
+    "groups": f"SELECT {'n + ' * 100}customer AS x FROM orders GROUP BY {', '.join(['1'] * 10_000)}",
     "bytes": f"SELECT id FROM orders -- {'é' * (TEXT_BYTES_MAX // 2)}",
     "datasets": "SELECT 1 AS x FROM " + ", ".join(f"t{n}" for n in range(17)),
 }
