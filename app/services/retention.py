@@ -44,12 +44,15 @@ class Retain:
     follower_lag_seconds: float
 
     def run(self) -> int:
-        """One round over all datasets; returns how many changes were cut."""
-        return sum(
-            self._retain(tenant_id, dataset_id)
-            for tenant_id in self.feeds.tenants()
-            for dataset_id in self.feeds.datasets(tenant_id)
-        )
+        """One round over all datasets; returns how many changes were cut. One that fails holds up no other."""
+        cut = 0
+        for tenant_id in self.feeds.tenants():
+            for dataset_id in self.feeds.datasets(tenant_id):
+                try:
+                    cut += self._retain(tenant_id, dataset_id)
+                except Exception:
+                    _log.exception("the feed of dataset %s could not be cut", dataset_id)
+        return cut
 
     def run_every(self, seconds: float, stop: threading.Event) -> None:
         """Rounds until told to stop; a failed one is logged and tried again with the next."""

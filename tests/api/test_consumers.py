@@ -262,3 +262,24 @@ def test_what_is_wrong_with_a_lease_is_named(client, consumers, body, pointer):
     put(client, f"{consumers}/c", {"offset": 0})
     refused = problem(client.post(f"{consumers}/c/lease", json=body), 400, "invalid-request")
     assert [error["pointer"] for error in refused["errors"]] == [pointer]
+
+
+def test_positions_of_webhooks_are_listed_and_not_touched(client, orders, consumers):
+    made = client.post("/webhooks", json={"dataset": "orders", "url": "https://93.184.215.14/hook", "since": 1})
+    assert made.status_code == 201, made.text
+    put(client, f"{consumers}/c", {"offset": 0})
+    listed = client.get(consumers).json()["items"]
+    assert [(item["kind"], item["offset"]) for item in listed] == [("reader", 0), ("webhook", 1)]
+    path = listed[1]["links"]["self"]
+    shown = client.get(path)
+    assert shown.json()["name"] == listed[1]["name"]
+    assert shown.json()["lease"] is None
+    for answer in (
+        put(client, path, {"offset": 2}, If_Match=shown.headers["etag"]),
+        put(client, path, {"offset": 2}),
+        client.delete(path),
+        lease(client, path, "m"),
+        client.delete(f"{path}/lease", params={"token": "x"}),
+    ):
+        assert problem(answer, 409, "consumer-managed")["kind"] == "webhook"
+    assert client.get(path).json()["offset"] == 1
