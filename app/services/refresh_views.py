@@ -99,9 +99,10 @@ class DeriveView:
         self.views.decide(job.tenant_id, job.claim, request)
         staged: tuple[StagedFile, ...] = ()
         if view.behind:
+            # Another attempt may be on its way out still, and take its own relations with it.
+            attempt = f"hw_{job.id.replace('-', '_')}_{job.epoch}"
             relations = {
-                each.relation: f"hw_{job.id.replace('-', '_')}_{number}"
-                for number, each in enumerate(view.inputs, start=1)
+                each.relation: f"{attempt}_{number}" for number, each in enumerate(view.inputs, start=1)
             }
             key = view.dataset.definition.record_key
             inputs = self._rows(view) if changes is None else changes
