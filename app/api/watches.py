@@ -81,6 +81,10 @@ class Watcher(Generic[_Wanted, _Found]):
                 self._seen, found = await waiting
                 return found
         except TimeoutError:
+            if waiting.done() and not waiting.cancelled():
+                # It was told in the same turn of the loop in which its time ran out.
+                self._seen, found = waiting.result()
+                return found
             if watch.ended > came:
                 self._seen = watch.ended
             return None

@@ -202,6 +202,25 @@ def test_who_leaves_a_watch_takes_nothing_with_him(feed_in_memory):
     assert asyncio.run(follow()) == [positions(2)] * 2
 
 
+def test_what_is_found_as_the_time_runs_out_is_told(feed_in_memory):
+    services = feed_in_memory.services
+
+    async def wait():
+        feed_in_memory.looks.gate.clear()
+        with services.heads.join(DATASET.tenant_id, DATASET.id) as watcher:
+            asked = asyncio.create_task(watcher.wait(0, 0.05))
+            await when(lambda: waiting(services.heads) == 1)
+            (answer,) = next(iter(services.heads._open.values()))._waiting
+            # The loop has no turn until the time is over; then it has the answer and the end of the time in one.
+            time.sleep(0.1)  # noqa: ASYNC251
+            asyncio.get_running_loop().call_soon(answer.set_result, (1, DATASET))
+            found = await asked
+        feed_in_memory.looks.gate.set()
+        return found
+
+    assert asyncio.run(wait()) is DATASET
+
+
 def test_a_dataset_that_is_gone_ends_all_its_streams(feed_in_memory):
     services = feed_in_memory.services
 
