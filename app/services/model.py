@@ -11,7 +11,6 @@ import msgspec
 from app.lake.commit_message import CommitMessage
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import HeadwaterError, TransactionFailed
-from app.lake.file_group import ChangelogSegment as ChangelogSegment
 from app.lake.instant import Action, RowCounts
 from app.lake.operation import Operation
 from app.lake.quarantine import QuarantineFile
