@@ -22,7 +22,7 @@ from app.store.claim import lease_end
 from app.store.follower_models import consumers, webhook_deliveries, webhooks
 from app.store.followers import move_follower
 from app.store.session import Database
-from app.store.webhooks import (
+from app.store.webhook_row import (
     DELIVERY_COLUMNS,
     delivery_of,
     find_webhook,

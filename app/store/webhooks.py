@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-from sqlalchemy import Connection, Select, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from app.lake.errors import NotFound, PreconditionFailed
 from app.lake.identifiers import is_uuid
@@ -23,11 +21,18 @@ from app.store.changelog_store import lock_feed
 from app.store.claim import lease_end
 from app.store.follower_models import consumers, webhook_deliveries, webhooks
 from app.store.followers import add_follower, wake_follower
-from app.store.models import datasets, heads
 from app.store.paging import decode_id, page_of
 from app.store.session import Database
-
-DELIVERY_COLUMNS: Final = tuple(webhook_deliveries.c[name] for name in Delivery.__struct_fields__)
+from app.store.webhook_row import (
+    DELIVERY_COLUMNS,
+    delivery_of,
+    find_webhook,
+    follower_name,
+    live_secrets,
+    lock_row,
+    select_webhooks,
+    webhook_of,
+)
 
 
 class WebhookStore:
@@ -88,14 +93,14 @@ class WebhookStore:
 
     def list(self, tenant_id: str, dataset_id: str | None, *, page_size: int, page_token: str | None) -> Page:
         """Webhook items, the newest first."""
-        query = _webhooks().order_by(webhooks.c.id.desc()).limit(page_size + 1)
+        query = select_webhooks().order_by(webhooks.c.id.desc()).limit(page_size + 1)
         if dataset_id is not None:
             query = query.where(webhooks.c.dataset_id == dataset_id)
         if page_token is not None:
             query = query.where(webhooks.c.id < decode_id(page_token))
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(query).all()
-        return page_of(rows, page_size, lambda row: row.id, _webhook)
+        return page_of(rows, page_size, lambda row: row.id, webhook_of)
 
     def change(
         self,
@@ -235,74 +240,6 @@ class WebhookStore:
             if again.rowcount:
                 wake_follower(connection, found.dataset_id, follower_name(webhook_id))
             return int(again.rowcount)
-
-
-def follower_name(webhook_id: str) -> str:
-    """The name of a webhook's consumer."""
-    return f"{ConsumerKind.WEBHOOK.value}:{webhook_id}"
-
-
-def find_webhook(connection: Connection, webhook_id: str) -> Webhook:
-    """Raises NotFound."""
-    row = None
-    if is_uuid(webhook_id):
-        row = connection.execute(_webhooks().where(webhooks.c.id == webhook_id)).one_or_none()
-    if row is None:
-        raise NotFound(f"There is no webhook {webhook_id!r}")
-    return _webhook(row)
-
-
-def live_secrets(connection: Connection, webhook_id: str) -> tuple[str, ...]:
-    """Those that sign now, the newest first."""
-    still = webhooks.c.old_secret_until > func.clock_timestamp()
-    query = select(webhooks.c.secret, webhooks.c.old_secret, still.label("still"))
-    row = connection.execute(query.where(webhooks.c.id == webhook_id)).one()
-    return (row.secret, row.old_secret) if row.still else (row.secret,)
-
-
-def delivery_of(row: Any) -> Delivery:
-    """The delivery in a row of DELIVERY_COLUMNS."""
-    values = row._asdict()
-    return Delivery(**{**values, "state": DeliveryState(values["state"])})
-
-
-def _webhooks() -> Select[Any]:
-    pending = (heads.c.next_offset - consumers.c.position).label("pending")
-    columns = ("id", "dataset_id", "definition", "state", "error", "failures", "revision", "created_at")
-    return (
-        select(
-            *(webhooks.c[name] for name in columns),
-            datasets.c.name.label("dataset"),
-            consumers.c.position,
-            pending,
-            consumers.c.max_lag_rows,
-            consumers.c.max_lag_seconds,
-        )
-        .join(datasets, datasets.c.id == webhooks.c.dataset_id)
-        .join(heads, heads.c.dataset_id == webhooks.c.dataset_id)
-        .join(
-            consumers,
-            and_(
-                consumers.c.dataset_id == webhooks.c.dataset_id,
-                consumers.c.name == func.concat(follower_name(""), webhooks.c.id),
-            ),
-        )
-    )
-
-
-def _webhook(row: Any) -> Webhook:
-    values = row._asdict()
-    max_lag = MaxLag(changes=values.pop("max_lag_rows"), seconds=values.pop("max_lag_seconds"))
-    return Webhook(**{**values, "state": WebhookState(values["state"]), "max_lag": max_lag})
-
-
-def lock_row(connection: Connection, webhook_id: str) -> str | None:
-    """The dataset's id of a webhook that nobody changes until the transaction ends; None if there is none.
-
-    Whoever changes anything of a webhook locks it first, so that no two wait for each other in a ring.
-    """
-    locked = select(webhooks.c.dataset_id).where(webhooks.c.id == webhook_id).with_for_update()
-    return connection.execute(locked).scalar_one_or_none()
 
 
 def _lock(connection: Connection, webhook_id: str, revision: int | None = None) -> Webhook:
