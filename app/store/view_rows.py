@@ -49,10 +49,13 @@ def readers_of(connection: Connection, dataset_id: str) -> Sequence[str]:
 
 def end_view(connection: Connection, dataset_id: str) -> None:
     """Ends the view whose dataset this is, if it is one."""
+    # Views before positions, as in every transaction that changes both.
+    mine = views.c.dataset_id == dataset_id
+    connection.execute(select(views.c.dataset_id).where(mine).with_for_update())
     read = select(view_inputs.c.dataset_id).where(view_inputs.c.view_id == dataset_id)
     connection.execute(
         delete(consumers).where(
             consumers.c.dataset_id.in_(read), consumers.c.name == follower_name(dataset_id)
         )
     )
-    connection.execute(delete(views).where(views.c.dataset_id == dataset_id))
+    connection.execute(delete(views).where(mine))
