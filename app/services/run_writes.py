@@ -113,6 +113,7 @@ class RunWrites:
             part.quarantined[job.id] = job.write.quarantined
             try:
                 if job.write.derived:
+                    group.stage = "derive"
                     prefix = f"{decoded_prefix(place, job.id, job.epoch)}-{group.rounds}"
                     self._derive_one(part, job, prefix, group.tag)
                 else:
