@@ -1,8 +1,10 @@
-"""Streams of changes over a feed in memory, and what their text says."""
+"""Streams of changes over a feed in memory, what their text says, and how often it was read for them."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +14,7 @@ from app.api.looks import head_watches
 from app.api.shared_pages import SharedPages
 from app.api.threads import Threads
 from app.api.wakeups import Wakeups
+from app.api.watches import Watches
 from app.lake.changelog import Op
 from app.services.read_changes import FeedQuery, ReadChanges
 from app.services.read_model import ChangePage
@@ -57,3 +60,37 @@ def blocks(text: str) -> list[tuple[int, Any]]:
             assert fields.get("event", "change") == "change"
             found.append((int(fields["id"]), json.loads(fields["data"]) if "data" in fields else None))
     return found
+
+
+class Counting:
+    """A function that counts its calls, and holds what they found back while `gate` is closed.
+
+    Those of `faults` come first.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.calls = 0
+        self.gate = threading.Event()
+        self.gate.set()
+        self.faults: list[Exception] = []
+
+    def __call__(self, *asked: Any) -> Any:
+        self.calls += 1
+        if self.faults:
+            raise self.faults.pop()
+        found = self.function(*asked)
+        assert self.gate.wait(30)
+        return found
+
+
+async def when(condition: Callable[[], Any]) -> None:
+    """Returns once it is so."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110  (what it asks is no event of this loop)
+            await asyncio.sleep(0.001)
+
+
+def waiting(watched: Watches[Any, Any]) -> int:
+    """How many wait for something, of whichever dataset."""
+    return sum(len(watch._waiting) for watch in list(watched._open.values()))
