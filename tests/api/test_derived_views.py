@@ -112,3 +112,13 @@ def test_views_are_their_tenants_own(
     problem(stranger.post(view["links"]["refresh"]), 404, "not-found")
     problem(stranger.post("/views", json={"name": "mine", "sql": LONG}), 422, "invalid-view")
     assert stranger.get("/views").json()["items"] == []
+
+
+def test_a_dataset_has_one_name_in_a_view(client: httpx.Client, orders: str) -> None:
+    by_id = orders.rsplit("/", 1)[1]
+    sql = f'SELECT a.id FROM orders AS a JOIN "{by_id}" AS b ON a.id = b.id'
+    answer = client.post("/views", json={"name": "twice", "sql": sql})
+    assert "one name" in problem(answer, 422, "invalid-view")["detail"]
+    alone = client.post("/views", json={"name": "once", "sql": f'SELECT id FROM "{by_id}"'})
+    assert alone.status_code == 201, alone.text
+    assert alone.json()["inputs"][0]["dataset"] == by_id
