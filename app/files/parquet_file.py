@@ -180,7 +180,7 @@ class ParquetReader:
     def stretches(
         self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
     ) -> list[tuple[int, int]]:
-        """Where some of the rows [first_row, first_row + rows) may match: stretches [first, end), in order.
+        """Where some of the rows [first_row, first_row + rows) may match: [first, end) of each row group, in order.
 
         What the bounds of the row groups exclude is left out. `schema`: the one that the filter was parsed against,
         whichever the file was written under. Raises CorruptFile.

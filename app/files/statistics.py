@@ -24,7 +24,7 @@ def column_statistics(metadata: pq.FileMetaData, schema: Schema) -> dict[str, Co
 def stretches(
     parquet: pq.ParquetFile, where: Filter, schema: Schema, first_row: int, rows: int
 ) -> Iterator[tuple[int, int]]:
-    """Where some of the rows [first_row, first_row + rows) may match: stretches [first, end), in order.
+    """Where some of the rows [first_row, first_row + rows) may match: one [first, end) for each row group, in order.
 
     `schema`: the one that the filter was parsed against, whichever the file was written under.
     """
@@ -38,7 +38,6 @@ def stretches(
         if number in stored and stored[number].type == kind
     }
     columns = _flat_columns(metadata, comparable)
-    first = end = first_row
     start = 0
     for group in range(metadata.num_row_groups):
         count = metadata.row_group(group).num_rows
@@ -52,13 +51,7 @@ def stretches(
             str(number): ColumnStatistics(null_count=count) for number in wanted if number not in stored
         }
         if may_match(where, known, schema, count):
-            end = stop
-            continue
-        if end > first:
-            yield first, end
-        first = end = stop
-    if end > first:
-        yield first, end
+            yield begin, stop
 
 
 def _flat_columns(metadata: pq.FileMetaData, ids: Mapping[str, str]) -> dict[int, str]:

@@ -39,7 +39,7 @@ class ChangelogReader(Protocol):
     def stretches(
         self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
     ) -> list[tuple[int, int]]:
-        """Where some of the rows [first_row, first_row + rows) may match: stretches [first, end), in order.
+        """Where some of the rows [first_row, first_row + rows) may match: [first, end) of each row group, in order.
 
         `schema`: the one that the filter was parsed against, whichever the file was written under. Raises CorruptFile.
         """
@@ -98,11 +98,20 @@ class ChangelogScan:
     def _found(
         self, segment: ChangelogSegment, stretches: list[tuple[int, int]], lower: int, upper: int
     ) -> pa.Table:
-        if not stretches:
+        parts, masks, places = [], [], []
+        wide = len(self.told.stored_schema()) >= 2 * len(self.told.deciding_schema())
+        rare = False
+        for start, end in stretches:
+            # Where some are asked for all over a file, to look for them first costs more than it spares.
+            if rare and wide and not self._any_chosen(segment, start, end):
+                continue
+            parts.append(self.read(segment, start, end))
+            masks.append(self.told.chosen(parts[-1]))
+            places.append(np.arange(start, end, dtype=np.int64))
+            rare = not masks[-1].any()
+        if not parts:
             return self.told.changes_schema().empty_table()
-        stored = pa.concat_tables([self.read(segment, start, end) for start, end in stretches])
-        offsets = np.concatenate([np.arange(start, end, dtype=np.int64) for start, end in stretches])
-        chosen = self.told.chosen(stored)
+        stored, chosen, offsets = pa.concat_tables(parts), np.concatenate(masks), np.concatenate(places)
         lacking = _lacking(offsets, _ops(stored), chosen, lower, upper)
         if len(lacking):
             stored = pa.concat_tables([stored, *(self.read(segment, at, at + 1) for at in lacking)])
@@ -115,12 +124,19 @@ class ChangelogScan:
             stored, offsets = stored.filter(pa.array(chosen)), offsets[chosen]
         return self.told.changes(stored, segment, offsets)
 
+    def _any_chosen(self, segment: ChangelogSegment, start: int, end: int) -> bool:
+        """Whether some of the changes [start, end) are asked for, from the columns that decide it alone."""
+        deciding = self._read_columns(segment, start, end, self.told.deciding_schema())
+        return bool(self.told.chosen(deciding).any())
+
     def read(self, segment: ChangelogSegment, start: int, end: int, *, also: Sequence[str] = ()) -> pa.Table:
         """The changes [start, end) of a file as they are stored, with what is told of them and the columns `also`.
 
         Raises SchemaMismatch, CorruptFile.
         """
-        schema = self.told.stored_schema(also)
+        return self._read_columns(segment, start, end, self.told.stored_schema(also))
+
+    def _read_columns(self, segment: ChangelogSegment, start: int, end: int, schema: pa.Schema) -> pa.Table:
         try:
             return self.reader.read_slice(segment.file, schema, start - segment.first_offset, end - start)
         except pa.ArrowInvalid as error:

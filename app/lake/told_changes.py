@@ -88,18 +88,23 @@ class Told:
 
     def stored_schema(self, also: Sequence[str] = ()) -> pa.Schema:
         """What is read of a changelog file: in any case what the members of a change beside its row are made of."""
-        names = {
-            *self.shown.names(),
-            *also,
-            *(self.where.columns() if self.where else ()),
-            *(partition_sources(self.definition) if self._by_row else ()),
-        }
-        read = self.schema.select([name for name in self.schema.names() if name in names])
-        fields = [OP_FIELD, CORRECTS_FIELD, *(field.with_nullable(True) for field in read.to_arrow())]
+        fields = [OP_FIELD, CORRECTS_FIELD, *self._fields({*self.shown.names(), *also, *self._deciding()})]
         if self.definition.event_time_field is not None:
             declared = self.definition.schema.field(self.definition.event_time_field).to_arrow()
             fields.append(declared.with_name(_EVENT_TIME_COLUMN).with_nullable(True))
         return pa.schema(fields)
+
+    def deciding_schema(self) -> pa.Schema:
+        """What has to be read of a changelog file to know which of its rows are asked for."""
+        return pa.schema([OP_FIELD, *self._fields(self._deciding())])
+
+    def _deciding(self) -> set[str]:
+        sources = partition_sources(self.definition) if self._by_row else ()
+        return {*(self.where.columns() if self.where else ()), *sources}
+
+    def _fields(self, names: set[str]) -> list[pa.Field]:
+        read = self.schema.select([name for name in self.schema.names() if name in names])
+        return [field.with_nullable(True) for field in read.to_arrow()]
 
     def chosen(self, stored: pa.Table) -> npt.NDArray[np.bool_]:
         """Which of these rows of a changelog file are asked for, each by itself: shape (rows,)."""
