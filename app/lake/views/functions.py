@@ -124,13 +124,11 @@ def _windows(
 
 
 _PADDING: Final = 10_000
-_TEXT, _NUMBERS, _TIMES, _CHOICE, _NESTED = (
-    "Text and bytes",
-    "Numbers",
-    "Dates and times",
-    "Choice",
-    "Lists, maps, JSON",
-)
+_TEXT: Final = "Text and bytes"
+_NUMBERS: Final = "Numbers"
+_TIMES: Final = "Dates and times"
+_CHOICE: Final = "Choice"
+_NESTED: Final = "Lists, maps, JSON"
 _TRUNCATED: Final = one_of(
     "year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond"
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
-from app.lake.types import Decimal, List, Map
+from app.lake.types import DECIMAL_PRECISION_MAX, Decimal, List, Map
 from app.lake.views.coercion import (
     BIGINT,
     BOOLEAN,
@@ -12,11 +13,13 @@ from app.lake.views.coercion import (
     STRING,
     SqlType,
     Untyped,
-    adjusted,
     computed_type,
     is_integer,
 )
 from app.lake.views.values import Misfit, Value
+
+# Of an average, on both sides of the point together and behind it.
+_MORE_DIGITS: Final = 4
 
 
 def type_of_first(arguments: Sequence[Value]) -> SqlType:
@@ -30,33 +33,25 @@ def type_of_last(arguments: Sequence[Value]) -> SqlType:
 def type_of_sum(arguments: Sequence[Value]) -> SqlType:
     given = arguments[0].type
     if isinstance(given, Decimal):
-        return Decimal(min(given.precision + 10, 38), given.scale)
+        return Decimal(min(given.precision + 10, DECIMAL_PRECISION_MAX), given.scale)
     return BIGINT if is_integer(given) else DOUBLE
 
 
 def type_of_average(arguments: Sequence[Value]) -> SqlType:
     given = arguments[0].type
-    if isinstance(given, Decimal):
-        return (
-            adjusted(min(given.precision + 4, 38), min(given.scale + 4, 38))
-            if given.precision <= 34
-            else _unsure()
-        )
-    return DOUBLE
-
-
-def _unsure() -> SqlType:
-    raise Misfit("CAST(… AS type) around the argument, with fewer digits")
+    if not isinstance(given, Decimal):
+        return DOUBLE
+    if given.precision + _MORE_DIGITS > DECIMAL_PRECISION_MAX:
+        raise Misfit(f"CAST(… AS type) around it, with {DECIMAL_PRECISION_MAX - _MORE_DIGITS} digits at most")
+    return Decimal(given.precision + _MORE_DIGITS, given.scale + _MORE_DIGITS)
 
 
 def type_of_whole_part(arguments: Sequence[Value]) -> SqlType:
     """Of ceil and floor."""
     given = arguments[0].type
-    return (
-        Decimal(given.precision - given.scale + 1, 0)
-        if isinstance(given, Decimal) and given.scale
-        else (given if isinstance(given, Decimal) else BIGINT)
-    )
+    if not isinstance(given, Decimal):
+        return BIGINT
+    return Decimal(given.precision - given.scale + 1, 0) if given.scale else given
 
 
 def type_of_rounded(arguments: Sequence[Value]) -> SqlType:
@@ -66,9 +61,9 @@ def type_of_rounded(arguments: Sequence[Value]) -> SqlType:
     digits = arguments[1].literal if len(arguments) > 1 else 0
     whole = given.precision - given.scale + 1
     if digits < 0:
-        return Decimal(min(max(whole, 1 - digits), 38), 0)
+        return Decimal(min(max(whole, 1 - digits), DECIMAL_PRECISION_MAX), 0)
     scale = min(given.scale, digits)
-    return Decimal(min(whole + scale, 38), scale)
+    return Decimal(min(whole + scale, DECIMAL_PRECISION_MAX), scale)
 
 
 def type_of_computed(operator: str) -> Callable[[Sequence[Value]], SqlType]:

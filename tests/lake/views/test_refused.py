@@ -162,6 +162,7 @@ def test_what_is_not_the_sql_of_views_is_refused_where_it_stands(sql: str, place
         ("SELECT CASE WHEN paid THEN NULL END AS x FROM orders", "CASE", "no type in common"),
         ("SELECT CASE WHEN paid THEN 1 ELSE 'a' END AS x FROM orders", "CASE", "int32 and string"),
         ("SELECT coalesce(NULL, NULL) AS x FROM orders", "coalesce", "CAST(NULL AS type)"),
+        ("SELECT avg(fine) AS x FROM orders", "avg", "34 digits at most"),
         ("SELECT coalesce(n, 'a') AS x FROM orders", "coalesce", "do not go together"),
         ("SELECT id FROM orders WHERE n", "n", "no condition"),
         ("SELECT id FROM orders WHERE customer = 1", "customer", "cannot be compared"),
