@@ -49,7 +49,7 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
                 },
             )
         },
-        problems=[400, 404, 406],
+        problems=[400, 404, 406, 410],
     ),
 )
 async def read_rows(

@@ -221,6 +221,10 @@ class Timeline(Protocol):
         """The schema that the dataset had at a version that it has reached."""
         ...
 
+    def next_offset(self, tenant_id: str, dataset_id: str, version: int) -> int:
+        """How many changes the feed had at a version that the dataset has reached."""
+        ...
+
     def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
         """When these versions were committed; those that there are not are left out."""
         ...

@@ -75,17 +75,20 @@ class ReadCorrections:
         wanted = range(first, end)
         return self._page(dataset, wanted, wanted, first if since is None else since, limit)
 
-    def of_rows(self, dataset: Dataset, offsets: Sequence[int]) -> dict[int, CorrectedChange]:
+    def of_rows(self, dataset: Dataset, offsets: Sequence[int], since: int) -> dict[int, CorrectedChange]:
         """For the changes at these offsets, which gave rows their values, what took them back, if anything did.
 
-        Raises InvalidRequest where the producer of the feed does not tell, or where too much of the feed would have to
-        be looked at.
+        `since`: how many changes there were when the rows had these values; none of those took one back. Raises
+        InvalidRequest where the producer of the feed does not tell, or where too much of the feed would have to be
+        looked at, OffsetExpired where it is not kept back to `since`.
         """
         _check_producer(dataset)
         if not offsets:
             return {}
         span = range(min(offsets), max(offsets) + 1)
-        page = self._page(dataset, span, offsets, span.start, len(offsets) + 1)
+        page = self._page(dataset, span, offsets, since, len(offsets) + 1)
+        # Afterwards: what was cut while it was looked at may be missing.
+        self.index.bounds(dataset.tenant_id, dataset.id).checked(since)
         if page.next_since is not None:
             detail = (
                 f"too many changes came since ({LOOKED_ROWS_MAX} looked at): ask for fewer rows at a time"

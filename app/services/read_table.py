@@ -97,7 +97,8 @@ class ReadTable:
         Rows come in no particular order, the same on every walk over a version. A page that has looked at
         `LOOKED_ROWS_MAX` rows ends, however few of them were selected.
 
-        Raises InvalidRequest, InvalidFilter, CorruptFile.
+        Raises InvalidRequest, InvalidFilter, CorruptFile; OffsetExpired where the feed is not kept back to the version
+        and what has happened since is asked for.
         """
         position = self._start(dataset, query)
         definition = self._definition(dataset, position.version)
@@ -108,7 +109,7 @@ class ReadTable:
         scans = plan_read(definition, live, where=asked.where, partitions=asked.partitions)
         rows, following = self._walk(asked, scans, position, query.limit)
         return RowPage(
-            rows=self._shown(dataset, asked, rows),
+            rows=self._shown(dataset, asked, position.version, rows),
             version=position.version,
             schema_id=asked.shown.id,
             next_page_token=None if following is None else _encode(following),
@@ -170,7 +171,7 @@ class ReadTable:
                     break
         return pa.concat_tables(found), None
 
-    def _shown(self, dataset: Dataset, asked: _Asked, rows: pa.Table) -> pa.Table:
+    def _shown(self, dataset: Dataset, asked: _Asked, version: int, rows: pa.Table) -> pa.Table:
         """The rows with the columns that were asked for, in their order."""
         shown = rows.select(asked.shown.names())
         if asked.meta:
@@ -180,13 +181,16 @@ class ReadTable:
             for field in META_ON_READ:
                 shown = shown.append_column(field, columns[field.name])
         if asked.corrected_since:
-            shown = self._with_corrections(dataset, shown, rows.column(OFFSET_COLUMN).to_pylist())
+            shown = self._with_corrections(dataset, version, shown, rows.column(OFFSET_COLUMN).to_pylist())
         return shown
 
-    def _with_corrections(self, dataset: Dataset, shown: pa.Table, offsets: Sequence[int | None]) -> pa.Table:
+    def _with_corrections(
+        self, dataset: Dataset, version: int, shown: pa.Table, offsets: Sequence[int | None]
+    ) -> pa.Table:
         """The rows with what has taken back the changes at these offsets, which gave them their values."""
         known = [offset for offset in offsets if offset is not None]
-        found = self.corrections.of_rows(dataset, known)
+        since = self.timeline.next_offset(dataset.tenant_id, dataset.id, version)
+        found = self.corrections.of_rows(dataset, known, since)
         by = [found.get(offset) if offset is not None else None for offset in offsets]
         for field, values in (
             (CORRECTED_BY_FIELD, [each and each.by for each in by]),

@@ -130,6 +130,14 @@ class TimelineStore:
         with self._database.tenant(tenant_id) as connection:
             return schema_at(connection, dataset_id, version)
 
+    def next_offset(self, tenant_id: str, dataset_id: str, version: int) -> int:
+        """How many changes the feed had at a version that the dataset has reached."""
+        query = select(commits.c.next_offset).where(
+            commits.c.dataset_id == dataset_id, commits.c.version == version
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(query).scalar_one_or_none() or 0
+
     def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
         """When these versions were committed; those that there are not are left out."""
         query = select(commits.c.version, commits.c.committed_at).where(

@@ -338,6 +338,16 @@ def test_commit_times_increase_strictly_and_resolve_to_versions(
     assert stores.timeline.commit_times(tenant_id, new_id(), [1]) == {}
 
 
+def test_each_version_knows_how_many_changes_there_were(
+    stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    for version, changes in enumerate((3, 0, 2)):
+        commit = commit_of([running()], [message(version, changes=changes)], read_version=version)
+        stores.timeline.publish_one(tenant_id, commit)
+    ends = [stores.timeline.next_offset(tenant_id, dataset.id, version) for version in range(4)]
+    assert ends == [0, 3, 3, 5]
+
+
 def test_a_commit_wakes_followers_and_a_refused_one_does_not(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:

@@ -134,6 +134,33 @@ def test_rows_of_an_earlier_version_tell_what_took_them_back(pasts: Any, kind: s
     assert now.column("_hw_corrected_by").null_count == now.num_rows > 0
 
 
+def test_a_version_before_the_beginning_of_the_feed_does_not_tell_what_is_gone(pasts: Any) -> None:
+    past = pasts("copy_on_write")
+    reading = _table_reader(past)
+    ends = [past.next_offset("t", "d", version) for version in range(past.dataset.version + 1)]
+    cut_at = ends[len(ends) // 2]
+    storage = past.table.storage
+    cut = ReadTable(
+        timeline=past,
+        tables=TableReader(storage, past.table.reader, Memory(bytes_max=2**26)),
+        corrections=ReadCorrections(
+            index=TableFeed(table=past.table, earliest=cut_at), reader=past.table.reader
+        ),
+    )
+    told = 0
+    for version, end in enumerate(ends):
+        query = RowQuery(limit=1_000, version=version, corrected_since=True)
+        whole = reading.page(past.dataset, query).rows
+        if end >= cut_at or not whole.num_rows:
+            assert cut.page(past.dataset, query).rows == whole
+            told += whole.num_rows
+            continue
+        with pytest.raises(OffsetExpired) as error:
+            cut.page(past.dataset, query)
+        assert error.value.facts == {"since": end, "earliest": cut_at}
+    assert told > 0
+
+
 def test_a_request_looks_at_so_much_of_the_feed_and_no_more(
     pasts: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,7 +171,7 @@ def test_a_request_looks_at_so_much_of_the_feed_and_no_more(
     assert walk(past, 0, None, 1_000) == whole
     reading, dataset = use_case(past)
     with pytest.raises(InvalidRequest, match="fewer rows"):
-        reading.of_rows(dataset, [each.offset for each in whole])
+        reading.of_rows(dataset, [each.offset for each in whole], 0)
 
 
 def test_what_cannot_be_told_is_refused(pasts: Any) -> None:

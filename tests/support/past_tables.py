@@ -119,6 +119,10 @@ class Past:
     def schema_at(self, tenant_id: str, dataset_id: str, version: int) -> Schema:
         return self.schemas[version]
 
+    def next_offset(self, tenant_id: str, dataset_id: str, version: int) -> int:
+        ends = [first + file.row_count for written, first, file in self.table.feed if written <= version]
+        return max(ends, default=0)
+
     def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
         return {version: committed_at(version) for version in versions}
 
