@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 import httpx
 
-Since = int | Literal["now"]
+Since = int | Literal["earliest", "now"]
 
 
 class FeedPage(Protocol):

@@ -77,7 +77,8 @@ class ReadCalls(Connection):
 
         With `follow` the walk does not end there: it waits for changes, and gives an empty page for each
         `poll_seconds` without any. Keep a page's `next_since` with what was made of the page, and the next
-        walk goes on right behind it. Raises Problem `offset-ahead` where `since` is not of this dataset.
+        walk goes on right behind it. Raises Problem `offset-ahead` where `since` is not of this dataset,
+        `offset-expired` where changes behind it are kept no longer: `earliest` is the first that is.
         """
         fetch = self._feed_of(dataset, JSON, poll_seconds)
         params = _feed_params(since, columns, where, partitions, limit)

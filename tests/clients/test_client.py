@@ -159,6 +159,7 @@ def test_the_feed_goes_on_where_it_was_left(headwater, orders):
     assert [table.pending for table in tables] == [4, 0]
     assert pa.concat_tables(table.table for table in tables)["op"].to_pylist() == [2, 3] * 4
     assert list(headwater.changes(orders, since="now")) == []
+    assert list(headwater.changes(orders, since="earliest")) == whole
     with pytest.raises(Problem) as ahead:
         list(headwater.changes(orders, since=11))
     assert (ahead.value.code, ahead.value.document["head"]) == ("offset-ahead", 10)
