@@ -6,14 +6,14 @@ from datetime import datetime
 from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
-from litestar import Response, delete, get, post
+from litestar import Response, delete, get, patch, post
 from litestar.params import PathParameter
 
 from app.api.accepted import ACCEPTED_ANSWERS, answer_accepted
 from app.api.bodies import JSON, read_body, refuse_encoding, require_media_type
 from app.api.context import ApiRequest, services_of, tenant_of
 from app.api.documented import Answer, documented
-from app.api.headers import preference
+from app.api.headers import etag, preference, required_version
 from app.api.json_body import decode_json
 from app.api.problems import fault_document
 from app.api.query import PageSize, PageToken
@@ -24,6 +24,7 @@ from app.services.view_model import View, ViewInput, ViewMode, ViewState
 
 _BODY_BYTES_MAX: Final = 1024 * 1024
 _TAGS: Final = ["views"]
+_ETAG: Final = {"ETag": "The view's revision, quoted: it counts what was changed by PATCH."}
 
 ViewReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a view.")]
 
@@ -53,7 +54,9 @@ class ViewLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "sel
 
 
 class ViewView(msgspec.Struct, frozen=True, kw_only=True):
-    """A view. `error`: why its last refresh failed. `refreshed_at`: when the last one that did not fail had ended."""
+    """A view. `paused`: it is refreshed on request only. `error`: why its last refresh failed. `refreshed_at`: when the
+    last one that did not fail had ended.
+    """
 
     id: str
     name: str
@@ -61,12 +64,19 @@ class ViewView(msgspec.Struct, frozen=True, kw_only=True):
     record_key: list[str]
     inputs: list[ViewInputView]
     mode: ViewMode
+    paused: bool
     state: ViewState
     error: Annotated[dict[str, Any], PROBLEM] | None
     version: int
     refreshed_at: datetime | None
     created_at: datetime
     links: ViewLinks
+
+
+class ViewPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What can be changed of a view: whether it follows its inputs by itself."""
+
+    paused: bool
 
 
 class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,7 +96,7 @@ class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
             201: Answer(
                 description="Registered, its first refresh queued.",
                 content={JSON: ViewView},
-                headers={"Location": "Its path."},
+                headers={"Location": "Its path.", **_ETAG},
             )
         },
         body={JSON: NewView},
@@ -103,9 +113,8 @@ async def create_view(request: ApiRequest) -> Response[Any]:
     refuse_encoding(request)
     new = decode_json(await read_body(request, _BODY_BYTES_MAX), NewView)
     view = await services.threads.run(services.views.register, tenant_of(request), new)
-    return Response(
-        encode(view_view(view)), status_code=201, media_type=JSON, headers={"Location": view_path(view)}
-    )
+    headers = {"Location": view_path(view), "ETag": etag(view.revision)}
+    return Response(encode(view_view(view)), status_code=201, media_type=JSON, headers=headers)
 
 
 @get(
@@ -132,13 +141,41 @@ async def list_views(
     operation_id="get_view",
     summary="Get a view",
     tags=_TAGS,
-    opt=documented({200: Answer(description="The view.", content={JSON: ViewView})}, problems=[404]),
+    opt=documented(
+        {200: Answer(description="The view.", content={JSON: ViewView}, headers=_ETAG)}, problems=[404]
+    ),
 )
 async def get_view(request: ApiRequest, view: ViewReference) -> Response[Any]:
     """A view by its id or its name: how far it has followed its inputs, and what is wrong if it does not."""
     services = services_of(request)
     found = await services.threads.run(services.views.get, tenant_of(request), view)
-    return Response(encode(view_view(found)), media_type=JSON)
+    return Response(encode(view_view(found)), media_type=JSON, headers={"ETag": etag(found.revision)})
+
+
+@patch(
+    "/views/{view:str}",
+    operation_id="change_view",
+    summary="Pause or resume a view",
+    tags=_TAGS,
+    opt=documented(
+        {200: Answer(description="Changed.", content={JSON: ViewView}, headers=_ETAG)},
+        body={JSON: ViewPatch},
+        request_headers={"If-Match": "The ETag that the view must still have; required."},
+        problems=[400, 404, 412, 413, 415, 422, 428],
+    ),
+)
+async def change_view(request: ApiRequest, view: ViewReference) -> Response[Any]:
+    """Stops a view from following its inputs by itself, or has it go on, with all that came meanwhile."""
+    services = services_of(request)
+    require_media_type(request, [JSON])
+    refuse_encoding(request)
+    revision = required_version(request.headers)
+    wanted = decode_json(await read_body(request, _BODY_BYTES_MAX), ViewPatch)
+    changed = await services.threads.run(
+        services.views.pause, tenant_of(request), view, paused=wanted.paused, revision=revision
+    )
+    headers = {"ETag": etag(changed.revision)}
+    return Response(encode(view_view(changed)), media_type=JSON, headers=headers)
 
 
 @delete(
@@ -190,6 +227,7 @@ def view_view(view: View) -> ViewView:
         record_key=list(view.dataset.definition.record_key),
         inputs=[_input_view(each) for each in view.inputs],
         mode=view.definition.mode,
+        paused=view.paused,
         state=view.state,
         error=None if view.error is None else fault_document(view.error),
         version=view.dataset.version,

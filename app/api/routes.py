@@ -25,7 +25,7 @@ from app.api.datasets import (
     list_dataset_schemas,
     list_datasets,
 )
-from app.api.derived_views import create_view, delete_view, get_view, list_views, refresh_view
+from app.api.derived_views import change_view, create_view, delete_view, get_view, list_views, refresh_view
 from app.api.explain import explain_keys, explain_write
 from app.api.export_files import check_export_file, download_export_file
 from app.api.exports import (
@@ -109,6 +109,7 @@ ROUTES: Final = (
     create_view,
     list_views,
     get_view,
+    change_view,
     delete_view,
     refresh_view,
     verify_dataset,

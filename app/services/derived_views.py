@@ -62,6 +62,12 @@ class DerivedViews:
         """Views by name."""
         return self.views.list(tenant_id, page_size=page_size, page_token=page_token)
 
+    def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
+        """Stops a view from following its inputs by itself, or has it go on. Raises NotFound, PreconditionFailed."""
+        view = self.views.pause(tenant_id, reference, paused=paused, revision=revision)
+        self.wake()
+        return view
+
     def delete(self, tenant_id: str, reference: str) -> None:
         """Ends a view, and its dataset with it. Raises NotFound, DatasetInUse."""
         view = self.views.get(tenant_id, reference)

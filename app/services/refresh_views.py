@@ -40,6 +40,8 @@ class FollowInputs:
         """See `Follower.follow`. The end of a refresh makes the consumer due again, if it is behind even so."""
         try:
             view = self.views.get(tenant_id, view_of(consumer.name))
+            if view.paused:
+                return math.inf
             if not view.behind:
                 return None
             pause = _pause_seconds(view)

@@ -58,6 +58,7 @@ class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """A view, its inputs by their names, and how its last refresh went.
 
+    `paused`: it is refreshed when its user asks, and not by itself; `revision` counts the changes of that.
     `error`: what made it fail. `failures`: how many in a row did, the last of which began at `attempted_at`,
     `attempted_ago_seconds` before the view was read. `refreshed_at`: when the last one that did not fail was committed.
     """
@@ -65,6 +66,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     dataset: Dataset
     definition: ViewDefinition
     inputs: tuple[ViewInput, ...]
+    paused: bool
+    revision: int
     error: Fault | None
     failures: int
     attempted_at: datetime | None
@@ -110,6 +113,13 @@ class Views(Protocol):
 
     def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
         """Views by name. Raises InvalidRequest for a token that is none."""
+        ...
+
+    def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
+        """Stops a view, which must be at `revision` still, from following its inputs, or has it go on.
+
+        Raises NotFound, PreconditionFailed.
+        """
         ...
 
     def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool) -> Accepted:

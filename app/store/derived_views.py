@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, and_, func, select, update
 
-from app.lake.errors import NotFound
+from app.lake.errors import NotFound, PreconditionFailed
 from app.lake.identifiers import is_uuid
 from app.services.follower_model import ConsumerKind
 from app.services.model import (
@@ -26,7 +26,7 @@ from app.store.catalog import DATASET_COLUMNS, insert_dataset, share_datasets
 from app.store.claim import held_by
 from app.store.file_models import commits
 from app.store.follower_models import consumers, view_inputs, views
-from app.store.followers import add_follower
+from app.store.followers import add_follower, wake_follower
 from app.store.job_row import get_job
 from app.store.models import datasets, heads, instants, jobs
 from app.store.one_of import one_of
@@ -37,6 +37,8 @@ _VIEWS: Final = (
     select(
         *DATASET_COLUMNS,
         views.c.definition.label("view_definition"),
+        views.c.paused,
+        views.c.revision,
         views.c.error,
         views.c.failures,
         views.c.attempted_at,
@@ -122,6 +124,27 @@ class ViewStore:
             found = _views(connection, connection.execute(query).all())
         return page_of(found, page_size, lambda view: view.dataset.definition.name, lambda view: view)
 
+    def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
+        """Stops a view, which must be at `revision` still, from following its inputs, or has it go on.
+
+        Raises NotFound, PreconditionFailed.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            view_id = _find(connection, reference).dataset.id
+            mine = views.c.dataset_id == view_id
+            now = connection.execute(
+                select(views.c.revision).where(mine).with_for_update()
+            ).scalar_one_or_none()
+            if now is None:
+                raise _not_found(reference)
+            if now != revision:
+                raise PreconditionFailed(f"The view is at revision {now}, not {revision}", version=now)
+            connection.execute(update(views).where(mine).values(paused=paused, revision=revision + 1))
+            view = _find(connection, view_id)
+            for source in view.inputs:
+                wake_follower(connection, source.dataset.id, follower_name(view_id), None)
+            return view
+
     def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool) -> Accepted:
         """Queues a refresh, unless one is queued already: then that one. `after_running`: also while one runs.
 
@@ -184,6 +207,8 @@ def _views(connection: Connection, rows: Sequence[Row[Any]]) -> list[View]:
             dataset=_dataset(row),
             definition=row.view_definition,
             inputs=tuple(inputs[row.id]),
+            paused=row.paused,
+            revision=row.revision,
             error=row.error,
             failures=row.failures,
             attempted_at=row.attempted_at,

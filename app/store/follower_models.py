@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import (
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKeyConstraint,
@@ -171,6 +172,9 @@ views: Final = Table(
     tenant_column(),
     id_column("dataset_id"),
     document("definition", ViewDefinition),
+    # Whether its user has stopped it from following its inputs by itself, and how often that was changed.
+    Column("paused", Boolean, nullable=False, server_default=text("false")),
+    number("revision", default=1),
     # Why the last refresh failed, how many in a row did, and when the last of them began; null and 0 once one succeeds.
     document("error", Fault, nullable=True),
     number("failures", default=0),

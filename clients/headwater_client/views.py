@@ -55,6 +55,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     record_key: tuple[str, ...]
     inputs: tuple[ViewInput, ...]
     mode: str
+    paused: bool
     state: str
     error: dict[str, Any] | None
     version: int
@@ -70,7 +71,7 @@ class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ViewCalls(JobCalls):
-    """Registers, finds, refreshes and ends views."""
+    """Registers, finds, refreshes, pauses and ends views."""
 
     def create_view(self, new: NewView) -> View:
         """Registers a view; its first refresh is queued."""
@@ -91,6 +92,18 @@ class ViewCalls(JobCalls):
     def refresh_view(self, view: View | str, *, wait: float = 0) -> Job:
         """A refresh of what is there now; with `wait`, once it has succeeded: then the view shows it."""
         return self._start(f"{view_path(view)}/refresh", idempotency_key=None, wait=wait)
+
+    def pause_view(self, view: View | str, *, paused: bool = True) -> View:
+        """Stops a view from following its inputs by itself, or has it go on. It can be refreshed all the same."""
+        etag = self._get(view_path(view)).headers["ETag"]
+        answer = self._transport.send(
+            "PATCH",
+            view_path(view),
+            body=msgspec.json.encode({"paused": paused}),
+            headers={"Content-Type": JSON, "If-Match": etag},
+            repeatable=False,
+        )
+        return msgspec.json.decode(answer.content, type=View)
 
     def delete_view(self, view: View | str) -> None:
         """Ends a view, and its dataset with it."""

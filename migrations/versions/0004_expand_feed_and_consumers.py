@@ -180,6 +180,8 @@ STATEMENTS = (
         tenant_id uuid NOT NULL {DEFAULT},
         dataset_id uuid NOT NULL,
         definition json NOT NULL,
+        paused boolean DEFAULT false NOT NULL,
+        revision bigint DEFAULT 1 NOT NULL,
         error json,
         failures bigint DEFAULT 0 NOT NULL,
         attempted_at timestamptz,

@@ -286,3 +286,33 @@ def _tenant(service: Service, orders: str) -> str:
     with service.database.relay() as connection:
         query = "SELECT tenant_id FROM heads WHERE dataset_id = %(id)s"
         return str(connection.exec_driver_sql(query, {"id": orders.rsplit("/", 1)[1]}).scalar_one())
+
+
+def test_a_view_that_is_paused_waits_to_be_asked(
+    client: httpx.Client,
+    service: Service,
+    new_view: Callable[..., Row],
+    write_notes: Callable[..., None],
+) -> None:
+    view = new_view("long", LONG, long)
+    write_notes({1: "coffee"})
+    path = view["links"]["self"]
+    etag = client.get(path).headers["etag"]
+    problem(client.patch(path, json={"paused": True}), 428, "precondition-required")
+    problem(client.patch(path, json={"state": "off"}, headers={"If-Match": etag}), 400, "invalid-request")
+    paused = client.patch(path, json={"paused": True}, headers={"If-Match": etag})
+    assert paused.status_code == 200, paused.text
+    assert paused.json()["paused"]
+    problem(
+        client.patch(path, json={"paused": False}, headers={"If-Match": etag}), 412, "precondition-failed"
+    )
+    write_notes({2: "water"})
+    assert shown(client, view)["state"] == "behind"
+    assert rows(client, view) == [{"id": 1, "note": "COFFEE"}]
+    client.post(view["links"]["refresh"])
+    write_notes({3: "mate"})
+    assert [row["id"] for row in rows(client, view)] == [1, 2]
+    resumed = client.patch(path, json={"paused": False}, headers={"If-Match": paused.headers["etag"]})
+    assert not resumed.json()["paused"]
+    service.work()
+    assert [row["id"] for row in rows(client, view)] == [1, 2, 3]

@@ -29,6 +29,8 @@ def test_views_are_registered_followed_and_ended(
     assert list(headwater.rows(view.id)) == [{"id": 1, "note": "TEA"}]
     assert [change.op for change in headwater.changes("loud", since=0)] == ["+A"]
     assert list(headwater.views()) == [now]
+    assert headwater.pause_view(view).paused
+    assert not headwater.pause_view("loud", paused=False).paused
     keyless = headwater.create_view(NewView(name="quiet", sql=SQL, record_key=()))
     assert (keyless.record_key, keyless.mode) == ((), "recompute")
     with pytest.raises(Problem) as refusal:

@@ -51,6 +51,8 @@ def view_of_orders(position: int = 5, **settings: Any) -> View:
                 mode=ViewMode.ROW_BY_ROW,
             ),
             "inputs": (ViewInput(relation="orders", dataset=orders, position=position, position_version=2),),
+            "paused": False,
+            "revision": 1,
             "error": None,
             "failures": 0,
             "attempted_at": None,
@@ -144,6 +146,7 @@ def test_a_view_that_is_behind_is_refreshed() -> None:
 def test_one_that_is_not_waits_for_changes_and_one_that_is_gone_for_nothing() -> None:
     assert follow(view_of_orders(position=9)) == (None, 0)
     assert follow(None) == (math.inf, 0)
+    assert follow(view_of_orders(paused=True)) == (math.inf, 0)
 
 
 @pytest.mark.parametrize(
