@@ -89,33 +89,18 @@ class _Sides:
     def of_keys(self) -> list[_Found]:
         """At most one row is live per key."""
         order = np.argsort(self.keys, kind="stable")
-        keys, ops, values = self.keys[order], self.ops[order], self.values[order]
-        offsets = self.offsets[order]
-        follows = np.append(False, keys[1:] == keys[:-1]) if len(keys) else np.zeros(0, dtype=bool)
-        puts = (ops == Op.APPEND) | (ops == Op.CORRECT_TO)
-        live = follows & _shifted(puts)
-        same = live & (_shifted(values) == values)
-        pair = follows & (_shifted(ops) == Op.CORRECT_FROM) & (_shifted(offsets) == offsets - 1)
-        closes = pair & (ops == Op.CORRECT_TO)
-        closed = np.append(closes[1:], False) if len(keys) else closes
-        legal = np.select(
-            [ops == Op.APPEND, ops == Op.CORRECT_TO, ops == Op.CORRECT_FROM],
-            [~live, closes, same & closed],
-            same,
-        )
-        last = self._last(keys, order)
-        row = np.full(self._key_count, _NONE)
-        row[self.table_keys[::-1]] = np.arange(len(self.table_keys))[::-1]
+        illegal = order[~self._legal_of_keys(order)]
+        last, row = self._last_changes(order), self._first_rows()
+        puts = np.isin(self.ops, (Op.APPEND, Op.CORRECT_TO))
         ends = last[last != _NONE]
         made = np.full(self._key_count, _NONE)
-        made[self.keys[ends]] = np.where(np.isin(self.ops[ends], (Op.APPEND, Op.CORRECT_TO)), ends, _NONE)
-        again = np.flatnonzero(row[self.table_keys] != np.arange(len(self.table_keys)))
+        made[self.keys[ends]] = np.where(puts[ends], ends, _NONE)
         missing = np.flatnonzero((made != _NONE) & (row == _NONE))
         unexpected = np.flatnonzero((made == _NONE) & (row != _NONE))
         both = np.flatnonzero((made != _NONE) & (row != _NONE))
         different = both[self.values[made[both]] != self.table_values[row[both]]]
+        again = np.flatnonzero(row[self.table_keys] != np.arange(len(self.table_keys)))
         extra = np.concatenate([row[unexpected], again])
-        illegal = order[~legal]
         return [
             _found(DifferenceKind.ILLEGAL_CHANGE, illegal, row[self.keys[illegal]], told=True),
             _found(DifferenceKind.MISSING, made[missing], row[missing], told=True),
@@ -123,52 +108,73 @@ class _Sides:
             _found(DifferenceKind.UNEXPECTED, last[self.table_keys[extra]], extra, told=False),
         ]
 
-    def _last(self, keys: _Numbers, order: _Numbers) -> _Numbers:
-        """By key, the number of its last change."""
-        last = np.full(self._key_count, _NONE)
-        last[keys] = order
-        return last
+    def _legal_of_keys(self, order: _Numbers) -> _Flags:
+        """Which changes, in an order by key and then offset, fit those before them."""
+        keys, ops, values, offsets = (
+            each[order] for each in (self.keys, self.ops, self.values, self.offsets)
+        )
+        follows = ~_begins(keys)
+        live = follows & np.isin(_shifted(ops), (Op.APPEND, Op.CORRECT_TO))
+        same = live & (_shifted(values) == values)
+        closes = (
+            follows
+            & (ops == Op.CORRECT_TO)
+            & (_shifted(ops) == Op.CORRECT_FROM)
+            & (_shifted(offsets) == offsets - 1)
+        )
+        closed = np.append(closes[1:], np.zeros(min(len(closes), 1), dtype=bool))
+        legal: _Flags = np.select(
+            [ops == Op.APPEND, ops == Op.CORRECT_TO, ops == Op.CORRECT_FROM],
+            [~live, closes, same & closed],
+            same,
+        )
+        return legal
 
     def of_bags(self) -> list[_Found]:
         """Rows are told apart by their values, and counted. Nothing is corrected where nothing has a key."""
         order = np.argsort(self.keys, kind="stable")
         keys, ops = self.keys[order], self.ops[order]
         steps = np.where(ops == Op.APPEND, 1, np.where(ops == Op.RETRACT, -1, 0))
-        starts = np.flatnonzero(np.diff(keys, prepend=-1))
+        begins = _begins(keys)
+        starts = np.flatnonzero(begins)
         lengths = np.diff(np.append(starts, len(keys)))
         sums = np.cumsum(steps)
         sums -= np.repeat(sums[starts] - steps[starts], lengths)
         # How far below nothing the count was so far: each bag lies lower than all before it, so one pass does for all.
         depth = np.repeat(np.arange(len(starts)), lengths) * (2 * len(keys) + 1)
         lowest = np.minimum(np.minimum.accumulate(sums - depth) + depth, 0)
-        before = np.where(np.diff(keys, prepend=-1) != 0, 0, _shifted(lowest))
-        legal = (lowest == before) & (steps != 0)
+        legal = (lowest == np.where(begins, 0, _shifted(lowest))) & (steps != 0)
+        illegal = order[~legal]
         ends = starts + lengths - 1
         counts = np.zeros(self._key_count, dtype=np.int64)
         counts[keys[ends]] = sums[ends] - lowest[ends]
         surplus = counts - np.bincount(self.table_keys, minlength=self._key_count)
-        last = self._last(keys, order)
-        row = np.full(self._key_count, _NONE)
-        row[self.table_keys[::-1]] = np.arange(len(self.table_keys))[::-1]
         missing, extra = np.flatnonzero(surplus > 0), np.flatnonzero(surplus < 0)
-        illegal = order[~legal]
+        last, row = self._last_changes(order), self._first_rows()
+        none, lacking, more = np.full(len(missing), _NONE), surplus[missing].sum(), -surplus[extra].sum()
         return [
             _found(DifferenceKind.ILLEGAL_CHANGE, illegal, row[self.keys[illegal]], told=True),
-            _found(
-                DifferenceKind.MISSING,
-                last[missing],
-                np.full(len(missing), _NONE),
-                told=True,
-                count=int(surplus[missing].sum()),
-            ),
-            _found(
-                DifferenceKind.UNEXPECTED,
-                last[extra],
-                row[extra],
-                told=False,
-                count=-int(surplus[extra].sum()),
-            ),
+            _found(DifferenceKind.MISSING, last[missing], none, told=True, count=int(lacking)),
+            _found(DifferenceKind.UNEXPECTED, last[extra], row[extra], told=False, count=int(more)),
         ]
+
+    def _last_changes(self, order: _Numbers) -> _Numbers:
+        """By key, the number of its last change; -1 for none."""
+        last = np.full(self._key_count, _NONE)
+        last[self.keys[order]] = order
+        return last
+
+    def _first_rows(self) -> _Numbers:
+        """By key, the number of the first row that the table has of it; -1 for none."""
+        first = np.full(self._key_count, _NONE)
+        first[self.table_keys[::-1]] = np.arange(len(self.table_keys))[::-1]
+        return first
+
+
+def _begins(keys: _Numbers) -> _Flags:
+    """Which of ordered keys are the first of their kind."""
+    begins: _Flags = np.diff(keys, prepend=-1) != 0
+    return begins
 
 
 def _found(
