@@ -193,7 +193,7 @@ def _values(numbers: Sequence[int]) -> list[dict[str, Any]]:
     changes=st.lists(st.tuples(st.sampled_from(list(Op)), st.integers(0, 5), st.integers(1, 2)), max_size=14),
     table=st.lists(st.integers(0, 5), max_size=4),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @pytest.mark.parametrize("definition", [KEYED, HEAP], ids=["keyed", "without a key"])
 def test_all_differences_are_those_of_a_walk(
     definition: DatasetDefinition, changes: list[tuple[Op, int, int]], table: list[int]
