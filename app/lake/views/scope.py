@@ -61,7 +61,7 @@ class Relation:
 
     def after_outer_join(self) -> Relation:
         """The same with rows that may be missing."""
-        return replace(self, columns=tuple(replace(column, nullable=True) for column in self.columns))
+        return replace(self, columns=_maybe_missing(self.columns))
 
     def tie_breakers(self) -> Iterator[Column]:
         """Columns that order its rows, but for those that are equal throughout."""
@@ -72,40 +72,38 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The relations of a FROM. `merged`: columns of USING, which stand for those of both sides, before all others."""
+    """The relations of a FROM.
+
+    `merged`: columns of USING, which stand before all others. `hidden`: the SQL of those that they stand for, which
+    only the name of a table reaches.
+    """
 
     relations: tuple[Relation, ...] = ()
     merged: tuple[Column, ...] = ()
+    hidden: frozenset[str] = frozenset()
+
+    def after_outer_join(self) -> Scope:
+        """The same with rows that may be missing."""
+        relations = tuple(relation.after_outer_join() for relation in self.relations)
+        return replace(self, relations=relations, merged=_maybe_missing(self.merged))
 
     def find(self, table: str | None, name: str) -> list[Column]:
         """The columns that the name may mean."""
-        if table is None:
-            merged = [column for column in self.merged if _same(column.name, name)]
-            if merged:
-                return merged
-        return [
-            column
-            for relation in self.relations
-            if table is None or (relation.alias is not None and _same(relation.alias, table))
-            for column in relation.columns
-            if _same(column.name, name)
-        ]
+        return [column for column in self.starred(table) if _same(column.name, name)]
 
     def has_table(self, table: str) -> bool:
         return any(relation.alias is not None and _same(relation.alias, table) for relation in self.relations)
 
     def starred(self, table: str | None) -> list[Column]:
         """The columns of `*`, or of `table.*`."""
-        if table is not None:
-            return [
-                column
-                for relation in self.relations
-                if relation.alias is not None and _same(relation.alias, table)
-                for column in relation.columns
-            ]
-        hidden = {column.name.casefold() for column in self.merged}
-        others = [column for column in self._columns() if column.name.casefold() not in hidden]
-        return [*self.merged, *others]
+        if table is None:
+            return [*self.merged, *(column for column in self._columns() if column.sql not in self.hidden)]
+        return [
+            column
+            for relation in self.relations
+            if relation.alias is not None and _same(relation.alias, table)
+            for column in relation.columns
+        ]
 
     def _columns(self) -> Iterator[Column]:
         for relation in self.relations:
@@ -163,6 +161,10 @@ def _listed(name: str, known: Sequence[str]) -> str:
     if not near and len(known) > _NAMES_SHOWN:
         listed.append("…")
     return ", ".join(listed) or "a column of a table in FROM"
+
+
+def _maybe_missing(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    return tuple(replace(column, nullable=True) for column in columns)
 
 
 def _same(one: str, other: str) -> bool:

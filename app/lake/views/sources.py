@@ -116,7 +116,7 @@ class SourceBinder:
     def _join(self, node: Join, environment: Environment) -> From:
         left, right = self.source(node.left, environment), self.source(node.right, environment)
         self._check_aliases(node, left.scope, right.scope)
-        both = Scope(left.scope.relations + right.scope.relations, left.scope.merged + right.scope.merged)
+        both = _beside(left.scope, right.scope)
         merged: tuple[Column, ...] = ()
         condition = ""
         if node.using:
@@ -135,7 +135,7 @@ class SourceBinder:
             condition = f" ON {Binder(clause, self.binding).condition(node.on).sql}"
         right_sql = f"({right.sql})" if isinstance(node.right, Join) else right.sql
         sql = f"{left.sql} {node.side.value} JOIN {right_sql}{condition}"
-        return From(sql, _joined(node, left.scope, right.scope, merged), left.reads + right.reads)
+        return From(sql, _joined(node.side, left.scope, right.scope, merged), left.reads + right.reads)
 
     def _check_aliases(self, node: Join, left: Scope, right: Scope) -> None:
         for relation in right.relations:
@@ -178,20 +178,21 @@ def _merged(side: Side, one: Value, other: Value) -> Column:
     return Column(name=name or "", sql=sql, type=one.type, nullable=nullable)
 
 
-def _joined(node: Join, left: Scope, right: Scope, merged: tuple[Column, ...]) -> Scope:
-    """What a join offers: rows that may be missing have columns that may be null."""
-    sides = {
-        Side.LEFT: (left.relations, _missing(right)),
-        Side.RIGHT: (_missing(left), right.relations),
-        Side.FULL: (_missing(left), _missing(right)),
-        Side.SEMI: (left.relations, ()),
-        Side.ANTI: (left.relations, ()),
-    }.get(node.side, (left.relations, right.relations))
+def _beside(left: Scope, right: Scope) -> Scope:
+    return Scope(left.relations + right.relations, left.merged + right.merged, left.hidden | right.hidden)
+
+
+def _joined(side: Side, left: Scope, right: Scope, merged: tuple[Column, ...]) -> Scope:
+    """What a join offers: `merged` in the place of what it is made of; rows that may be missing may be null."""
+    made_of = [column for each in merged for scope in (left, right) for column in scope.find(None, each.name)]
+    if side in (Side.RIGHT, Side.FULL):
+        left = left.after_outer_join()
+    if side in (Side.LEFT, Side.FULL):
+        right = right.after_outer_join()
+    if side in (Side.SEMI, Side.ANTI):
+        right = Scope()
+    both = _beside(left, right)
     names = {column.name.casefold() for column in merged}
-    earlier = (*left.merged, *(() if node.side in (Side.SEMI, Side.ANTI) else right.merged))
-    kept = tuple(column for column in earlier if column.name.casefold() not in names)
-    return Scope(sides[0] + sides[1], merged + kept)
-
-
-def _missing(scope: Scope) -> tuple[Relation, ...]:
-    return tuple(relation.after_outer_join() for relation in scope.relations)
+    kept = tuple(column for column in both.merged if column.name.casefold() not in names)
+    hidden = both.hidden.union(column.sql for column in made_of)
+    return Scope(both.relations, merged + kept, hidden)

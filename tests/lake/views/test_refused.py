@@ -232,6 +232,16 @@ def test_what_is_not_the_sql_of_views_is_refused_where_it_stands(sql: str, place
             "1 columns, the other 2",
         ),
         ("SELECT id FROM orders UNION ALL SELECT customer FROM orders", "SELECT customer", "one type"),
+        (
+            "WITH a AS (SELECT id FROM orders) SELECT id FROM a JOIN a b USING (id) JOIN a c ON true",
+            "id FROM a J",
+            "several",
+        ),
+        (
+            "WITH a AS (SELECT id FROM orders) SELECT * FROM a JOIN a b USING (id) JOIN a c ON true",
+            "*",
+            "two columns",
+        ),
         ("SELECT id FROM orders JOIN lines USING (id)", "lines", "no column of one side"),
         ("SELECT id FROM orders JOIN (SELECT 'a' AS id) x USING (id)", "(SELECT", "int64 on one side"),
         ("SELECT item FROM orders LEFT SEMI JOIN lines ON id = order_id", "item", "no column"),
