@@ -122,16 +122,12 @@ class WebhookStore:
             # The feed first, as everywhere, so that no two wait for each other in a ring.
             bounds = lock_feed(connection, find_webhook(connection, webhook_id).dataset_id)
             found = _lock(connection, webhook_id, revision)
+            # One that stays paused keeps its reason.
+            anew = {"error": None, "failures": 0} if state is WebhookState.ACTIVE else {}
             connection.execute(
                 update(webhooks)
                 .where(webhooks.c.id == webhook_id)
-                .values(
-                    definition=definition,
-                    state=state.value,
-                    error=None,
-                    failures=0,
-                    revision=webhooks.c.revision + 1,
-                )
+                .values(definition=definition, state=state.value, revision=webhooks.c.revision + 1, **anew)
             )
             now = func.clock_timestamp()
             given_up = {"state": DeliveryState.DEAD.value, "next_attempt_at": None, "ended_at": now}

@@ -181,6 +181,7 @@ def test_a_webhook_whose_messages_are_given_up_in_a_row_is_paused_until_it_is_re
     service.work()
     assert len(receiver.messages) == 9
 
+    assert patch(client, webhook, description="see ticket 7")["error"] == found["error"]
     resumed = patch(client, webhook, state="active")
     assert (resumed["state"], resumed["error"], resumed["failures"]) == ("active", None, 0)
     service.work()
