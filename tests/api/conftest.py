@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.support import derived_views
+from tests.support.exports import EVERY_MINUTE, write
 from tests.support.fixtures import redis, service
 from tests.support.http import EVENTS, ORDERS, upsert
 from tests.support.receiver import Receiver, receiving
@@ -111,3 +112,13 @@ def write_notes(
 ) -> Callable[[dict[int, str | None]], None]:
     """Writes notes of `orders` by id, None to delete, and has all that follows done."""
     return lambda notes: derived_views.write_notes(client, service, orders, notes)
+
+
+@pytest.fixture
+def export(client: httpx.Client, orders: str, service: Service) -> str:
+    """The path of an export with a schedule that has run once, over the changes [0, 1)."""
+    write(client, service, orders, upsert({"id": 1, "note": "a"}))
+    path = client.post(f"{orders}/exports", json=EVERY_MINUTE).headers["location"]
+    service.work()
+    assert client.get(path).json()["offset"] == 1
+    return path

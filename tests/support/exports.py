@@ -10,10 +10,16 @@ import httpx
 import pyarrow as pa
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
+from sqlalchemy import text
 
+from app.files.storage import open_storage
+from app.services.reap import Reap
+from app.store.references import ReferenceStore
 from tests.support.service import Service
 
 Row = dict[str, Any]
+ONCE: Row = {"query": "changes", "format": "ndjson"}
+EVERY_MINUTE: Row = {**ONCE, "schedule": {"every_seconds": 60}}
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 KEYED: Row = {
@@ -148,3 +154,35 @@ def stored(service: Service, export: str) -> list[tuple[str, str]]:
     root = service.settings.data_dir / "storage"
     found = sorted(root.glob(f"*/*/exports/{export.rsplit('/', 1)[1]}/*/*"))
     return [(file.parent.name, file.name) for file in found]
+
+
+def pass_time(service: Service, export: str) -> None:
+    """Makes the interval of an export over, as if its last run had begun an hour ago."""
+    export_id = export.rsplit("/", 1)[1]
+    tenant_id = owner(service, export_id)
+    with service.database.tenant(tenant_id) as connection:
+        connection.execute(text("UPDATE jobs SET created_at = created_at - interval '1 hour'"))
+        connection.execute(
+            text("UPDATE consumers SET wake_at = now() WHERE name = :name"), {"name": f"export:{export_id}"}
+        )
+
+
+def owner(service: Service, export_id: str) -> str:
+    """The tenant of an export."""
+    for tenant_id in ReferenceStore(service.database).tenants():
+        with service.database.tenant(tenant_id) as connection:
+            found = connection.execute(text("SELECT 1 FROM exports WHERE id = :id"), {"id": export_id})
+            if found.one_or_none():
+                return tenant_id
+    raise AssertionError(f"no tenant has export {export_id}")
+
+
+def reap(service: Service) -> int:
+    """Deletes every orphan, however young; returns how many."""
+    reaper = Reap(
+        references=ReferenceStore(service.database),
+        storage=open_storage(service.settings.storage_uri),
+        grace_seconds=0,
+        upload_seconds_max=86_400,
+    )
+    return reaper.run()
