@@ -129,7 +129,18 @@ def test_all_of_a_definition_is_told(client):
         "merge_mode": "aggregate",
         "aggregates": {"total": "max"},
         "delete_marker": "gone",
-        "changelog": {"producer": "deferred"},
+        "changelog": {
+            "producer": "deferred",
+            "retention": {"seconds": 3_600, "changes": None},
+            "vocabulary": {
+                "offset": "nr",
+                "op": "operation",
+                "system_time": "at",
+                "event_time": "happened",
+                "version": "in_version",
+                "corrects_offset": "corrects",
+            },
+        },
         "target_bytes": 1_000_000,
     }
     dataset = client.post("/datasets", json=definition).json()
