@@ -99,7 +99,7 @@ class ChangelogStore:
 def lock_feed(connection: Connection, dataset_id: str) -> FeedBounds:
     """The bounds of the feed, which no commit and no cut moves until the transaction ends. Raises NotFound.
 
-    The lock is shared among all who ask so.
+    For what happens seldom: commits queue for this lock. It is not shared, since those who share one never make way.
     """
     return _bounds(connection, dataset_id, lock=True)
 
@@ -107,7 +107,7 @@ def lock_feed(connection: Connection, dataset_id: str) -> FeedBounds:
 def _bounds(connection: Connection, dataset_id: str, *, lock: bool = False) -> FeedBounds:
     query = select(heads.c.earliest_offset, heads.c.next_offset).where(heads.c.dataset_id == dataset_id)
     if lock:
-        query = query.with_for_update(read=True, key_share=True)
+        query = query.with_for_update()
     row = connection.execute(query).one_or_none()
     if row is None:
         raise NotFound(f"There is no dataset {dataset_id!r}")

@@ -76,11 +76,9 @@ class ConsumerStore:
         PreconditionFailed, PreconditionRequired, InvalidRequest, OffsetAhead, OffsetExpired, ConsumerLeased, LeaseLost.
         """
         with self._database.tenant(tenant_id) as connection:
-            bounds = lock_feed(connection, dataset_id)
-            if not share_datasets(connection, [dataset_id]):
-                raise NotFound(f"There is no dataset {dataset_id!r}")
+            # A cut looks at the rows of consumers under their locks, so that of one that is there is enough.
             found = _find(connection, dataset_id, name, lock=True)
-            made = found is None and _insert(connection, dataset_id, name, change, expected, bounds)
+            made = found is None and _insert(connection, dataset_id, name, change, expected)
             if not made:
                 # Another may have made it since.
                 before = _existing(found or _find(connection, dataset_id, name, lock=True), name)
@@ -187,8 +185,10 @@ def _named(dataset_id: str, name: str) -> ColumnElement[bool]:
 def _find(connection: Connection, dataset_id: str, name: str, *, lock: bool = False) -> Standing | None:
     if "\0" in name:
         return None  # Postgres would refuse to compare it with a name
-    query = _standings().where(_named(dataset_id, name))
-    row = connection.execute(query.with_for_update(of=consumers) if lock else query).one_or_none()
+    if lock:
+        # By itself: what is read along with a row that had to be waited for is older than the row.
+        connection.execute(select(consumers.c.name).where(_named(dataset_id, name)).with_for_update())
+    row = connection.execute(_standings().where(_named(dataset_id, name))).one_or_none()
     return None if row is None else _standing(row)
 
 
@@ -207,14 +207,12 @@ def _readers(connection: Connection, dataset_id: str, name: str) -> Standing:
 
 
 def _insert(
-    connection: Connection,
-    dataset_id: str,
-    name: str,
-    change: ConsumerChange,
-    expected: Expected,
-    bounds: FeedBounds,
+    connection: Connection, dataset_id: str, name: str, change: ConsumerChange, expected: Expected
 ) -> bool:
     """Makes the consumer; false if another has made it since it was looked for."""
+    bounds = lock_feed(connection, dataset_id)
+    if not share_datasets(connection, [dataset_id]):
+        raise NotFound(f"There is no dataset {dataset_id!r}")
     if expected.revision is not None:
         raise PreconditionFailed(f"There is no consumer {name!r} of this dataset", version=None)
     if change.lease is not None:

@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Text, and_, cast, delete, func
 
 from app.lake.dataset import Retention
 from app.services.follower_model import ConsumerKind
+from app.store.changelog_store import lock_feed
 from app.store.consumers import behind_since, seconds_since
 from app.store.file_models import changelog_files, commits
 from app.store.follower_models import consumers
@@ -52,9 +53,12 @@ class RetentionStore:
             # Most often there is nothing to cut: that is found out without a lock.
             if not _cuttable(connection, dataset_id, follower_lag_seconds):
                 return 0
-            # The lock that consumers share while they are made or moved: none comes between this look and the cut.
+            # Under these locks no consumer is made, and none is moved, between this look and the cut.
+            lock_feed(connection, dataset_id)
             connection.execute(
-                select(heads.c.version).where(heads.c.dataset_id == dataset_id).with_for_update()
+                select(consumers.c.name)
+                .where(consumers.c.dataset_id == dataset_id)
+                .with_for_update(read=True)
             )
             changes = _cuttable(connection, dataset_id, follower_lag_seconds)
             if changes:

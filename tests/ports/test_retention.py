@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from threading import Event
 
 import pytest
 from msgspec import structs
@@ -22,6 +24,7 @@ from app.services.follower_model import ConsumerKind
 from app.services.model import Dataset, Job, Published
 from app.services.read_model import FeedBounds
 from app.services.retention import Retain
+from app.store.changelog_store import lock_feed
 from app.store.consumers import ConsumerStore
 from app.store.followers import add_follower
 from app.store.references import ReferenceStore
@@ -78,6 +81,10 @@ def keep(stores: Stores, feed: Dataset, **retention: int) -> None:
         version=now.version,
         instant_id=new_instant_id(),
     )
+
+
+def place(feed: Dataset) -> tuple[str, str]:
+    return feed.tenant_id, feed.id
 
 
 def earliest(stores: Stores, feed: Dataset) -> int:
@@ -275,13 +282,70 @@ def test_a_consumer_that_is_being_made_holds_a_cut_up(
     """The interleaving that a race may miss: the cut waits for the making that has looked at the bounds already."""
     keep(stores, feed, changes=1)
     with stores.database.tenant(feed.tenant_id) as connection:
-        connection.execute(text("SELECT FROM heads FOR KEY SHARE"))
+        lock_feed(connection, feed.id)
         with ThreadPoolExecutor(1) as pool:
             cutting = pool.submit(cut, retention, feed)
             until(cutting.running, "the cut to begin")
             add_follower(connection, feed.id, "c", ConsumerKind.READER, 3)
             connection.commit()
             assert cutting.result(timeout=20) == 3
+
+
+def test_a_consumer_that_is_being_moved_holds_a_cut_up(
+    stores: Stores, retention: RetentionStore, consumers: ConsumerStore, feed: Dataset
+) -> None:
+    """It keeps nothing where it is, and everything where it goes."""
+    keep(stores, feed, changes=1)
+    with stores.database.tenant(feed.tenant_id) as connection:
+        add_follower(connection, feed.id, "c", ConsumerKind.READER, 0, max_lag_rows=6)
+    with stores.database.tenant(feed.tenant_id) as connection:
+        connection.execute(text("UPDATE consumers SET position = 3"))
+        with ThreadPoolExecutor(1) as pool:
+            cutting = pool.submit(cut, retention, feed)
+            until(cutting.running, "the cut to begin")
+            time.sleep(0.1)
+            assert not cutting.done()
+            connection.commit()
+            assert cutting.result(timeout=20) == 3
+    # And the other way round: who waited for a cut is told what that left.
+    keep(stores, feed, changes=1)
+    with stores.database.tenant(feed.tenant_id) as connection:
+        connection.execute(text("SELECT FROM consumers FOR SHARE"))
+        connection.execute(text("UPDATE heads SET earliest_offset = 5"))
+        with ThreadPoolExecutor(1) as pool:
+            change = ConsumerChange(offset=4)
+            moving = pool.submit(consumers.put, *place(feed), "c", change, Expected(revision=1))
+            until(moving.running, "the move to begin")
+            time.sleep(0.1)
+            assert not moving.done()
+            connection.commit()
+            with pytest.raises(OffsetExpired):
+                moving.result(timeout=20)
+
+
+def test_commits_go_on_beside_consumers_that_are_moved_all_the_time(
+    stores: Stores, consumers: ConsumerStore, feed: Dataset, running: Callable[[], Job]
+) -> None:
+    """Those who share a lock never make way for one who wants it alone, so a move must not share the head's."""
+    done = Event()
+
+    def move(name: str) -> None:
+        revision = None
+        while not done.is_set():
+            change = ConsumerChange(offset=Landmark.NOW)
+            standing, _ = consumers.put(*place(feed), name, change, Expected(revision=revision))
+            revision = standing.consumer.revision
+
+    def publish() -> None:
+        try:
+            for _ in range(6):
+                version = stores.catalog.get(feed.tenant_id, feed.id).version
+                commit = commit_of([running()], [message(changes=1)], read_version=version)
+                assert isinstance(stores.timeline.publish_one(feed.tenant_id, commit), Published)
+        finally:
+            done.set()
+
+    together([publish, *(partial(move, f"c{number}") for number in range(4))])
 
 
 def test_a_write_that_was_planned_before_leaves_the_retention_as_it_is(
