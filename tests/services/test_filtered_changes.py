@@ -81,7 +81,7 @@ def walk(stored: Stored, since: int, **query: Any) -> Iterator[ChangePage]:
 
 
 @EVERY_FORM
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     history=histories,
     where=st.sampled_from(sorted(FILTERS)),
