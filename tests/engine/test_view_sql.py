@@ -108,6 +108,7 @@ QUERIES: Final = [
     "SELECT 5 AS five, year(day) AS y, count(*) AS c FROM orders GROUP BY five, 2",
     "SELECT customer || '!' AS c, length(customer || '!') AS l FROM orders GROUP BY customer || '!'",
     "SELECT id FROM orders o WHERE EXISTS (SELECT * FROM lines l WHERE order_id = o.id AND l.price < o.price) OR paid",
+    "SELECT id FROM orders o WHERE EXISTS (SELECT 1 FROM lines WHERE item = o.customer) = paid OR n IN (SELECT 1)",
     "SELECT id FROM orders o WHERE id NOT IN (SELECT order_id FROM lines l WHERE l.price > o.price)",
     "SELECT customer, count(*) AS c FROM orders GROUP BY customer HAVING count(*) > (SELECT count(*) FROM lines)",
     "SELECT `a b`, `ticks``` + 1 AS `x``y` FROM odd",

@@ -91,7 +91,8 @@ class CallBinder:
         if window.frame is not None:
             low, high = window.frame
             clauses.append(f"ROWS BETWEEN {_bound(low, 'PRECEDING')} AND {_bound(high, 'FOLLOWING')}")
-        conditions = [] if node.condition is None else [inner.condition(node.condition)]
+        rows = type(self)(replace(inner.clause, aggregates="there are no aggregates in FILTER"), self.binding)
+        conditions = [] if node.condition is None else [rows.condition(node.condition)]
         filtered = "".join(map(_filter, conditions))
         found = inner._called(node, function, f"{filtered} OVER ({' '.join(clauses)})")
         operands = [found, *partition, *order, *conditions]

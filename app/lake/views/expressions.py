@@ -344,7 +344,7 @@ class Binder(CallBinder):
             raise self.binding.at(node.at, "EXISTS and IN with a query belong into WHERE", "a JOIN here")
         found = self.clause.subquery(node.query, self.clause.scope)
         if isinstance(node, Exists):
-            return replace(Value(node.at, f"EXISTS ({found.sql})", BOOLEAN, nullable=False), queries=True)
+            return replace(Value(node.at, f"(EXISTS ({found.sql}))", BOOLEAN, nullable=False), queries=True)
         operand = self.value(node.operand)
         if len(found.columns) != 1:
             raise self.binding.at(node.query.at, f"the query has {len(found.columns)} columns", "one column")

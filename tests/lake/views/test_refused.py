@@ -254,6 +254,11 @@ def test_what_is_not_the_sql_of_views_is_refused_where_it_stands(sql: str, place
             "SELECT c",
             "JOIN",
         ),
+        (
+            "SELECT sum(max(n)) FILTER (WHERE max(n) > 1) OVER () AS x FROM orders",
+            "max(n) > 1",
+            "aggregates in FILTER",
+        ),
         ("SELECT sum(n) AS s FROM orders HAVING max(s) > 1", "s) > 1", "inside of another"),
         (
             "SELECT rank() OVER (ORDER BY n) AS r FROM orders QUALIFY sum(r) OVER () > 1",
