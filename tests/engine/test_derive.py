@@ -257,13 +257,8 @@ def test_a_value_that_cannot_be_computed_is_named(
 
 
 def test_a_key_that_is_null_is_named(engine: SparkEngine, shops: LakeTable) -> None:
-    with pytest.raises(DerivationFailed, match="column k: expected int64, got null"):
-        derived(
-            engine,
-            "SELECT nullif(shop, 'a') AS k, count(*) AS n FROM t GROUP BY nullif(shop, 'a')",
-            ["k"],
-            t=shops,
-        )
+    with pytest.raises(DerivationFailed, match="column k: expected string, got null"):
+        derived(engine, "SELECT nullif(shop, 'a') AS k FROM t WHERE id < 2", ["k"], t=shops)
 
 
 def test_a_damaged_input_is_named_as_such(
