@@ -265,7 +265,9 @@ def test_what_is_wrong_with_a_lease_is_named(client, consumers, body, pointer):
 
 
 def test_positions_of_webhooks_are_listed_and_not_touched(client, orders, consumers):
-    made = client.post("/webhooks", json={"dataset": "orders", "url": "https://93.184.215.14/hook", "since": 1})
+    made = client.post(
+        "/webhooks", json={"dataset": "orders", "url": "https://93.184.215.14/hook", "since": 1}
+    )
     assert made.status_code == 201, made.text
     put(client, f"{consumers}/c", {"offset": 0})
     listed = client.get(consumers).json()["items"]
