@@ -117,10 +117,10 @@ def taken_over(headwater, feed):
 
 
 def test_a_lease_is_extended_from_page_to_page(headwater, feed):
-    pages = headwater.consume(feed, "c", member="a", lease_seconds=2, limit=1, follow=False)
+    pages = headwater.consume(feed, "c", member="a", lease_seconds=3, limit=1, follow=False)
     next(pages)
     first = headwater.get_consumer(feed, "c").lease.until
-    time.sleep(0.8)
+    time.sleep(1.1)
     next(pages)
     assert headwater.get_consumer(feed, "c").lease.until > first
     pages.close()
