@@ -33,7 +33,7 @@ FOLDER = Path(migrations.__file__).parent
 SCRIPTS = ScriptDirectory(str(FOLDER))
 REVISIONS = [script.revision for script in reversed(list(SCRIPTS.walk_revisions()))]
 DATA = Path(__file__).parent / "data"
-"""NNNN.sql: rows as revision NNNN knew them. A revision without a file of its own takes the one before."""
+"""NNNN.sql: rows of what came with revision NNNN. The data of a revision are those of its file and all before it."""
 
 
 @contextmanager
@@ -108,7 +108,9 @@ def test_what_a_comparison_of_metadata_does_not_see_is_equal_too(postgres: TestS
 
 
 def data_of(revision: str) -> str:
-    return max(path for path in DATA.glob("*.sql") if path.stem <= revision).read_text(encoding="utf-8")
+    return "".join(
+        path.read_text(encoding="utf-8") for path in sorted(DATA.glob("*.sql")) if path.stem <= revision
+    )
 
 
 TENANT, DATASET = "11111111-1111-7111-8111-111111111111", "22222222-2222-7222-8222-222222222222"
