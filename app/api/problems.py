@@ -56,6 +56,8 @@ STATUS: Final[Mapping[str, int]] = {
     "not-verifiable": 422,
     "offset-ahead": 409,
     "offset-expired": 410,
+    "version-expired": 410,
+    "name-taken": 409,
     "precondition-failed": 412,
     "precondition-required": 428,
     "range-not-satisfiable": 416,

@@ -19,7 +19,8 @@ from app.api.views import TransactionView, encode, transaction_path, transaction
 from app.api.waiting import until_final
 from app.api.write_request import NewWrite, incoming_write
 from app.services.accept_transaction import IncomingTransaction
-from app.services.model import AcceptedTransaction, JobState, Transaction
+from app.services.model import JobState
+from app.services.transaction_model import AcceptedTransaction, Transaction
 
 _TAGS: Final = ["transactions"]
 _HEADERS: Final = {

@@ -13,18 +13,10 @@ from app.lake.dataset import Aggregate, Bucket, Changelog, IndexType, MergeMode,
 from app.lake.instant import Action, InstantState, RowCounts
 from app.lake.operation import Operation
 from app.lake.schema import Field
-from app.services.model import (
-    Dataset,
-    Job,
-    JobKind,
-    JobState,
-    Progress,
-    SchemaVersion,
-    Transaction,
-    Upload,
-    WriteRequest,
-)
+from app.lake.table_services import TableServices
+from app.services.model import Dataset, Job, JobKind, JobState, Progress, SchemaVersion, Upload, WriteRequest
 from app.services.read_model import InstantRecord
+from app.services.transaction_model import Transaction
 
 
 class ColumnView(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +54,7 @@ class IndexView(msgspec.Struct, frozen=True, kw_only=True, rename={"type_": "typ
 class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far.
 
-    Changes before `earliest_offset` are kept no longer.
+    Changes before `earliest_offset`, and versions before `earliest_version`, are kept no longer.
     """
 
     id: str
@@ -81,9 +73,11 @@ class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
     delete_marker: str | None
     changelog: Changelog
     target_bytes: int
+    services: TableServices
     version: int
     next_offset: int
     earliest_offset: int
+    earliest_version: int
     created_at: datetime
     committed_at: datetime | None
     links: DatasetLinks
@@ -263,9 +257,11 @@ def dataset_view(dataset: Dataset) -> DatasetView:
         delete_marker=definition.delete_marker,
         changelog=definition.changelog,
         target_bytes=definition.target_bytes,
+        services=definition.services,
         version=dataset.version,
         next_offset=dataset.next_offset,
         earliest_offset=dataset.earliest_offset,
+        earliest_version=dataset.earliest_version,
         created_at=dataset.created_at,
         committed_at=dataset.committed_at,
         links=DatasetLinks(

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from app.lake.schema import Schema
+from app.lake.table_services import TableServices
 
 BUCKETS_MAX: Final = 4_096
 DEFAULT_BUCKETS: Final = 4
@@ -174,6 +175,7 @@ class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
     aggregates: dict[str, Aggregate] = {}
     delete_marker: str | None = None
     target_bytes: int = DEFAULT_TARGET_BYTES
+    services: TableServices = TableServices()
 
     @property
     def keyed(self) -> bool:

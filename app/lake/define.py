@@ -23,6 +23,8 @@ from app.lake.errors import FieldError, InvalidDataset
 from app.lake.new_dataset import NewBucket, NewDataset, NewRetention
 from app.lake.partition.fields import parse_partition, plain_names
 from app.lake.schema import Field, Schema
+from app.lake.table_service_rules import service_faults
+from app.lake.table_services import TableServices
 from app.lake.types import parse_type
 
 
@@ -41,7 +43,7 @@ def define_dataset(new: NewDataset) -> DatasetDefinition:
     )
     default_merge = MergeMode.EVENT_TIME if new.ordering_field else MergeMode.COMMIT_TIME
     bucket = _bucket(new)
-    return DatasetDefinition(
+    dataset = DatasetDefinition(
         name=new.name,
         schema=Schema(id=1, fields=fields).with_required(_required(new)),
         record_key=tuple(new.record_key),
@@ -65,6 +67,13 @@ def define_dataset(new: NewDataset) -> DatasetDefinition:
         delete_marker=new.delete_marker,
         target_bytes=new.target_bytes,
     )
+    return with_services(dataset, new.services)
+
+
+def with_services(dataset: DatasetDefinition, services: TableServices) -> DatasetDefinition:
+    """The dataset with these table services in place of the ones it has. Raises InvalidDataset."""
+    _refuse(list(service_faults(services, dataset)))
+    return msgspec.structs.replace(dataset, services=services)
 
 
 def with_retention(dataset: DatasetDefinition, retention: NewRetention | None) -> DatasetDefinition:

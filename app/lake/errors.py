@@ -225,6 +225,20 @@ class OffsetExpired(HeadwaterError):
     title = "The feed is not kept that far back"
 
 
+class VersionExpired(HeadwaterError):
+    """The version is not kept any more. Facts: `version`, `earliest`, the first that is."""
+
+    code = "version-expired"
+    title = "The version is not kept any more"
+
+
+class NameTaken(HeadwaterError):
+    """A version of the dataset has the name already. Facts: `name`, `version`, `kind`."""
+
+    code = "name-taken"
+    title = "Another version has the name"
+
+
 class ConsumerLeased(HeadwaterError):
     """Another member holds the consumer. Facts: `member`, `until`, `retry_after_seconds`."""
 

@@ -13,6 +13,12 @@ class Action(str, Enum):
     COMMIT = "commit"
     SCHEMA = "schema"
     COMPACTION = "compaction"
+    CLUSTERING = "clustering"
+    CLEAN = "clean"
+    SAVEPOINT = "savepoint"
+    TAG = "tag"
+    ROLLBACK = "rollback"
+    RESTORE = "restore"
 
 
 class InstantState(str, Enum):

@@ -14,6 +14,7 @@ from app.lake.dataset import (
     MergeMode,
     TableType,
 )
+from app.lake.table_services import TableServices
 
 
 class NewField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,3 +102,4 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     delete_marker: str | None = None
     changelog: NewChangelog = NewChangelog()
     target_bytes: int = DEFAULT_TARGET_BYTES
+    services: TableServices = TableServices()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from app.lake.new_dataset import NewField, NewRetention
+from app.lake.table_services import TableServices
 
 
 class _Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
@@ -63,7 +64,10 @@ class ChangelogChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class DatasetChanges(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Changes of a dataset's schema, made one after another, and of how long its feed is kept: all, or none."""
+    """Changes of a dataset's schema, made one after another, of how long its feed is kept, and of its table services,
+    which take the place of those it has: all, or none.
+    """
 
     changes: list[SchemaChange] = []
     changelog: ChangelogChange | msgspec.UnsetType = msgspec.UNSET
+    services: TableServices | msgspec.UnsetType = msgspec.UNSET

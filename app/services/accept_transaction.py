@@ -10,8 +10,9 @@ import msgspec
 from app.lake.errors import FieldError, HeadwaterError, InvalidRequest, error_of
 from app.lake.identifiers import new_id
 from app.services.accept_write import AcceptWrite, IncomingWrite
-from app.services.model import AcceptedTransaction, Dataset, NewJob, NewTransaction, Transaction
+from app.services.model import Dataset, NewJob
 from app.services.ports import Catalog
+from app.services.transaction_model import AcceptedTransaction, NewTransaction, Transaction
 
 
 class Transactions(Protocol):

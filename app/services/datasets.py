@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from app.lake.define import define_dataset, with_retention
+from app.lake.define import define_dataset, with_retention, with_services
 from app.lake.errors import DerivedDataset, PreconditionFailed
 from app.lake.evolution import evolve
 from app.lake.identifiers import new_id, new_instant_id
@@ -35,7 +35,7 @@ class Datasets:
         return self.catalog.list(tenant_id, page_size=page_size, page_token=page_token)
 
     def evolve(self, tenant_id: str, reference: str, wanted: DatasetChanges, *, version: int) -> Dataset:
-        """Changes the schema of a dataset that must be at `version` still, or how long its feed is kept.
+        """Changes the schema of a dataset that must be at `version` still, how long its feed is kept, or its services.
 
         That makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
         DerivedDataset (the schema of a view is that of its SQL).
@@ -48,7 +48,9 @@ class Datasets:
         evolved, retained = dataset.definition, wanted.changelog
         if retained is not msgspec.UNSET:
             evolved = with_retention(evolved, retained.retention)
-        if wanted.changes or retained is msgspec.UNSET:
+        if wanted.services is not msgspec.UNSET:
+            evolved = with_services(evolved, wanted.services)
+        if wanted.changes or evolved is dataset.definition:
             refuse_derived(dataset)
             evolved = evolve(evolved, wanted.changes)
         return self.catalog.evolve(

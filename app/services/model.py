@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from app.lake.commit_message import CommitMessage
 from app.lake.dataset import DatasetDefinition
-from app.lake.errors import HeadwaterError, TransactionFailed
+from app.lake.errors import HeadwaterError
 from app.lake.instant import Action, RowCounts
 from app.lake.operation import Operation
 from app.lake.quarantine import QuarantineFile
@@ -18,7 +18,7 @@ from app.lake.schema import Schema
 from app.lake.staging import RawInput, StagedFile
 from app.lake.write_options import SaveMode, WriteOptions
 from app.lake.write_plan import Scope
-from app.services.task_model import ExportTask, TaskRequest, VerifyTask
+from app.services.task_model import TaskRequest, action_of, is_table_service
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,8 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """A registered dataset and where its head stands.
 
-    `next_offset` is the number of changes so far; those from `earliest_offset` on are kept.
+    `next_offset` is the number of changes so far; those from `earliest_offset` on are kept. So are the files of the
+    versions from `earliest_version` on, and of those that have a name.
     `derived`: it is a view's, so that nothing but its refreshes writes to it.
     """
 
@@ -44,6 +45,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     committed_at: datetime | None
     earliest_offset: int = 0
+    earliest_version: int = 0
     derived: bool = False
 
 
@@ -73,6 +75,14 @@ class JobKind(str, Enum):
     REFRESH = "refresh"
     EXPORT = "export"
     VERIFY = "verify"
+    CLUSTERING = "clustering"
+    CLEAN = "clean"
+    SAVEPOINT = "savepoint"
+    TAG = "tag"
+    READ = "read"
+    COMPARISON = "comparison"
+    RESTORE = "restore"
+    ROLLBACK = "rollback"
 
 
 class Lane(str, Enum):
@@ -118,11 +128,19 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
         return cls(code=error.code, title=error.title, detail=error.detail, facts=error.facts)
 
 
+class Earlier(msgspec.Struct, frozen=True, kw_only=True):
+    """The version to take a dataset back to: `version`, or the one before its newest `instants` commits of writes."""
+
+    version: int | None = None
+    instants: int | None = None
+
+
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A write as it is stored with its job: `staged` where the API has split the rows already, else `raw`.
 
     `schema_id` is the schema that the staged rows were checked against; `quarantined` holds the bad records that were
-    found then. `derived`: the rows are what a view makes of its inputs when the write runs.
+    found then. `derived`: the rows are what a view makes of its inputs when the write runs. `restores`: they are those
+    of an earlier version.
     """
 
     operation: Operation
@@ -132,12 +150,15 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: tuple[QuarantineFile, ...] = ()
     raw: RawInput | None = None
     derived: bool = False
+    restores: Earlier | None = None
 
     @property
     def kind(self) -> JobKind:
         """What the job is for its users."""
         if self.derived:
             return JobKind.REFRESH
+        if self.restores is not None:
+            return JobKind.RESTORE if self.restores.version is not None else JobKind.ROLLBACK
         return JobKind.COMPACTION if self.operation is Operation.COMPACT else JobKind.WRITE
 
     @property
@@ -159,19 +180,35 @@ _TABLE_WIDE = (Operation.OVERWRITE, Operation.SNAPSHOT, Operation.DELETE_PARTITI
 JobRequest = WriteRequest | TaskRequest
 
 
+_ACTIONS: Final = {
+    JobKind.COMPACTION: Action.COMPACTION,
+    JobKind.RESTORE: Action.RESTORE,
+    JobKind.ROLLBACK: Action.ROLLBACK,
+}
+
+
 def kind_of(request: JobRequest) -> JobKind:
     """What a job with this request is for its users."""
-    match request:
-        case WriteRequest():
-            return request.kind
-        case ExportTask():
-            return JobKind.EXPORT
-        case VerifyTask():
-            return JobKind.VERIFY
+    return request.kind if isinstance(request, WriteRequest) else JobKind(request.kind)
+
+
+def instant_action(request: JobRequest) -> Action | None:
+    """What the job's instant does to the dataset; None for a task that leaves no trace in its timeline."""
+    if isinstance(request, WriteRequest):
+        return _ACTIONS.get(request.kind, Action.COMMIT)
+    return action_of(request)
+
+
+def goes_alone(request: JobRequest) -> bool:
+    """Whether a write shares its commit with no other, and whether a task waits until no other such task runs."""
+    return request.alone if isinstance(request, WriteRequest) else is_table_service(request)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """A job as users see it. A task has no instant, but may have a `result`, whose form depends on the kind."""
+    """A job as users see it. Many tasks have no instant; a job may have a `result`, whose form depends on its kind.
+
+    `actor`: who asked for it, an API key by its id; None for what the service does by itself.
+    """
 
     id: str
     tenant_id: str
@@ -193,6 +230,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: datetime | None
     transaction_id: str | None
     result: dict[str, Any] | None = None
+    actor: str | None = None
 
     @property
     def claim(self) -> Claim:
@@ -208,14 +246,17 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def instant(self) -> str:
-        """The instant of a job that writes."""
+        """The instant of a job that has one."""
         if self.instant_id is None:
-            raise TypeError(f"job {self.id} is a task: {self.kind.value}")
+            raise TypeError(f"job {self.id} has no instant: {self.kind.value}")
         return self.instant_id
 
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job to accept. `request_hash` tells a replay of an idempotency key from its misuse. Tasks have no instant."""
+    """A job to accept. `request_hash` tells a replay of an idempotency key from its misuse.
+
+    It has an instant if `instant_action` names what that does.
+    """
 
     id: str
     dataset_id: str
@@ -223,6 +264,7 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
     instant_id: str | None = None
     idempotency_key: str | None = None
     request_hash: str = ""
+    actor: str | None = None
 
     @property
     def write(self) -> WriteRequest:
@@ -230,48 +272,6 @@ class NewJob(msgspec.Struct, frozen=True, kw_only=True):
         if not isinstance(self.request, WriteRequest):
             raise TypeError(f"job {self.id} is a task")
         return self.request
-
-
-class NewTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """Writes to several datasets to accept, all or none. Its jobs have no idempotency keys of their own."""
-
-    id: str
-    jobs: tuple[NewJob, ...]
-    idempotency_key: str | None = None
-    request_hash: str = ""
-
-
-class Transaction(msgspec.Struct, frozen=True, kw_only=True):
-    """Writes to several datasets that happen together or not at all; `jobs` in the order of the request."""
-
-    id: str
-    jobs: tuple[Job, ...]
-    created_at: datetime
-
-    @property
-    def state(self) -> JobState:
-        """What all its jobs have in common. They end together, so this is the state of any once one has ended."""
-        states = {job.state for job in self.jobs}
-        order = (JobState.FAILED, JobState.CANCELLED, JobState.SUCCEEDED, JobState.RUNNING)
-        return next((state for state in order if state in states), JobState.QUEUED)
-
-    @property
-    def guilty(self) -> Job | None:
-        """The one that failed by itself, and failed the others."""
-        failed = [job for job in self.jobs if job.error and job.error.code != TransactionFailed.code]
-        return failed[0] if failed else None
-
-    @property
-    def error(self) -> Fault | None:
-        """What made the guilty one fail."""
-        return None if self.guilty is None else self.guilty.error
-
-
-class AcceptedTransaction(msgspec.Struct, frozen=True, kw_only=True):
-    """The transaction of a request; `replayed` if an earlier request with the same idempotency key made it."""
-
-    transaction: Transaction
-    replayed: bool
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
@@ -298,12 +298,13 @@ class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a commit did for one of its jobs; `quarantined` are the records it set aside."""
+    """What a commit did for one of its jobs; `quarantined` are the records it set aside, `result` is kept with it."""
 
     claim: Claim
     instant_id: str
     counts: RowCounts
     quarantined: tuple[QuarantineFile, ...] = ()
+    result: dict[str, Any] | None = None
 
 
 class Advance(msgspec.Struct, frozen=True, kw_only=True):
@@ -354,29 +355,6 @@ class RunnableDataset(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant_id: str
     dataset_id: str
-
-
-class RecordRange(msgspec.Struct, frozen=True, kw_only=True):
-    """`count` records of a quarantine file, from row `first` of it on."""
-
-    path: str
-    first: int
-    count: int
-
-
-class QuarantinePart(msgspec.Struct, frozen=True, kw_only=True):
-    """`count` records of a quarantine file, from row `first` of it on, and what is known of them.
-
-    `number`: the file's own, in the order in which files came. `redriven`: by row, the job that drove a record again.
-    """
-
-    file: QuarantineFile
-    number: int
-    job_id: str
-    written_at: datetime
-    first: int
-    count: int
-    redriven: dict[int, str]
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,12 +36,11 @@ from app.services.model import (
     Principal,
     Progress,
     Published,
-    QuarantinePart,
-    RecordRange,
     RunnableDataset,
     SchemaVersion,
     Upload,
 )
+from app.services.quarantine_model import QuarantinePart, RecordRange
 from app.services.read_model import FeedBounds
 
 

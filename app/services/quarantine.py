@@ -21,16 +21,9 @@ from app.lake.rows.formats import Format
 from app.lake.staging import RawInput
 from app.lake.write_options import OnError, WriteOptions
 from app.services.datasets import refuse_derived
-from app.services.model import (
-    Accepted,
-    Dataset,
-    NewJob,
-    Page,
-    QuarantinePart,
-    RecordRange,
-    WriteRequest,
-)
+from app.services.model import Accepted, Dataset, NewJob, Page, WriteRequest
 from app.services.ports import Jobs, ObjectStorage, QuarantineFiles, QuarantineIndex
+from app.services.quarantine_model import QuarantinePart, RecordRange
 
 REDRIVE_RECORDS_MAX: Final = 100_000
 _PAGE_BYTES: Final = 8 << 20

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import Connection, insert, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.lake.errors import HeadwaterError, IdempotencyMismatch, NotFound
-from app.lake.instant import Action, InstantState, RowCounts
+from app.lake.instant import InstantState, RowCounts
 from app.services.model import (
     Accepted,
     Job,
-    JobKind,
     JobState,
     Lane,
     NewJob,
     Progress,
     WriteRequest,
+    goes_alone,
+    instant_action,
     kind_of,
 )
 from app.store.catalog import share_datasets
@@ -97,13 +98,6 @@ def _replay(connection: Connection, new: NewJob, key: str) -> Accepted | Headwat
     return Accepted(job=insert_jobs(connection, [new])[new.id], replayed=False)
 
 
-_ACTIONS: Final = {
-    JobKind.WRITE: Action.COMMIT,
-    JobKind.REFRESH: Action.COMMIT,
-    JobKind.COMPACTION: Action.COMPACTION,
-}
-
-
 def insert_jobs(
     connection: Connection, new: Sequence[NewJob], transaction_id: str | None = None
 ) -> dict[str, Job]:
@@ -118,21 +112,25 @@ def insert_jobs(
         {
             "dataset_id": each.dataset_id,
             "id": each.instant_id,
-            "action": _ACTIONS[each.request.kind].value,
-            "operation": each.request.operation.value,
+            "action": action.value,
+            "operation": _operation(each),
             "state": InstantState.REQUESTED.value,
             "job_id": each.id,
             "requested_at": found[each.id].created_at,
             "counts": RowCounts(),
         }
         for each in new
-        if isinstance(each.request, WriteRequest)
+        if (action := instant_action(each.request)) is not None
     ]
     if begun:
         connection.execute(insert(instants), begun)
     for dataset_id, writes in sorted({(each.dataset_id, _is_write(each)) for each in new}):
         post(connection, "work" if writes else "tasks", dataset_id)
     return found
+
+
+def _operation(new: NewJob) -> str:
+    return new.write.operation.value if _is_write(new) else kind_of(new.request).value
 
 
 def _is_write(new: NewJob) -> bool:
@@ -153,6 +151,7 @@ def _row(new: NewJob, transaction_id: str | None) -> dict[str, Any]:
         "task": None if writes else request,
         "progress": Progress(stage=JobState.QUEUED.value),
         "rows": RowCounts(),
-        "alone": (isinstance(request, WriteRequest) and request.alone) or transaction_id is not None,
+        "alone": goes_alone(request) or transaction_id is not None,
         "transaction_id": transaction_id,
+        "actor": new.actor,
     }

@@ -169,6 +169,7 @@ DATASET_COLUMNS: Final = (
     heads.c.version,
     heads.c.next_offset,
     heads.c.earliest_offset,
+    heads.c.earliest_version,
     datasets.c.created_at,
     heads.c.committed_at,
     exists().where(views.c.dataset_id == datasets.c.id).correlate(datasets).label("derived"),

@@ -95,11 +95,15 @@ def succeed_task(connection: Connection, condition: ColumnElement[bool], result:
             finished_at=func.clock_timestamp(),
             **NO_LEASE,
         )
-        .returning(jobs.c.dataset_id)
-    ).scalar_one_or_none()
-    if ended is not None:
-        post(connection, "changes", ended)
-    return ended is not None
+        .returning(jobs.c.id, jobs.c.dataset_id, jobs.c.alone)
+    ).one_or_none()
+    if ended is None:
+        return False
+    move_instants(connection, [ended.id], InstantEvent.PUBLISH)
+    post(connection, "changes", ended.dataset_id)
+    if ended.alone:
+        post(connection, "tasks", ended.dataset_id)
+    return True
 
 
 def cancel_jobs(connection: Connection, dataset_id: str) -> None:
@@ -112,7 +116,8 @@ def move_instants(connection: Connection, job_ids: Sequence[str], event: Instant
     """Applies an event to the instants of these jobs."""
     before = states_before(event)
     after = next_state(before[0], event)
-    completed_at = func.clock_timestamp() if after is InstantState.ROLLED_BACK else None
+    ended = after in (InstantState.ROLLED_BACK, InstantState.COMPLETED)
+    completed_at = func.clock_timestamp() if ended else None
     connection.execute(
         update(instants)
         .where(instants.c.job_id.in_(job_ids), instants.c.state.in_([state.value for state in before]))

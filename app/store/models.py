@@ -100,8 +100,13 @@ heads: Final = Table(
     number("next_offset", default=0),
     number("earliest_offset", default=0),
     moment("committed_at", nullable=True),
+    # The files of earlier versions are kept no longer, unless a name or a reader holds them.
+    number("earliest_version", default=0),
+    # Until then no writes are claimed: a table service waits for those that run to end, to publish between two groups.
+    moment("turn_until", nullable=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id"),
     CheckConstraint("0 <= earliest_offset AND earliest_offset <= next_offset", name="offsets"),
+    CheckConstraint("0 <= earliest_version AND earliest_version <= version", name="versions"),
     of_dataset(),
 )
 
@@ -179,21 +184,25 @@ jobs: Final = Table(
     Column("alone", Boolean, nullable=False, server_default=text("false")),
     # The transaction that the write is part of: all its writes are claimed, and published, together.
     id_column("transaction_id", nullable=True),
-    # Writes of a dataset queue up; tasks run beside them.
+    # Writes of a dataset queue up; tasks run beside them, but of those that go alone one at a time.
     Column("lane", Text, nullable=False, server_default=text("'writes'")),
     document("task", TaskRequest, nullable=True),
     document("result", dict[str, Any], nullable=True),
+    # The API key that asked for the job; null for what the service does by itself.
+    id_column("actor", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     CheckConstraint("state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="state"),
     CheckConstraint("lane IN ('writes', 'tasks')", name="lane"),
     CheckConstraint(
         "(request IS NOT NULL) = (lane = 'writes') AND (task IS NOT NULL) = (lane = 'tasks') "
-        "AND (instant_id IS NOT NULL) = (lane = 'writes')",
+        "AND (instant_id IS NOT NULL OR lane = 'tasks')",
         name="request",
     ),
     CheckConstraint("(state = 'running') = (lease_until IS NOT NULL AND group_id IS NOT NULL)", name="lease"),
     CheckConstraint(
-        "(state = 'succeeded' AND lane = 'writes') = (committed_version IS NOT NULL)", name="outcome"
+        "(committed_version IS NULL OR state = 'succeeded') "
+        "AND (committed_version IS NOT NULL OR state <> 'succeeded' OR lane = 'tasks')",
+        name="outcome",
     ),
     CheckConstraint("(finished_at IS NOT NULL) = (state NOT IN ('queued', 'running'))", name="finish"),
     of_dataset(),

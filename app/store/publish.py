@@ -312,7 +312,13 @@ def _complete(
     for outcome in commit.outcomes:
         first, last = changed_range(outcome.counts, published.first_offset, published.next_offset)
         outcomes.append(
-            {"job": outcome.claim.job_id, "job_counts": outcome.counts, "first": first, "last": last}
+            {
+                "job": outcome.claim.job_id,
+                "job_counts": outcome.counts,
+                "job_result": outcome.result,
+                "first": first,
+                "last": last,
+            }
         )
     connection.execute(
         update(jobs)
@@ -322,6 +328,7 @@ def _complete(
             progress=Progress(stage=JobState.SUCCEEDED.value),
             committed_version=published.version,
             rows=bindparam("job_counts"),
+            result=bindparam("job_result"),
             first_offset=bindparam("first"),
             last_offset=bindparam("last"),
             finished_at=func.clock_timestamp(),

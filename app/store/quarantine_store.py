@@ -28,7 +28,8 @@ from sqlalchemy.exc import IntegrityError
 from app.lake.errors import AlreadyRedriven, HeadwaterError
 from app.lake.identifiers import is_uuid
 from app.lake.quarantine import QuarantineFile
-from app.services.model import Accepted, JobState, NewJob, QuarantinePart, RecordRange
+from app.services.model import Accepted, JobState, NewJob
+from app.services.quarantine_model import QuarantinePart, RecordRange
 from app.store.accept import accept_jobs
 from app.store.file_models import quarantine_files, quarantine_redrives
 from app.store.models import jobs

@@ -15,6 +15,7 @@ from app.store.follower_models import export_files
 from app.store.models import datasets, instants, jobs, tenants, uploads
 from app.store.one_of import one_of
 from app.store.session import Database
+from app.store.version_models import read_files, timeline_archives
 
 _UNFINISHED_JOB = jobs.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
 _RAW_PATH = cast(jobs.c.request, JSON)["raw"]["path"].astext
@@ -26,6 +27,8 @@ _REFERENCES = (
     quarantine_files.c.path,
     uploads.c.path,
     export_files.c.path,
+    read_files.c.path,
+    timeline_archives.c.path,
 )
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, insert, select, text, update
 
 from app.lake.errors import IdempotencyMismatch, NotFound
 from app.lake.identifiers import is_uuid
-from app.services.model import AcceptedTransaction, NewTransaction, Transaction
+from app.services.transaction_model import AcceptedTransaction, NewTransaction, Transaction
 from app.store.accept import insert_jobs
 from app.store.catalog import share_datasets
 from app.store.columns import CURRENT_TENANT

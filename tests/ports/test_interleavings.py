@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from app.lake.conflict import Conflicted
 from app.lake.errors import JobNotCancellable
 from app.lake.identifiers import new_id
-from app.services.model import ClaimRules, Dataset, Fault, Fenced, Job, JobState, NewTransaction
+from app.services.model import ClaimRules, Dataset, Fault, Fenced, Job, JobState
+from app.services.transaction_model import NewTransaction
 from app.store.session import Database
 from tests.ports.conftest import Stores
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job

@@ -11,8 +11,9 @@ from msgspec import structs
 from app.lake.errors import AlreadyRedriven, IdempotencyMismatch
 from app.lake.identifiers import new_id
 from app.lake.quarantine import QuarantineFile
-from app.services.model import Dataset, Fault, Job, JobState, RecordRange
+from app.services.model import Dataset, Fault, Job, JobState
 from app.services.quarantine import ranges_of
+from app.services.quarantine_model import RecordRange
 from app.store.quarantine_store import QuarantineStore
 from app.store.references import ReferenceStore
 from tests.ports.conftest import Stores

@@ -15,6 +15,7 @@ from app.store.columns import metadata
 from app.store.models import api_keys, jobs, tenants
 from app.store.session import APPLICATION_ROLE, RELAY_ROLE, Database
 from app.store.tenants import key_digest, new_api_key
+from app.store.version_models import table_keeping
 from tests.ports.conftest import Stores
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.postgres import TestServer
@@ -79,6 +80,13 @@ _MORE = (
     "VALUES (:dataset, 'exports/1', :new, 1, 'part', 1, 1, 'c')",
     "INSERT INTO views (dataset_id, definition) VALUES (:dataset, '{}')",
     "INSERT INTO view_inputs (view_id, dataset_id, relation) VALUES (:dataset, :dataset, 'orders')",
+    "INSERT INTO named_versions (dataset_id, name, kind, version) VALUES (:dataset, 'n', 'tag', 1)",
+    "INSERT INTO read_leases (dataset_id, reader, version, lease_until) VALUES (:dataset, 'r', 1, now())",
+    "INSERT INTO timeline_archives (dataset_id, path, first_instant, last_instant, row_count, size_bytes, checksum) "
+    "VALUES (:dataset, 'timeline/1', 'a', 'b', 1, 1, 'c')",
+    "INSERT INTO read_files (dataset_id, path, job_id, number, name, row_count, size_bytes, checksum) "
+    "VALUES (:dataset, 'reads/1', :job, 1, 'part', 1, 1, 'c')",
+    "INSERT INTO table_keeping (dataset_id, memory) VALUES (:dataset, '{}')",
 )
 
 
@@ -206,7 +214,8 @@ def test_a_credential_opens_its_own_row_only(stores: Stores, victim: str) -> Non
 RELAY_COLUMNS = {
     "jobs": {"tenant_id", "dataset_id", "state", "kind", "lane", "lease_until", "created_at", "seq"},
     "consumers": {"tenant_id", "dataset_id", "name", "kind", "position", "lease_until", "wake_at"},
-    "heads": {"tenant_id", "dataset_id", "next_offset"},
+    "heads": {"tenant_id", "dataset_id", "next_offset", "version"},
+    table_keeping.name: {"tenant_id", "dataset_id", "version", "wake_at", "lease_until"},
 }
 RELAYED = [column for name in RELAY_COLUMNS for column in metadata.tables[name].c]
 

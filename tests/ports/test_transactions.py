@@ -11,18 +11,8 @@ import pytest
 from app.lake.conflict import Conflicted
 from app.lake.errors import CommitConflict, IdempotencyMismatch, NotFound
 from app.lake.identifiers import new_id
-from app.services.model import (
-    AcceptedTransaction,
-    Dataset,
-    Fault,
-    Fenced,
-    Job,
-    JobState,
-    NewTransaction,
-    Progress,
-    Published,
-    Transaction,
-)
+from app.services.model import Dataset, Fault, Fenced, Job, JobState, Progress, Published
+from app.services.transaction_model import AcceptedTransaction, NewTransaction, Transaction
 from tests.ports.conftest import Stores
 from tests.support.lakehouse import RULES, claim_of, commit_of, definition, message, new_job
 from tests.support.threads import together

@@ -8,8 +8,9 @@ from app.lake.define import define_dataset
 from app.lake.new_dataset import NewDataset, NewField, NewSchema
 from app.lake.operation import Operation
 from app.lake.write_options import OnError, Overwrite, SaveMode, WriteOptions, check_options
-from app.services.model import RecordRange, WriteRequest
+from app.services.model import WriteRequest
 from app.services.quarantine import ranges_of, redriven_write
+from app.services.quarantine_model import RecordRange
 
 SCHEMA = NewSchema(fields=[NewField(name="id", type="int64")])
 KEYED = define_dataset(NewDataset(name="keyed", schema=SCHEMA, record_key=["id"]))

@@ -1,0 +1,100 @@
+"""What a dataset has done by itself: how it is kept in shape, how far back it is kept, what happens after commits."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+
+class _Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class CompactionPolicy(_Policy, frozen=True, kw_only=True):
+    """A file group is compacted once any of these is reached; a bound that is null never is.
+
+    `logs`: how many logs or postponed writes it has. `log_ratio`: their bytes to those of its base files.
+    `deleted_ratio`: rows that deletion vectors took out, to all rows of its base files. `small_files`: how many files
+    of a bucket (of a partition, without a key) are far from the size at which the next is begun. `seconds`: the age of
+    its oldest log or postponed write.
+    """
+
+    logs: int | None = 16
+    log_ratio: float | None = 1.0
+    deleted_ratio: float | None = 0.5
+    small_files: int | None = 32
+    seconds: int | None = None
+
+
+class ClusterOrder(str, Enum):
+    """How rows are ordered by several columns: by the first, then the second …, or along a Z-order curve of all."""
+
+    LINEAR = "linear"
+    Z_ORDER = "z_order"
+
+
+class ClusteringPolicy(_Policy, frozen=True, kw_only=True):
+    """Rows are kept ordered by `columns`: once a file group has so many bytes that are not yet, it is clustered."""
+
+    columns: list[str]
+    order: ClusterOrder = ClusterOrder.LINEAR
+    unclustered_bytes: int = 64 * 1024 * 1024
+
+
+class HistoryPolicy(_Policy, frozen=True, kw_only=True):
+    """Earlier versions stay readable while they are among the last `versions`, or were the latest `seconds` ago.
+
+    Null is no bound; one of the two is set.
+    """
+
+    versions: int | None = None
+    seconds: int | None = None
+
+
+class TimelinePolicy(_Policy, frozen=True, kw_only=True):
+    """The latest `instants` of the timeline stay in the catalogue; earlier ones are archived, and stay readable."""
+
+    instants: int = 10_000
+
+
+class TagPeriod(str, Enum):
+    """The stretches of time at the end of which a version is tagged, in UTC."""
+
+    HOUR = "hour"
+    DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+
+
+class TagPolicy(_Policy, frozen=True, kw_only=True):
+    """After each period its last version is tagged with the period's name; the latest `keep` such tags are kept."""
+
+    period: TagPeriod
+    keep: int | None = None
+
+
+class PartitionDonePolicy(_Policy, frozen=True, kw_only=True):
+    """A partition is done once nothing was written to it for `idle_seconds`; `marker`: then a file says so."""
+
+    idle_seconds: int | None = None
+    marker: bool = False
+
+
+class MetastorePolicy(_Policy, frozen=True, kw_only=True):
+    """The Hive table that statistics of the partitions are reported to; the operator says which metastore."""
+
+    database: str
+    table: str
+
+
+class TableServices(_Policy, frozen=True, kw_only=True):
+    """What is done for a dataset without being asked for; null turns a service off."""
+
+    compaction: CompactionPolicy | None = CompactionPolicy()
+    clustering: ClusteringPolicy | None = None
+    history: HistoryPolicy | None = None
+    timeline: TimelinePolicy | None = TimelinePolicy()
+    tags: TagPolicy | None = None
+    partition_done: PartitionDonePolicy | None = None
+    metastore: MetastorePolicy | None = None

@@ -1,0 +1,51 @@
+"""What the use cases need of a dataset's past: versions with names, and holds on versions that are being read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.services.model import Claim, Page
+from app.services.task_model import NamedVersion, SavepointTask, TagTask
+
+
+class NamedVersions(Protocol):
+    """Savepoints and tags: versions of a dataset that are kept under a name."""
+
+    def name(self, tenant_id: str, dataset_id: str, claim: Claim, task: SavepointTask | TagTask) -> bool:
+        """One transaction: names the version (None: the head), and ends the held job, its instant with the version.
+
+        False if the claim is void. Raises NameTaken, VersionExpired, NotFound (dataset gone).
+        """
+        ...
+
+    def get(self, tenant_id: str, dataset_id: str, name: str) -> NamedVersion:
+        """Raises NotFound."""
+        ...
+
+    def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """NamedVersion items by name."""
+        ...
+
+    def forget(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
+        """Removes names; what they kept may be cleaned. Returns how many there were."""
+        ...
+
+
+class ReadLeases(Protocol):
+    """Holds of readers on versions. Files of a version that is held are not removed."""
+
+    def hold(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+        """Holds a version for so long, or longer if `reader` holds it already.
+
+        Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
+        """
+        ...
+
+    def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
+        """Ends a hold; one that is not there is no error."""
+        ...
+
+    def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
+        """Raises VersionExpired if the version is not kept any more."""
+        ...

@@ -1,0 +1,149 @@
+"""Table services beside writes, versions with names, readers that hold a version, and archives of old instants.
+
+Revision ID: 0005
+Revises: 0004
+"""
+
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+branch_labels = None
+depends_on = None
+
+TENANT = "(NULLIF(current_setting('headwater.tenant_id', true), ''))::uuid"
+DEFAULT = f"DEFAULT {TENANT}"
+
+STATEMENTS = (
+    # Table services are tasks that have an instant, and may make a version.
+    """
+    ALTER TABLE jobs
+        ADD COLUMN actor uuid,
+        DROP CONSTRAINT jobs_request_check,
+        DROP CONSTRAINT jobs_outcome_check,
+        ADD CONSTRAINT jobs_request_check CHECK (
+            (request IS NOT NULL) = (lane = 'writes') AND (task IS NOT NULL) = (lane = 'tasks')
+            AND (instant_id IS NOT NULL OR lane = 'tasks')
+        ),
+        ADD CONSTRAINT jobs_outcome_check CHECK (
+            (committed_version IS NULL OR state = 'succeeded')
+            AND (committed_version IS NOT NULL OR state <> 'succeeded' OR lane = 'tasks')
+        )
+    """,
+    """
+    ALTER TABLE heads
+        ADD COLUMN earliest_version bigint DEFAULT 0 NOT NULL,
+        ADD COLUMN turn_until timestamptz,
+        ADD CONSTRAINT heads_versions_check CHECK (0 <= earliest_version AND earliest_version <= version)
+    """,
+    # Compactions that wait in the lane of writes when the release changes go on as tasks. Row level security would hide
+    # them from their owner, too.
+    "ALTER TABLE jobs NO FORCE ROW LEVEL SECURITY",
+    """
+    UPDATE jobs SET lane = 'tasks', request = NULL, task = '{"task": "compaction"}'
+    WHERE kind = 'compaction'
+    """,
+    "ALTER TABLE jobs FORCE ROW LEVEL SECURITY",
+    # Versions that nobody can read any more are forgotten, and old instants are archived.
+    "GRANT DELETE ON files, instants TO headwater_app",
+    "GRANT UPDATE (earliest_version, turn_until) ON heads TO headwater_app",
+    f"""
+    CREATE TABLE named_versions (
+        tenant_id uuid NOT NULL {DEFAULT},
+        dataset_id uuid NOT NULL,
+        name text COLLATE "C" NOT NULL,
+        kind text NOT NULL,
+        version bigint NOT NULL,
+        automatic boolean DEFAULT false NOT NULL,
+        created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+        expires_at timestamptz,
+        CONSTRAINT named_versions_pkey PRIMARY KEY (tenant_id, dataset_id, name),
+        CONSTRAINT named_versions_kind_check CHECK (kind IN ('savepoint', 'tag')),
+        CONSTRAINT named_versions_version_check CHECK (version >= 0),
+        CONSTRAINT named_versions_datasets_fkey FOREIGN KEY (tenant_id, dataset_id)
+            REFERENCES datasets (tenant_id, id)
+    )
+    """,
+    "CREATE INDEX named_versions_version ON named_versions (tenant_id, dataset_id, version)",
+    f"""
+    CREATE TABLE read_leases (
+        tenant_id uuid NOT NULL {DEFAULT},
+        dataset_id uuid NOT NULL,
+        reader text COLLATE "C" NOT NULL,
+        version bigint NOT NULL,
+        lease_until timestamptz NOT NULL,
+        CONSTRAINT read_leases_pkey PRIMARY KEY (tenant_id, dataset_id, reader),
+        CONSTRAINT read_leases_datasets_fkey FOREIGN KEY (tenant_id, dataset_id)
+            REFERENCES datasets (tenant_id, id)
+    )
+    """,
+    f"""
+    CREATE TABLE timeline_archives (
+        tenant_id uuid NOT NULL {DEFAULT},
+        dataset_id uuid NOT NULL,
+        path text COLLATE "C" NOT NULL,
+        first_instant text COLLATE "C" NOT NULL,
+        last_instant text COLLATE "C" NOT NULL,
+        row_count bigint NOT NULL,
+        size_bytes bigint NOT NULL,
+        checksum text NOT NULL,
+        created_at timestamptz DEFAULT clock_timestamp() NOT NULL,
+        CONSTRAINT timeline_archives_pkey PRIMARY KEY (tenant_id, dataset_id, path),
+        CONSTRAINT timeline_archives_order_check CHECK (first_instant <= last_instant),
+        CONSTRAINT timeline_archives_datasets_fkey FOREIGN KEY (tenant_id, dataset_id)
+            REFERENCES datasets (tenant_id, id)
+    )
+    """,
+    "CREATE UNIQUE INDEX timeline_archives_last ON timeline_archives (tenant_id, dataset_id, last_instant)",
+    f"""
+    CREATE TABLE read_files (
+        tenant_id uuid NOT NULL {DEFAULT},
+        dataset_id uuid NOT NULL,
+        path text COLLATE "C" NOT NULL,
+        job_id uuid NOT NULL,
+        number bigint NOT NULL,
+        name text COLLATE "C" NOT NULL,
+        row_count bigint NOT NULL,
+        size_bytes bigint NOT NULL,
+        checksum text NOT NULL,
+        CONSTRAINT read_files_pkey PRIMARY KEY (tenant_id, dataset_id, path),
+        CONSTRAINT read_files_jobs_fkey FOREIGN KEY (tenant_id, job_id) REFERENCES jobs (tenant_id, id)
+    )
+    """,
+    "CREATE UNIQUE INDEX read_files_job ON read_files (tenant_id, job_id, number)",
+    f"""
+    CREATE TABLE table_keeping (
+        tenant_id uuid NOT NULL {DEFAULT},
+        dataset_id uuid NOT NULL,
+        version bigint DEFAULT 0 NOT NULL,
+        wake_at timestamptz,
+        owner text,
+        epoch bigint DEFAULT 0 NOT NULL,
+        lease_until timestamptz,
+        memory json NOT NULL,
+        CONSTRAINT table_keeping_pkey PRIMARY KEY (tenant_id, dataset_id),
+        CONSTRAINT table_keeping_datasets_fkey FOREIGN KEY (tenant_id, dataset_id)
+            REFERENCES datasets (tenant_id, id)
+    )
+    """,
+    *(
+        statement.format(table=table)
+        for table in ("named_versions", "read_leases", "timeline_archives", "read_files", "table_keeping")
+        for statement in (
+            "ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
+            "ALTER TABLE {table} FORCE ROW LEVEL SECURITY",
+            "CREATE POLICY tenant ON {table} TO headwater_app "
+            f"USING (tenant_id = {TENANT}) WITH CHECK (tenant_id = {TENANT})",
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO headwater_app",
+        )
+    ),
+    # The relay sees which datasets have versions that no table service has looked at.
+    "GRANT SELECT (tenant_id, dataset_id, version, wake_at, lease_until) ON table_keeping TO headwater_relay",
+    "CREATE POLICY relay ON table_keeping FOR SELECT TO headwater_relay USING (true)",
+    "GRANT SELECT (version) ON heads TO headwater_relay",
+)
+
+
+def upgrade() -> None:
+    for statement in STATEMENTS:
+        op.execute(statement)
