@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from litestar import Response, get
+from litestar.params import QueryParameter
 
 from app.api.bodies import JSON
 from app.api.context import ApiRequest, services_of, tenant_of
 from app.api.documented import Answer, documented
-from app.api.query import DatasetReference, PageSize, PageToken
-from app.api.views import InstantPage, encode, instant_views
+from app.api.query import DatasetReference, PageSize, PageToken, moment
+from app.api.views import InstantPage, encode, instant_view
+from app.lake.instant import Action, InstantState
+from app.services.read_model import InstantFilter
 
 
 @get(
@@ -23,13 +26,40 @@ from app.api.views import InstantPage, encode, instant_views
     ),
 )
 async def read_timeline(
-    request: ApiRequest, dataset: DatasetReference, page_size: PageSize = 100, page_token: PageToken = None
+    request: ApiRequest,
+    dataset: DatasetReference,
+    action: Annotated[
+        list[Action] | None, QueryParameter(description="Only instants that do this; repeated, one of these.")
+    ] = None,
+    states: Annotated[
+        list[InstantState] | None,
+        QueryParameter(name="state", description="Only instants in this state; repeated, in one of these."),
+    ] = None,
+    since: Annotated[
+        str | None, QueryParameter(description="An RFC 3339 time: only what was requested then or later.")
+    ] = None,
+    until: Annotated[
+        str | None, QueryParameter(description="An RFC 3339 time: only what was requested before.")
+    ] = None,
+    page_size: PageSize = 100,
+    page_token: PageToken = None,
 ) -> Response[Any]:
     """Every attempt to change the dataset, latest request first: waiting, running, completed, rolled back."""
     services = services_of(request)
+    wanted = InstantFilter(
+        actions=None if action is None else tuple(action),
+        states=None if states is None else tuple(states),
+        since=None if since is None else moment(since, "since"),
+        until=None if until is None else moment(until, "until"),
+    )
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     page = await services.threads.run(
-        services.timeline.instants, found.tenant_id, found.id, page_size=page_size, page_token=page_token
+        services.timeline.instants,
+        found.tenant_id,
+        found.id,
+        page_size=page_size,
+        page_token=page_token,
+        wanted=wanted,
     )
-    view = InstantPage(items=instant_views(page.items), next_page_token=page.next_token)
+    view = InstantPage(items=[instant_view(each) for each in page.items], next_page_token=page.next_token)
     return Response(encode(view), media_type=JSON)

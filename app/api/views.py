@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -139,6 +138,7 @@ PROBLEM = msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Problem"
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
     """A job. `first_offset`–`last_offset` are the changes of its commit, which it may share with writes accepted
     at the same time; `error` says why it failed. Exports and verifications have no `operation`, but a `result`.
+    `actor` is the id of the API key that asked for it, null for what the service does by itself.
     """
 
     id: str
@@ -156,6 +156,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    actor: str | None
     links: JobLinks
 
 
@@ -180,22 +181,37 @@ class TransactionView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InstantView(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of a timeline: an attempt to change the dataset."""
+    """One entry of a timeline: an attempt to change the dataset.
+
+    `actor` is the id of the API key that asked for it, null for what the service does by itself; `parameters` what the
+    request said beside its operation; `error` why it failed. Files and bytes are those of its version, which instants
+    that were committed together share.
+    """
 
     id: str
     action: Action
     operation: str
     state: InstantState
     job_id: str | None
+    transaction_id: str | None
+    actor: str | None
+    actor_name: str | None
+    writer_id: str | None
+    batch_id: int | None
+    parameters: dict[str, Any]
     version: int | None
+    schema_id: int | None
     requested_at: datetime
+    started_at: datetime | None
     completed_at: datetime | None
     rows: RowCounts
     files_added: int
     files_removed: int
     bytes_added: int
+    bytes_removed: int
     first_offset: int | None
     last_offset: int | None
+    error: Annotated[dict[str, Any], PROBLEM] | None
 
 
 class InstantPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -307,6 +323,7 @@ def job_view(job: Job) -> JobView:
         created_at=job.created_at,
         started_at=job.started_at,
         finished_at=job.finished_at,
+        actor=job.actor,
         links=JobLinks(
             self_=path,
             events=f"{path}/events",
@@ -316,9 +333,10 @@ def job_view(job: Job) -> JobView:
     )
 
 
-def instant_views(records: Sequence[InstantRecord]) -> list[InstantView]:
-    """The JSON forms of timeline entries."""
-    return msgspec.convert(records, type=list[InstantView], from_attributes=True)
+def instant_view(record: InstantRecord) -> InstantView:
+    """The JSON form of a timeline entry."""
+    values = msgspec.structs.asdict(record)
+    return InstantView(**values | {"error": None if record.error is None else fault_document(record.error)})
 
 
 def encode(view: Any) -> bytes:

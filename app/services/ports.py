@@ -41,7 +41,7 @@ from app.services.model import (
     Upload,
 )
 from app.services.quarantine_model import QuarantinePart, RecordRange
-from app.services.read_model import FeedBounds
+from app.services.read_model import EVERY_INSTANT, FeedBounds, InstantFilter
 
 
 class OutcomeUnknown(Exception):
@@ -79,7 +79,14 @@ class Catalog(Protocol):
         ...
 
     def evolve(
-        self, tenant_id: str, dataset_id: str, definition: DatasetDefinition, *, version: int, instant_id: str
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        definition: DatasetDefinition,
+        *,
+        version: int,
+        instant_id: str,
+        actor: str | None = None,
     ) -> Dataset:
         """Gives the dataset, which must be at `version` still, another definition; that makes the next version.
 
@@ -208,8 +215,16 @@ class Timeline(Protocol):
         """
         ...
 
-    def instants(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """InstantRecord items, latest request first."""
+    def instants(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        *,
+        page_size: int,
+        page_token: str | None,
+        wanted: InstantFilter = EVERY_INSTANT,
+    ) -> Page:
+        """InstantRecord items, latest request first. Raises InvalidRequest for a token that is none."""
         ...
 
     def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:

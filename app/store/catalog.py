@@ -71,7 +71,14 @@ class CatalogStore:
             end_view(connection, dataset_id)
 
     def evolve(
-        self, tenant_id: str, dataset_id: str, definition: DatasetDefinition, *, version: int, instant_id: str
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        definition: DatasetDefinition,
+        *,
+        version: int,
+        instant_id: str,
+        actor: str | None = None,
     ) -> Dataset:
         """Gives the dataset, which must be at `version` still, an evolved definition; that makes the next version.
 
@@ -84,7 +91,13 @@ class CatalogStore:
             before = find_dataset(connection, dataset_id).definition
             _check_version(head, version)
             commit_definition(
-                connection, dataset_id, before, definition, version=version + 1, instant_id=instant_id
+                connection,
+                dataset_id,
+                before,
+                definition,
+                version=version + 1,
+                instant_id=instant_id,
+                actor=actor,
             )
             return find_dataset(connection, dataset_id)
 

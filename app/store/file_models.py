@@ -46,7 +46,9 @@ commits: Final = Table(
     Column("schema_id", Integer, nullable=False),
     number("files_added"),
     number("files_removed"),
+    # Of data files that came and went: one that is listed anew did neither.
     number("bytes_added"),
+    number("bytes_removed", default=0),
     document("counts", RowCounts),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "version"),
     CheckConstraint("version > 0", name="version"),

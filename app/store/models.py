@@ -244,10 +244,13 @@ instants: Final = Table(
     moment("requested_at", default=True),
     moment("completed_at", nullable=True),
     document("counts", RowCounts),
+    # The API key that asked for an instant without a job; of the others it is their job's.
+    id_column("actor", nullable=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "id"),
     UniqueConstraint("tenant_id", "job_id"),
     CheckConstraint("state IN ('requested', 'inflight', 'completed', 'rolled_back')", name="state"),
     CheckConstraint("version IS NULL OR state = 'completed'", name="version"),
+    CheckConstraint("actor IS NULL OR job_id IS NULL", name="actor"),
     of_dataset(),
     ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
 )

@@ -107,7 +107,8 @@ def _publish(connection: Connection, commit: NewCommit, head: Any) -> Published:
     )
     if commit.definition is not None:
         store_evolved(connection, commit.dataset_id, commit.definition)
-    committed_at = _move_head(connection, commit, published)
+    bytes_removed = _remove(connection, commit, published.version)
+    committed_at = _move_head(connection, commit, published, bytes_removed)
     _insert_files(connection, commit, published)
     _complete(connection, commit, published, instant_version=published.version, completed_at=committed_at)
     post(connection, "changes", commit.dataset_id)
@@ -177,7 +178,9 @@ def _looked_at(commit: NewCommit) -> ColumnElement[bool]:
     return or_(touched, one_of(files.c.partition_path, commit.scope.partitions))
 
 
-def _move_head(connection: Connection, commit: NewCommit, published: Published) -> datetime:
+def _move_head(
+    connection: Connection, commit: NewCommit, published: Published, bytes_removed: int
+) -> datetime:
     """Moves the head and makes the commit's row; returns its time, later than every earlier commit's."""
     now = func.date_trunc("milliseconds", func.clock_timestamp())
     committed_at: datetime = connection.execute(
@@ -203,7 +206,8 @@ def _move_head(connection: Connection, commit: NewCommit, published: Published) 
             schema_id=commit.schema_id if commit.definition is None else commit.definition.schema.id,
             files_added=len(added),
             files_removed=sum(len(message.removed) for message in commit.messages),
-            bytes_added=sum(file.size_bytes for file in added),
+            bytes_added=sum(file.size_bytes for file in added if file.written_version is None),
+            bytes_removed=bytes_removed,
             counts=sum((outcome.counts for outcome in commit.outcomes), RowCounts()),
         )
     )
@@ -218,7 +222,6 @@ def _insert_files(connection: Connection, commit: NewCommit, published: Publishe
         if written - {message.file_group}:
             raise InconsistentCommit(f"a file of another group was written for {message.file_group}")
     place = {"dataset_id": commit.dataset_id}
-    _remove(connection, commit, published.version)
     changes = [place | row for row in _changelog_rows(commit.messages, published)]
     # A message has one changelog file at most, which tells of the rows of all its data files.
     starts = {row["file_group"]: row["first_offset"] for row in changes}
@@ -233,10 +236,11 @@ def _insert_files(connection: Connection, commit: NewCommit, published: Publishe
         connection.execute(insert(changelog_files), changes)
 
 
-def _remove(connection: Connection, commit: NewCommit, version: int) -> None:
+def _remove(connection: Connection, commit: NewCommit, version: int) -> int:
+    """Ends the files that the commit removes; returns the bytes of those that it does not list anew."""
     paths = [path for message in commit.messages for path in message.removed]
     if not paths:
-        return
+        return 0
     removed = connection.execute(
         update(files)
         .where(
@@ -246,11 +250,14 @@ def _remove(connection: Connection, commit: NewCommit, version: int) -> None:
             files.c.removed_version.is_(None),
         )
         .values(removed_version=version)
-    ).rowcount
-    if removed != len(paths):
+        .returning(files.c.path, files.c.size_bytes)
+    ).all()
+    if len(removed) != len(paths):
         raise InconsistentCommit(
-            f"{len(paths)} files were to be removed, but only {removed} of them are live"
+            f"{len(paths)} files were to be removed, but only {len(removed)} of them are live"
         )
+    listed = {file.path for message in commit.messages for file in message.added}
+    return sum(row.size_bytes for row in removed if row.path not in listed)
 
 
 def _data_row(file: DataFile, version: int, first_offset: int | None) -> dict[str, Any]:

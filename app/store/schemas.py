@@ -48,6 +48,7 @@ def commit_definition(
     *,
     version: int,
     instant_id: str,
+    actor: str | None,
 ) -> None:
     """A commit without files at `version`, the one after the head, which the caller has locked."""
     _store_definition(connection, dataset_id, definition)
@@ -89,6 +90,7 @@ def commit_definition(
             version=version,
             completed_at=head.committed_at,
             counts=RowCounts(),
+            actor=actor,
         )
     )
 

@@ -6,21 +6,21 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, and_, func, select, union_all
+from sqlalchemy import Connection, func, select, union_all
 
 from app.lake.conflict import Conflicted
 from app.lake.file_group import DataFile, FileKind
-from app.lake.instant import Action, InstantState
 from app.lake.schema import Schema
 from app.lake.staging import Slot
 from app.services.model import Fenced, JobState, NewCommit, Page, Published
 from app.services.ports import OutcomeUnknown
-from app.services.read_model import InstantRecord
+from app.services.read_model import EVERY_INSTANT, InstantFilter
 from app.store.file_models import commits, files
+from app.store.instant_rows import chosen_instants, latest_instants
 from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of
 from app.store.paging import decode_token, page_of
-from app.store.publish import changed_range, publish_commits
+from app.store.publish import publish_commits
 from app.store.schemas import schema_at
 from app.store.session import CommitInDoubt, Database
 
@@ -91,28 +91,22 @@ class TimelineStore:
         known = tuple(each for each in found if each is not None)
         return known if len(known) == len(found) else None
 
-    def instants(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """InstantRecord items, latest request first."""
-        own_commit: ColumnElement[bool] = and_(
-            commits.c.dataset_id == instants.c.dataset_id, commits.c.version == instants.c.version
-        )
-        query = (
-            select(
-                *(instants.c[name] for name in ("id", "action", "operation", "state", "job_id", "version")),
-                *(instants.c[name] for name in ("requested_at", "completed_at", "counts")),
-                *(commits.c[name] for name in ("files_added", "files_removed", "bytes_added")),
-                *(commits.c[name] for name in ("first_offset", "next_offset")),
-            )
-            .join_from(instants, commits, own_commit, isouter=True)
-            .where(instants.c.dataset_id == dataset_id)
-            .order_by(instants.c.id.desc())
-            .limit(page_size + 1)
-        )
+    def instants(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        *,
+        page_size: int,
+        page_token: str | None,
+        wanted: InstantFilter = EVERY_INSTANT,
+    ) -> Page:
+        """InstantRecord items, latest request first. Raises InvalidRequest for a token that is none."""
+        conditions = [instants.c.dataset_id == dataset_id, *chosen_instants(wanted)]
         if page_token is not None:
-            query = query.where(instants.c.id < decode_token(page_token))
+            conditions.append(instants.c.id < decode_token(page_token))
         with self._database.tenant(tenant_id) as connection:
-            rows = connection.execute(query).all()
-        return page_of(rows, page_size, lambda row: row.id, _instant_record)
+            found = latest_instants(connection, *conditions, limit=page_size + 1)
+        return page_of(found, page_size, lambda record: record.id, lambda record: record)
 
     def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
         """The latest version committed at or before `moment`; 0 if there is none."""
@@ -178,13 +172,3 @@ def _data_file(row: Any) -> DataFile:
     values = row._asdict()
     slot = Slot(partition_path=values.pop("partition_path"), bucket=values.pop("bucket"))
     return DataFile(slot=slot, **values | {"kind": FileKind(row.kind)})
-
-
-def _instant_record(row: Any) -> InstantRecord:
-    values = row._asdict()
-    counts, first, after = values.pop("counts"), values.pop("first_offset"), values.pop("next_offset")
-    if row.version is None:
-        values |= {"files_added": 0, "files_removed": 0, "bytes_added": 0}
-    first_offset, last_offset = (None, None) if first is None else changed_range(counts, first, after)
-    values |= {"action": Action(row.action), "state": InstantState(row.state)}
-    return InstantRecord(**values, rows=counts, first_offset=first_offset, last_offset=last_offset)

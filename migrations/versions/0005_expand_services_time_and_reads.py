@@ -44,6 +44,33 @@ STATEMENTS = (
     WHERE kind = 'compaction'
     """,
     "ALTER TABLE jobs FORCE ROW LEVEL SECURITY",
+    # An instant of a job was asked for by whoever asked for the job.
+    """
+    ALTER TABLE instants
+        ADD COLUMN actor uuid,
+        ADD CONSTRAINT instants_actor_check CHECK (actor IS NULL OR job_id IS NULL)
+    """,
+    # Commits tell the bytes of data files that came and went; files that were listed anew have been counted as new.
+    "ALTER TABLE commits ADD COLUMN bytes_removed bigint DEFAULT 0 NOT NULL",
+    *(f"ALTER TABLE {table} NO FORCE ROW LEVEL SECURITY" for table in ("commits", "files")),
+    """
+    UPDATE commits SET
+        bytes_added = (
+            SELECT coalesce(sum(size_bytes), 0) FROM files
+            WHERE files.tenant_id = commits.tenant_id AND files.dataset_id = commits.dataset_id
+                AND added_version = commits.version AND coalesce(written_version, added_version) = commits.version
+        ),
+        bytes_removed = (
+            SELECT coalesce(sum(size_bytes), 0) FROM files AS gone
+            WHERE gone.tenant_id = commits.tenant_id AND gone.dataset_id = commits.dataset_id
+                AND removed_version = commits.version AND NOT EXISTS (
+                    SELECT FROM files AS again
+                    WHERE again.tenant_id = gone.tenant_id AND again.dataset_id = gone.dataset_id
+                        AND again.path = gone.path AND again.added_version = commits.version
+                )
+        )
+    """,
+    *(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY" for table in ("commits", "files")),
     # Versions that nobody can read any more are forgotten, and old instants are archived.
     "GRANT DELETE ON files, instants TO headwater_app",
     "GRANT UPDATE (earliest_version, turn_until) ON heads TO headwater_app",
