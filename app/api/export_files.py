@@ -17,12 +17,13 @@ from app.api.context import ApiRequest, Services, services_of, tenant_of
 from app.api.documented import BINARY, TEXT, Answer, documented
 from app.api.exports import TAGS, ExportId, RunNumber
 from app.lake.export import ExportFormat
+from app.lake.file_format import FileFormat
 from app.services.export_model import MANIFEST_NAME, RunFile
 
 _STEP_BYTES: Final = 1024 * 1024
 _CONTENT: Final[Mapping[str, Any]] = {
     JSON: TEXT,
-    **{each.media_type.partition(";")[0]: BINARY for each in ExportFormat},
+    **{each.file_format.media_type.partition(";")[0]: BINARY for each in ExportFormat},
 }
 _HEADERS: Final = {
     "ETag": "The file's checksum, quoted.",
@@ -123,4 +124,4 @@ def _entity_tag(file: RunFile) -> str:
 
 
 def _media_type(name: str) -> str:
-    return JSON if name == MANIFEST_NAME else ExportFormat(name.rpartition(".")[2]).media_type
+    return JSON if name == MANIFEST_NAME else FileFormat(name.rpartition(".")[2]).media_type

@@ -1,4 +1,4 @@
-"""The files of an export: tables in one format, each file ended at its size, with checksums."""
+"""The files of exports and of read jobs: tables in one format, each file ended at its size, with checksums."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import io
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from types import TracebackType
 from typing import BinaryIO, Final, Protocol, cast
 
@@ -16,10 +17,20 @@ import pyarrow.parquet as pq
 from app.files.checksums import HashingSink, buffered
 from app.files.parquet_file import BASE_ROW_GROUP_ROWS, dictionary_columns
 from app.files.storage import Storage
-from app.lake.export import ExportedFile, ExportFormat
+from app.lake.export import ExportedFile
+from app.lake.file_format import FileFormat
 
-Encode = Callable[[pa.Table], bytes]
 _GROUP_BYTES: Final = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextForm:
+    """How rows become the text of a file: what stands before them, between two lots of them, and behind them."""
+
+    encode: Callable[[pa.Table], bytes]
+    header: bytes = b""
+    separator: bytes = b""
+    trailer: bytes = b""
 
 
 class Sha256Sink(io.RawIOBase):
@@ -54,17 +65,14 @@ class ExportSink(AbstractContextManager["ExportSink"]):
         self,
         storage: Storage,
         prefix: str,
-        format_: ExportFormat,
+        format_: FileFormat,
         schema: pa.Schema,
         *,
         target_bytes: int,
         unique_columns: Sequence[str] = (),
-        texts: Encode | None = None,
-        header: bytes = b"",
+        texts: TextForm | None = None,
     ) -> None:
-        """`schema`: of the rows; `unique_columns` of them seldom repeat a value. `texts` makes the text of rows, for
-        the formats that are text; a file begins with `header`.
-        """
+        """`schema`: of the rows; `unique_columns` of them seldom repeat a value. `texts`: for formats that are text."""
         self._storage = storage
         self._prefix = prefix
         self._format = format_
@@ -72,7 +80,6 @@ class ExportSink(AbstractContextManager["ExportSink"]):
         self._target_bytes = target_bytes
         self._unique_columns = unique_columns
         self._texts = texts
-        self._header = header
         self._open: _OpenFile | None = None
         self._files: list[ExportedFile] = []
         self._begun = 0
@@ -116,7 +123,7 @@ class ExportSink(AbstractContextManager["ExportSink"]):
 
     def _writer(self, out: pa.NativeFile) -> _Writer:
         match self._format:
-            case ExportFormat.PARQUET:
+            case FileFormat.PARQUET:
                 return pq.ParquetWriter(
                     out,
                     self._schema,
@@ -125,13 +132,13 @@ class ExportSink(AbstractContextManager["ExportSink"]):
                     use_dictionary=dictionary_columns(self._schema, self._unique_columns) or False,
                     write_statistics=True,
                 )
-            case ExportFormat.ARROW:
+            case FileFormat.ARROW:
                 options = ipc.IpcWriteOptions(compression="zstd")
                 return ipc.new_file(out, self._schema, options=options)
             case _:
                 if self._texts is None:
                     raise ValueError(f"{self._format.value} needs an encoder of texts")
-                return _TextWriter(out, self._texts, self._header)
+                return _TextWriter(out, self._texts)
 
     def _end(self, file: _OpenFile) -> None:
         self._files.append(file.finish())
@@ -145,16 +152,20 @@ class _Writer(Protocol):
 
 
 class _TextWriter:
-    def __init__(self, out: pa.NativeFile, texts: Encode, header: bytes) -> None:
+    def __init__(self, out: pa.NativeFile, texts: TextForm) -> None:
         self._out = out
         self._texts = texts
-        out.write(header)
+        self._begun = False
+        out.write(texts.header)
 
     def write_table(self, table: pa.Table) -> None:
-        self._out.write(self._texts(table))
+        if self._begun:
+            self._out.write(self._texts.separator)
+        self._begun = True
+        self._out.write(self._texts.encode(table))
 
     def close(self) -> None:
-        pass
+        self._out.write(self._texts.trailer)
 
 
 class _OpenFile:

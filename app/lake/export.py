@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from app.lake.dataset import DatasetDefinition
+from app.lake.file_format import FileFormat
 from app.lake.file_group import ChangelogSegment
 from app.lake.forms import ChangeForm
 
@@ -31,25 +32,17 @@ class ExportQuery(str, Enum):
 
 
 class ExportFormat(str, Enum):
-    """How files are written; also what their names end with."""
+    """Which of the formats of files an export can be written in."""
 
-    PARQUET = "parquet"
-    CSV = "csv"
-    NDJSON = "ndjson"
-    ARROW = "arrow"
+    PARQUET = FileFormat.PARQUET.value
+    CSV = FileFormat.CSV.value
+    NDJSON = FileFormat.NDJSON.value
+    ARROW = FileFormat.ARROW.value
 
     @property
-    def media_type(self) -> str:
-        """The Content-Type of such a file."""
-        return _MEDIA_TYPES[self]
-
-
-_MEDIA_TYPES: Final = {
-    ExportFormat.PARQUET: "application/vnd.apache.parquet",
-    ExportFormat.CSV: "text/csv; charset=utf-8",
-    ExportFormat.NDJSON: "application/x-ndjson",
-    ExportFormat.ARROW: "application/vnd.apache.arrow.file",
-}
+    def file_format(self) -> FileFormat:
+        """How the files are written."""
+        return FileFormat(self.value)
 
 
 class ExportSpec(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,13 +9,13 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
-from app.files.export_file import ExportSink
+from app.files.export_file import ExportSink, TextForm
 from app.files.storage import LocalStorage
-from app.lake.export import ExportFormat
+from app.lake.file_format import FileFormat
 from app.lake.rows.encode_csv import csv_header, encode_csv
 
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
-COLUMNAR = [ExportFormat.PARQUET, ExportFormat.ARROW]
+COLUMNAR = [FileFormat.PARQUET, FileFormat.ARROW]
 
 
 def rows(first, count):
@@ -31,24 +31,23 @@ def sink(storage, format_, target_bytes):
         format_,
         SCHEMA,
         target_bytes=target_bytes,
-        texts=encode_csv if format_ is ExportFormat.CSV else None,
-        header=csv_header(SCHEMA) if format_ is ExportFormat.CSV else b"",
+        texts=TextForm(encode=encode_csv, header=csv_header(SCHEMA)) if format_ is FileFormat.CSV else None,
     )
 
 
 def read(format_, content):
     source = pa.BufferReader(content)
     match format_:
-        case ExportFormat.PARQUET:
+        case FileFormat.PARQUET:
             return pq.read_table(source)
-        case ExportFormat.ARROW:
+        case FileFormat.ARROW:
             return ipc.open_file(source).read_all()
         case _:
             convert = pacsv.ConvertOptions(column_types=SCHEMA)
             return pacsv.read_csv(source, convert_options=convert)
 
 
-@pytest.mark.parametrize("format_", [*COLUMNAR, ExportFormat.CSV])
+@pytest.mark.parametrize("format_", [*COLUMNAR, FileFormat.CSV])
 @pytest.mark.parametrize("target_bytes", [1, 10_000, 2**30])
 def test_files_join_to_what_was_written_and_end_at_their_size(tmp_path, format_, target_bytes):
     with sink(LocalStorage(tmp_path), format_, target_bytes) as files:
@@ -72,13 +71,13 @@ def test_files_join_to_what_was_written_and_end_at_their_size(tmp_path, format_,
 
 
 def test_no_row_makes_no_file(tmp_path):
-    with sink(LocalStorage(tmp_path), ExportFormat.CSV, 1) as files:
+    with sink(LocalStorage(tmp_path), FileFormat.CSV, 1) as files:
         files.write(rows(0, 0), 5)
         assert files.finish() == ()
     assert not list(tmp_path.rglob("*.*"))
 
 
-@pytest.mark.parametrize("format_", [*COLUMNAR, ExportFormat.CSV])
+@pytest.mark.parametrize("format_", [*COLUMNAR, FileFormat.CSV])
 def test_what_is_broken_off_leaves_no_file(tmp_path, format_):
     def break_off():
         with sink(LocalStorage(tmp_path), format_, 6_000) as files:

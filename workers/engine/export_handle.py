@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import groupby, pairwise
 from typing import Final
 
@@ -11,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.files.export_file import Encode, ExportSink
+from app.files.export_file import ExportSink, TextForm
 from app.files.parquet_file import ParquetReader, unique_columns
 from app.files.slice_merge import Memory
 from app.files.spill import Gathering
@@ -26,14 +25,39 @@ from app.lake.forms import flat, in_form, symbols_of
 from app.lake.key_hash import hash_keys
 from app.lake.meta_columns import CORRECTS_COLUMN
 from app.lake.record_key import encode_keys
-from app.lake.rows.encode_csv import csv_header, encode_csv
+from app.lake.schema import Schema
 from app.lake.told_changes import Told
+from workers.engine.text_forms import changes_text, rows_text
 
 _STEP_CHANGES: Final = 64 * 1024
 
 
 def export(part: ExportPart, storage: Storage, reader: ParquetReader, memory: Memory) -> ExportedPart:
     """Raises InvalidRequest, InvalidFilter, SchemaMismatch, CorruptFile, StorageFull."""
+    scan = _scan(part, reader)
+    if part.spec.query is ExportQuery.CHANGES:
+        return _export_changes(part, scan, storage)
+    with _sink(part, storage, rows_schema(scan.told.shown)) as sink:
+        for rows in _changed_rows(part, scan, memory):
+            for start in range(0, rows.num_rows, _STEP_CHANGES):
+                sink.write(rows.slice(start, _STEP_CHANGES), part.until)
+        return ExportedPart(files=sink.finish(), splits_end=_splits_end(part, scan))
+
+
+def changed_rows(part: ExportPart, reader: ParquetReader, memory: Memory) -> Iterator[pa.Table]:
+    """The rows that an incremental export of the part writes, with the columns that are asked for.
+
+    Raises InvalidRequest, InvalidFilter, CorruptFile.
+    """
+    return _changed_rows(part, _scan(part, reader), memory)
+
+
+def rows_schema(shown: Schema) -> pa.Schema:
+    """The columns of rows that are given away: any may be null, whatever the dataset requires by now."""
+    return pa.schema([field.with_nullable(True) for field in shown.to_arrow()])
+
+
+def _scan(part: ExportPart, reader: ParquetReader) -> ChangelogScan:
     told = Told.asked(
         part.spec.dataset,
         part.spec.dataset.schema,
@@ -41,12 +65,7 @@ def export(part: ExportPart, storage: Storage, reader: ParquetReader, memory: Me
         where=part.spec.where,
         partitions=part.spec.partitions,
     )
-    scan = ChangelogScan(reader=reader, told=told)
-    if part.spec.query is ExportQuery.CHANGES:
-        return _export_changes(part, scan, storage)
-    if part.spec.dataset.keyed:
-        return _export_rows(part, scan, storage, _latest_rows(part, scan, memory))
-    return _export_rows(part, scan, storage, _standing_rows(part, scan))
+    return ChangelogScan(reader=reader, told=told)
 
 
 def _export_changes(part: ExportPart, scan: ChangelogScan, storage: Storage) -> ExportedPart:
@@ -110,17 +129,12 @@ def _splits_end(part: ExportPart, scan: ChangelogScan) -> bool:
     return part.last == part.until and any(scan.splits_pair(each, part.until) for each in part.segments)
 
 
-def _export_rows(
-    part: ExportPart, scan: ChangelogScan, storage: Storage, tables: Iterator[pa.Table]
-) -> ExportedPart:
+def _changed_rows(part: ExportPart, scan: ChangelogScan, memory: Memory) -> Iterator[pa.Table]:
     """Rows with the columns that are asked for, of those that match."""
-    schema = pa.schema([field.with_nullable(True) for field in scan.told.shown.to_arrow()])
-    with _sink(part, storage, schema) as sink:
-        for stored in tables:
-            chosen = stored.filter(pa.array(scan.told.chosen(stored))).select(schema.names).cast(schema)
-            for start in range(0, chosen.num_rows, _STEP_CHANGES):
-                sink.write(chosen.slice(start, _STEP_CHANGES), part.until)
-        return ExportedPart(files=sink.finish(), splits_end=_splits_end(part, scan))
+    schema = rows_schema(scan.told.shown)
+    keyed = part.spec.dataset.keyed
+    for stored in _latest_rows(part, scan, memory) if keyed else _standing_rows(part, scan):
+        yield stored.filter(pa.array(scan.told.chosen(stored))).select(schema.names).cast(schema)
 
 
 def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: Memory) -> Iterator[pa.Table]:
@@ -185,30 +199,18 @@ def _retracted(part: ExportPart, scan: ChangelogScan) -> np.ndarray:
 
 
 def _sink(part: ExportPart, storage: Storage, schema: pa.Schema) -> ExportSink:
-    csv = part.spec.format is ExportFormat.CSV
     return ExportSink(
         storage,
         part.prefix,
-        part.spec.format,
+        part.spec.format.file_format,
         schema,
         target_bytes=part.spec.target_bytes,
         unique_columns=unique_columns(part.spec.dataset),
-        texts=_texts(part),
-        header=csv_header(schema) if csv else b"",
+        texts=_texts(part, schema),
     )
 
 
-def _texts(part: ExportPart) -> Encode | None:
-    """How rows become text; None where they do not."""
-    match part.spec.format:
-        case ExportFormat.CSV:
-            return encode_csv
-        case ExportFormat.NDJSON:
-            # It takes polars, for which the processes of all other tasks have no use.
-            from workers.engine import export_texts  # noqa: PLC0415
-
-            if part.spec.query is ExportQuery.INCREMENTAL:
-                return export_texts.encode_rows
-            return partial(export_texts.encode_changes, symbols=symbols_of(part.spec.form))
-        case _:
-            return None
+def _texts(part: ExportPart, schema: pa.Schema) -> TextForm | None:
+    if part.spec.query is ExportQuery.CHANGES and part.spec.format is ExportFormat.NDJSON:
+        return changes_text(symbols_of(part.spec.form))
+    return rows_text(part.spec.format.file_format, schema)

@@ -1,4 +1,4 @@
-"""The text of exported changes and rows as NDJSON. Apart, since it takes polars, which no other task needs."""
+"""The text of changes and rows in files, as JSON. Apart, since it takes polars, which no other task needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from app.lake.rows.encode import encode_changes_json, encode_rows_ndjson
+from app.lake.rows.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
 
 
 def encode_changes(events: pa.Table, *, symbols: Sequence[str]) -> bytes:
@@ -17,3 +17,8 @@ def encode_changes(events: pa.Table, *, symbols: Sequence[str]) -> bytes:
 def encode_rows(rows: pa.Table) -> bytes:
     """Rows, one JSON object a line, as pages of the table have them."""
     return encode_rows_ndjson(rows)
+
+
+def encode_members(rows: pa.Table) -> bytes:
+    """Rows as the members of a JSON array, without its brackets."""
+    return encode_rows_json(rows)[1:-1]
