@@ -153,9 +153,60 @@ STATEMENTS = (
             REFERENCES datasets (tenant_id, id)
     )
     """,
+    f"""
+    CREATE TABLE partition_feeds (
+        tenant_id uuid NOT NULL {DEFAULT},
+        dataset_id uuid NOT NULL,
+        version bigint DEFAULT 0 NOT NULL,
+        next_event bigint DEFAULT 0 NOT NULL,
+        CONSTRAINT partition_feeds_pkey PRIMARY KEY (tenant_id, dataset_id),
+        CONSTRAINT partition_feeds_datasets_fkey FOREIGN KEY (tenant_id, dataset_id)
+            REFERENCES datasets (tenant_id, id)
+    )
+    """,
+    f"""
+    CREATE TABLE partition_marks (
+        tenant_id uuid NOT NULL {DEFAULT},
+        dataset_id uuid NOT NULL,
+        path text COLLATE "C" NOT NULL,
+        changed_version bigint NOT NULL,
+        changed_at timestamptz NOT NULL,
+        done_version bigint,
+        done_at timestamptz,
+        marker_version bigint,
+        CONSTRAINT partition_marks_pkey PRIMARY KEY (tenant_id, dataset_id, path),
+        CONSTRAINT partition_marks_done_check CHECK ((done_version IS NULL) = (done_at IS NULL)),
+        CONSTRAINT partition_marks_order_check CHECK (done_version >= changed_version),
+        CONSTRAINT partition_marks_datasets_fkey FOREIGN KEY (tenant_id, dataset_id)
+            REFERENCES datasets (tenant_id, id)
+    )
+    """,
+    """
+    CREATE INDEX partition_marks_open ON partition_marks (tenant_id, dataset_id, changed_at) WHERE done_at IS NULL
+    """,
+    f"""
+    CREATE TABLE partition_events (
+        tenant_id uuid NOT NULL {DEFAULT},
+        dataset_id uuid NOT NULL,
+        number bigint NOT NULL,
+        kind text NOT NULL,
+        partition text COLLATE "C" NOT NULL,
+        version bigint NOT NULL,
+        reason text,
+        at timestamptz DEFAULT clock_timestamp() NOT NULL,
+        CONSTRAINT partition_events_pkey PRIMARY KEY (tenant_id, dataset_id, number),
+        CONSTRAINT partition_events_kind_check CHECK (kind IN ('done', 'reopened')),
+        CONSTRAINT partition_events_reason_check CHECK ((reason IS NOT NULL) = (kind = 'done')),
+        CONSTRAINT partition_events_datasets_fkey FOREIGN KEY (tenant_id, dataset_id)
+            REFERENCES datasets (tenant_id, id)
+    )
+    """,
     *(
         statement.format(table=table)
-        for table in ("named_versions", "read_leases", "timeline_archives", "read_files", "table_keeping")
+        for table in (
+            "named_versions", "read_leases", "timeline_archives", "read_files", "table_keeping",
+            "partition_feeds", "partition_marks", "partition_events",
+        )  # fmt: skip
         for statement in (
             "ALTER TABLE {table} ENABLE ROW LEVEL SECURITY",
             "ALTER TABLE {table} FORCE ROW LEVEL SECURITY",

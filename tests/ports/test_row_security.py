@@ -87,6 +87,10 @@ _MORE = (
     "INSERT INTO read_files (dataset_id, path, job_id, number, name, row_count, size_bytes, checksum) "
     "VALUES (:dataset, 'reads/1', :job, 1, 'part', 1, 1, 'c')",
     "INSERT INTO table_keeping (dataset_id, memory) VALUES (:dataset, '{}')",
+    "INSERT INTO partition_feeds (dataset_id) VALUES (:dataset)",
+    "INSERT INTO partition_marks (dataset_id, path, changed_version, changed_at) VALUES (:dataset, 'day=1', 1, now())",
+    "INSERT INTO partition_events (dataset_id, number, kind, partition, version) "
+    "VALUES (:dataset, 0, 'reopened', 'day=1', 1)",
 )
 
 

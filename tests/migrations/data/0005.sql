@@ -19,3 +19,11 @@ VALUES ('11111111-1111-7111-8111-111111111111', '22222222-2222-7222-8222-2222222
         '44444444-4444-7444-8444-444444444445', 1, 'part-00001.json', 2, 100, 'xxh3:0123');
 INSERT INTO table_keeping (tenant_id, dataset_id, version, memory)
 VALUES ('11111111-1111-7111-8111-111111111111', '22222222-2222-7222-8222-222222222222', 1, '{}');
+INSERT INTO partition_feeds (tenant_id, dataset_id, version, next_event)
+VALUES ('11111111-1111-7111-8111-111111111111', '22222222-2222-7222-8222-222222222222', 1, 1);
+INSERT INTO partition_marks (tenant_id, dataset_id, path, changed_version, changed_at, done_version, done_at)
+VALUES ('11111111-1111-7111-8111-111111111111', '22222222-2222-7222-8222-222222222222', 'day=2026-01-01', 1, now(), 1,
+        now());
+INSERT INTO partition_events (tenant_id, dataset_id, number, kind, partition, version, reason)
+VALUES ('11111111-1111-7111-8111-111111111111', '22222222-2222-7222-8222-222222222222', 0, 'done', 'day=2026-01-01', 1,
+        'idle');
