@@ -7,7 +7,7 @@ from typing import Any
 from litestar import Response, post
 
 from app.api.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
-from app.api.context import ApiRequest, services_of, tenant_of
+from app.api.context import ApiRequest, actor_of, services_of, tenant_of
 from app.api.documented import documented
 from app.api.headers import idempotency_key, preference
 from app.api.query import DatasetReference
@@ -32,5 +32,5 @@ async def create_compaction(request: ApiRequest, dataset: DatasetReference) -> R
     key = idempotency_key(request.headers)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     with services.in_flight.holding(found.tenant_id, found.id, key):
-        accepted = await services.threads.run(services.maintain.compact, found, key)
+        accepted = await services.threads.run(services.maintain.compact, found, key, actor=actor_of(request))
     return await answer_accepted(request, services, accepted, preferred)

@@ -90,3 +90,8 @@ def services_of(connection: ASGIConnection) -> Services:
 def tenant_of(request: ApiRequest) -> str:
     """The tenant of the credential, the only place a tenant ever comes from."""
     return request.user.tenant_id
+
+
+def actor_of(request: ApiRequest) -> str:
+    """Who asks: the credential, by its id. Whatever makes a job or an instant is given it."""
+    return request.user.key_id

@@ -8,7 +8,7 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import QueryParameter
 
 from app.api.bodies import JSON, read_body, refuse_encoding, require_media_type
-from app.api.context import ApiRequest, services_of, tenant_of
+from app.api.context import ApiRequest, actor_of, services_of, tenant_of
 from app.api.documented import Answer, documented
 from app.api.headers import etag, expected_version, required_version
 from app.api.json_body import decode_json
@@ -126,7 +126,12 @@ async def change_dataset(request: ApiRequest, dataset: DatasetReference) -> Resp
     version = required_version(request.headers)
     wanted = decode_json(await read_body(request, _DEFINITION_BYTES_MAX), DatasetChanges)
     changed = await services.threads.run(
-        services.datasets.evolve, tenant_of(request), dataset, wanted, version=version
+        services.datasets.evolve,
+        tenant_of(request),
+        dataset,
+        wanted,
+        version=version,
+        actor=actor_of(request),
     )
     headers = {"ETag": etag(changed.version)}
     return Response(encode(dataset_view(changed)), media_type=JSON, headers=headers)

@@ -11,7 +11,7 @@ from litestar.params import PathParameter
 
 from app.api.accepted import ACCEPTED_ANSWERS, answer_accepted
 from app.api.bodies import JSON, read_body, refuse_encoding, require_media_type
-from app.api.context import ApiRequest, services_of, tenant_of
+from app.api.context import ApiRequest, actor_of, services_of, tenant_of
 from app.api.documented import Answer, documented
 from app.api.headers import etag, preference, required_version
 from app.api.json_body import decode_json
@@ -112,7 +112,9 @@ async def create_view(request: ApiRequest) -> Response[Any]:
     require_media_type(request, [JSON])
     refuse_encoding(request)
     new = decode_json(await read_body(request, _BODY_BYTES_MAX), NewView)
-    view = await services.threads.run(services.views.register, tenant_of(request), new)
+    view = await services.threads.run(
+        services.views.register, tenant_of(request), new, actor=actor_of(request)
+    )
     headers = {"Location": view_path(view), "ETag": etag(view.revision)}
     return Response(encode(view_view(view)), status_code=201, media_type=JSON, headers=headers)
 
@@ -208,7 +210,9 @@ async def refresh_view(request: ApiRequest, view: ViewReference) -> Response[Any
     """Queues a refresh now: for a view that failed, say. If one is queued already, the answer is that one."""
     services = services_of(request)
     preferred = preference(request.headers)
-    job = await services.threads.run(services.views.refresh, tenant_of(request), view)
+    job = await services.threads.run(
+        services.views.refresh, tenant_of(request), view, actor=actor_of(request)
+    )
     return await answer_accepted(request, services, Accepted(job=job, replayed=False), preferred)
 
 

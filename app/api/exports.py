@@ -9,7 +9,7 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import PathParameter
 
 from app.api.bodies import JSON, read_body, refuse_encoding, require_media_type
-from app.api.context import ApiRequest, services_of, tenant_of
+from app.api.context import ApiRequest, actor_of, services_of, tenant_of
 from app.api.documented import Answer, documented
 from app.api.export_views import (
     ExportPage,
@@ -113,7 +113,9 @@ async def create_export(request: ApiRequest, dataset: DatasetReference) -> Respo
     new = decode_json(await read_body(request, _BODY_BYTES_MAX), NewExport)
     definition = _definition(new)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    export = await services.threads.run(services.exports.create, found, definition, new.since)
+    export = await services.threads.run(
+        services.exports.create, found, definition, new.since, actor=actor_of(request)
+    )
     return _answer(export, status=202, location=export_path(export.id))
 
 
@@ -228,7 +230,7 @@ async def start_export_run(request: ApiRequest, export: ExportId) -> Response[An
     key = idempotency_key(request.headers)
     found = await services.threads.run(services.exports.get, tenant_of(request), export)
     with services.in_flight.holding(found.tenant_id, found.dataset_id, key):
-        started = await services.threads.run(services.exports.start, found, key)
+        started = await services.threads.run(services.exports.start, found, key, actor=actor_of(request))
     headers = {"Location": run_path(started.run), "Retry-After": "1"}
     if started.replayed:
         headers["Idempotency-Replayed"] = "true"

@@ -15,7 +15,7 @@ from litestar.params import QueryParameter
 
 from app.api.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
 from app.api.bodies import JSON, read_body, refuse_encoding, require_media_type
-from app.api.context import ApiRequest, services_of, tenant_of
+from app.api.context import ApiRequest, actor_of, services_of, tenant_of
 from app.api.documented import Answer, documented
 from app.api.headers import idempotency_key, preference
 from app.api.json_body import decode_json
@@ -141,6 +141,7 @@ async def redrive_quarantine(request: ApiRequest, dataset: DatasetReference) -> 
     body = await read_body(request, services.json_body_bytes_max)
     with services.in_flight.holding(found.tenant_id, found.id, key):
         redrive = await services.threads.run(_redrive, body, key)
+        redrive = msgspec.structs.replace(redrive, actor=actor_of(request))
         accepted = await services.threads.run(services.quarantine.redrive, found, redrive)
     return await answer_accepted(request, services, accepted, preferred)
 

@@ -10,7 +10,7 @@ from litestar import Response, get, post
 from litestar.params import PathParameter, QueryParameter
 
 from app.api.bodies import JSON, read_body, refuse_encoding, require_media_type
-from app.api.context import ApiRequest, Services, services_of, tenant_of
+from app.api.context import ApiRequest, Services, actor_of, services_of, tenant_of
 from app.api.documented import Answer, documented
 from app.api.headers import WAIT_SECONDS_MAX, Preference, idempotency_key, preference
 from app.api.json_body import decode_json
@@ -81,7 +81,7 @@ async def create_transaction(request: ApiRequest) -> Response[Any]:
         require_media_type(request, [JSON])
         refuse_encoding(request)
         body = await read_body(request, services.json_body_bytes_max)
-        incoming = await services.threads.run(_incoming, body, key)
+        incoming = await services.threads.run(_incoming, body, key, actor_of(request))
         accepted = await services.threads.run(
             services.accept_transaction.accept, tenant_of(request), incoming
         )
@@ -121,9 +121,12 @@ async def get_transaction(
     return Response(encode(transaction_view(found)), media_type=JSON, headers=headers)
 
 
-def _incoming(body: bytes, key: str | None) -> IncomingTransaction:
+def _incoming(body: bytes, key: str | None, actor: str) -> IncomingTransaction:
     new = decode_json(body, NewTransaction)
-    writes = tuple((write.dataset, incoming_write(write, None)) for write in new.writes)
+    writes = tuple(
+        (write.dataset, msgspec.structs.replace(incoming_write(write, None), actor=actor))
+        for write in new.writes
+    )
     parts = [[reference, write.request_hash] for reference, write in writes]
     digest = hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
     return IncomingTransaction(writes=writes, idempotency_key=key, request_hash=digest)

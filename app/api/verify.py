@@ -9,7 +9,7 @@ from litestar import Response, post
 
 from app.api.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
 from app.api.bodies import JSON, announces_body, read_body, refuse_encoding, require_media_type
-from app.api.context import ApiRequest, services_of, tenant_of
+from app.api.context import ApiRequest, actor_of, services_of, tenant_of
 from app.api.documented import documented
 from app.api.headers import idempotency_key, preference
 from app.api.json_body import decode_json
@@ -53,5 +53,7 @@ async def verify_dataset(request: ApiRequest, dataset: DatasetReference) -> Resp
         wanted = decode_json(await read_body(request, _BODY_BYTES_MAX), NewVerification)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     with services.in_flight.holding(found.tenant_id, found.id, key):
-        accepted = await services.threads.run(services.verify.start, found, wanted.version, key)
+        accepted = await services.threads.run(
+            services.verify.start, found, wanted.version, key, actor=actor_of(request)
+        )
     return await answer_accepted(request, services, accepted, preferred)

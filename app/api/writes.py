@@ -19,7 +19,7 @@ from app.api.bodies import (
     refused_media_type,
     spool_body,
 )
-from app.api.context import ApiRequest, Services, services_of, tenant_of
+from app.api.context import ApiRequest, Services, actor_of, services_of, tenant_of
 from app.api.documented import BINARY, documented
 from app.api.headers import idempotency_key, preference
 from app.api.query import DatasetReference
@@ -116,6 +116,7 @@ async def create_write(
                 batch_id=batch_id,
             )
             incoming = await _from_raw(request, services, found, operation, options, key)
+        incoming = msgspec.structs.replace(incoming, actor=actor_of(request))
         accepted = await services.threads.run(services.accept_write.accept, found, incoming)
     return await answer_accepted(request, services, accepted, preferred)
 

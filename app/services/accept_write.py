@@ -53,7 +53,7 @@ class UploadReference(msgspec.Struct, frozen=True, kw_only=True):
 class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
     """A write as the API has understood it; without a source it brings no rows.
 
-    `request_hash` covers everything that makes it that write.
+    `request_hash` covers everything that makes it that write, so not the `actor`, who asks for it.
     """
 
     operation: Operation
@@ -61,6 +61,7 @@ class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
     source: JsonRows | Body | UploadReference | None
     idempotency_key: str | None = None
     request_hash: str = ""
+    actor: str | None = None
 
     def checked(self, dataset: Dataset) -> IncomingWrite:
         """The write in terms of operations alone.
@@ -145,6 +146,7 @@ class AcceptWrite:
             request=self._request(dataset, incoming, job_id),
             idempotency_key=incoming.idempotency_key,
             request_hash=incoming.request_hash,
+            actor=incoming.actor,
         )
 
     def withdraw(self, new: NewJob) -> None:

@@ -34,7 +34,15 @@ class Datasets:
         """Datasets by name."""
         return self.catalog.list(tenant_id, page_size=page_size, page_token=page_token)
 
-    def evolve(self, tenant_id: str, reference: str, wanted: DatasetChanges, *, version: int) -> Dataset:
+    def evolve(
+        self,
+        tenant_id: str,
+        reference: str,
+        wanted: DatasetChanges,
+        *,
+        version: int,
+        actor: str | None = None,
+    ) -> Dataset:
         """Changes the schema of a dataset that must be at `version` still, how long its feed is kept, or its services.
 
         That makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
@@ -54,7 +62,7 @@ class Datasets:
             refuse_derived(dataset)
             evolved = evolve(evolved, wanted.changes)
         return self.catalog.evolve(
-            tenant_id, dataset.id, evolved, version=version, instant_id=new_instant_id()
+            tenant_id, dataset.id, evolved, version=version, instant_id=new_instant_id(), actor=actor
         )
 
     def schema(self, dataset: Dataset, schema_id: int | None) -> SchemaVersion:

@@ -26,7 +26,7 @@ class DerivedViews:
     views: Views
     wake: Callable[[], None]
 
-    def register(self, tenant_id: str, new: NewView) -> View:
+    def register(self, tenant_id: str, new: NewView, *, actor: str | None = None) -> View:
         """Registers a view; its first refresh is queued with it.
 
         Raises InvalidView, InvalidDataset, DatasetExists, NotFound if an input is deleted meanwhile.
@@ -48,7 +48,7 @@ class DerivedViews:
                     sql=new.sql, plan=plan, mode=ViewMode.ROW_BY_ROW if follows else ViewMode.RECOMPUTE
                 ),
                 inputs={name: dataset.id for name, dataset in inputs.items()},
-                refresh=new_refresh(dataset_id),
+                refresh=new_refresh(dataset_id, actor),
             ),
         )
         self.wake()
@@ -73,10 +73,10 @@ class DerivedViews:
         view = self.views.get(tenant_id, reference)
         self.catalog.delete(tenant_id, view.dataset.id, version=None)
 
-    def refresh(self, tenant_id: str, reference: str) -> Job:
+    def refresh(self, tenant_id: str, reference: str, *, actor: str | None = None) -> Job:
         """The refresh that is queued for the view: a new one, unless there is one already. Raises NotFound."""
         view = self.views.get(tenant_id, reference)
-        accepted = self.views.refresh(tenant_id, new_refresh(view.dataset.id), after_running=True)
+        accepted = self.views.refresh(tenant_id, new_refresh(view.dataset.id, actor), after_running=True)
         self.wake()
         return accepted.job
 
@@ -97,13 +97,17 @@ class DerivedViews:
         return dataset
 
 
-def new_refresh(dataset_id: str) -> NewJob:
-    """A refresh to queue. What it will do is decided when it runs; at first it computes all rows."""
+def new_refresh(dataset_id: str, actor: str | None = None) -> NewJob:
+    """A refresh to queue. What it will do is decided when it runs; at first it computes all rows.
+
+    `actor`: the API key that asks for it; None where the view follows its inputs by itself.
+    """
     return NewJob(
         id=new_id(),
         instant_id=new_instant_id(),
         dataset_id=dataset_id,
         request=WriteRequest(operation=Operation.SNAPSHOT, derived=True),
+        actor=actor,
     )
 
 

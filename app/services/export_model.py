@@ -162,6 +162,7 @@ class NewExport(msgspec.Struct, frozen=True, kw_only=True):
     definition: ExportDefinition
     start: int | Landmark
     job_id: str
+    actor: str | None = None
 
 
 class ExportChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,11 +174,12 @@ class ExportChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that is asked for, with the id of its job."""
+    """A run that is asked for, with the id of its job; by nobody, if it is time for it."""
 
     job_id: str
     idempotency_key: str | None
     request_hash: str
+    actor: str | None = None
 
 
 class StartedRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,14 +36,26 @@ class ManageExports:
     storage: ObjectStorage
     wake: Callable[[], None]
 
-    def create(self, dataset: Dataset, definition: ExportDefinition, start: int | Landmark) -> Export:
+    def create(
+        self,
+        dataset: Dataset,
+        definition: ExportDefinition,
+        start: int | Landmark,
+        *,
+        actor: str | None = None,
+    ) -> Export:
         """Adds an export; its first run is on its way, unless it waits for a change.
 
         Raises InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired.
         """
         _check(dataset, definition)
         new = NewExport(
-            id=new_id(), dataset_id=dataset.id, definition=definition, start=start, job_id=new_id()
+            id=new_id(),
+            dataset_id=dataset.id,
+            definition=definition,
+            start=start,
+            job_id=new_id(),
+            actor=actor,
         )
         export = self.exports.create(dataset.tenant_id, new)
         self.wake()
@@ -67,7 +79,7 @@ class ManageExports:
         """Ends the export, its jobs and its files. Raises NotFound."""
         self.exports.delete(tenant_id, export_id)
 
-    def start(self, export: Export, idempotency_key: str | None) -> StartedRun:
+    def start(self, export: Export, idempotency_key: str | None, *, actor: str | None = None) -> StartedRun:
         """A run from where the export stopped to the head.
 
         Raises NotFound, ExportEnded, OffsetExpired, IdempotencyMismatch.
@@ -76,6 +88,7 @@ class ManageExports:
             job_id=new_id(),
             idempotency_key=idempotency_key,
             request_hash=hashlib.sha256(f"run export {export.id}".encode()).hexdigest(),
+            actor=actor,
         )
         started = self.exports.start(export.tenant_id, export.id, new)
         self.wake()

@@ -18,7 +18,7 @@ class Maintain:
     group: GroupAccept
     wake: Callable[[], None]
 
-    def compact(self, dataset: Dataset, idempotency_key: str | None) -> Accepted:
+    def compact(self, dataset: Dataset, idempotency_key: str | None, *, actor: str | None = None) -> Accepted:
         """A job that folds logs, postponed writes, deletion vectors and small files into base files.
 
         Raises IdempotencyMismatch, NotFound.
@@ -30,6 +30,7 @@ class Maintain:
             request=WriteRequest(operation=Operation.COMPACT),
             idempotency_key=idempotency_key,
             request_hash=Operation.COMPACT.value,
+            actor=actor,
         )
         accepted = self.group.accept(dataset.tenant_id, new)
         if not accepted.replayed:

@@ -49,6 +49,7 @@ class Redrive(msgspec.Struct, frozen=True, kw_only=True):
     records: Mapping[str, bytes | None] = {}
     idempotency_key: str | None = None
     request_hash: str = ""
+    actor: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -114,6 +115,7 @@ class Quarantine:
             ),
             idempotency_key=redrive.idempotency_key,
             request_hash=redrive.request_hash,
+            actor=redrive.actor,
         )
         try:
             accepted = self.index.redrive(tenant_id, new, [each for _, each in chosen])

@@ -22,7 +22,14 @@ class Verify:
     group: GroupAccept
     wake: Callable[[], None]
 
-    def start(self, dataset: Dataset, version: int | None, idempotency_key: str | None) -> Accepted:
+    def start(
+        self,
+        dataset: Dataset,
+        version: int | None,
+        idempotency_key: str | None,
+        *,
+        actor: str | None = None,
+    ) -> Accepted:
         """A job that folds the feed up to a version (None: the head when it runs) and compares it with the table.
 
         Raises InvalidRequest, NotVerifiable, IdempotencyMismatch, NotFound.
@@ -45,6 +52,7 @@ class Verify:
             request=task,
             idempotency_key=idempotency_key,
             request_hash=msgspec.json.encode(task).decode(),
+            actor=actor,
         )
         accepted = self.group.accept(dataset.tenant_id, new)
         if not accepted.replayed:

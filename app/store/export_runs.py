@@ -77,6 +77,7 @@ def _begin(
         request=ExportTask(export_id=export.id, number=number),
         idempotency_key=new.idempotency_key,
         request_hash=new.request_hash,
+        actor=new.actor,
     )
     (outcome,) = accept_jobs(connection, [job])
     if isinstance(outcome, HeadwaterError):
