@@ -56,6 +56,7 @@ from app.services.read_corrections import ReadCorrections
 from app.services.read_table import ReadTable
 from app.services.relay import Relay
 from app.services.verify import Verify
+from app.services.versions import VersionOf
 from app.services.webhooks import Webhooks
 from app.settings import Settings, SettingsError
 from app.store.catalog import CatalogStore
@@ -64,8 +65,10 @@ from app.store.consumers import ConsumerStore
 from app.store.derived_views import ViewStore
 from app.store.exports import ExportStore
 from app.store.jobs import JobStore
+from app.store.named_versions import NamedVersionStore
 from app.store.outbox import OutboxStore
 from app.store.quarantine_store import QuarantineStore
+from app.store.read_leases import ReadLeaseStore
 from app.store.session import Database
 from app.store.tenants import TenantStore
 from app.store.timeline_store import TimelineStore
@@ -131,6 +134,9 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         inline_bytes_max=settings.inline_bytes_max,
         upload_bytes_max=settings.upload_bytes_max,
     )
+    versions = VersionOf(
+        timeline=timeline, names=NamedVersionStore(database), leases=ReadLeaseStore(database)
+    )
     corrections = ReadCorrections(index=ChangelogStore(database), reader=reader)
     return Services(
         credentials=Credentials(TenantStore(database).authenticate, threads),
@@ -141,7 +147,10 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         read_changes=read_changes,
         read_corrections=corrections,
         read_table=ReadTable(
-            timeline=timeline, tables=TableReader(storage, reader, memory), corrections=corrections
+            timeline=timeline,
+            versions=versions,
+            tables=TableReader(storage, reader, memory),
+            corrections=corrections,
         ),
         consumers=Consumers(index=ConsumerStore(database)),
         explain_write=ExplainWrite(timeline=timeline, search=KeySearch(storage, reader, memory)),

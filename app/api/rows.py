@@ -69,6 +69,10 @@ async def read_rows(
     as_of: Annotated[
         str | None, QueryParameter(description="An RFC 3339 time: reads the last version committed by then.")
     ] = None,
+    tag: Annotated[
+        str | None,
+        QueryParameter(description="The name of a tag or savepoint: reads the version that has it."),
+    ] = None,
     columns: Columns = None,
     where: Annotated[
         str | None, QueryParameter(description="A filter: the rows for which it is true.")
@@ -102,6 +106,7 @@ async def read_rows(
         query_type=query_type,
         version=version,
         as_of=time,
+        tag=tag,
         columns=None if columns is None else tuple(columns),
         where=where,
         partitions=None if partitions is None else tuple(partitions),

@@ -39,6 +39,7 @@ from app.services.ports import Timeline
 from app.services.read_corrections import ReadCorrections
 from app.services.read_model import RowPage
 from app.services.reader_ports import TableReader
+from app.services.versions import VersionOf
 
 # A page looks at so many rows at most. One that selects few of them ends there, and its token goes on.
 LOOKED_ROWS_MAX: Final = 256 * 1024
@@ -56,7 +57,8 @@ class QueryType(str, Enum):
 
 
 class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reader wants of a table: at most `limit` rows a page, as of `version` or `as_of` (else of the latest).
+    """What a reader wants of a table: at most `limit` rows a page, as of `version`, `as_of` or the one that is named
+    `tag` (else of the latest).
 
     `query_type`: with or without what is still in logs. `columns`: all, unless named. `where`: a filter. `partitions`:
     globs, of which a row's partition must match one. `meta`: the meta columns too. `corrected_since`: beside each row
@@ -67,6 +69,7 @@ class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
     query_type: QueryType = QueryType.SNAPSHOT
     version: int | None = None
     as_of: datetime | None = None
+    tag: str | None = None
     columns: tuple[str, ...] | None = None
     where: str | None = None
     partitions: tuple[str, ...] | None = None
@@ -88,6 +91,7 @@ class ReadTable:
     """Pages of a dataset's rows."""
 
     timeline: Timeline
+    versions: VersionOf
     tables: TableReader
     corrections: ReadCorrections
 
@@ -97,7 +101,8 @@ class ReadTable:
         Rows come in no particular order, the same on every walk over a version. A page that has looked at
         `LOOKED_ROWS_MAX` rows ends, however few of them were selected.
 
-        Raises InvalidRequest, InvalidFilter, CorruptFile; OffsetExpired where the feed is not kept back to the version
+        Raises InvalidRequest, InvalidFilter, CorruptFile, VersionExpired, NotFound (no version has the name);
+        OffsetExpired where the feed is not kept back to the version
         and what has happened since is asked for.
         """
         position = self._start(dataset, query)
@@ -123,26 +128,14 @@ class ReadTable:
         return under_schema(latest, self.timeline.schema_at(dataset.tenant_id, dataset.id, version))
 
     def _start(self, dataset: Dataset, query: RowQuery) -> _Position:
-        version = query.version
         if query.page_token is not None:
             position = _decode(query.page_token)
-            if position.version > dataset.version or version not in (None, position.version):
+            if position.version > dataset.version or query.version not in (None, position.version):
                 raise _bad_token()
+            self.versions.check(dataset, position.version)
             return position
-        if version is not None and query.as_of is not None:
-            raise InvalidRequest(
-                "give version or as_of, not both", [FieldError(pointer="/as_of", detail="drop it")]
-            )
-        if query.as_of is not None:
-            version = self.timeline.version_at(dataset.tenant_id, dataset.id, query.as_of)
-        if version is not None and not 0 <= version <= dataset.version:
-            detail = f"expected 0–{dataset.version}, the dataset's version"
-            raise InvalidRequest(
-                f"there is no version {version}",
-                [FieldError(pointer="/version", detail=detail)],
-                head=dataset.version,
-            )
-        return _Position(version=dataset.version if version is None else version, file_group="", row=0)
+        version = self.versions.find(dataset, version=query.version, as_of=query.as_of, tag=query.tag)
+        return _Position(version=version, file_group="", row=0)
 
     def _walk(
         self, asked: _Asked, scans: Sequence[GroupScan], position: _Position, limit: int

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from app.services.model import Claim, Page
-from app.services.task_model import NamedVersion, SavepointTask, TagTask
+from app.services.task_model import NamedVersion, SavepointTask, TagTask, VersionKind
 
 
 class NamedVersions(Protocol):
@@ -23,8 +23,16 @@ class NamedVersions(Protocol):
         """Raises NotFound."""
         ...
 
-    def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """NamedVersion items by name."""
+    def list(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        kind: VersionKind | None = None,
+        *,
+        page_size: int,
+        page_token: str | None,
+    ) -> Page:
+        """NamedVersion items by name, of one kind or all. Raises InvalidRequest for a token that is none."""
         ...
 
     def forget(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:

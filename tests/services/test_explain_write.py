@@ -28,6 +28,7 @@ from app.services.read_table import ReadTable, RowQuery
 from app.services.write_explanation import ExplainedFile, ExplainedKey, WriteExplanation
 from tests.support.lake_table import Write
 from tests.support.past_tables import DAYS, KINDS, Past, kind_of, new_past, written_past
+from tests.support.past_versions import versions_of
 from tests.support.table_feed import corrections_of
 
 Row = dict[str, Any]
@@ -91,7 +92,9 @@ def some_rows(seed: int, count: int = 8) -> list[Row]:
 def live_rows(past: Past) -> dict[tuple[Any, ...], Row]:
     """The rows with their meta columns by key, as readers see them."""
     tables = TableReader(past.table.storage, past.table.reader, MEMORY)
-    reading = ReadTable(timeline=past, tables=tables, corrections=corrections_of(past))
+    reading = ReadTable(
+        timeline=past, versions=versions_of(past), tables=tables, corrections=corrections_of(past)
+    )
     page = reading.page(past.dataset, RowQuery(limit=1_000, meta=True))
     return {tuple(row[name] for name in past.table.dataset.record_key): row for row in page.rows.to_pylist()}
 

@@ -20,6 +20,7 @@ from app.services.model import Dataset
 from app.services.read_corrections import CorrectedChange, ReadCorrections
 from app.services.read_table import ReadTable, RowQuery
 from tests.support.past_tables import KINDS, Past, kind_of, written_past
+from tests.support.past_versions import versions_of
 from tests.support.table_feed import TableFeed, corrections_of
 
 TELLING = [name for name in KINDS if kind_of(name).changelog.producer is ChangelogProducer.FULL]
@@ -142,6 +143,7 @@ def test_a_version_before_the_beginning_of_the_feed_does_not_tell_what_is_gone(p
     storage = past.table.storage
     cut = ReadTable(
         timeline=past,
+        versions=versions_of(past),
         tables=TableReader(storage, past.table.reader, Memory(bytes_max=2**26)),
         corrections=ReadCorrections(
             index=TableFeed(table=past.table, earliest=cut_at), reader=past.table.reader
@@ -194,7 +196,9 @@ def test_what_cannot_be_told_is_refused(pasts: Any) -> None:
 def _table_reader(past: Past) -> ReadTable:
     storage = past.table.storage
     tables = TableReader(storage, past.table.reader, Memory(bytes_max=2**26))
-    return ReadTable(timeline=past, tables=tables, corrections=corrections_of(past))
+    return ReadTable(
+        timeline=past, versions=versions_of(past), tables=tables, corrections=corrections_of(past)
+    )
 
 
 def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:

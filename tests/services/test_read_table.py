@@ -39,6 +39,7 @@ from tests.support.past_tables import (
     new_past,
     written_past,
 )
+from tests.support.past_versions import versions_of
 from tests.support.table_feed import corrections_of
 
 Row = dict[str, Any]
@@ -79,6 +80,7 @@ class Counted:
 def use_case(past: Past, tables: Counted | None = None) -> ReadTable:
     return ReadTable(
         timeline=past,
+        versions=versions_of(past),
         tables=tables or Counted(past.table.storage, reader=past.table.reader),
         corrections=corrections_of(past),
     )

@@ -123,6 +123,9 @@ class Past:
         ends = [first + file.row_count for written, first, file in self.table.feed if written <= version]
         return max(ends, default=0)
 
+    def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
+        return max(0, (moment - committed_at(0)) // timedelta(seconds=1))
+
     def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
         return {version: committed_at(version) for version in versions}
 

@@ -1,0 +1,49 @@
+"""Versions of tables in memory that have names, or are held."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+
+from app.lake.errors import NotFound, VersionExpired
+from app.services.task_model import NamedVersion, VersionKind
+from app.services.versions import VersionOf
+from tests.support.past_tables import Past, committed_at
+
+
+@dataclass(kw_only=True)
+class KeptVersions:
+    """What `NamedVersions.get` and `ReadLeases` say of one dataset. `held` are versions with a lease."""
+
+    names: Mapping[str, int] = field(default_factory=dict)
+    held: Collection[int] = ()
+    readers: dict[str, int] = field(default_factory=dict)
+
+    def get(self, tenant_id: str, dataset_id: str, name: str) -> NamedVersion:
+        if name not in self.names:
+            raise NotFound(f"No version of this dataset is named {name!r}")
+        version = self.names[name]
+        return NamedVersion(
+            name=name,
+            kind=VersionKind.TAG,
+            version=version,
+            automatic=False,
+            created_at=committed_at(version),
+            expires_at=None,
+        )
+
+    def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
+        if version not in {*self.held, *self.names.values()}:
+            raise VersionExpired("gone", version=version)
+
+    def hold(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+        self.readers[reader] = version
+
+    def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
+        self.readers.pop(reader, None)
+
+
+def versions_of(past: Past, kept: KeptVersions | None = None) -> VersionOf:
+    """Finds versions of a table in memory."""
+    kept = kept or KeptVersions()
+    return VersionOf(timeline=past, names=kept, leases=kept)
