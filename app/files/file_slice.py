@@ -12,6 +12,7 @@ from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
 from app.lake.deletion_vector import live_mask
 from app.lake.file_group import DataFile
+from app.lake.filters.prune import Sought
 from app.lake.meta_columns import resolved
 
 FILE_COLUMN = "_hw_file"
@@ -62,19 +63,31 @@ class SliceReader:
     vectors: VectorReader
 
     def blocks(
-        self, files: Sequence[DataFile], schema: pa.Schema, numbers: Iterable[int] | None = None
+        self,
+        files: Sequence[DataFile],
+        schema: pa.Schema,
+        numbers: Iterable[int] | None = None,
+        sought: Sought | None = None,
     ) -> Iterator[Block]:
         """The live rows of the files (of those with these numbers, unless None). Raises CorruptFile.
 
-        `schema`: the columns to read; with the meta columns among them, they come resolved.
+        `schema`: the columns to read; with the meta columns among them, they come resolved. `sought`: row groups that
+        certainly hold none of these rows are left out; of others all rows come.
         """
         for number in range(len(files)) if numbers is None else numbers:
-            yield from self._of_file(files[number], number, schema)
+            yield from self._of_file(files[number], number, schema, sought)
 
-    def _of_file(self, file: DataFile, number: int, schema: pa.Schema) -> Iterator[Block]:
+    def _of_file(
+        self, file: DataFile, number: int, schema: pa.Schema, sought: Sought | None
+    ) -> Iterator[Block]:
         gone = None if file.deletion_vector is None else self.vectors.read(file.deletion_vector)
         first = 0
-        for group in range(self.reader.open(file).metadata.num_row_groups):
+        metadata = self.reader.open(file).metadata
+        chosen = set(self.reader.row_groups(file, sought))
+        for group in range(metadata.num_row_groups):
+            if group not in chosen:
+                first += metadata.row_group(group).num_rows
+                continue
             rows = self.reader.read_row_group(file, group, schema)
             rows = resolved(rows, file.written_version, file.first_offset)
             block = Block(file=number, positions=np.arange(first, first + rows.num_rows), rows=rows)

@@ -13,12 +13,13 @@ import pyarrow.parquet as pq
 
 from app.files.begun_groups import BegunGroups
 from app.files.checksums import HashingSink, buffered, verify
-from app.files.statistics import stretches
+from app.files.statistics import row_groups, stretches
 from app.files.storage import Storage
 from app.lake.conforming import conform, sources
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import CorruptFile
 from app.lake.file_group import StoredFile
+from app.lake.filters.prune import Sought
 from app.lake.filters.tree import Filter
 from app.lake.schema import Schema
 
@@ -186,6 +187,12 @@ class ParquetReader:
         whichever the file was written under. Raises CorruptFile.
         """
         return list(stretches(self.open(file), where, schema, first_row, rows))
+
+    def row_groups(self, file: StoredFile, sought: Sought | None = None) -> list[int]:
+        """The numbers of the row groups that may hold rows sought, in order; all, if None. Raises CorruptFile."""
+        parquet = self.open(file)
+        every = range(parquet.metadata.num_row_groups)
+        return list(every if sought is None else row_groups(parquet, sought, every))
 
     def read_row_group(self, file: StoredFile, number: int, schema: pa.Schema) -> pa.Table:
         """Row group `number` under `schema`. Raises CorruptFile, and pyarrow.ArrowInvalid as `read_slice` does."""

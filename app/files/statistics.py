@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from app.lake.column_bounds import stored_bound
 from app.lake.conforming import field_id
 from app.lake.file_group import ColumnStatistics
-from app.lake.filters.prune import may_match
+from app.lake.filters.prune import Sought, may_match
 from app.lake.filters.tree import Filter
 from app.lake.schema import Schema
 
@@ -29,6 +29,23 @@ def stretches(
     `schema`: the one that the filter was parsed against, whichever the file was written under.
     """
     metadata = parquet.metadata
+    inside: dict[int, tuple[int, int]] = {}
+    start = 0
+    for group in range(metadata.num_row_groups):
+        end = start + metadata.row_group(group).num_rows
+        begin, stop = max(first_row, start), min(first_row + rows, end)
+        if begin < stop:
+            inside[group] = begin, stop
+        start = end
+    for group in row_groups(parquet, Sought(where=where, schema=schema), inside):
+        yield inside[group]
+
+
+def row_groups(
+    parquet: pq.ParquetFile, sought: Sought, numbers: Iterable[int] | None = None
+) -> Iterator[int]:
+    """Those of the row groups (of all, if None) that may hold rows sought: what bounds exclude is left out."""
+    where, schema, metadata = sought.where, sought.schema, parquet.metadata
     wanted = {field.id: field.to_arrow().type for field in schema.fields if field.name in where.columns()}
     stored = {field_id(field): field for field in parquet.schema_arrow}
     # A bound is one of the values as they are stored; a cast to another type might round them past it.
@@ -38,20 +55,15 @@ def stretches(
         if number in stored and stored[number].type == kind
     }
     columns = _flat_columns(metadata, comparable)
-    start = 0
-    for group in range(metadata.num_row_groups):
+    for group in range(metadata.num_row_groups) if numbers is None else numbers:
         count = metadata.row_group(group).num_rows
-        begin, stop = max(first_row, start), min(first_row + rows, start + count)
-        start += count
-        if begin >= stop:
-            continue
         known = _of_groups(metadata, columns, [group])
         # Rows from before a column was added have no value there.
         known |= {
             str(number): ColumnStatistics(null_count=count) for number in wanted if number not in stored
         }
         if may_match(where, known, schema, count):
-            yield begin, stop
+            yield group
 
 
 def _flat_columns(metadata: pq.FileMetaData, ids: Mapping[str, str]) -> dict[int, str]:

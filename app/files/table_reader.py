@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 import numpy as np
@@ -19,6 +19,7 @@ from app.lake.conforming import field_id
 from app.lake.dataset import BucketMode, DatasetDefinition
 from app.lake.deletion_vector import live_mask
 from app.lake.file_group import DataFile, FileKind
+from app.lake.filters.prune import Sought
 from app.lake.meta_columns import DERIVED_NAMES, FILE_NAME_FIELD, PARTITION_FIELD, resolved
 from app.lake.partition import partition_codes
 
@@ -67,6 +68,45 @@ class TableReader:
             rows -= tables[-1].num_rows
             first_row = 0
         return pa.concat_tables(tables)
+
+    def stretches(
+        self, files: Sequence[DataFile], sought: Sought, first_row: int, end: int | None
+    ) -> Iterator[tuple[int, int | None]]:
+        """Where live rows [first_row, end) of a group may be sought: [first, end) of row groups, in order.
+
+        A file that was opened in vain has one without rows. What is in a merged group only the merge tells. Lazy:
+        opens a file when it is its turn. Raises CorruptFile.
+        """
+        if any(file.kind is FileKind.LOG for file in files):
+            yield first_row, end
+            return
+        start = 0
+        for file in files:
+            stop = start + file.live_rows
+            if file.kind is FileKind.BASE and first_row < stop and (end is None or start < end):
+                last = stop if end is None else min(end, stop)
+                found = False
+                for begin, behind in self._live_stretches(file, sought):
+                    inside = max(start + begin, first_row), min(start + behind, last)
+                    if inside[0] < inside[1]:
+                        found = True
+                        yield inside
+                if not found:
+                    yield last, last
+            if file.kind is FileKind.BASE:
+                start = stop
+
+    def _live_stretches(self, file: DataFile, sought: Sought) -> Iterator[tuple[int, int]]:
+        """The row groups of a file that may hold rows sought, by the numbers of their live rows."""
+        metadata = self._reader.open(file).metadata
+        chosen = set(self._reader.row_groups(file, sought))
+        gone = None if file.deletion_vector is None else self._vectors.read(file.deletion_vector)
+        stored = live = 0
+        for group in range(metadata.num_row_groups):
+            stored += metadata.row_group(group).num_rows
+            first, live = live, stored if gone is None or not stored else stored - gone.rank(stored - 1)
+            if group in chosen:
+                yield first, live
 
     def _of_file(self, file: DataFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
         first, last, live = first_row, first_row + rows, None

@@ -21,6 +21,7 @@ from app.lake.evolution import under_schema
 from app.lake.file_group import FileKind
 from app.lake.filters.evaluate import matches
 from app.lake.filters.parse import parse_filter
+from app.lake.filters.prune import Sought
 from app.lake.filters.tree import Filter
 from app.lake.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
 from app.lake.meta_on_read import (
@@ -43,7 +44,7 @@ from app.services.versions import VersionOf
 
 # A page looks at so many rows at most. One that selects few of them ends there, and its token goes on.
 LOOKED_ROWS_MAX: Final = 256 * 1024
-# As many as a row group has: it is decoded whole in any case.
+# As many as a row group has at most: it is decoded whole in any case.
 _STEP_ROWS: Final = 128 * 1024
 # What a read of fewer rows counts for: it has a file to open.
 _READ_ROWS_MIN: Final = 1024
@@ -143,9 +144,9 @@ class ReadTable:
         """The rows from a position on, and where the next page starts; None where no row is left to look at."""
         found = [asked.read.empty_table()]
         room, looked = limit, 0
-        for scan, start, end in _stretches_from(scans, position):
+        for scan, start, end in self._stretches_from(asked, scans, position):
             first = start
-            while end is None or first < end:
+            while True:
                 if looked >= LOOKED_ROWS_MAX:
                     return pa.concat_tables(found), _at(position, scan, first)
                 # One row more than there is room for tells whether another page follows.
@@ -160,9 +161,21 @@ class ReadTable:
                 room -= len(chosen)
                 looked += max(rows.num_rows, _READ_ROWS_MIN)
                 first += rows.num_rows
-                if rows.num_rows < wanted:
+                if rows.num_rows < wanted or first == end:
                     break
         return pa.concat_tables(found), None
+
+    def _stretches_from(
+        self, asked: _Asked, scans: Sequence[GroupScan], position: _Position
+    ) -> Iterator[tuple[GroupScan, int, int | None]]:
+        """The stretches that a walk has not passed yet, without what the bounds of row groups exclude."""
+        for scan, start, end in _planned_from(scans, position):
+            if asked.where is None:
+                yield scan, start, end
+                continue
+            sought = Sought(where=asked.where, schema=asked.definition.schema)
+            for first, stop in self.tables.stretches(scan.files, sought, start, end):
+                yield scan, first, stop
 
     def _shown(self, dataset: Dataset, asked: _Asked, version: int, rows: pa.Table) -> pa.Table:
         """The rows with the columns that were asked for, in their order."""
@@ -262,10 +275,10 @@ def _meta_sources(query: RowQuery) -> Sequence[pa.Field]:
     return META_FIELDS if query.corrected_since else ()
 
 
-def _stretches_from(
+def _planned_from(
     scans: Sequence[GroupScan], position: _Position
 ) -> Iterator[tuple[GroupScan, int, int | None]]:
-    """The stretches that a walk has not passed yet."""
+    """The stretches of the plan that a walk has not passed yet."""
     for scan in scans:
         if scan.file_group < position.file_group:
             continue

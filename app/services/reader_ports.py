@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow as pa
 from app.lake.dataset import DatasetDefinition
 from app.lake.file_answer import FileAnswer
 from app.lake.file_group import DataFile
+from app.lake.filters.prune import Sought
 from app.lake.live_key import LiveKey
 from app.lake.storing import Storing
 from app.lake.write_plan import Scope
@@ -30,6 +31,16 @@ class TableReader(Protocol):
 
         `files`: the group's, in order of their commits. `schema`: columns of the dataset, stored meta columns, and
         those derived of the file. Rows have the same numbers each time. Raises CorruptFile.
+        """
+        ...
+
+    def stretches(
+        self, files: Sequence[DataFile], sought: Sought, first_row: int, end: int | None
+    ) -> Iterable[tuple[int, int | None]]:
+        """Where among live rows [first_row, end) of a group there may be some that are sought: [first, end), in order.
+
+        None as an end is that of the group. A file that was opened in vain has a stretch without rows, and none is
+        opened before its turn. Raises CorruptFile.
         """
         ...
 

@@ -21,6 +21,7 @@ from app.lake.dataset import BucketMode, ChangelogProducer, DatasetDefinition
 from app.lake.errors import InvalidFilter, InvalidRequest
 from app.lake.evolution import evolve
 from app.lake.file_group import DataFile
+from app.lake.filters.prune import Sought
 from app.lake.new_dataset import NewField
 from app.lake.operation import Operation
 from app.lake.schema_change import AddField, RenameField
@@ -75,6 +76,11 @@ class Counted:
         found = self._reader.read_group(dataset, files, schema, first_row, rows)
         self.read.append((files[0].file_group, found.num_rows))
         return found
+
+    def stretches(
+        self, files: Sequence[DataFile], sought: Sought, first_row: int, end: int | None
+    ) -> Iterator[tuple[int, int | None]]:
+        return self._reader.stretches(files, sought, first_row, end)
 
 
 def use_case(past: Past, tables: Counted | None = None) -> ReadTable:

@@ -15,6 +15,7 @@ from app.files.slice_merge import Met, Wanted, meet
 from app.lake.commit_message import CommitMessage
 from app.lake.deletion_vector import union
 from app.lake.file_group import DataFile
+from app.lake.filters.prune import Sought
 from app.lake.meta_columns import resolved, stored_schema
 from app.lake.paths import Folder
 from app.lake.placement import Placement, numbers_in
@@ -51,11 +52,11 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
 
 
 def _touched(files: TaskFiles, wanted: Wanted) -> Iterator[Block]:
-    """Blocks that hold the touched rows: just those where keys are looked up, whole files where a scope is."""
+    """Blocks that hold the touched rows: just those where keys are looked up, what may be in it where a scope is."""
     task = files.task
     keys = None if task.scope is not None else wanted.keys()
     if keys is None:
-        yield from files.blocks(files_to_read(files, wanted.hashes))
+        yield from files.blocks(files_to_read(files, wanted.hashes), _sought(files, wanted))
         return
     base = [task.files[number] for number in files.base]
     schema = stored_schema(task.dataset)
@@ -63,6 +64,14 @@ def _touched(files: TaskFiles, wanted: Wanted) -> Iterator[Block]:
         file = base[found.file]
         rows = resolved(found.rows, file.written_version, file.first_offset)
         yield Block(file=files.base[found.file], positions=found.positions, rows=rows)
+
+
+def _sought(files: TaskFiles, wanted: Wanted) -> Sought | None:
+    """The rows that the filter of a scope selects, where no key is looked for besides."""
+    scope = files.task.scope
+    if scope is None or scope.where is None or len(wanted.hashes):
+        return None
+    return Sought(where=scope.where, schema=files.task.dataset.schema)
 
 
 def _relisted(files: TaskFiles, marked: dict[int, np.ndarray]) -> list[DataFile]:

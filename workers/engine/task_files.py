@@ -22,6 +22,7 @@ from app.lake.dataset import BucketMode, DatasetDefinition, IndexType, TableType
 from app.lake.errors import FieldError, InvalidRequest
 from app.lake.file_group import DataFile, FileKind, IndexKind
 from app.lake.filters.evaluate import matches
+from app.lake.filters.prune import Sought
 from app.lake.meta_columns import stored_schema
 from app.lake.partition import partition_codes
 from app.lake.paths import Folder, written_path
@@ -75,9 +76,9 @@ class TaskFiles:
         """Logs, and writes that wait for a bucket, in the order of their commits."""
         return [file for file in self.task.files if file.kind is not FileKind.BASE]
 
-    def blocks(self, numbers: Sequence[int]) -> Iterator[Block]:
-        """Live rows of these files. Raises CorruptFile."""
-        return self.place.slices.blocks(self.task.files, stored_schema(self.task.dataset), numbers)
+    def blocks(self, numbers: Sequence[int], sought: Sought | None = None) -> Iterator[Block]:
+        """Live rows of these files, `sought` ones among others if not None. Raises CorruptFile."""
+        return self.place.slices.blocks(self.task.files, stored_schema(self.task.dataset), numbers, sought)
 
     def incoming(self) -> Incoming:
         """The rows of the grouped writes, and the scope of a write that runs by itself."""

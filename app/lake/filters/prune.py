@@ -38,6 +38,13 @@ _NO_STATISTICS: Final = ColumnStatistics()
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
+class Sought(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows that a filter selects. `schema`: the one that it was parsed against, whichever a file was written under."""
+
+    where: Filter
+    schema: Schema
+
+
 def may_match(
     selection: Filter, statistics: Mapping[str, ColumnStatistics], schema: Schema, row_count: int
 ) -> bool:
