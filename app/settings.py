@@ -174,6 +174,11 @@ class Settings:
     poll_seconds: float = field(default=5.0, metadata=_env("HEADWATER_POLL_SECONDS", _seconds))
     """How often the database is asked for jobs whose wake-up was lost."""
 
+    table_services: bool = field(default=True, metadata=_env("HEADWATER_TABLE_SERVICES", _flag))
+    """Whether this worker sees to what datasets have done by themselves; what is asked for is done either way."""
+    keep_seconds: float = field(default=1.0, metadata=_env("HEADWATER_KEEP_SECONDS", _seconds))
+    """How often the database is asked for datasets that have new versions, or whose table services want to look."""
+
     reap_seconds: float = field(default=900.0, metadata=_env("HEADWATER_REAP_SECONDS", _seconds))
     """How often a worker looks for files that no commit refers to."""
     orphan_grace_seconds: float = field(

@@ -19,6 +19,7 @@ from app.messaging.announcements import Announcements
 from app.messaging.sender import Sender
 from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue, celery_app
 from app.services.follow import Follow
+from app.services.keep_tables import KeepTables
 from app.services.model import Lane
 from app.services.reap import Reap
 from app.services.relay import Relay
@@ -26,6 +27,7 @@ from app.services.retention import Retain
 from app.settings import Settings, SettingsError
 from app.store.followers import FollowerStore
 from app.store.jobs import JobStore
+from app.store.keeping import KeepingStore
 from app.store.outbox import OutboxStore
 from app.store.references import ReferenceStore
 from app.store.retention import RetentionStore
@@ -37,10 +39,11 @@ from workers.engine.tasks import TaskSetup
 from workers.jobs.celery_worker import register_tasks, serve
 from workers.jobs.poller import Poller, Watched
 from workers.jobs.runner import Runner
-from workers.wiring import Worker, follower_handlers, run_tasks, run_writes
+from workers.wiring import Worker, follower_handlers, keepers, run_tasks, run_writes
 
 _log = logging.getLogger(__name__)
 _SHUTDOWN_SECONDS = 20.0
+_KEEP_THREADS = 2
 
 
 def main() -> None:
@@ -108,7 +111,8 @@ def _serve(
         per_dataset_max=settings.follow_threads,
         stopping=stopping,
     )
-    runners = (writes, tasks, follow)
+    keep, looks = _keep_tables(worker, stopping)
+    runners = (writes, tasks, follow, keep)
     poller = Poller(
         [
             Watched(find=partial(_waiting, jobs, Lane.WRITES), runner=writes),
@@ -126,6 +130,8 @@ def _serve(
         threading.Thread(target=relay.run, args=(stop,), name="relay"),
         *_housekeeping(settings, database, stop),
     ]
+    if settings.table_services:
+        threads.append(threading.Thread(target=looks.run, args=(stop,), name="looks"))
     for thread in threads:
         thread.start()
     try:
@@ -140,6 +146,19 @@ def _serve(
             _log.warning("some work did not end in time; another worker takes it when its leases run out")
         relay.wake()
         _forget(workers, worker_id)
+
+
+def _keep_tables(worker: Worker, stopping: threading.Event) -> tuple[Runner, Poller]:
+    """What looks after datasets by itself, and finds those that are due."""
+    tables = KeepingStore(worker.database)
+    keep = Runner(
+        KeepTables(tables=tables, keepers=keepers(worker), owner=worker.id),
+        name="keep",
+        threads=_KEEP_THREADS,
+        per_dataset_max=1,
+        stopping=stopping,
+    )
+    return keep, Poller([Watched(find=tables.due, runner=keep)], poll_seconds=worker.settings.keep_seconds)
 
 
 def _housekeeping(settings: Settings, database: Database, stop: threading.Event) -> list[threading.Thread]:

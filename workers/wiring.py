@@ -11,6 +11,7 @@ from app.outbound.addresses import Rules
 from app.outbound.webhook_sender import HttpSender
 from app.services.deliver_webhooks import DeliverWebhooks, RetryRules
 from app.services.follower_model import ConsumerKind, Follower
+from app.services.keeper_model import Keeper
 from app.services.model import ClaimRules, JobKind
 from app.services.read_changes import ReadChanges
 from app.services.refresh_views import DeriveView, FollowInputs
@@ -96,6 +97,11 @@ def follower_handlers(worker: Worker) -> dict[ConsumerKind, Follower]:
         ConsumerKind.EXPORT: _run_exports(worker),
         ConsumerKind.WEBHOOK: _deliver_webhooks(worker),
     }
+
+
+def keepers(worker: Worker) -> dict[str, Keeper]:  # noqa: ARG001
+    """What is done for datasets by itself, by the name of its memory."""
+    return {}
 
 
 def _deliver_webhooks(worker: Worker) -> DeliverWebhooks:

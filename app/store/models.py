@@ -104,10 +104,14 @@ heads: Final = Table(
     number("earliest_version", default=0),
     # Until then no writes are claimed: a table service waits for those that run to end, to publish between two groups.
     moment("turn_until", nullable=True),
+    # When the first version was made that nobody has looked at for the dataset's table services. Set until one does, so
+    # that commits in a row leave the index alone.
+    moment("unkept_since", nullable=True, default=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id"),
     CheckConstraint("0 <= earliest_offset AND earliest_offset <= next_offset", name="offsets"),
     CheckConstraint("0 <= earliest_version AND earliest_version <= version", name="versions"),
     of_dataset(),
+    Index("heads_unkept", "unkept_since", postgresql_where=text("unkept_since IS NOT NULL")),
 )
 
 schema_versions: Final = Table(

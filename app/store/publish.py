@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
@@ -33,6 +33,7 @@ from app.store.claim import held_by
 from app.store.ending import NO_LEASE, lock_jobs, post
 from app.store.file_models import changelog_files, commits, files, quarantine_files
 from app.store.followers import is_followed, move_follower, wake_follower
+from app.store.head import move_head
 from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of
 from app.store.schemas import outdated_plan, store_evolved
@@ -182,17 +183,9 @@ def _move_head(
     connection: Connection, commit: NewCommit, published: Published, bytes_removed: int
 ) -> datetime:
     """Moves the head and makes the commit's row; returns its time, later than every earlier commit's."""
-    now = func.date_trunc("milliseconds", func.clock_timestamp())
-    committed_at: datetime = connection.execute(
-        update(heads)
-        .where(heads.c.dataset_id == commit.dataset_id)
-        .values(
-            version=published.version,
-            next_offset=published.next_offset,
-            committed_at=func.greatest(now, heads.c.committed_at + timedelta(milliseconds=1)),
-        )
-        .returning(heads.c.committed_at)
-    ).scalar_one()
+    committed_at, _ = move_head(
+        connection, commit.dataset_id, published.version, next_offset=published.next_offset
+    )
     added = [file for message in commit.messages for file in message.added]
     connection.execute(
         insert(commits).values(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from msgspec import structs
@@ -14,7 +13,8 @@ from app.lake.instant import Action, InstantState, RowCounts
 from app.lake.schema import Schema
 from app.services.model import NewCommit, SchemaVersion
 from app.store.file_models import commits
-from app.store.models import datasets, heads, instants, schema_versions
+from app.store.head import move_head
+from app.store.models import datasets, instants, schema_versions
 
 _OPERATION = "evolve"
 
@@ -22,10 +22,12 @@ _OPERATION = "evolve"
 def store_evolved(connection: Connection, dataset_id: str, evolved: DatasetDefinition) -> None:
     """Moves the dataset, whose head row the caller has locked, on to the schema that a write brought.
 
-    The write was planned a while ago: the changelog's settings are those that the dataset has now.
+    The write was planned a while ago: settings of the changelog, and table services, are those of now.
     """
     now = connection.execute(select(datasets.c.definition).where(datasets.c.id == dataset_id)).scalar_one()
-    _store_definition(connection, dataset_id, structs.replace(evolved, changelog=now.changelog))
+    _store_definition(
+        connection, dataset_id, structs.replace(evolved, changelog=now.changelog, services=now.services)
+    )
     store_schema(connection, dataset_id, evolved.schema)
 
 
@@ -54,25 +56,16 @@ def commit_definition(
     _store_definition(connection, dataset_id, definition)
     if definition.schema.id != before.schema.id:
         store_schema(connection, dataset_id, definition.schema)
-    now = func.date_trunc("milliseconds", func.clock_timestamp())
-    head = connection.execute(
-        update(heads)
-        .where(heads.c.dataset_id == dataset_id)
-        .values(
-            version=version,
-            committed_at=func.greatest(now, heads.c.committed_at + timedelta(milliseconds=1)),
-        )
-        .returning(heads.c.committed_at, heads.c.next_offset)
-    ).one()
+    committed_at, next_offset = move_head(connection, dataset_id, version)
     connection.execute(
         insert(commits).values(
             dataset_id=dataset_id,
             version=version,
             action=Action.SCHEMA.value,
             instant_id=instant_id,
-            committed_at=head.committed_at,
-            first_offset=head.next_offset,
-            next_offset=head.next_offset,
+            committed_at=committed_at,
+            first_offset=next_offset,
+            next_offset=next_offset,
             schema_id=definition.schema.id,
             files_added=0,
             files_removed=0,
@@ -88,7 +81,7 @@ def commit_definition(
             operation=_OPERATION,
             state=InstantState.COMPLETED.value,
             version=version,
-            completed_at=head.committed_at,
+            completed_at=committed_at,
             counts=RowCounts(),
             actor=actor,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import (
     Boolean,
@@ -16,6 +16,7 @@ from sqlalchemy import (
     text,
 )
 
+from app.services.keeper_model import Remembered
 from app.store.columns import (
     document,
     id_column,
@@ -97,19 +98,19 @@ read_files: Final = Table(
     Index("read_files_job", "tenant_id", "job_id", "number", unique=True),
 )
 
-# How far the table services of a dataset have looked at it, and when they want to again.
+# When the table services of a dataset want to be asked again, though nothing is committed, and by whom they are now.
 table_keeping: Final = Table(
     "table_keeping",
     metadata,
     tenant_column(),
     id_column("dataset_id"),
-    number("version", default=0),
     moment("wake_at", nullable=True),
     Column("owner", Text),
     number("epoch", default=0),
     moment("lease_until", nullable=True),
     # What each of them remembers, by its name.
-    document("memory", dict[str, Any]),
+    document("memory", dict[str, Remembered]),
     PrimaryKeyConstraint("tenant_id", "dataset_id"),
     of_dataset(),
+    Index("table_keeping_wake", "wake_at", postgresql_where=text("wake_at IS NOT NULL")),
 )

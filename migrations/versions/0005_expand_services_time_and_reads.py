@@ -34,6 +34,7 @@ STATEMENTS = (
     ALTER TABLE heads
         ADD COLUMN earliest_version bigint DEFAULT 0 NOT NULL,
         ADD COLUMN turn_until timestamptz,
+        ADD COLUMN unkept_since timestamptz DEFAULT clock_timestamp(),
         ADD CONSTRAINT heads_versions_check CHECK (0 <= earliest_version AND earliest_version <= version)
     """,
     # Compactions that wait in the lane of writes when the release changes go on as tasks. Row level security would hide
@@ -73,7 +74,8 @@ STATEMENTS = (
     *(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY" for table in ("commits", "files")),
     # Versions that nobody can read any more are forgotten, and old instants are archived.
     "GRANT DELETE ON files, instants TO headwater_app",
-    "GRANT UPDATE (earliest_version, turn_until) ON heads TO headwater_app",
+    "GRANT UPDATE (earliest_version, turn_until, unkept_since) ON heads TO headwater_app",
+    "CREATE INDEX heads_unkept ON heads (unkept_since) WHERE unkept_since IS NOT NULL",
     f"""
     CREATE TABLE named_versions (
         tenant_id uuid NOT NULL {DEFAULT},
@@ -142,7 +144,6 @@ STATEMENTS = (
     CREATE TABLE table_keeping (
         tenant_id uuid NOT NULL {DEFAULT},
         dataset_id uuid NOT NULL,
-        version bigint DEFAULT 0 NOT NULL,
         wake_at timestamptz,
         owner text,
         epoch bigint DEFAULT 0 NOT NULL,
@@ -201,6 +202,7 @@ STATEMENTS = (
             REFERENCES datasets (tenant_id, id)
     )
     """,
+    "CREATE INDEX table_keeping_wake ON table_keeping (wake_at) WHERE wake_at IS NOT NULL",
     *(
         statement.format(table=table)
         for table in (
@@ -216,9 +218,9 @@ STATEMENTS = (
         )
     ),
     # The relay sees which datasets have versions that no table service has looked at.
-    "GRANT SELECT (tenant_id, dataset_id, version, wake_at, lease_until) ON table_keeping TO headwater_relay",
+    "GRANT SELECT (tenant_id, dataset_id, wake_at, lease_until) ON table_keeping TO headwater_relay",
     "CREATE POLICY relay ON table_keeping FOR SELECT TO headwater_relay USING (true)",
-    "GRANT SELECT (version) ON heads TO headwater_relay",
+    "GRANT SELECT (unkept_since) ON heads TO headwater_relay",
 )
 
 

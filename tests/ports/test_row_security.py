@@ -218,8 +218,8 @@ def test_a_credential_opens_its_own_row_only(stores: Stores, victim: str) -> Non
 RELAY_COLUMNS = {
     "jobs": {"tenant_id", "dataset_id", "state", "kind", "lane", "lease_until", "created_at", "seq"},
     "consumers": {"tenant_id", "dataset_id", "name", "kind", "position", "lease_until", "wake_at"},
-    "heads": {"tenant_id", "dataset_id", "next_offset", "version"},
-    table_keeping.name: {"tenant_id", "dataset_id", "version", "wake_at", "lease_until"},
+    "heads": {"tenant_id", "dataset_id", "next_offset", "unkept_since"},
+    table_keeping.name: {"tenant_id", "dataset_id", "wake_at", "lease_until"},
 }
 RELAYED = [column for name in RELAY_COLUMNS for column in metadata.tables[name].c]
 

@@ -25,7 +25,9 @@ class Watched:
 class Poller:
     """Polls every `poll_seconds` until told to stop; `alive` is called after each poll that reached the database."""
 
-    def __init__(self, watched: Sequence[Watched], *, poll_seconds: float, alive: Callable[[], None]) -> None:
+    def __init__(
+        self, watched: Sequence[Watched], *, poll_seconds: float, alive: Callable[[], None] = lambda: None
+    ) -> None:
         self._watched = watched
         self._poll_seconds = poll_seconds
         self._alive = alive

@@ -17,8 +17,9 @@ VALUES ('11111111-1111-7111-8111-111111111111', '44444444-4444-7444-8444-4444444
 INSERT INTO read_files (tenant_id, dataset_id, path, job_id, number, name, row_count, size_bytes, checksum)
 VALUES ('11111111-1111-7111-8111-111111111111', '22222222-2222-7222-8222-222222222222', 'reads/1.json',
         '44444444-4444-7444-8444-444444444445', 1, 'part-00001.json', 2, 100, 'xxh3:0123');
-INSERT INTO table_keeping (tenant_id, dataset_id, version, memory)
-VALUES ('11111111-1111-7111-8111-111111111111', '22222222-2222-7222-8222-222222222222', 1, '{}');
+INSERT INTO table_keeping (tenant_id, dataset_id, memory)
+VALUES ('11111111-1111-7111-8111-111111111111', '22222222-2222-7222-8222-222222222222',
+        '{"compaction": {"version": 1, "wake_at": null, "failures": 0, "memory": {}}}');
 INSERT INTO partition_feeds (tenant_id, dataset_id, version, next_event)
 VALUES ('11111111-1111-7111-8111-111111111111', '22222222-2222-7222-8222-222222222222', 1, 1);
 INSERT INTO partition_marks (tenant_id, dataset_id, path, changed_version, changed_at, done_version, done_at)
