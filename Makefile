@@ -26,8 +26,10 @@ up: setup ## start everything on 127.0.0.1:$(PORT), files under $(DATA)
 init: setup ## migrate HEADWATER_DATABASE_URL to head; make the first tenant and operator key
 	@$(BIN)/headwater init
 
+# Two processes: see tests/conftest.py. PYTEST says how else to run them.
+PYTEST ?= -n 2 --dist loadgroup --no-loadscope-reorder
 test: check ## everything CI checks
-	@$(BIN)/python -m pytest tests
+	@$(BIN)/python -m pytest $(PYTEST) tests
 
 histories: setup ## many random histories on the real stack (HISTORIES=50)
 	@HISTORIES=$(HISTORIES) $(BIN)/python -m pytest tests/flows/test_histories.py

@@ -1,15 +1,33 @@
-"""Fixtures for every folder of tests: one embedded Postgres for the run, one database for each module."""
+"""Fixtures for every folder of tests: one embedded Postgres for each process that tests, one database for each module.
+
+Where tests run in several processes, those that start Spark or the whole service run in one of them, one after another,
+and first, since they take longest; each other module runs as a whole, in whichever is free.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 import pytest
 
 from app.store.session import Database
 from tests.support.postgres import TestServer
+
+
+TESTS: Final = Path(__file__).parent
+_HEAVY: Final = frozenset({"conformance", "engine", "flows"})
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Says which tests stay together, and puts the slow ones first."""
+    for item in items:
+        heavy = item.path.relative_to(TESTS).parts[0] in _HEAVY
+        item.add_marker(pytest.mark.xdist_group("heavy" if heavy else str(item.path.relative_to(TESTS))))
+    items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in _HEAVY)
 
 
 @pytest.fixture(scope="session")

@@ -60,13 +60,15 @@ def test_an_accepted_job_waits_with_its_instant_and_wakes_a_worker(
     assert sent == [f"work {tenant_id} {dataset.id}"]
 
 
-@pytest.mark.parametrize("dataset_id", [new_id(), "00000000-0000-7000-8000-000000000009"])
+@pytest.mark.parametrize(
+    "dataset_id", [pytest.param(new_id(), id="new"), "00000000-0000-7000-8000-000000000009"]
+)
 def test_no_job_for_a_dataset_that_is_none(stores: Stores, tenant_id: str, dataset_id: str) -> None:
     with pytest.raises(NotFound):
         stores.jobs.accept(tenant_id, new_job(dataset_id))
 
 
-@pytest.mark.parametrize("job_id", [new_id(), "", "no uuid", "a\0b"])
+@pytest.mark.parametrize("job_id", [pytest.param(new_id(), id="new"), "", "no uuid", "a\0b"])
 def test_other_ids_are_no_jobs(stores: Stores, tenant_id: str, job_id: str) -> None:
     with pytest.raises(NotFound):
         stores.jobs.get(tenant_id, job_id)
