@@ -16,7 +16,6 @@ import pytest
 from app.store.session import Database
 from tests.support.postgres import TestServer
 
-
 TESTS: Final = Path(__file__).parent
 _HEAVY: Final = frozenset({"conformance", "engine", "flows"})
 
