@@ -49,7 +49,9 @@ from app.services.derived_views import DerivedViews
 from app.services.explain_write import ExplainWrite
 from app.services.exports import ManageExports
 from app.services.group_accept import GroupAccept
+from app.services.keep_partitions import PartitionMarkers
 from app.services.maintain import Maintain
+from app.services.partitions import Partitions
 from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
 from app.services.read_corrections import ReadCorrections
@@ -67,6 +69,7 @@ from app.store.exports import ExportStore
 from app.store.jobs import JobStore
 from app.store.named_versions import NamedVersionStore
 from app.store.outbox import OutboxStore
+from app.store.partition_marks import PartitionStore
 from app.store.quarantine_store import QuarantineStore
 from app.store.read_leases import ReadLeaseStore
 from app.store.session import Database
@@ -121,6 +124,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
     quarantine = QuarantineFileStore(storage)
     threads, wakeups = Threads(), Wakeups()
     transactions = TransactionStore(database)
+    partition_marks = PartitionStore(database)
     group = GroupAccept(jobs)
     read_changes = ReadChanges(catalog=catalog, index=ChangelogStore(database), reader=reader)
     accept_write = AcceptWrite(
@@ -156,6 +160,9 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         explain_write=ExplainWrite(timeline=timeline, search=KeySearch(storage, reader, memory)),
         exports=ManageExports(exports=ExportStore(database), storage=storage, wake=relay.wake),
         maintain=Maintain(group=group, wake=relay.wake),
+        partitions=Partitions(
+            marks=partition_marks, markers=PartitionMarkers(marks=partition_marks, storage=storage)
+        ),
         verify=Verify(group=group, wake=relay.wake),
         quarantine=Quarantine(
             index=QuarantineStore(database), files=quarantine, jobs=jobs, storage=storage, wake=relay.wake

@@ -26,6 +26,7 @@ from app.services.explain_write import ExplainWrite
 from app.services.exports import ManageExports
 from app.services.maintain import Maintain
 from app.services.model import Principal
+from app.services.partitions import Partitions
 from app.services.ports import Jobs, Timeline
 from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
@@ -62,6 +63,7 @@ class Services:
     quarantine: Quarantine
     webhooks: Webhooks
     maintain: Maintain
+    partitions: Partitions
     verify: Verify
     jobs: Jobs
     transactions: Transactions

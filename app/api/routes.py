@@ -40,6 +40,7 @@ from app.api.exports import (
 )
 from app.api.health import get_liveness, get_readiness
 from app.api.jobs import cancel_job, follow_job, get_job
+from app.api.partition_events import end_partitions, read_partition_events
 from app.api.quarantine import discard_quarantine, read_quarantine, redrive_quarantine
 from app.api.rows import read_rows
 from app.api.timeline import read_timeline
@@ -90,6 +91,8 @@ ROUTES: Final = (
     lease_consumer,
     release_consumer,
     read_rows,
+    end_partitions,
+    read_partition_events,
     read_timeline,
     read_quarantine,
     redrive_quarantine,

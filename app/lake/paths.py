@@ -1,6 +1,7 @@
 """Names of files below the storage root, and what a name tells of who wrote the file.
 
     {tenant}/{dataset}/data/{partition}/{bucket}-{attempt}-{random}.parquet       data files
+    {tenant}/{dataset}/data/{partition}/_SUCCESS                                  marker of a partition that is done
     {tenant}/{dataset}/changes/{partition}/{bucket}-{attempt}-{random}.parquet    changelog files
     {tenant}/{dataset}/deletes/{partition}/{bucket}-{attempt}-{random}.roaring    deletion vectors
     {tenant}/{dataset}/index/{partition}/{bucket}-{attempt}-{random}.arrow        key indexes
@@ -10,7 +11,8 @@
     {tenant}/{dataset}/uploads/{upload}                                           uploads
     {tenant}/{dataset}/exports/{export}/{run}-{job}-{epoch}/{name}                files of exports
 
-An attempt is `{instant}-{epoch}-{round}`: with the random part, no two runs of a task ever write the same path.
+An attempt is `{instant}-{epoch}-{round}`: with the random part, no two runs of a task ever write the same path. Markers
+are the one exception: others look for them by their name, so that they go, and come again, under the same.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Final
 
 from app.lake.staging import Slot
 
+_MARKER: Final = "_SUCCESS"
 _ATTEMPT: Final = re.compile(r"/\d{5}-(\d{20}-[0-9a-f]{6})-\d+-\d+-[0-9a-f]{8}\.(?:parquet|roaring|arrow)$")
 _JOB: Final = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 _STAGED: Final = re.compile(rf"/(?:staged|quarantine)/{_JOB}[^/]*$")
@@ -93,6 +96,16 @@ def upload_path(prefix: str, upload_id: str) -> str:
 def export_folder(prefix: str, export_id: str, number: int, job_id: str, epoch: int) -> str:
     """Where an attempt at a run of an export puts its files."""
     return f"{prefix}/exports/{export_id}/{number}-{job_id}-{epoch}"
+
+
+def marker_path(prefix: str, partition_path: str) -> str:
+    """Where a file says that a partition is done."""
+    return f"{prefix}/{Folder.DATA.value}/{partition_path}/{_MARKER}"
+
+
+def is_marker(path: str) -> bool:
+    """Whether the file says that a partition is done. Only who writes markers removes them while the dataset lives."""
+    return path.endswith(f"/{_MARKER}")
 
 
 def instant_of(path: str) -> str | None:

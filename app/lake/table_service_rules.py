@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from app.lake.dataset import DatasetDefinition
+from app.lake.dataset import BucketMode, DatasetDefinition
 from app.lake.table_services import TableServices
 
 Fault = tuple[str, str]
@@ -19,4 +19,20 @@ def service_faults(services: TableServices, dataset: DatasetDefinition) -> Itera
             yield f"/services{pointer}", detail
 
 
-_RULES: Final[tuple[_Rule, ...]] = ()
+def _partition_done_rule(services: TableServices, dataset: DatasetDefinition) -> Iterator[Fault]:
+    policy = services.partition_done
+    if policy is None:
+        return
+    if not dataset.partition_by:
+        yield "/partition_done", "the dataset has no partitions; leave it out, or give the dataset `partition_by`"
+    if dataset.bucket.mode is BucketMode.KEY_DYNAMIC and not dataset.looks_up:
+        yield (
+            "/partition_done",
+            "under bucket mode key_dynamic the logs of this dataset are in no partition, so nothing tells when one "
+            "changed; use table_type copy_on_write, or changelog.producer full",
+        )
+    if policy.idle_seconds is not None and policy.idle_seconds < 1:
+        yield "/partition_done/idle_seconds", "expected 1 or more, or null"
+
+
+_RULES: Final[tuple[_Rule, ...]] = (_partition_done_rule,)

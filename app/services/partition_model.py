@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Protocol
@@ -61,7 +61,7 @@ class PartitionEvents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MarkerWork(msgspec.Struct, frozen=True, kw_only=True):
-    """A marker that is not as its partition is: it is to say `version`, done at `done_at`; or to go, where null."""
+    """A marker that is not as it should be: it says `version`, done at `done_at`, or goes where these are null."""
 
     path: str
     version: int | None
@@ -94,14 +94,20 @@ class PartitionMarks(Protocol):
         """Raises OffsetAhead."""
         ...
 
-    def marker_work(
-        self, tenant_id: str, dataset_id: str, *, wanted: bool, limit: int
-    ) -> Sequence[MarkerWork]:
-        """Up to `limit` markers that are not as they should be: of partitions that are done, if `wanted`, else none."""
-        ...
+    def settle_markers(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        settle: Callable[[MarkerWork], None],
+        *,
+        wanted: bool,
+        limit: int,
+    ) -> int:
+        """Has up to `limit` markers settled that are not as they should be; returns how many there were.
 
-    def marked(self, tenant_id: str, dataset_id: str, work: MarkerWork) -> None:
-        """Notes what a marker says now; nothing if the partition is marked otherwise meanwhile."""
+        They should be there for partitions that are done, if `wanted`, else for none. Each is settled by one caller at
+        a time. Whatever `settle` raises leaves that marker, and those after it, for another time.
+        """
         ...
 
     def forget(self, tenant_id: str, dataset_id: str) -> None:

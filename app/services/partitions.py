@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from app.lake.errors import FieldError, InvalidRequest
+from app.services.keep_partitions import PartitionMarkers
 from app.services.model import Dataset
 from app.services.partition_model import PartitionEvents, PartitionMark, PartitionMarks
 
@@ -15,6 +16,7 @@ class Partitions:
     """The partitions of a tenant's datasets."""
 
     marks: PartitionMarks
+    markers: PartitionMarkers
 
     def end(self, dataset: Dataset, partitions: Sequence[str]) -> list[PartitionMark]:
         """Marks partitions that get no more input; see `PartitionMarks.end`. Raises InvalidRequest, NotFound."""
@@ -24,7 +26,9 @@ class Partitions:
                 "partitions of this dataset are not marked",
                 [FieldError(pointer="/partitions", detail=detail)],
             )
-        return self.marks.end(dataset.tenant_id, dataset.id, partitions)
+        marks = self.marks.end(dataset.tenant_id, dataset.id, partitions)
+        self.markers.settle(dataset)
+        return marks
 
     def marked(self, dataset: Dataset, paths: Collection[str]) -> dict[str, PartitionMark]:
         """The marks of these partitions, as far as they have any."""

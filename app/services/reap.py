@@ -7,7 +7,7 @@ import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from app.lake.paths import dataset_prefix, instant_of, job_of
+from app.lake.paths import dataset_prefix, instant_of, is_marker, job_of
 from app.services.ports import FileReferences, ObjectStorage
 
 _log = logging.getLogger(__name__)
@@ -47,7 +47,12 @@ class Reap:
     def _reap(self, tenant_id: str, dataset_id: str, gone: bool) -> int:
         before = datetime.now(UTC) - timedelta(seconds=self.grace_seconds)
         prefix = dataset_prefix(tenant_id, dataset_id)
-        old = [path for path, written in self.storage.list(prefix) if written < before]
+        # A marker may be replaced under its name at any time: by its name nobody else can tell whether it is an orphan.
+        old = [
+            path
+            for path, written in self.storage.list(prefix)
+            if written < before and (gone or not is_marker(path))
+        ]
         if not old:
             return 0
         self.references.forget_uploads(tenant_id, dataset_id, older_than_seconds=self.upload_seconds_max)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -13,6 +13,7 @@ from sqlalchemy import (
     func,
     insert,
     literal,
+    null,
     select,
     union_all,
     update,
@@ -93,31 +94,50 @@ class PartitionStore:
         with self._database.tenant(tenant_id) as connection:
             return read_events(connection, dataset_id, since, limit)
 
-    def marker_work(
-        self, tenant_id: str, dataset_id: str, *, wanted: bool, limit: int
-    ) -> Sequence[MarkerWork]:
-        """Up to `limit` markers that are not as they should be: of partitions that are done, if `wanted`, else none."""
-        said = partition_marks.c.marker_version
-        wrong = said.is_distinct_from(partition_marks.c.done_version) if wanted else said.is_not(None)
-        columns = partition_marks.c.path, partition_marks.c.done_version, partition_marks.c.done_at
-        query = select(*columns).where(partition_marks.c.dataset_id == dataset_id, wrong).limit(limit)
-        with self._database.tenant(tenant_id) as connection:
-            rows = connection.execute(query).all()
-        return [
-            MarkerWork(path=row.path, version=row.done_version, done_at=row.done_at)
-            if wanted
-            else MarkerWork(path=row.path, version=None, done_at=None)
-            for row in rows
-        ]
+    def settle_markers(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        settle: Callable[[MarkerWork], None],
+        *,
+        wanted: bool,
+        limit: int,
+    ) -> int:
+        """Has up to `limit` markers settled that are not as they should be; returns how many there were.
 
-    def marked(self, tenant_id: str, dataset_id: str, work: MarkerWork) -> None:
-        """Notes what a marker says now."""
-        with self._database.tenant(tenant_id) as connection:
-            connection.execute(
-                update(partition_marks)
-                .where(partition_marks.c.dataset_id == dataset_id, partition_marks.c.path == work.path)
-                .values(marker_version=work.version)
+        They should be there for partitions that are done, if `wanted`, else for none. Each is settled by one caller at
+        a time. Whatever `settle` raises leaves that marker, and those after it, for another time.
+        """
+        should_say = partition_marks.c.done_version if wanted else null()
+        columns = partition_marks.c.path, should_say.label("version"), partition_marks.c.done_at
+        query = (
+            select(*columns)
+            .where(
+                partition_marks.c.dataset_id == dataset_id,
+                partition_marks.c.marker_version.is_distinct_from(should_say),
             )
+            .limit(1)
+            .with_for_update(skip_locked=True)
+        )
+        for settled in range(limit):
+            # While its row is locked nobody else touches the marker, and the partition stays as it is.
+            with self._database.tenant(tenant_id) as connection:
+                row = connection.execute(query).one_or_none()
+                if row is None:
+                    return settled
+                settle(
+                    MarkerWork(
+                        path=row.path,
+                        version=row.version,
+                        done_at=None if row.version is None else row.done_at,
+                    )
+                )
+                connection.execute(
+                    update(partition_marks)
+                    .where(partition_marks.c.dataset_id == dataset_id, partition_marks.c.path == row.path)
+                    .values(marker_version=row.version)
+                )
+        return limit
 
     def forget(self, tenant_id: str, dataset_id: str) -> None:
         """Removes the marks. Events stay, and later ones are numbered on."""

@@ -198,19 +198,31 @@ def test_events_of_racing_callers_are_dense_and_told_once(
 
 def test_markers_follow_their_partitions(marks: PartitionStore, dataset: Dataset, commit: Commit) -> None:
     place = dataset.tenant_id, dataset.id
-    commit(MONDAY)
-    assert marks.marker_work(*place, wanted=True, limit=9) == []
-    [done] = marks.end(*place, [MONDAY])
-    assert marks.marker_work(*place, wanted=False, limit=9) == []
-    [work] = marks.marker_work(*place, wanted=True, limit=9)
-    assert work == MarkerWork(path=MONDAY, version=1, done_at=done.done_at)
-    marks.marked(*place, work)
-    assert marks.marker_work(*place, wanted=True, limit=9) == []
-    gone = MarkerWork(path=MONDAY, version=None, done_at=None)
-    assert marks.marker_work(*place, wanted=False, limit=9) == [gone]
+
+    def settled(*, wanted: bool = True) -> list[MarkerWork]:
+        work: list[MarkerWork] = []
+        assert marks.settle_markers(*place, work.append, wanted=wanted, limit=9) == len(work)
+        return work
+
+    commit(MONDAY, TUESDAY)
+    assert settled() == []
+    done = marks.end(*place, [MONDAY, TUESDAY])
+    assert settled(wanted=False) == []
+
+    def fail(_: MarkerWork) -> None:
+        raise OSError
+
+    with pytest.raises(OSError):
+        marks.settle_markers(*place, fail, wanted=True, limit=9)
+    assert marks.settle_markers(*place, lambda _: None, wanted=True, limit=1) == 1
+    [work] = settled()
+    assert work in [MarkerWork(path=mark.path, version=1, done_at=mark.done_at) for mark in done]
+    assert settled() == []
     commit(MONDAY)
     look(marks, dataset)
-    assert marks.marker_work(*place, wanted=True, limit=9) == [gone]
+    gone = MarkerWork(path=MONDAY, version=None, done_at=None)
+    assert settled() == [gone]
+    assert [each.path for each in settled(wanted=False)] == [TUESDAY]
 
 
 def test_what_is_forgotten_is_marked_anew_and_events_go_on(

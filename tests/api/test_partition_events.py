@@ -1,0 +1,165 @@
+"""Partitions that are done: said over HTTP, kept by a worker, told in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx
+import pytest
+
+from app.files.storage import open_storage
+from app.services.keep_partitions import KeepPartitions, PartitionMarkers
+from app.services.keeper_model import Look
+from app.services.reap import Reap
+from app.store.catalog import CatalogStore
+from app.store.partition_marks import PartitionStore
+from app.store.references import ReferenceStore
+from tests.support.http import problem, upsert
+from tests.support.service import Service
+
+MONDAY, TUESDAY = "day=2026-11-16", "day=2026-11-17"
+VISITS = {
+    "name": "visits",
+    "schema": {"fields": [{"name": "id", "type": "int64"}, {"name": "day", "type": "date"}]},
+    "record_key": ["day", "id"],
+    "partition_by": ["day"],
+    "services": {"partition_done": {"marker": True}},
+}
+
+
+@pytest.fixture
+def visits(client: httpx.Client, service: Service) -> str:
+    """The path of a dataset with rows in two partitions."""
+    path = client.post("/datasets", json=VISITS).headers["location"]
+    write(client, service, path, {"id": 1, "day": "2026-11-16"}, {"id": 2, "day": "2026-11-17"})
+    return path
+
+
+def write(client: httpx.Client, service: Service, path: str, *rows: dict[str, Any]) -> None:
+    assert client.post(f"{path}/writes", json=upsert(*rows)).status_code == 202
+    service.work()
+
+
+@pytest.fixture
+def keep(client: httpx.Client, service: Service, visits: str) -> Callable[[], None]:
+    """Does what the keeper of partitions does after commits."""
+
+    def run() -> None:
+        known = client.get(visits).json()
+        with service.database.relay() as connection:
+            tenants = connection.exec_driver_sql("SELECT tenant_id::text FROM tenants").scalars().all()
+        catalog = CatalogStore(service.database)
+        [dataset] = [
+            item
+            for tenant in tenants
+            for item in catalog.list(tenant, page_size=1000, page_token=None).items
+            if item.id == known["id"]
+        ]
+        marks = PartitionStore(service.database)
+        markers = PartitionMarkers(marks=marks, storage=open_storage(service.settings.storage_uri))
+        look = Look(dataset=dataset, since_version=0, memory={"on": True}, now=datetime.now(UTC))
+        assert KeepPartitions(marks=marks, markers=markers).keep(look).wake_after_seconds is None
+
+    return run
+
+
+@pytest.fixture
+def markers(service: Service, client: httpx.Client, visits: str) -> Callable[[], dict[str, int]]:
+    """The versions that markers in storage say, by partition."""
+    storage = open_storage(service.settings.storage_uri)
+    dataset_id = client.get(visits).json()["id"]
+
+    def run() -> dict[str, int]:
+        said = {}
+        for path, _ in storage.list(""):
+            if dataset_id in path and path.endswith("_SUCCESS"):
+                told = json.loads(storage.open(path).read())
+                assert path.endswith(f"/data/{told['partition']}/_SUCCESS")
+                said[told["partition"]] = told["version"]
+        return said
+
+    return run
+
+
+def test_a_partition_is_done_reopened_and_done_again(
+    client: httpx.Client,
+    service: Service,
+    visits: str,
+    keep: Callable[[], None],
+    markers: Callable[[], dict[str, int]],
+) -> None:
+    answer = client.post(f"{visits}/partitions/done", json={"partitions": [MONDAY]})
+    assert answer.status_code == 200, answer.text
+    [mark] = answer.json()["items"]
+    assert (mark["path"], mark["changed_version"], mark["done_version"]) == (MONDAY, 1, 1)
+    assert markers() == {MONDAY: 1}
+    Reap(
+        references=ReferenceStore(service.database),
+        storage=open_storage(service.settings.storage_uri),
+        grace_seconds=0,
+        upload_seconds_max=3600,
+    ).run()
+    assert markers() == {MONDAY: 1}
+    write(client, service, visits, {"id": 3, "day": "2026-11-16"})
+    keep()
+    assert markers() == {}
+    client.post(f"{visits}/partitions/done", json={"partitions": [TUESDAY, MONDAY]})
+    assert markers() == {MONDAY: 2, TUESDAY: 2}
+    first = client.get(f"{visits}/partitions/events", params={"limit": 3}).json()
+    assert [
+        (item["number"], item["kind"], item["partition"], item["version"]) for item in first["items"]
+    ] == [
+        (0, "done", MONDAY, 1),
+        (1, "reopened", MONDAY, 2),
+        (2, "done", TUESDAY, 2),
+    ]
+    assert (first["next_since"], first["count"]) == (3, 4)
+    rest = client.get(f"{visits}/partitions/events", params={"since": 3}).json()
+    assert [item["partition"] for item in rest["items"]] == [MONDAY]
+    assert rest["items"][0]["reason"] == "ended"
+    assert rest["next_since"] == 4
+    problem(client.get(f"{visits}/partitions/events", params={"since": 5}), 409, "offset-ahead")
+
+
+def test_turning_the_service_off_takes_marks_and_markers_away(
+    client: httpx.Client,
+    visits: str,
+    keep: Callable[[], None],
+    markers: Callable[[], dict[str, int]],
+) -> None:
+    client.post(f"{visits}/partitions/done", json={"partitions": [MONDAY]})
+    assert markers() == {MONDAY: 1}
+    etag = client.get(visits).headers["etag"]
+    changed = client.patch(visits, json={"services": {}}, headers={"If-Match": etag})
+    assert changed.status_code == 200, changed.text
+    keep()
+    assert markers() == {}
+    refused = client.post(f"{visits}/partitions/done", json={"partitions": [MONDAY]})
+    told = problem(refused, 400, "invalid-request")
+    assert "services.partition_done" in told["errors"][0]["detail"]
+
+
+def test_what_cannot_be_done_is_named(client: httpx.Client, orders: str, visits: str) -> None:
+    path = f"{visits}/partitions/done"
+    told = problem(client.post(path, json={"partitions": [MONDAY, "day=never"]}), 400, "invalid-request")
+    assert [error["pointer"] for error in told["errors"]] == ["/partitions/1"]
+    problem(client.post(path, json={"partitions": []}), 400, "invalid-request")
+    for number, more, pointer in (
+        (1, {"partition_by": []}, "/services/partition_done"),
+        (2, {"services": {"partition_done": {"idle_seconds": 0}}}, "/services/partition_done/idle_seconds"),
+        (
+            3,
+            {
+                "table_type": "merge_on_read",
+                "bucket": {"mode": "key_dynamic"},
+                "changelog": {"producer": "deferred"},
+            },
+            "/services/partition_done",
+        ),
+    ):
+        wanted = {**VISITS, "name": f"visits-{number}", **more}
+        told = problem(client.post("/datasets", json=wanted), 422, "invalid-dataset")
+        assert pointer in [error["pointer"] for error in told["errors"]]
