@@ -11,6 +11,7 @@ from app.outbound.addresses import Rules
 from app.outbound.webhook_sender import HttpSender
 from app.services.deliver_webhooks import DeliverWebhooks, RetryRules
 from app.services.follower_model import ConsumerKind, Follower
+from app.services.keep_tags import KeepTags
 from app.services.keeper_model import Keeper
 from app.services.model import ClaimRules, JobKind
 from app.services.read_changes import ReadChanges
@@ -26,6 +27,7 @@ from app.store.changelog_store import ChangelogStore
 from app.store.derived_views import ViewStore
 from app.store.exports import ExportStore
 from app.store.jobs import JobStore
+from app.store.named_versions import NamedVersionStore
 from app.store.session import Database
 from app.store.timeline_store import TimelineStore
 from app.store.webhook_deliveries import DeliveryStore
@@ -99,9 +101,9 @@ def follower_handlers(worker: Worker) -> dict[ConsumerKind, Follower]:
     }
 
 
-def keepers(worker: Worker) -> dict[str, Keeper]:  # noqa: ARG001
+def keepers(worker: Worker) -> dict[str, Keeper]:
     """What is done for datasets by itself, by the name of its memory."""
-    return {}
+    return {"tags": KeepTags(tags=NamedVersionStore(worker.database))}
 
 
 def _deliver_webhooks(worker: Worker) -> DeliverWebhooks:

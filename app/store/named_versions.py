@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
-from app.lake.errors import NameTaken, NotFound
+from app.lake.errors import NameTaken, NotFound, VersionExpired
+from app.lake.identifiers import new_instant_id
+from app.lake.instant import Action, InstantState, RowCounts
 from app.services.model import Claim, Page
 from app.services.task_model import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.store.claim import held_by
 from app.store.ending import succeed_task
+from app.store.file_models import commits
 from app.store.kept_versions import NAME_LIVES, check_kept, lock_history
 from app.store.models import instants, jobs
 from app.store.one_of import one_of
@@ -80,6 +83,35 @@ class NamedVersionStore:
             rows = connection.execute(query).all()
         return page_of(rows, page_size, lambda row: row.name, _named_version)
 
+    def add_automatic(self, tenant_id: str, dataset_id: str, name: str, before: datetime) -> int | None:
+        """Tags the last version that was committed before the moment; returns it.
+
+        None if there is none, or it is not kept any more, or the name is given already. Raises NotFound.
+        """
+        query = (
+            select(commits.c.version)
+            .where(commits.c.dataset_id == dataset_id, commits.c.committed_at < before)
+            .order_by(commits.c.committed_at.desc())
+            .limit(1)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            # A commit that began before the moment has ended once this lock is ours; those to come are later.
+            lock_history(connection, dataset_id)
+            version = connection.execute(query).scalar_one_or_none()
+            if version is None or not _is_kept(connection, dataset_id, version):
+                return None
+            return version if _tag(connection, dataset_id, name, version) else None
+
+    def automatic(self, tenant_id: str, dataset_id: str) -> Sequence[str]:
+        """The names of the tags that were given by the dataset's policy."""
+        query = select(named_versions.c.name).where(
+            named_versions.c.dataset_id == dataset_id,
+            named_versions.c.kind == VersionKind.TAG.value,
+            named_versions.c.automatic,
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(query).scalars().all()
+
     def forget(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
         """Removes names; what they kept may be cleaned. Returns how many there were."""
         with self._database.tenant(tenant_id) as connection:
@@ -116,6 +148,39 @@ def _insert(
     if row is None:
         raise taken(_find(connection, dataset_id, task.name), task.name)
     return _named_version(row)
+
+
+def _is_kept(connection: Connection, dataset_id: str, version: int) -> bool:
+    try:
+        check_kept(connection, dataset_id, version)
+    except VersionExpired:
+        return False
+    return True
+
+
+def _tag(connection: Connection, dataset_id: str, name: str, version: int) -> bool:
+    """An automatic tag, and its instant, which nobody asked for; false if the name is given."""
+    tagged = connection.execute(
+        insert_unless(named_versions)
+        .values(dataset_id=dataset_id, name=name, kind=VersionKind.TAG.value, version=version, automatic=True)
+        .on_conflict_do_nothing()
+        .returning(named_versions.c.name)
+    ).one_or_none()
+    if tagged is None:
+        return False
+    connection.execute(
+        insert(instants).values(
+            dataset_id=dataset_id,
+            id=new_instant_id(),
+            action=Action.TAG.value,
+            operation=Action.TAG.value,
+            state=InstantState.COMPLETED.value,
+            version=version,
+            completed_at=func.clock_timestamp(),
+            counts=RowCounts(),
+        )
+    )
+    return True
 
 
 def taken(found: NamedVersion | None, name: str) -> NameTaken:
