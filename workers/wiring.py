@@ -17,6 +17,7 @@ from app.services.model import ClaimRules, JobKind
 from app.services.read_changes import ReadChanges
 from app.services.refresh_views import DeriveView, FollowInputs
 from app.services.run_exports import RunExports
+from app.services.run_restore import StageEarlier
 from app.services.run_tasks import RunTasks, TaskHandler
 from app.services.run_verify import RunVerify
 from app.services.run_writes import RunWrites
@@ -28,6 +29,7 @@ from app.store.derived_views import ViewStore
 from app.store.exports import ExportStore
 from app.store.jobs import JobStore
 from app.store.named_versions import NamedVersionStore
+from app.store.read_leases import ReadLeaseStore
 from app.store.session import Database
 from app.store.timeline_store import TimelineStore
 from app.store.webhook_deliveries import DeliveryStore
@@ -57,6 +59,12 @@ def run_writes(worker: Worker) -> RunWrites:
             views=ViewStore(database),
             timeline=TimelineStore(database),
             index=ChangelogStore(database),
+            engine=worker.engine,
+        ),
+        restore=StageEarlier(
+            catalog=CatalogStore(database),
+            timeline=TimelineStore(database),
+            leases=ReadLeaseStore(database),
             engine=worker.engine,
         ),
         announce=worker.announce,

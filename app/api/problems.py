@@ -52,6 +52,7 @@ STATUS: Final[Mapping[str, int]] = {
     "method-not-allowed": 405,
     "no-feed": 422,
     "not-acceptable": 406,
+    "not-enough-writes": 409,
     "not-found": 404,
     "not-verifiable": 422,
     "offset-ahead": 409,

@@ -232,6 +232,13 @@ class VersionExpired(HeadwaterError):
     title = "The version is not kept any more"
 
 
+class NotEnoughWrites(HeadwaterError):
+    """More versions were to be undone than writes have made. Facts: `instants`, `writes`, how many there are."""
+
+    code = "not-enough-writes"
+    title = "There are not so many writes to undo"
+
+
 class NameTaken(HeadwaterError):
     """A version of the dataset has the name already. Facts: `name`, `version`, `kind`."""
 

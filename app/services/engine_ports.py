@@ -9,6 +9,7 @@ from app.lake.commit_message import CommitMessage
 from app.lake.dataset import DatasetDefinition
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput
+from app.lake.restoring import RestageTask
 from app.lake.staging import RawInput, StagedFile
 from app.lake.verification import FoldTask, FoldVerdict
 from app.lake.views.derive_request import DeriveRequest
@@ -59,6 +60,17 @@ class Verification(TaskProgress, Protocol):
 
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
         """What the tasks found, all together. Raises CorruptFile, StorageFull, EngineStopped."""
+        ...
+
+
+class Restaging(Protocol):
+    """Reads earlier versions on Spark."""
+
+    def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
+        """Stages the rows of the tasks, in order; files without rows are left out.
+
+        Raises CorruptFile, StorageFull, EngineStopped.
+        """
         ...
 
 

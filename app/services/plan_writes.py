@@ -35,12 +35,17 @@ class PlanWrites:
         """
         dataset = _under_its_schema(self.catalog.get(tenant_id, part.dataset_id), part)
         version = dataset.version if part.read_version is None else part.read_version
+        if part.restored is not None:
+            # What its rows are to replace was found there.
+            version = part.restored.read_version
         first = part.jobs[0].write
         # A write that looks at more than the keys it brings runs by itself, so the first is the only one.
         whole = has_scope(first.operation, first.options)
         live = self.timeline.live_files(
             tenant_id, part.dataset_id, version, None if whole else self._groups(dataset, part)
         )
+        if part.restored is not None:
+            live = part.restored.plan.in_scope(live)
         scope = scope_of(
             first.operation, first.options, dataset.definition, part.staged[part.jobs[0].id], live
         )

@@ -235,6 +235,10 @@ class Timeline(Protocol):
         """The schema that the dataset had at a version that it has reached."""
         ...
 
+    def latest_writes(self, tenant_id: str, dataset_id: str, version: int, limit: int) -> list[int]:
+        """The versions up to `version` that writes made, the latest first: not those of table services and schemas."""
+        ...
+
     def next_offset(self, tenant_id: str, dataset_id: str, version: int) -> int:
         """How many changes the feed had at a version that the dataset has reached."""
         ...

@@ -27,6 +27,7 @@ from app.services.model import ClaimRules, Fault, Fenced, Job, Progress
 from app.services.plan_writes import PlanWrites, SchemaMoved
 from app.services.ports import Catalog, Jobs, Timeline
 from app.services.refresh_views import DeriveView
+from app.services.run_restore import StageEarlier
 from app.services.write_group import Part, WriteGroup
 
 _log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class RunWrites:
     timeline: Timeline
     engine: WriteEngine
     derive: DeriveView
+    restore: StageEarlier
     announce: Callable[[], None]
     owner: str
     rules: ClaimRules
@@ -112,10 +114,15 @@ class RunWrites:
             part.staged[job.id] = job.write.staged
             part.quarantined[job.id] = job.write.quarantined
             try:
+                # Rows that the service makes may have to be made again, and then go to other files.
+                prefix = f"{decoded_prefix(place, job.id, job.epoch)}-{group.rounds}"
                 if job.write.derived:
                     group.stage = "derive"
-                    prefix = f"{decoded_prefix(place, job.id, job.epoch)}-{group.rounds}"
                     self._derive_one(part, job, prefix, group.tag)
+                elif job.write.restores is not None:
+                    group.stage = "restore"
+                    part.restored = self.restore.run(job, job.write.restores, prefix, group.tag)
+                    part.staged[job.id] = part.restored.staged
                 else:
                     self._decode_one(tenant_id, part, job, place, group.tag)
             except HeadwaterError as error:
@@ -182,7 +189,10 @@ class RunWrites:
                             retryable=True,
                         )
                     for part in group.parts:
-                        if part.dataset_id == outcome.dataset_id:
+                        if part.restored is not None:
+                            # What differs from the earlier version is something else by now.
+                            self._start_over(tenant_id, group)
+                        elif part.dataset_id == outcome.dataset_id:
                             part.merge_again(file_groups, head)
                 case _:
                     versions = {

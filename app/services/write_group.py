@@ -15,7 +15,8 @@ from app.lake.paths import attempt_name
 from app.lake.quarantine import QuarantineFile
 from app.lake.staging import StagedFile
 from app.lake.write_plan import Scope
-from app.services.model import Advance, Claim, Dataset, Job, JobKind, JobOutcome, NewCommit
+from app.services.model import Advance, Claim, Dataset, Job, JobOutcome, NewCommit, instant_action
+from app.services.run_restore import Restored
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +38,7 @@ class Part:
 
     `read_version` is where the messages that there are were read; None for the head, whatever it is. `evolved`: the
     dataset under the schema that a write brings, the next after the one that it was read under. `advances`: how far
-    the input of a refresh reaches.
+    the input of a refresh reaches. `restored`: what a restore goes back to.
     """
 
     dataset_id: str
@@ -49,6 +50,7 @@ class Part:
     plan: Plan | None = None
     evolved: DatasetDefinition | None = None
     advances: tuple[Advance, ...] = ()
+    restored: Restored | None = None
 
     @property
     def writes(self) -> dict[int, tuple[StagedFile, ...]]:
@@ -74,15 +76,18 @@ class Part:
         # A write that leaves the table as it is leaves the schema, too.
         evolved = None if self.plan.moot else self.evolved
         planned_on = self.plan.dataset.definition.schema.id - (self.evolved is not None)
+        messages = [self.messages[name] for name in sorted(self.messages)]
+        if self.restored is not None:
+            messages = self.restored.plan.with_postponed(self.messages)
         expected = [job.write.options.expected_version for job in self.jobs]
         return NewCommit(
             dataset_id=self.dataset_id,
-            action=Action.COMPACTION if self.jobs[0].kind is JobKind.COMPACTION else Action.COMMIT,
+            action=instant_action(self.jobs[0].write) or Action.COMMIT,
             read_version=self.plan.version,
             schema_id=planned_on,
             definition=evolved,
             outcomes=tuple(self._outcome(number, job, self.plan) for number, job in enumerate(self.jobs)),
-            messages=tuple(self.messages[name] for name in sorted(self.messages)),
+            messages=tuple(messages),
             scope=self.plan.read_scope,
             expected_version=next((version for version in expected if version is not None), None),
             advances=self.advances,
@@ -98,7 +103,13 @@ class Part:
         _check_sum(job, sent, counts, sum(file.row_count for file in refused), scoped=plan.scope is not None)
         quarantined = (*self.quarantined[job.id], *refused)
         counts = msgspec.structs.replace(counts, quarantined=sum(file.row_count for file in quarantined))
-        return JobOutcome(claim=job.claim, instant_id=job.instant, counts=counts, quarantined=quarantined)
+        return JobOutcome(
+            claim=job.claim,
+            instant_id=job.instant,
+            counts=counts,
+            quarantined=quarantined,
+            result=None if self.restored is None else self.restored.result,
+        )
 
 
 def _check_sum(job: Job, sent: int, counts: RowCounts, refused: int, *, scoped: bool) -> None:

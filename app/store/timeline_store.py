@@ -10,6 +10,7 @@ from sqlalchemy import Connection, func, select, union_all
 
 from app.lake.conflict import Conflicted
 from app.lake.file_group import DataFile, FileKind
+from app.lake.instant import Action
 from app.lake.schema import Schema
 from app.lake.staging import Slot
 from app.services.model import Fenced, JobState, NewCommit, Page, Published
@@ -32,6 +33,8 @@ _FILE_COLUMNS: Final = (
     *(files.c[name] for name in _STORED),
     func.coalesce(files.c.written_version, files.c.added_version).label("written_version"),
 )
+
+_WRITES: Final = tuple(action.value for action in (Action.COMMIT, Action.RESTORE, Action.ROLLBACK))
 
 
 class TimelineStore:
@@ -123,6 +126,21 @@ class TimelineStore:
         """The schema that the dataset had at a version that it has reached."""
         with self._database.tenant(tenant_id) as connection:
             return schema_at(connection, dataset_id, version)
+
+    def latest_writes(self, tenant_id: str, dataset_id: str, version: int, limit: int) -> list[int]:
+        """The versions up to `version` that writes made, the latest first: not those of table services and schemas."""
+        query = (
+            select(commits.c.version)
+            .where(
+                commits.c.dataset_id == dataset_id,
+                commits.c.version <= version,
+                commits.c.action.in_(_WRITES),
+            )
+            .order_by(commits.c.version.desc())
+            .limit(limit)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return list(connection.execute(query).scalars())
 
     def next_offset(self, tenant_id: str, dataset_id: str, version: int) -> int:
         """How many changes the feed had at a version that the dataset has reached."""

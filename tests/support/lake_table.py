@@ -134,7 +134,7 @@ class LakeTable:
         if failed_writes(list(messages)):
             conflicts = [conflict for message in messages for conflict in message.conflicts]
             return Outcome(counts=[], conflicts=conflicts, quarantined=[])
-        self._publish(messages)
+        self.publish(messages)
         numbers = range(len(writes))
         return Outcome(
             counts=[_total(message.counts.get(number) for message in messages) for number in numbers],
@@ -156,7 +156,8 @@ class LakeTable:
         staged = StagedFileStore(self.storage).write(self.dataset, write.operation, [rows], path)
         return [] if staged is None else [staged]
 
-    def _publish(self, messages: Sequence[CommitMessage]) -> None:
+    def publish(self, messages: Sequence[CommitMessage]) -> None:
+        """Lists the files of the messages at the next version, unless there are none."""
         if not any(message.added or message.removed or message.changelog for message in messages):
             return
         self.version += 1

@@ -104,9 +104,13 @@ class Past:
         before = self.table.version
         self.table.write(write)
         if self.table.version > before:
-            self.files.append(list(self.table.files.values()))
-            self.rows.append(list(rows))
-            self.schemas[self.table.version] = self.table.dataset.schema
+            self.note(rows)
+
+    def note(self, rows: Sequence[Row]) -> None:
+        """Keeps the version that the table is at, which must have these rows."""
+        self.files.append(list(self.table.files.values()))
+        self.rows.append(list(rows))
+        self.schemas[self.table.version] = self.table.dataset.schema
 
     def live_files(
         self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
@@ -117,7 +121,7 @@ class Past:
         return sorted(found, key=lambda file: file.path)
 
     def schema_at(self, tenant_id: str, dataset_id: str, version: int) -> Schema:
-        return self.schemas[version]
+        return self.schemas.get(version, self.schemas[1])
 
     def next_offset(self, tenant_id: str, dataset_id: str, version: int) -> int:
         ends = [first + file.row_count for written, first, file in self.table.feed if written <= version]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx
 
+from app.files.restage_files import restage
 from app.files.slice_merge import Memory
 from app.files.storage import Storage, open_storage
 from app.lake.commit_message import CommitMessage
@@ -18,6 +19,7 @@ from app.lake.dataset import DatasetDefinition
 from app.lake.export import ExportedPart, ExportPart
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput
+from app.lake.restoring import RestageTask
 from app.lake.staging import RawInput, StagedFile
 from app.lake.verification import FoldTask, FoldVerdict
 from app.lake.views.derive_request import DeriveRequest
@@ -83,6 +85,12 @@ class TasksInProcess:
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
         answers = [run_task(self._place, task) for task in tasks]
         return sum((answer for answer in answers if isinstance(answer, FoldVerdict)), FoldVerdict())
+
+    def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
+        staged = [
+            restage(task, self._storage, self._place.slices, self._place.memory).staged for task in tasks
+        ]
+        return [file for file in staged if file is not None]
 
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
         return self.derivation.derive(request)

@@ -16,6 +16,7 @@ from app.lake.errors import EngineStopped
 from app.lake.export import ExportedPart, ExportPart
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput
+from app.lake.restoring import Restaged, RestageTask
 from app.lake.staging import RawInput, StagedFile
 from app.lake.verification import FoldTask, FoldVerdict
 from app.lake.views.derive_request import DeriveRequest
@@ -107,6 +108,16 @@ class SparkEngine:
         size = sum(segment.file.size_bytes for part in parts for segment in part.segments)
         answers = self._run(parts, tag, size, TASKS_POOL)
         return [answer for answer in answers if isinstance(answer, ExportedPart)]
+
+    def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
+        """Stages the rows of earlier versions, in order; files without rows are left out.
+
+        Raises CorruptFile, StorageFull, EngineStopped.
+        """
+        size = sum(file.size_bytes for task in tasks for group in task.groups for file in group)
+        answers = self._run(tasks, tag, size, WRITES_POOL)
+        staged = [answer.staged for answer in answers if isinstance(answer, Restaged)]
+        return [file for file in staged if file is not None]
 
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
         """Runs the SQL of a view, and stages what comes of it as its rows, in order.

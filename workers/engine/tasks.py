@@ -13,11 +13,13 @@ import pyarrow as pa
 import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.files.fold_files import check_files
 from app.files.hot_folder import HotFolder
+from app.files.restage_files import restage
 from app.files.slice_merge import Memory
 from app.files.storage import open_storage
 from app.lake.commit_message import CommitMessage
 from app.lake.errors import HeadwaterError, error_of
 from app.lake.export import ExportedPart, ExportPart
+from app.lake.restoring import Restaged, RestageTask
 from app.lake.verification import FoldTask, FoldVerdict
 from app.lake.write_plan import MergeTask
 from workers.engine.decode_handle import (
@@ -35,8 +37,8 @@ from workers.engine.export_handle import export
 from workers.engine.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
-Task = PrepareTask | InferTask | DecodeTask | MergeTask | FoldTask | ExportPart
-Answer = Prepared | Inferred | Decoded | CommitMessage | FoldVerdict | ExportedPart
+Task = PrepareTask | InferTask | DecodeTask | MergeTask | FoldTask | ExportPart | RestageTask
+Answer = Prepared | Inferred | Decoded | CommitMessage | FoldVerdict | ExportedPart | Restaged
 
 
 class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,5 +122,7 @@ def run_task(place: Place, task: Task) -> Answer:
             return prepare(task, place.storage)
         case ExportPart():
             return export(task, place.storage, place.slices.reader, place.memory)
+        case RestageTask():
+            return restage(task, place.storage, place.slices, place.memory)
         case FoldTask():
             return check_files(place.slices, task, place.memory)

@@ -1,0 +1,99 @@
+"""Restores and rollbacks as they run: which version they go back to, and the rows that it had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Final
+
+import msgspec
+
+from app.lake.errors import NotEnoughWrites
+from app.lake.evolution import under_schema
+from app.lake.file_group import DataFile
+from app.lake.restoring import RestorePlan, plan_restaging, plan_restore
+from app.lake.staging import StagedFile
+from app.services.engine_ports import Restaging
+from app.services.model import Dataset, Earlier, Job
+from app.services.ports import Catalog, Timeline
+from app.services.version_ports import ReadLeases
+
+# How long the files of the version are held for the tasks that read them; released as soon as these have ended.
+_HOLD_SECONDS: Final = 24 * 3600.0
+
+
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
+    """What a restore writes: the rows of an earlier version, as far as the table at `read_version` may differ.
+
+    `result`: what its job tells.
+    """
+
+    staged: tuple[StagedFile, ...]
+    plan: RestorePlan
+    read_version: int
+    result: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StageEarlier:
+    """Stages the rows of earlier versions."""
+
+    catalog: Catalog
+    timeline: Timeline
+    leases: ReadLeases
+    engine: Restaging
+
+    def run(self, job: Job, earlier: Earlier, prefix: str, tag: str) -> Restored:
+        """Reads the version as it was then. Paths of the staged files start with `prefix`.
+
+        Raises VersionExpired, NotEnoughWrites, NotFound, CorruptFile, StorageFull, EngineStopped.
+        """
+        dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        version = self._version(dataset, earlier)
+        with self._held(job, version):
+            plan = plan_restore(self._files(dataset, version), self._files(dataset, dataset.version))
+            then = under_schema(
+                dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
+            )
+            staged = self.engine.restage(plan_restaging(plan, then, dataset.definition, prefix), tag)
+        return Restored(
+            staged=_numbered(staged),
+            plan=plan,
+            read_version=dataset.version,
+            result={"from_version": dataset.version, "to_version": version},
+        )
+
+    def _version(self, dataset: Dataset, earlier: Earlier) -> int:
+        if earlier.version is not None:
+            return earlier.version
+        instants = earlier.instants or 1
+        writes = self.timeline.latest_writes(dataset.tenant_id, dataset.id, dataset.version, instants)
+        if len(writes) < instants:
+            raise NotEnoughWrites(
+                f"{instants} versions were to be undone, but writes made only {len(writes)}",
+                instants=instants,
+                writes=len(writes),
+            )
+        return writes[-1] - 1
+
+    @contextmanager
+    def _held(self, job: Job, version: int) -> Iterator[None]:
+        reader = f"{job.id}-{job.epoch}"
+        self.leases.hold(job.tenant_id, job.dataset_id, version, reader, _HOLD_SECONDS)
+        try:
+            yield
+        finally:
+            self.leases.release(job.tenant_id, job.dataset_id, reader)
+
+    def _files(self, dataset: Dataset, version: int) -> list[DataFile]:
+        return self.timeline.live_files(dataset.tenant_id, dataset.id, version, None)
+
+
+def _numbered(staged: Sequence[StagedFile]) -> tuple[StagedFile, ...]:
+    """The files as one write, in which rows have positions."""
+    starts = accumulate((file.rows for file in staged), initial=0)
+    return tuple(
+        msgspec.structs.replace(file, first_row=start) for file, start in zip(staged, starts, strict=False)
+    )

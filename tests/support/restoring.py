@@ -1,0 +1,98 @@
+"""Restores of tables in memory: the use cases of the worker, with tasks that run in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from app.files.restage_files import restage
+from app.files.slice_merge import Memory
+from app.lake.identifiers import new_id, new_instant_id
+from app.lake.instant import RowCounts
+from app.lake.operation import Operation
+from app.lake.restoring import RestageTask
+from app.lake.staging import StagedFile
+from app.services.model import Dataset, Earlier, Job, JobKind, JobState, NewCommit, Progress, WriteRequest
+from app.services.plan_writes import PlanWrites
+from app.services.run_restore import Restored, StageEarlier
+from app.services.write_group import Part
+from tests.support.past_tables import Past, committed_at
+from tests.support.past_versions import KeptVersions
+from workers.engine.merge_handle import MergeHandle
+from workers.engine.task_files import Place
+
+_attempts = count(1)
+
+
+@dataclass(kw_only=True)
+class Restorer:
+    """Takes one table back. `tasks` were needed to read what it was; `held`: versions, while they were read."""
+
+    past: Past
+    memory: Memory = field(default_factory=lambda: Memory(bytes_max=2**26))
+    kept: KeptVersions = field(default_factory=KeptVersions)
+    tasks: list[RestageTask] = field(default_factory=list)
+    held: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.place = Place.on(self.past.table.storage, self.memory)
+
+    def get(self, tenant_id: str, reference: str) -> Dataset:
+        return self.past.dataset
+
+    def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
+        self.tasks += tasks
+        self.held += self.kept.readers.values()
+        staged = [restage(task, self.place.storage, self.place.slices, self.memory).staged for task in tasks]
+        return [file for file in staged if file is not None]
+
+    def stage(self, earlier: Earlier) -> tuple[Part, Restored]:
+        """A restore whose rows are staged."""
+        job = _job(earlier)
+        staging = StageEarlier(catalog=self, timeline=self.past, leases=self.kept, engine=self)
+        restored = staging.run(job, earlier, f"{self.past.table.name}/staged/{job.id}", "tag")
+        part = Part(dataset_id="d", jobs=[job], restored=restored)
+        part.staged[job.id], part.quarantined[job.id] = restored.staged, ()
+        return part, restored
+
+    def run(self, earlier: Earlier) -> NewCommit:
+        """Takes the table back; the past notes the version that it makes."""
+        part, restored = self.stage(earlier)
+        attempt = f"20260102030405000000-{next(_attempts):06x}-9-0"
+        tasks = PlanWrites(catalog=self, timeline=self.past).run("t", part, attempt)
+        for task in tasks:
+            part.messages[task.file_group] = MergeHandle(self.place).run(task)
+        commit = part.commit()
+        before = self.past.table.version
+        self.past.table.publish(commit.messages)
+        if self.past.table.version > before:
+            self.past.note(self.past.rows[restored.result["to_version"]])
+        return commit
+
+    def to(self, version: int) -> NewCommit:
+        return self.run(Earlier(version=version))
+
+
+def _job(earlier: Earlier) -> Job:
+    return Job(
+        id=new_id(),
+        tenant_id="t",
+        dataset_id="d",
+        instant_id=new_instant_id(),
+        kind=JobKind.RESTORE,
+        state=JobState.RUNNING,
+        request=WriteRequest(operation=Operation.SNAPSHOT, restores=earlier),
+        progress=Progress(stage="claimed"),
+        attempts=1,
+        epoch=1,
+        committed_version=None,
+        first_offset=None,
+        last_offset=None,
+        rows=RowCounts(),
+        error=None,
+        created_at=committed_at(0),
+        started_at=None,
+        finished_at=None,
+        transaction_id=None,
+    )
