@@ -13,9 +13,14 @@ from app.lake.write_plan import MergeTask
 _SMALL_SHARE: Final = 4
 
 
+def small_below(dataset: DatasetDefinition) -> int:
+    """The bytes that a file has at least that is not small."""
+    return -(-dataset.target_bytes // _SMALL_SHARE)
+
+
 def is_small(dataset: DatasetDefinition, file: DataFile) -> bool:
     """Whether the file is to take more rows: far from the size at which the next one is begun."""
-    return file.size_bytes * _SMALL_SHARE < dataset.target_bytes
+    return file.size_bytes < small_below(dataset)
 
 
 def plan_compaction(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
-from app.lake.file_group import ColumnStatistics, DataFile, FileKind
+from app.lake.column_summary import FileStatistics
+from app.lake.file_group import DataFile, FileKind
 from app.lake.instant import Action
 from app.lake.schema import Schema
 
@@ -100,23 +101,6 @@ class TableTotals(msgspec.Struct, frozen=True, kw_only=True):
     lag: int | None
     jobs_queued: int
     jobs_running: int
-
-
-class FileStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the columns of one file, by field id."""
-
-    row_count: int
-    schema_id: int
-    statistics: dict[str, ColumnStatistics]
-
-
-class ColumnSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds and nulls of a column in all base files, as JSON values; None where one of the files does not tell."""
-
-    name: str
-    minimum: Any
-    maximum: Any
-    null_count: int | None
 
 
 class OverviewIndex(Protocol):

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from app.lake.column_summary import FileStatistics
 from app.lake.file_group import ColumnStatistics, DataFile, FileKind
 from app.lake.instant import Action, InstantState
 from app.lake.schema import Schema
@@ -34,7 +35,6 @@ from app.services.overview_model import (
     ChangelogTotals,
     CommitTotals,
     FileQuery,
-    FileStatistics,
     KindTotals,
     PartitionRecord,
     SizeClass,

@@ -5,15 +5,13 @@ What is not known can be anything, so an answer never depends on statistics bein
 
 from __future__ import annotations
 
-import base64
-import binascii
-import datetime as dt
 import decimal
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from app.lake.column_bounds import comparable_bound
 from app.lake.file_group import ColumnStatistics
 from app.lake.filters.tree import (
     And,
@@ -30,12 +28,10 @@ from app.lake.filters.tree import (
     Or,
     Value,
 )
-from app.lake.rows.texts import TICKS
 from app.lake.schema import Schema
-from app.lake.types import DataType, Decimal, Primitive, Timestamp, parse_type
+from app.lake.types import Decimal, Primitive, parse_type
 
 _NO_STATISTICS: Final = ColumnStatistics()
-_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Sought(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,8 +134,8 @@ class _Rows:
         known = self.statistics.get(field_id, _NO_STATISTICS) if field_id else _NO_STATISTICS
         data_type = parse_type(column.type)
         return _Bounds(
-            low=_bound(known.minimum, data_type),
-            high=_bound(known.maximum, data_type),
+            low=comparable_bound(known.minimum, data_type),
+            high=comparable_bound(known.maximum, data_type),
             some_null=known.null_count is None or known.null_count > 0,
             some_value=known.null_count is None or known.null_count < self.row_count,
         )
@@ -206,36 +202,3 @@ def _comparable(values: Sequence[Value], column: Column) -> Sequence[Any]:
             return [bytes.fromhex(str(value)) for value in values]
         case _:
             return values
-
-
-def _bound(bound: Any, data_type: DataType) -> Any:
-    """A bound as the literals of the type are; null for one that is not known, or not of this type."""
-    try:
-        match data_type, bound:
-            case Decimal(), str():
-                return decimal.Decimal(bound)
-            case Timestamp(unit, _), str():
-                return _ticks(dt.datetime.fromisoformat(bound), unit)
-            case Primitive("date"), str():
-                return (dt.date.fromisoformat(bound) - _EPOCH.date()).days
-            case Primitive("binary"), str():
-                return base64.b64decode(bound, validate=True)
-            case Primitive("string"), str():
-                return bound
-            case Primitive("boolean"), bool():
-                return bound
-            case Primitive("float" | "double"), int() | float():
-                return bound
-            case Primitive("string" | "binary" | "date" | "boolean"), _:
-                return None
-            case Primitive(), int():
-                return bound
-    except (ValueError, binascii.Error, decimal.InvalidOperation):
-        pass
-    return None
-
-
-def _ticks(moment: dt.datetime, unit: str) -> int:
-    moment = moment.replace(tzinfo=moment.tzinfo or dt.UTC)
-    microseconds = (moment - _EPOCH) // dt.timedelta(microseconds=1)
-    return microseconds * TICKS[unit] // TICKS["us"]
