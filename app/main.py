@@ -27,6 +27,7 @@ from app.api.looks import head_watches, job_watches
 from app.api.shared_pages import SharedPages
 from app.api.threads import Threads
 from app.api.wakeups import Wakeups
+from app.files.joined_content import JoinedContent
 from app.files.key_search import KeySearch
 from app.files.parquet_file import ParquetReader
 from app.files.quarantine_file import QuarantineFileStore
@@ -55,6 +56,7 @@ from app.services.partitions import Partitions
 from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
 from app.services.read_corrections import ReadCorrections
+from app.services.read_jobs import ReadJobs
 from app.services.read_table import ReadTable
 from app.services.relay import Relay
 from app.services.verify import Verify
@@ -72,6 +74,7 @@ from app.store.outbox import OutboxStore
 from app.store.partition_marks import PartitionStore
 from app.store.quarantine_store import QuarantineStore
 from app.store.read_leases import ReadLeaseStore
+from app.store.read_results import ReadResultStore
 from app.store.session import Database
 from app.store.tenants import TenantStore
 from app.store.timeline_store import TimelineStore
@@ -155,6 +158,17 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
             versions=versions,
             tables=TableReader(storage, reader, memory),
             corrections=corrections,
+        ),
+        read_jobs=ReadJobs(
+            group=group,
+            timeline=timeline,
+            versions=versions,
+            index=ChangelogStore(database),
+            results=ReadResultStore(database),
+            content=JoinedContent(storage),
+            storage=storage,
+            wake=relay.wake,
+            keep_seconds=settings.read_result_seconds,
         ),
         consumers=Consumers(index=ConsumerStore(database)),
         explain_write=ExplainWrite(timeline=timeline, search=KeySearch(storage, reader, memory)),

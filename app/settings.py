@@ -164,6 +164,14 @@ class Settings:
         default=256 * MEBIBYTE, metadata=_env("HEADWATER_READ_MEMORY_BYTES", _whole_number(1024))
     )
     """Memory that one page of rows takes to merge logs; what does not fit goes through the data directory."""
+    read_inline_bytes_max: int = field(
+        default=64 * MEBIBYTE, metadata=_env("HEADWATER_READ_INLINE_BYTES_MAX", _whole_number(0))
+    )
+    """Largest result of a read job that is given in one answer; a larger one is given as files."""
+    read_result_seconds: float = field(
+        default=86400.0, metadata=_env("HEADWATER_READ_RESULT_SECONDS", _seconds)
+    )
+    """How long the result of a read job is kept."""
     hot_bytes_max: int = field(
         default=8 * GIBIBYTE, metadata=_env("HEADWATER_HOT_BYTES_MAX", _whole_number(0))
     )

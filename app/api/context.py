@@ -31,6 +31,7 @@ from app.services.ports import Jobs, Timeline
 from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
 from app.services.read_corrections import ReadCorrections
+from app.services.read_jobs import ReadJobs
 from app.services.read_table import ReadTable
 from app.services.verify import Verify
 from app.services.webhooks import Webhooks
@@ -57,6 +58,7 @@ class Services:
     read_changes: ReadChanges
     read_corrections: ReadCorrections
     read_table: ReadTable
+    read_jobs: ReadJobs
     consumers: Consumers
     explain_write: ExplainWrite
     exports: ManageExports

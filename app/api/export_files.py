@@ -1,39 +1,27 @@
-"""The files of exports, streamed from storage, whole or in part."""
+"""The files of exports."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeAlias
 
-import pyarrow as pa
 from litestar import Response, get, head
 from litestar.params import PathParameter
 from litestar.response import Stream
 
 from app.api.auth import SCOPE
 from app.api.bodies import JSON
-from app.api.byte_range import asked_range
-from app.api.context import ApiRequest, Services, services_of, tenant_of
+from app.api.context import ApiRequest, services_of, tenant_of
 from app.api.documented import BINARY, TEXT, Answer, documented
 from app.api.exports import TAGS, ExportId, RunNumber
+from app.api.stored_file import FILE_HEADERS, PART_HEADERS, RANGE_HEADERS, download, without_content
 from app.lake.export import ExportFormat
 from app.lake.file_format import FileFormat
-from app.services.export_model import MANIFEST_NAME, RunFile
+from app.services.export_model import MANIFEST_NAME
 
-_STEP_BYTES: Final = 1024 * 1024
 _CONTENT: Final[Mapping[str, Any]] = {
     JSON: TEXT,
-    **{each.file_format.media_type.partition(";")[0]: BINARY for each in ExportFormat},
-}
-_HEADERS: Final = {
-    "ETag": "The file's checksum, quoted.",
-    "Accept-Ranges": "`bytes`: a part of the file may be asked for.",
-    "Content-Length": "How many bytes follow.",
-    "Content-Disposition": "The name to save it by.",
-}
-_REQUEST_HEADERS: Final = {
-    "Range": "`bytes=first-last`, `bytes=first-` or `bytes=-count`: a part of the file.",
-    "If-Range": "The ETag of the file that the range is of; of another one comes the whole.",
+    **{each.file_format.media_type: BINARY for each in ExportFormat},
 }
 
 FileName: TypeAlias = Annotated[str, PathParameter(description="The name of a file of a run.")]
@@ -46,14 +34,10 @@ FileName: TypeAlias = Annotated[str, PathParameter(description="The name of a fi
     tags=TAGS,
     opt=documented(
         {
-            200: Answer(description="The file.", content=_CONTENT, headers=_HEADERS),
-            206: Answer(
-                description="The part that was asked for.",
-                content=_CONTENT,
-                headers={**_HEADERS, "Content-Range": "Which part it is, and the size of the file."},
-            ),
+            200: Answer(description="The file.", content=_CONTENT, headers=FILE_HEADERS),
+            206: Answer(description="The part that was asked for.", content=_CONTENT, headers=PART_HEADERS),
         },
-        request_headers=_REQUEST_HEADERS,
+        request_headers=RANGE_HEADERS,
         problems=[400, 404, 416],
     ),
 )
@@ -65,18 +49,7 @@ async def download_export_file(
     """
     services = services_of(request)
     file = await services.threads.run(services.exports.file, tenant_of(request), export, number, name)
-    part = asked_range(request.headers, file.size_bytes, _entity_tag(file))
-    sent = part or range(file.size_bytes)
-    headers = _headers(file, len(sent))
-    if part is not None:
-        headers["Content-Range"] = f"bytes {part[0]}-{part[-1]}/{file.size_bytes}"
-    opened = await services.threads.run(services.exports.open, file)
-    return Stream(
-        _chunks(services, opened, sent),
-        status_code=200 if part is None else 206,
-        media_type=_media_type(name),
-        headers=headers,
-    )
+    return await download(request, services.exports.open, file, _media_type(name))
 
 
 @head(
@@ -86,7 +59,7 @@ async def download_export_file(
     tags=TAGS,
     opt={
         SCOPE: "read",
-        **documented({200: Answer(description="It is there.", headers=_HEADERS)}, problems=[400, 404]),
+        **documented({200: Answer(description="It is there.", headers=FILE_HEADERS)}, problems=[400, 404]),
     },
 )
 async def check_export_file(
@@ -95,32 +68,7 @@ async def check_export_file(
     """What `GET` would answer, without the file: its size and its ETag."""
     services = services_of(request)
     file = await services.threads.run(services.exports.file, tenant_of(request), export, number, name)
-    return Response(None, media_type=_media_type(name), headers=_headers(file, file.size_bytes))
-
-
-async def _chunks(services: Services, opened: pa.NativeFile, part: range) -> AsyncIterator[bytes]:
-    """The bytes of a part, which are read as fast as they are sent."""
-    try:
-        for start in range(part.start, part.stop, _STEP_BYTES):
-            count = min(_STEP_BYTES, part.stop - start)
-            yield await services.threads.run(opened.read_at, count, start)
-    finally:
-        # At once: a client that is gone has had the request cancelled, and nothing waits for it any more.
-        opened.close()
-
-
-def _headers(file: RunFile, size_bytes: int) -> dict[str, str]:
-    return {
-        "ETag": _entity_tag(file),
-        "Accept-Ranges": "bytes",
-        "Content-Length": str(size_bytes),
-        "Content-Disposition": f'attachment; filename="{file.name}"',
-        "Cache-Control": "private, no-transform",
-    }
-
-
-def _entity_tag(file: RunFile) -> str:
-    return f'"{file.checksum}"'
+    return without_content(file, _media_type(name))
 
 
 def _media_type(name: str) -> str:

@@ -47,9 +47,11 @@ STATUS: Final[Mapping[str, int]] = {
     "invalid-view": 422,
     "job-cancelled": 409,
     "job-ended": 409,
+    "job-not-finished": 409,
     "lease-lost": 409,
     "malformed-body": 400,
     "method-not-allowed": 405,
+    "no-commits": 409,
     "no-feed": 422,
     "not-acceptable": 406,
     "not-enough-writes": 409,
@@ -62,6 +64,7 @@ STATUS: Final[Mapping[str, int]] = {
     "precondition-failed": 412,
     "precondition-required": 428,
     "range-not-satisfiable": 416,
+    "result-expired": 410,
     "schema-change-refused": 422,
     "schema-mismatch": 422,
     "storage-full": 507,
@@ -72,7 +75,12 @@ STATUS: Final[Mapping[str, int]] = {
     "unsupported-media-type": 415,
     "webhook-given-up": 502,
 }
-_RETRY_AFTER_SECONDS: Final = {"unavailable": 5, "idempotency-in-flight": 1, "storage-full": 60}
+_RETRY_AFTER_SECONDS: Final = {
+    "unavailable": 5,
+    "idempotency-in-flight": 1,
+    "job-not-finished": 1,
+    "storage-full": 60,
+}
 
 _log = logging.getLogger(__name__)
 

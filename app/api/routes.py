@@ -42,6 +42,8 @@ from app.api.health import get_liveness, get_readiness
 from app.api.jobs import cancel_job, follow_job, get_job
 from app.api.partition_events import end_partitions, read_partition_events
 from app.api.quarantine import discard_quarantine, read_quarantine, redrive_quarantine
+from app.api.read_results import check_result_file, download_result_file, get_result
+from app.api.reads import create_read
 from app.api.rows import read_rows
 from app.api.timeline import read_timeline
 from app.api.transactions import create_transaction, get_transaction
@@ -91,6 +93,10 @@ ROUTES: Final = (
     lease_consumer,
     release_consumer,
     read_rows,
+    create_read,
+    get_result,
+    download_result_file,
+    check_result_file,
     end_partitions,
     read_partition_events,
     read_timeline,

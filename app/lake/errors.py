@@ -281,6 +281,27 @@ class ExportEnded(HeadwaterError):
     title = "The export has ended"
 
 
+class JobNotFinished(HeadwaterError):
+    """The job has not succeeded yet, so it has no result. Fact: `state`."""
+
+    code = "job-not-finished"
+    title = "The job has no result yet"
+
+
+class ResultExpired(HeadwaterError):
+    """The result of a read job is kept no longer. Fact: `keep_seconds`."""
+
+    code = "result-expired"
+    title = "The result is not kept any more"
+
+
+class NoCommits(HeadwaterError):
+    """What changed in a dataset is asked for, and nothing was ever committed to it."""
+
+    code = "no-commits"
+    title = "The dataset has no commits"
+
+
 class JobNotCancellable(HeadwaterError):
     """The job has ended already."""
 

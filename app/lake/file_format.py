@@ -17,13 +17,13 @@ class FileFormat(str, Enum):
 
     @property
     def media_type(self) -> str:
-        """The Content-Type of such a file."""
+        """The media type of such a file; text is UTF-8."""
         return _MEDIA_TYPES[self]
 
 
 _MEDIA_TYPES: Final = {
     FileFormat.PARQUET: "application/vnd.apache.parquet",
-    FileFormat.CSV: "text/csv; charset=utf-8",
+    FileFormat.CSV: "text/csv",
     FileFormat.NDJSON: "application/x-ndjson",
     FileFormat.ARROW: "application/vnd.apache.arrow.file",
     FileFormat.JSON: "application/json",

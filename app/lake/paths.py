@@ -10,6 +10,7 @@
     {tenant}/{dataset}/quarantine/{partition}/{bucket}-{attempt}-{random}.parquet … and of rows that met live keys
     {tenant}/{dataset}/uploads/{upload}                                           uploads
     {tenant}/{dataset}/exports/{export}/{run}-{job}-{epoch}/{name}                files of exports
+    {tenant}/{dataset}/reads/{job}-{epoch}/{name}                                 results of read jobs, and their runs
 
 An attempt is `{instant}-{epoch}-{round}`: with the random part, no two runs of a task ever write the same path. Markers
 are the one exception: others look for them by their name, so that they go, and come again, under the same.
@@ -29,6 +30,7 @@ _ATTEMPT: Final = re.compile(r"/\d{5}-(\d{20}-[0-9a-f]{6})-\d+-\d+-[0-9a-f]{8}\.
 _JOB: Final = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 _STAGED: Final = re.compile(rf"/(?:staged|quarantine)/{_JOB}[^/]*$")
 _EXPORTED: Final = re.compile(rf"/exports/[^/]+/\d+-{_JOB}-\d+/[^/]+$")
+_READ: Final = re.compile(rf"/reads/{_JOB}-\d+/[^/]+$")
 
 
 class Folder(str, Enum):
@@ -98,6 +100,11 @@ def export_folder(prefix: str, export_id: str, number: int, job_id: str, epoch: 
     return f"{prefix}/exports/{export_id}/{number}-{job_id}-{epoch}"
 
 
+def read_folder(prefix: str, job_id: str, epoch: int) -> str:
+    """Where an attempt at a read job puts its files."""
+    return f"{prefix}/reads/{job_id}-{epoch}"
+
+
 def marker_path(prefix: str, partition_path: str) -> str:
     """Where a file says that a partition is done."""
     return f"{prefix}/{Folder.DATA.value}/{partition_path}/{_MARKER}"
@@ -115,9 +122,9 @@ def instant_of(path: str) -> str | None:
 
 
 def job_of(path: str) -> str | None:
-    """The job that input, bad records or exported files belong to; None for other files.
+    """The job that input, bad records, exported files or results belong to; None for other files.
 
     Of a body it is its own id, which is no job's.
     """
-    found = _STAGED.search(path) or _EXPORTED.search(path)
+    found = _STAGED.search(path) or _EXPORTED.search(path) or _READ.search(path)
     return found.group(1) if found else None

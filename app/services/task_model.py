@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from app.lake.instant import Action
+from app.lake.read_order import ReadOrder
 from app.lake.table_services import ClusterOrder, HistoryPolicy
 
 
@@ -96,13 +97,6 @@ class Disposition(str, Enum):
 
     INLINE = "inline"
     FILES = "files"
-
-
-class ReadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A column that rows are ordered by. Nulls come last, whichever way."""
-
-    column: str
-    descending: bool = False
 
 
 class ReadTask(_Task, frozen=True, kw_only=True, tag="read"):

@@ -19,6 +19,7 @@ from app.lake.dataset import DatasetDefinition
 from app.lake.export import ExportedPart, ExportPart
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput
+from app.lake.read_job import ReadAnswer, ReadPart
 from app.lake.restoring import RestageTask
 from app.lake.staging import RawInput, StagedFile
 from app.lake.verification import FoldTask, FoldVerdict
@@ -81,6 +82,10 @@ class TasksInProcess:
     def export(self, parts: Sequence[ExportPart], tag: str) -> list[ExportedPart]:
         answers = [run_task(self._place, part) for part in parts]
         return [answer for answer in answers if isinstance(answer, ExportedPart)]
+
+    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadAnswer]:
+        answers = [run_task(self._place, part) for part in parts]
+        return [answer for answer in answers if isinstance(answer, ReadAnswer)]
 
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
         answers = [run_task(self._place, task) for task in tasks]

@@ -16,6 +16,7 @@ from app.lake.errors import EngineStopped
 from app.lake.export import ExportedPart, ExportPart
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput
+from app.lake.read_job import ReadAnswer, ReadPart
 from app.lake.restoring import Restaged, RestageTask
 from app.lake.staging import RawInput, StagedFile
 from app.lake.verification import FoldTask, FoldVerdict
@@ -118,6 +119,14 @@ class SparkEngine:
         answers = self._run(tasks, tag, size, WRITES_POOL)
         staged = [answer.staged for answer in answers if isinstance(answer, Restaged)]
         return [file for file in staged if file is not None]
+
+    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadAnswer]:
+        """One answer per part, in order.
+
+        Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
+        """
+        answers = self._run(parts, tag, sum(part.size_bytes for part in parts), TASKS_POOL)
+        return [answer for answer in answers if isinstance(answer, ReadAnswer)]
 
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
         """Runs the SQL of a view, and stages what comes of it as its rows, in order.

@@ -19,6 +19,7 @@ from app.files.storage import open_storage
 from app.lake.commit_message import CommitMessage
 from app.lake.errors import HeadwaterError, error_of
 from app.lake.export import ExportedPart, ExportPart
+from app.lake.read_job import ReadAnswer, ReadPart
 from app.lake.restoring import Restaged, RestageTask
 from app.lake.verification import FoldTask, FoldVerdict
 from app.lake.write_plan import MergeTask
@@ -35,10 +36,11 @@ from workers.engine.decode_handle import (
 )
 from workers.engine.export_handle import export
 from workers.engine.merge_handle import MergeHandle
+from workers.engine.read_handle import read
 from workers.engine.task_files import Place
 
-Task = PrepareTask | InferTask | DecodeTask | MergeTask | FoldTask | ExportPart | RestageTask
-Answer = Prepared | Inferred | Decoded | CommitMessage | FoldVerdict | ExportedPart | Restaged
+Task = PrepareTask | InferTask | DecodeTask | MergeTask | FoldTask | ExportPart | ReadPart | RestageTask
+Answer = Prepared | Inferred | Decoded | CommitMessage | FoldVerdict | ExportedPart | ReadAnswer | Restaged
 
 
 class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,5 +126,7 @@ def run_task(place: Place, task: Task) -> Answer:
             return export(task, place.storage, place.slices.reader, place.memory)
         case RestageTask():
             return restage(task, place.storage, place.slices, place.memory)
+        case ReadPart():
+            return read(task, place)
         case FoldTask():
             return check_files(place.slices, task, place.memory)
