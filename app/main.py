@@ -154,6 +154,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         read_changes=read_changes,
         read_corrections=corrections,
         read_table=ReadTable(
+            catalog=catalog,
             timeline=timeline,
             versions=versions,
             tables=TableReader(storage, reader, memory),

@@ -11,6 +11,7 @@ from app.outbound.addresses import Rules
 from app.outbound.webhook_sender import HttpSender
 from app.services.deliver_webhooks import DeliverWebhooks, RetryRules
 from app.services.follower_model import ConsumerKind, Follower
+from app.services.holding import HoldVersions
 from app.services.keep_tags import KeepTags
 from app.services.keeper_model import Keeper
 from app.services.model import ClaimRules, JobKind
@@ -59,6 +60,7 @@ def run_writes(worker: Worker) -> RunWrites:
             views=ViewStore(database),
             timeline=TimelineStore(database),
             index=ChangelogStore(database),
+            holds=hold_versions(worker),
             engine=worker.engine,
         ),
         restore=StageEarlier(
@@ -86,6 +88,8 @@ def run_tasks(worker: Worker) -> RunTasks:
             jobs=jobs,
             timeline=TimelineStore(database),
             index=ChangelogStore(database),
+            leases=ReadLeaseStore(database),
+            holds=hold_versions(worker),
             engine=engine,
         ),
     }
@@ -137,6 +141,15 @@ def _run_exports(worker: Worker) -> RunExports:
         index=ChangelogStore(worker.database),
         storage=open_storage(worker.settings.storage_uri),
         engine=worker.engine,
+    )
+
+
+def hold_versions(worker: Worker) -> HoldVersions:
+    """What keeps the versions that a task of this process reads."""
+    return HoldVersions(
+        leases=ReadLeaseStore(worker.database),
+        lease_seconds=worker.settings.lease_seconds,
+        heartbeat_seconds=worker.settings.heartbeat_seconds,
     )
 
 

@@ -24,7 +24,10 @@ def _partition_done_rule(services: TableServices, dataset: DatasetDefinition) ->
     if policy is None:
         return
     if not dataset.partition_by:
-        yield "/partition_done", "the dataset has no partitions; leave it out, or give the dataset `partition_by`"
+        yield (
+            "/partition_done",
+            "the dataset has no partitions; leave it out, or give the dataset `partition_by`",
+        )
     if dataset.bucket.mode is BucketMode.KEY_DYNAMIC and not dataset.looks_up:
         yield (
             "/partition_done",

@@ -192,7 +192,10 @@ class Timeline(Protocol):
     def live_files(
         self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
     ) -> list[DataFile]:
-        """Data files visible at `version`, ordered by path; of the named file groups only, unless None."""
+        """Data files visible at `version`, ordered by path; of the named file groups only, unless None.
+
+        Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
+        """
         ...
 
     def publish(

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from app.lake.dataset import BucketMode, DatasetDefinition
-from app.lake.errors import FieldError, InvalidRequest
+from app.lake.errors import FieldError, InvalidRequest, VersionExpired
 from app.lake.evolution import under_schema
 from app.lake.file_group import FileKind
 from app.lake.filters.evaluate import matches
@@ -35,8 +35,9 @@ from app.lake.meta_on_read import (
 from app.lake.projection import check_partitions, projection
 from app.lake.read_plan import GroupScan, in_globs, plan_read
 from app.lake.schema import Schema
+from app.services.holding import telling_expired
 from app.services.model import Dataset
-from app.services.ports import Timeline
+from app.services.ports import Catalog, Timeline
 from app.services.read_corrections import ReadCorrections
 from app.services.read_model import RowPage
 from app.services.reader_ports import TableReader
@@ -91,6 +92,7 @@ class _Position(msgspec.Struct, frozen=True, kw_only=True):
 class ReadTable:
     """Pages of a dataset's rows."""
 
+    catalog: Catalog
     timeline: Timeline
     versions: VersionOf
     tables: TableReader
@@ -103,10 +105,19 @@ class ReadTable:
         `LOOKED_ROWS_MAX` rows ends, however few of them were selected.
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, VersionExpired, NotFound (no version has the name);
-        OffsetExpired where the feed is not kept back to the version
-        and what has happened since is asked for.
+        OffsetExpired where the feed is not kept back to the version and what has happened since is asked for.
         """
         position = self._start(dataset, query)
+        try:
+            with telling_expired(self.versions.leases, dataset.tenant_id, [(dataset.id, position.version)]):
+                return self._page(dataset, query, position)
+        except VersionExpired:
+            if any(said is not None for said in (query.version, query.as_of, query.tag, query.page_token)):
+                raise
+        # It was the latest when the page began, and there is a later one now.
+        return self.page(self.catalog.get(dataset.tenant_id, dataset.id), query)
+
+    def _page(self, dataset: Dataset, query: RowQuery, position: _Position) -> RowPage:
         definition = self._definition(dataset, position.version)
         asked = _asked(definition, query)
         live = self.timeline.live_files(dataset.tenant_id, dataset.id, position.version, None)

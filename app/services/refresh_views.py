@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from app.lake.errors import NotFound
+from app.lake.errors import NotFound, VersionExpired
 from app.lake.operation import Operation
 from app.lake.staging import StagedFile
 from app.lake.views.derive_request import DeriveInput, DeriveRequest, FeedInput, TableInput
@@ -17,6 +18,7 @@ from app.lake.views.refresh import changes_sql, check_inputs, rows_sql
 from app.services.derived_views import new_refresh
 from app.services.engine_ports import Derivation
 from app.services.follower_model import Consumer
+from app.services.holding import HoldVersions
 from app.services.model import Advance, Job
 from app.services.ports import ChangelogIndex, Timeline
 from app.services.view_model import View, ViewInput, ViewMode, Views, follower_name, view_of
@@ -83,15 +85,33 @@ class DeriveView:
     views: Views
     timeline: Timeline
     index: ChangelogIndex
+    holds: HoldVersions
     engine: Derivation
 
     def run(self, job: Job, prefix: str, tag: str) -> Derived:
         """Takes in all that the inputs have now. Paths of the staged files start with `prefix`.
 
-        Raises InvalidView where an input has lost a column, DerivationFailed, NotFound, CorruptFile, StorageFull,
-        EngineStopped.
+        Raises InvalidView where an input has lost a column, DerivationFailed, VersionExpired (the process was frozen
+        for long), NotFound, CorruptFile, StorageFull, EngineStopped.
         """
-        view = self.views.get(job.tenant_id, job.dataset_id)
+        with ExitStack() as held:
+            return self._derived(job, self._held_view(job, tag, held), prefix, tag)
+
+    def _held_view(self, job: Job, tag: str, held: ExitStack) -> View:
+        """The view, whose inputs are held where they stand."""
+        while True:
+            view = self.views.get(job.tenant_id, job.dataset_id)
+            versions = (
+                [(each.dataset.id, each.dataset.version) for each in view.inputs] if view.behind else []
+            )
+            try:
+                held.enter_context(self.holds.holding(job.tenant_id, versions, tag))
+            except VersionExpired:
+                # An input was written and cleaned between the two: it stands elsewhere now.
+                continue
+            return view
+
+    def _derived(self, job: Job, view: View, prefix: str, tag: str) -> Derived:
         plan = view.definition.plan
         check_inputs(plan, {each.relation: each.dataset.definition for each in view.inputs})
         changes = self._changes(view)

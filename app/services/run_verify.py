@@ -15,9 +15,11 @@ from app.lake.file_group import ChangelogSegment, DataFile, StoredFile
 from app.lake.schema import Schema
 from app.lake.verification import FoldVerdict, plan_fold
 from app.services.engine_ports import Verification
+from app.services.holding import HoldVersions
 from app.services.model import Dataset, Job
 from app.services.ports import Catalog, ChangelogIndex, Jobs, Timeline
 from app.services.task_model import VerifyTask
+from app.services.version_ports import ReadLeases
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,15 +30,24 @@ class RunVerify:
     jobs: Jobs
     timeline: Timeline
     index: ChangelogIndex
+    leases: ReadLeases
+    holds: HoldVersions
     engine: Verification
 
     def run(self, job: Job, tag: str) -> None:
-        """Raises NotVerifiable, NotFound, CorruptFile, StorageFull, EngineStopped."""
+        """Raises NotVerifiable, VersionExpired, NotFound, CorruptFile, StorageFull, EngineStopped."""
         if not isinstance(job.request, VerifyTask):
             raise TypeError(f"job {job.id} is no verification: {job.kind.value}")
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         version = dataset.version if job.request.version is None else job.request.version
-        feed = self._feed(dataset, version)
+        with self.holds.holding(dataset.tenant_id, [(dataset.id, version)], tag):
+            feed = self._feed(dataset, version)
+            start = [(dataset.id, feed.from_version)] if feed.from_version else []
+            with self.holds.holding(dataset.tenant_id, start, f"{tag}-start"):
+                verdict = self._verdict(dataset, version, feed, tag)
+        self.jobs.succeed(job.tenant_id, job.claim, _result(verdict, feed, version))
+
+    def _verdict(self, dataset: Dataset, version: int, feed: _Feed, tag: str) -> FoldVerdict:
         start = self._files(dataset, feed.from_version) if feed.from_version else []
         files = self._files(dataset, version)
         definition = under_schema(
@@ -46,11 +57,13 @@ class RunVerify:
         tasks = plan_fold(
             definition, start, files, feed.segments, self._schemas(dataset, definition, written)
         )
-        verdict = self.engine.verify(tasks, tag)
-        self.jobs.succeed(job.tenant_id, job.claim, _result(verdict, feed, version))
+        return self.engine.verify(tasks, tag)
 
     def _feed(self, dataset: Dataset, version: int) -> _Feed:
-        """The changes up to the version that can still be read. Raises NotVerifiable, CorruptFile."""
+        """The changes up to the version that can still be read, and folded over rows that are there.
+
+        Raises NotVerifiable, CorruptFile.
+        """
         bounds = self.index.bounds(dataset.tenant_id, dataset.id)
         segments = self.index.segments(dataset.tenant_id, dataset.id, bounds.earliest, bounds.next_offset)
         cut = 0
@@ -62,10 +75,15 @@ class RunVerify:
                 f"the changes up to version {version} are not kept any more: the feed begins behind version {cut}",
                 from_version=cut,
             )
+        start, first_offset = cut, bounds.earliest
+        if cut:
+            start = self.leases.first_kept(dataset.tenant_id, dataset.id, cut)
+        if start > cut:
+            first_offset = self.timeline.next_offset(dataset.tenant_id, dataset.id, start)
         feed = _Feed(
-            first_offset=bounds.earliest,
-            from_version=cut,
-            segments=[segment for segment in segments if segment.version <= version],
+            first_offset=first_offset,
+            from_version=start,
+            segments=[segment for segment in segments if start < segment.version <= version],
         )
         feed.check_dense()
         return feed

@@ -44,16 +44,20 @@ class ReadLeases(Protocol):
     """Holds of readers on versions. Files of a version that is held are not removed."""
 
     def hold(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
-        """Holds a version for so long, or longer if `reader` holds it already.
+        """Holds a version for so long, or longer if `reader` holds it already; a reader may hold several.
 
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
         ...
 
     def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
-        """Ends a hold; one that is not there is no error."""
+        """Ends all holds of a reader on versions of the dataset; one that is not there is no error."""
         ...
 
     def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
-        """Raises VersionExpired if the version is not kept any more."""
+        """Raises VersionExpired if the version is not kept any more, NotFound (dataset gone)."""
+        ...
+
+    def first_kept(self, tenant_id: str, dataset_id: str, since: int) -> int:
+        """The least version from `since` on that is kept; it need not have been reached. Raises NotFound."""
         ...

@@ -18,7 +18,7 @@ from app.services.task_model import NamedVersion, SavepointTask, TagTask, Versio
 from app.store.claim import held_by
 from app.store.ending import succeed_task
 from app.store.file_models import commits
-from app.store.kept_versions import NAME_LIVES, check_kept, lock_history
+from app.store.kept_versions import NAME_LIVES, check_kept, share_history_at_head
 from app.store.models import instants, jobs
 from app.store.one_of import one_of
 from app.store.paging import decode_token, page_of
@@ -40,7 +40,7 @@ class NamedVersionStore:
         False if the claim is void. Raises NameTaken, VersionExpired, NotFound (dataset gone).
         """
         with self._database.tenant(tenant_id) as connection:
-            head = lock_history(connection, dataset_id)
+            head = share_history_at_head(connection, dataset_id)
             version = head if task.version is None else task.version
             check_kept(connection, dataset_id, version)
             named = _insert(connection, dataset_id, claim, task, version)
@@ -96,7 +96,7 @@ class NamedVersionStore:
         )
         with self._database.tenant(tenant_id) as connection:
             # A commit that began before the moment has ended once this lock is ours; those to come are later.
-            lock_history(connection, dataset_id)
+            share_history_at_head(connection, dataset_id)
             version = connection.execute(query).scalar_one_or_none()
             if version is None or not _is_kept(connection, dataset_id, version):
                 return None

@@ -6,7 +6,7 @@ from sqlalchemy import delete, func
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.store.claim import lease_end
-from app.store.kept_versions import check_kept, lock_history
+from app.store.kept_versions import check_kept, first_kept, share_history
 from app.store.session import Database
 from app.store.version_models import read_leases
 
@@ -18,29 +18,25 @@ class ReadLeaseStore:
         self._database = database
 
     def hold(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
-        """Holds a version for so long, or longer if `reader` holds it already.
+        """Holds a version for so long, or longer if `reader` holds it already; a reader may hold several.
 
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
-        until = lease_end(seconds)
         new = insert_unless(read_leases).values(
-            dataset_id=dataset_id, reader=reader, version=version, lease_until=until
+            dataset_id=dataset_id, reader=reader, version=version, lease_until=lease_end(seconds)
         )
         with self._database.tenant(tenant_id) as connection:
-            lock_history(connection, dataset_id)
+            share_history(connection, dataset_id)
             check_kept(connection, dataset_id, version)
             connection.execute(
                 new.on_conflict_do_update(
-                    index_elements=["tenant_id", "dataset_id", "reader"],
-                    set_={
-                        "version": version,
-                        "lease_until": func.greatest(new.excluded.lease_until, read_leases.c.lease_until),
-                    },
+                    index_elements=["tenant_id", "dataset_id", "reader", "version"],
+                    set_={"lease_until": func.greatest(new.excluded.lease_until, read_leases.c.lease_until)},
                 )
             )
 
     def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
-        """Ends a hold; one that is not there is no error."""
+        """Ends all holds of a reader on versions of the dataset; one that is not there is no error."""
         with self._database.tenant(tenant_id) as connection:
             connection.execute(
                 delete(read_leases).where(
@@ -52,3 +48,8 @@ class ReadLeaseStore:
         """Raises VersionExpired if the version is not kept any more, NotFound (dataset gone)."""
         with self._database.tenant(tenant_id) as connection:
             check_kept(connection, dataset_id, version)
+
+    def first_kept(self, tenant_id: str, dataset_id: str, since: int) -> int:
+        """The least version from `since` on that is kept; it need not have been reached. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return first_kept(connection, dataset_id, since)

@@ -18,6 +18,7 @@ from app.services.ports import OutcomeUnknown
 from app.services.read_model import EVERY_INSTANT, InstantFilter
 from app.store.file_models import commits, files
 from app.store.instant_rows import chosen_instants, latest_instants
+from app.store.kept_versions import check_kept
 from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of
 from app.store.paging import decode_token, page_of
@@ -46,7 +47,10 @@ class TimelineStore:
     def live_files(
         self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
     ) -> list[DataFile]:
-        """Data files visible at `version`, ordered by path; of the named file groups only, unless None."""
+        """Data files visible at `version`, ordered by path; of the named file groups only, unless None.
+
+        Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
+        """
         wanted = [files.c.dataset_id == dataset_id, files.c.added_version <= version]
         if file_groups is not None:
             wanted.append(one_of(files.c.file_group, file_groups))
@@ -55,6 +59,7 @@ class TimelineStore:
         since = select(*_FILE_COLUMNS).where(*wanted, files.c.removed_version > version)
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(union_all(still, since)).all()
+            check_kept(connection, dataset_id, version)
         return sorted((_data_file(row) for row in rows), key=lambda file: file.path)
 
     def publish(

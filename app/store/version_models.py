@@ -53,11 +53,11 @@ read_leases: Final = Table(
     metadata,
     tenant_column(),
     id_column("dataset_id"),
-    # What reads, by a name of its own: a job with its epoch.
+    # What reads, by a name of its own: a job with its epoch. It may read several versions.
     word("reader"),
     number("version"),
     moment("lease_until"),
-    PrimaryKeyConstraint("tenant_id", "dataset_id", "reader"),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "reader", "version"),
     of_dataset(),
 )
 

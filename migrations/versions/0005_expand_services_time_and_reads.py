@@ -101,7 +101,7 @@ STATEMENTS = (
         reader text COLLATE "C" NOT NULL,
         version bigint NOT NULL,
         lease_until timestamptz NOT NULL,
-        CONSTRAINT read_leases_pkey PRIMARY KEY (tenant_id, dataset_id, reader),
+        CONSTRAINT read_leases_pkey PRIMARY KEY (tenant_id, dataset_id, reader, version),
         CONSTRAINT read_leases_datasets_fkey FOREIGN KEY (tenant_id, dataset_id)
             REFERENCES datasets (tenant_id, id)
     )

@@ -93,7 +93,11 @@ def live_rows(past: Past) -> dict[tuple[Any, ...], Row]:
     """The rows with their meta columns by key, as readers see them."""
     tables = TableReader(past.table.storage, past.table.reader, MEMORY)
     reading = ReadTable(
-        timeline=past, versions=versions_of(past), tables=tables, corrections=corrections_of(past)
+        catalog=past,
+        timeline=past,
+        versions=versions_of(past),
+        tables=tables,
+        corrections=corrections_of(past),
     )
     page = reading.page(past.dataset, RowQuery(limit=1_000, meta=True))
     return {tuple(row[name] for name in past.table.dataset.record_key): row for row in page.rows.to_pylist()}

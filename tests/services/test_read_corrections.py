@@ -142,6 +142,7 @@ def test_a_version_before_the_beginning_of_the_feed_does_not_tell_what_is_gone(p
     cut_at = ends[len(ends) // 2]
     storage = past.table.storage
     cut = ReadTable(
+        catalog=past,
         timeline=past,
         versions=versions_of(past),
         tables=TableReader(storage, past.table.reader, Memory(bytes_max=2**26)),
@@ -197,7 +198,11 @@ def _table_reader(past: Past) -> ReadTable:
     storage = past.table.storage
     tables = TableReader(storage, past.table.reader, Memory(bytes_max=2**26))
     return ReadTable(
-        timeline=past, versions=versions_of(past), tables=tables, corrections=corrections_of(past)
+        catalog=past,
+        timeline=past,
+        versions=versions_of(past),
+        tables=tables,
+        corrections=corrections_of(past),
     )
 
 

@@ -85,6 +85,7 @@ class Counted:
 
 def use_case(past: Past, tables: Counted | None = None) -> ReadTable:
     return ReadTable(
+        catalog=past,
         timeline=past,
         versions=versions_of(past),
         tables=tables or Counted(past.table.storage, reader=past.table.reader),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from app.lake.errors import NotFound
+from app.lake.errors import NotFound, VersionExpired
 from app.lake.file_group import ChangelogFile, ChangelogSegment
 from app.lake.identifiers import new_id
 from app.lake.operation import Operation
@@ -19,6 +19,7 @@ from app.lake.views import bind_view, parse_view
 from app.lake.views.derive_request import DeriveRequest, FeedInput, TableInput
 from app.services.derived_views import new_refresh
 from app.services.follower_model import Consumer, ConsumerKind
+from app.services.holding import HoldVersions
 from app.services.model import Accepted, Claim, Dataset, Fault, Job, NewJob, WriteRequest
 from app.services.refresh_views import DeriveView, FollowInputs
 from app.services.view_model import View, ViewDefinition, ViewInput, ViewMode, follower_name
@@ -179,15 +180,29 @@ def test_one_that_failed_is_tried_again_once_an_input_has_changed() -> None:
 
 @dataclass
 class Recorder:
-    """An engine, a timeline and a feed that note what they are asked for."""
+    """An engine, a timeline, a feed and leases that note what they are asked for."""
 
     earliest: int = 0
     requests: list[DeriveRequest] = field(default_factory=list)
     asked: list[tuple[Any, ...]] = field(default_factory=list)
+    held: list[tuple[str, int]] = field(default_factory=list)
+    held_while_derived: list[tuple[str, int]] = field(default_factory=list)
+    # How often a clean comes before a hold.
+    expires: int = 0
 
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
         self.requests.append(request)
+        self.held_while_derived += self.held
         return ()
+
+    def hold(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+        if self.expires:
+            self.expires -= 1
+            raise VersionExpired("gone", version=version, earliest=version + 1)
+        self.held.append((dataset_id, version))
+
+    def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
+        self.held = [each for each in self.held if each[0] != dataset_id]
 
     def live_files(self, *asked: Any) -> list[Any]:
         self.asked.append(asked)
@@ -203,13 +218,15 @@ class Recorder:
         return [ChangelogSegment(file=file, first_offset=first, version=1, committed_at=NOW)]
 
 
-def derive(view: View) -> tuple[Operation, Recorder, tuple[int, int]]:
+def derive(view: View, expires: int = 0) -> tuple[Operation, Recorder, tuple[int, int]]:
     """What a refresh does, what it asks for, and how far the position moves."""
-    catalogue, recorder = OneView(view), Recorder(earliest=view.inputs[0].dataset.earliest_offset)
+    recorder = Recorder(earliest=view.inputs[0].dataset.earliest_offset, expires=expires)
+    catalogue = OneView(view)
     job = job_of(new_refresh(view.dataset.id))
-    derived = DeriveView(views=catalogue, timeline=recorder, index=recorder, engine=recorder).run(
-        job, "prefix", "tag"
-    )
+    holds = HoldVersions(leases=recorder, lease_seconds=30, heartbeat_seconds=30)
+    derive_view = DeriveView(views=catalogue, timeline=recorder, index=recorder, holds=holds, engine=recorder)
+    derived = derive_view.run(job, "prefix", "tag")
+    assert recorder.held == [], "all holds have ended"
     assert [derived.job.write.operation] == catalogue.decided
     assert derived.job.id == job.id
     [advance] = derived.advances
@@ -257,6 +274,17 @@ def test_otherwise_all_rows_are_taken(view: View) -> None:
     assert moved == (view.inputs[0].position, 9)
     assert recorder.asked[-1] == ("tenant", view.inputs[0].dataset.id, 4, None)
     assert isinstance(next(iter(recorder.requests[0].inputs.values())), TableInput)
+
+
+def test_inputs_are_held_where_they_stand_while_their_rows_are_read() -> None:
+    view = view_of_orders(position=0, refreshed_at=None)
+    _, recorder, _ = derive(view)
+    assert recorder.held_while_derived == [(view.inputs[0].dataset.id, 4)]
+
+
+def test_a_clean_before_the_hold_makes_it_look_again() -> None:
+    _, recorder, moved = derive(view_of_orders(position=0, refreshed_at=None), expires=2)
+    assert (len(recorder.requests), moved) == (1, (0, 9))
 
 
 def test_nothing_new_is_no_change() -> None:

@@ -112,6 +112,9 @@ class Past:
         self.rows.append(list(rows))
         self.schemas[self.table.version] = self.table.dataset.schema
 
+    def get(self, tenant_id: str, reference: str) -> Dataset:
+        return self.dataset
+
     def live_files(
         self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
     ) -> list[DataFile]:
