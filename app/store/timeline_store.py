@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Connection, func, select, union_all
+from sqlalchemy import Connection, select, union_all
 
 from app.lake.conflict import Conflicted
-from app.lake.file_group import DataFile, FileKind
+from app.lake.file_group import DataFile
 from app.lake.instant import Action
 from app.lake.schema import Schema
-from app.lake.staging import Slot
 from app.services.model import Fenced, JobState, NewCommit, Page, Published
 from app.services.ports import OutcomeUnknown
 from app.services.read_model import EVERY_INSTANT, InstantFilter
+from app.store.data_file_rows import FILE_COLUMNS, data_file
 from app.store.file_models import commits, files
 from app.store.instant_rows import chosen_instants, latest_instants
 from app.store.kept_versions import check_kept
@@ -25,15 +25,6 @@ from app.store.paging import decode_token, page_of
 from app.store.publish import publish_commits
 from app.store.schemas import schema_at
 from app.store.session import CommitInDoubt, Database
-
-_STORED: Final = (
-    "path", "size_bytes", "checksum", "row_count", "schema_id", "file_group", "partition_path", "bucket",
-    "statistics", "kind", "added_version", "first_offset", "deletion_vector", "index_file",
-)  # fmt: skip
-_FILE_COLUMNS: Final = (
-    *(files.c[name] for name in _STORED),
-    func.coalesce(files.c.written_version, files.c.added_version).label("written_version"),
-)
 
 _WRITES: Final = tuple(action.value for action in (Action.COMMIT, Action.RESTORE, Action.ROLLBACK))
 
@@ -55,12 +46,12 @@ class TimelineStore:
         if file_groups is not None:
             wanted.append(one_of(files.c.file_group, file_groups))
         # Two halves, each with its own index: what is live still, and what was removed after the version.
-        still = select(*_FILE_COLUMNS).where(*wanted, files.c.removed_version.is_(None))
-        since = select(*_FILE_COLUMNS).where(*wanted, files.c.removed_version > version)
+        still = select(*FILE_COLUMNS).where(*wanted, files.c.removed_version.is_(None))
+        since = select(*FILE_COLUMNS).where(*wanted, files.c.removed_version > version)
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(union_all(still, since)).all()
             check_kept(connection, dataset_id, version)
-        return sorted((_data_file(row) for row in rows), key=lambda file: file.path)
+        return sorted((data_file(row) for row in rows), key=lambda file: file.path)
 
     def publish(
         self, tenant_id: str, commits: Sequence[NewCommit]
@@ -189,9 +180,3 @@ def _published(connection: Connection, dataset_id: str, job_ids: Sequence[str]) 
     return Published(
         version=committed_version, first_offset=after if own_version is None else first, next_offset=after
     )
-
-
-def _data_file(row: Any) -> DataFile:
-    values = row._asdict()
-    slot = Slot(partition_path=values.pop("partition_path"), bucket=values.pop("bucket"))
-    return DataFile(slot=slot, **values | {"kind": FileKind(row.kind)})
