@@ -21,6 +21,15 @@ PageSize: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_SIZE_MAX, desc
 PageToken: TypeAlias = Annotated[
     str | None, QueryParameter(description="`next_page_token` of the page before; absent for the first page.")
 ]
+AtVersion: TypeAlias = Annotated[
+    int | None, QueryParameter(ge=0, le=INT64_MAX, description="The version to read; the latest unless said.")
+]
+AsOf: TypeAlias = Annotated[
+    str | None, QueryParameter(description="An RFC 3339 time: reads the last version committed by then.")
+]
+OfTag: TypeAlias = Annotated[
+    str | None, QueryParameter(description="The name of a tag or savepoint: reads the version that has it.")
+]
 Columns: TypeAlias = Annotated[
     list[str] | None,
     QueryParameter(description="The columns to read, comma-separated or repeated; all unless said."),

@@ -14,7 +14,7 @@ from app.api.bodies import JSON
 from app.api.context import ApiRequest, services_of, tenant_of
 from app.api.documented import BINARY, TEXT, Answer, documented
 from app.api.headers import negotiate
-from app.api.query import INT64_MAX, Columns, DatasetReference, PageToken, moment
+from app.api.query import AsOf, AtVersion, Columns, DatasetReference, OfTag, PageToken, moment
 from app.api.tables import ARROW_STREAM, NDJSON, arrow_stream
 from app.lake.rows.encode import encode_rows_json, encode_rows_ndjson
 from app.services.read_model import RowPage
@@ -62,17 +62,9 @@ async def read_rows(
             "what is in them until a compaction."
         ),
     ] = QueryType.SNAPSHOT,
-    version: Annotated[
-        int | None,
-        QueryParameter(ge=0, le=INT64_MAX, description="The version to read; the latest unless said."),
-    ] = None,
-    as_of: Annotated[
-        str | None, QueryParameter(description="An RFC 3339 time: reads the last version committed by then.")
-    ] = None,
-    tag: Annotated[
-        str | None,
-        QueryParameter(description="The name of a tag or savepoint: reads the version that has it."),
-    ] = None,
+    version: AtVersion = None,
+    as_of: AsOf = None,
+    tag: OfTag = None,
     columns: Columns = None,
     where: Annotated[
         str | None, QueryParameter(description="A filter: the rows for which it is true.")

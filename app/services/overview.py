@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,6 +27,7 @@ class At(msgspec.Struct, frozen=True, kw_only=True):
     """Which version is asked about, as `VersionOf.find` takes it, and where its listing goes on."""
 
     version: int | None = None
+    as_of: datetime | None = None
     tag: str | None = None
     page_size: int
     page_token: str | None = None
@@ -99,9 +101,9 @@ class Overview:
     ) -> Listing:
         position = None if at.page_token is None else _decode(at.page_token)
         asked = at.version
-        if position is not None and at.tag is None and asked is None:
+        if position is not None and at.version is None and at.as_of is None and at.tag is None:
             asked = position.version
-        version = self.versions.find(dataset, version=asked, tag=at.tag)
+        version = self.versions.find(dataset, version=asked, as_of=at.as_of, tag=at.tag)
         if position is not None and position.version != version:
             raise _bad_token()
         items = read(version, None if position is None else position.after, at.page_size + 1)

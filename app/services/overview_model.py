@@ -69,7 +69,6 @@ class ChangelogTotals(msgspec.Struct, frozen=True, kw_only=True):
     """The files of the feed that are kept."""
 
     files: int
-    changes: int
     size_bytes: int
 
 

@@ -227,7 +227,6 @@ def _files_by_size(
 def _changelog(connection: Connection, dataset_id: str, version: int) -> ChangelogTotals:
     query = select(
         func.count().label("files"),
-        _total(changelog_files.c.row_count).label("changes"),
         _total(changelog_files.c.size_bytes).label("size_bytes"),
     ).where(changelog_files.c.dataset_id == dataset_id, changelog_files.c.version <= version)
     return ChangelogTotals(**connection.execute(query).one()._asdict())
