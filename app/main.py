@@ -44,6 +44,7 @@ from app.outbound.webhook_sender import HttpSender
 from app.runtime.memory import keep_freed_memory
 from app.services.accept_transaction import AcceptTransaction
 from app.services.accept_write import AcceptWrite
+from app.services.comparisons import Comparisons
 from app.services.consumers import Consumers
 from app.services.datasets import Datasets
 from app.services.derived_views import DerivedViews
@@ -52,6 +53,7 @@ from app.services.exports import ManageExports
 from app.services.group_accept import GroupAccept
 from app.services.keep_partitions import PartitionMarkers
 from app.services.maintain import Maintain
+from app.services.name_versions import NameVersions
 from app.services.partitions import Partitions
 from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
@@ -59,6 +61,8 @@ from app.services.read_corrections import ReadCorrections
 from app.services.read_jobs import ReadJobs
 from app.services.read_table import ReadTable
 from app.services.relay import Relay
+from app.services.request_job import RequestJob
+from app.services.restores import Restores
 from app.services.verify import Verify
 from app.services.versions import VersionOf
 from app.services.webhooks import Webhooks
@@ -141,9 +145,9 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         inline_bytes_max=settings.inline_bytes_max,
         upload_bytes_max=settings.upload_bytes_max,
     )
-    versions = VersionOf(
-        timeline=timeline, names=NamedVersionStore(database), leases=ReadLeaseStore(database)
-    )
+    names = NamedVersionStore(database)
+    versions = VersionOf(timeline=timeline, names=names, leases=ReadLeaseStore(database))
+    request_job = RequestJob(jobs=jobs, group=group, wake=relay.wake)
     corrections = ReadCorrections(index=ChangelogStore(database), reader=reader)
     return Services(
         credentials=Credentials(TenantStore(database).authenticate, threads),
@@ -179,6 +183,9 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
             marks=partition_marks, markers=PartitionMarkers(marks=partition_marks, storage=storage)
         ),
         verify=Verify(group=group, wake=relay.wake),
+        name_versions=NameVersions(names=names, versions=versions, jobs=request_job),
+        restores=Restores(names=names, versions=versions, jobs=request_job),
+        comparisons=Comparisons(versions=versions, jobs=request_job),
         quarantine=Quarantine(
             index=QuarantineStore(database), files=quarantine, jobs=jobs, storage=storage, wake=relay.wake
         ),

@@ -18,6 +18,7 @@ from app.services.model import ClaimRules, JobKind
 from app.services.read_changes import ReadChanges
 from app.services.refresh_views import DeriveView, FollowInputs
 from app.services.run_exports import RunExports
+from app.services.run_names import RunNames
 from app.services.run_restore import StageEarlier
 from app.services.run_tasks import RunTasks, TaskHandler
 from app.services.run_verify import RunVerify
@@ -66,7 +67,7 @@ def run_writes(worker: Worker) -> RunWrites:
         restore=StageEarlier(
             catalog=CatalogStore(database),
             timeline=TimelineStore(database),
-            leases=ReadLeaseStore(database),
+            holds=hold_versions(worker),
             engine=worker.engine,
         ),
         announce=worker.announce,
@@ -83,6 +84,8 @@ def run_tasks(worker: Worker) -> RunTasks:
     jobs = JobStore(database)
     handlers: dict[JobKind, TaskHandler] = {
         JobKind.EXPORT: _run_exports(worker),
+        JobKind.SAVEPOINT: RunNames(names=NamedVersionStore(database)),
+        JobKind.TAG: RunNames(names=NamedVersionStore(database)),
         JobKind.VERIFY: RunVerify(
             catalog=CatalogStore(database),
             jobs=jobs,

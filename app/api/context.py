@@ -19,6 +19,7 @@ from app.api.threads import OUTBOUND_THREADS_MAX, Threads
 from app.api.wakeups import Wakeups
 from app.services.accept_transaction import AcceptTransaction, Transactions
 from app.services.accept_write import AcceptWrite
+from app.services.comparisons import Comparisons
 from app.services.consumers import Consumers
 from app.services.datasets import Datasets
 from app.services.derived_views import DerivedViews
@@ -26,6 +27,7 @@ from app.services.explain_write import ExplainWrite
 from app.services.exports import ManageExports
 from app.services.maintain import Maintain
 from app.services.model import Principal
+from app.services.name_versions import NameVersions
 from app.services.partitions import Partitions
 from app.services.ports import Jobs, Timeline
 from app.services.quarantine import Quarantine
@@ -33,6 +35,7 @@ from app.services.read_changes import ReadChanges
 from app.services.read_corrections import ReadCorrections
 from app.services.read_jobs import ReadJobs
 from app.services.read_table import ReadTable
+from app.services.restores import Restores
 from app.services.verify import Verify
 from app.services.webhooks import Webhooks
 
@@ -67,6 +70,9 @@ class Services:
     maintain: Maintain
     partitions: Partitions
     verify: Verify
+    name_versions: NameVersions
+    restores: Restores
+    comparisons: Comparisons
     jobs: Jobs
     transactions: Transactions
     timeline: Timeline

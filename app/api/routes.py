@@ -7,6 +7,7 @@ from typing import Final
 from app.api.change_events import follow_changes
 from app.api.changes import read_changes
 from app.api.compactions import create_compaction
+from app.api.comparisons import create_comparison
 from app.api.consumers import (
     delete_consumer,
     get_consumer,
@@ -40,10 +41,21 @@ from app.api.exports import (
 )
 from app.api.health import get_liveness, get_readiness
 from app.api.jobs import cancel_job, follow_job, get_job
+from app.api.named_versions import (
+    create_savepoint,
+    create_tag,
+    delete_savepoint,
+    delete_tag,
+    get_savepoint,
+    get_tag,
+    list_savepoints,
+    list_tags,
+)
 from app.api.partition_events import end_partitions, read_partition_events
 from app.api.quarantine import discard_quarantine, read_quarantine, redrive_quarantine
 from app.api.read_results import check_result_file, download_result_file, get_result
 from app.api.reads import create_read
+from app.api.restores import create_restore, create_rollback
 from app.api.rows import read_rows
 from app.api.timeline import read_timeline
 from app.api.transactions import create_transaction, get_transaction
@@ -122,6 +134,17 @@ ROUTES: Final = (
     delete_view,
     refresh_view,
     verify_dataset,
+    create_savepoint,
+    list_savepoints,
+    get_savepoint,
+    delete_savepoint,
+    create_tag,
+    list_tags,
+    get_tag,
+    delete_tag,
+    create_restore,
+    create_rollback,
+    create_comparison,
     create_export,
     list_exports,
     get_export,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -16,12 +15,9 @@ from app.lake.file_group import DataFile
 from app.lake.restoring import RestorePlan, plan_restaging, plan_restore
 from app.lake.staging import StagedFile
 from app.services.engine_ports import Restaging
+from app.services.holding import HoldVersions
 from app.services.model import Dataset, Earlier, Job
 from app.services.ports import Catalog, Timeline
-from app.services.version_ports import ReadLeases
-
-# How long the files of the version are held for the tasks that read them; released as soon as these have ended.
-_HOLD_SECONDS: Final = 24 * 3600.0
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +38,7 @@ class StageEarlier:
 
     catalog: Catalog
     timeline: Timeline
-    leases: ReadLeases
+    holds: HoldVersions
     engine: Restaging
 
     def run(self, job: Job, earlier: Earlier, prefix: str, tag: str) -> Restored:
@@ -52,7 +48,7 @@ class StageEarlier:
         """
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         version = self._version(dataset, earlier)
-        with self._held(job, version):
+        with self.holds.holding(job.tenant_id, [(dataset.id, version)], tag):
             plan = plan_restore(self._files(dataset, version), self._files(dataset, dataset.version))
             then = under_schema(
                 dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
@@ -77,15 +73,6 @@ class StageEarlier:
                 writes=len(writes),
             )
         return writes[-1] - 1
-
-    @contextmanager
-    def _held(self, job: Job, version: int) -> Iterator[None]:
-        reader = f"{job.id}-{job.epoch}"
-        self.leases.hold(job.tenant_id, job.dataset_id, version, reader, _HOLD_SECONDS)
-        try:
-            yield
-        finally:
-            self.leases.release(job.tenant_id, job.dataset_id, reader)
 
     def _files(self, dataset: Dataset, version: int) -> list[DataFile]:
         return self.timeline.live_files(dataset.tenant_id, dataset.id, version, None)

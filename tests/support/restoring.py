@@ -13,6 +13,7 @@ from app.lake.instant import RowCounts
 from app.lake.operation import Operation
 from app.lake.restoring import RestageTask
 from app.lake.staging import StagedFile
+from app.services.holding import HoldVersions
 from app.services.model import Dataset, Earlier, Job, JobKind, JobState, NewCommit, Progress, WriteRequest
 from app.services.plan_writes import PlanWrites
 from app.services.run_restore import Restored, StageEarlier
@@ -50,7 +51,8 @@ class Restorer:
     def stage(self, earlier: Earlier) -> tuple[Part, Restored]:
         """A restore whose rows are staged."""
         job = _job(earlier)
-        staging = StageEarlier(catalog=self, timeline=self.past, leases=self.kept, engine=self)
+        holds = HoldVersions(leases=self.kept, lease_seconds=60, heartbeat_seconds=60)
+        staging = StageEarlier(catalog=self, timeline=self.past, holds=holds, engine=self)
         restored = staging.run(job, earlier, f"{self.past.table.name}/staged/{job.id}", "tag")
         part = Part(dataset_id="d", jobs=[job], restored=restored)
         part.staged[job.id], part.quarantined[job.id] = restored.staged, ()
