@@ -18,6 +18,7 @@ from app.files.lookup import KEPT_ROWS_MIN
 from app.files.parquet_file import (
     BASE_ROW_GROUP_ROWS,
     CHANGELOG_ROW_GROUP_ROWS,
+    CLUSTERED_ROW_GROUP_ROWS,
     ParquetSink,
     create_parquet,
     unique_columns,
@@ -53,11 +54,14 @@ class DataSink(AbstractContextManager["DataSink"]):
         kind: FileKind = FileKind.BASE,
         index: IndexKind | None = None,
         copies: HotCopies | None = None,
+        clustered_by: str | None = None,
     ) -> None:
         """`path_of` names a new file. `schema`: of the rows. `index`: the key index that is written for each file.
 
-        `copies` keeps a copy of each, for those who will soon look up rows in it.
+        `copies` keeps a copy of each, for those who will soon look up rows in it. `clustered_by`: the mark of the order
+        that the rows come in.
         """
+        self._clustered_by = clustered_by
         self._copies = copies
         self._storage = storage
         self._dataset = dataset
@@ -93,11 +97,12 @@ class DataSink(AbstractContextManager["DataSink"]):
         path = self._path_of(Folder.DATA, slot)
         # Row groups of wide rows have fewer of them, or a single one could be larger than a file is to be.
         fitting = self._dataset.target_bytes * rows.num_rows // max(rows.nbytes, 1)
+        most = BASE_ROW_GROUP_ROWS if self._clustered_by is None else CLUSTERED_ROW_GROUP_ROWS
         creation = create_parquet(
             self._storage,
             path,
             self._schema,
-            row_group_rows=min(max(fitting, _ROW_GROUP_ROWS_MIN), BASE_ROW_GROUP_ROWS),
+            row_group_rows=min(max(fitting, _ROW_GROUP_ROWS_MIN), most),
             unique_columns=unique_columns(self._dataset),
         )
         copy = nullcontext() if self._copies is None else self._copies.creating(path)
@@ -132,6 +137,7 @@ class DataSink(AbstractContextManager["DataSink"]):
                 kind=self._kind,
                 statistics=column_statistics(file.sink.metadata[0], self._dataset.schema),
                 index_file=self._index_file(slot, file),
+                clustered_by=self._clustered_by,
             )
         )
 

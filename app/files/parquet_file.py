@@ -25,6 +25,8 @@ from app.lake.schema import Schema
 
 BASE_ROW_GROUP_ROWS: Final = 128 * 1024
 CHANGELOG_ROW_GROUP_ROWS: Final = 16 * 1024
+# What a filter on the columns of the order has to read too much of, at each end.
+CLUSTERED_ROW_GROUP_ROWS: Final = 32 * 1024
 _FOOTERS_CACHED: Final = 256
 _BEGUN_GROUPS_BYTES: Final = 32 * 1024 * 1024
 

@@ -72,7 +72,8 @@ class DataFile(StoredFile, frozen=True, kw_only=True):
     A file that loses rows to a deletion vector is listed anew: same path, other vector, other `added_version`, which is
     the version since which it is as it is here. `written_version` is the commit that wrote it, `first_offset` the
     offset of the first change of its commit in its file group: both are given by that commit, so they are None until
-    then; `first_offset` is None also where the commit told no changes.
+    then; `first_offset` is None also where the commit told no changes. `clustered_by`: the mark of the order in which
+    its rows stand, None for none (`app.lake.clustering`).
     """
 
     file_group: str
@@ -84,6 +85,7 @@ class DataFile(StoredFile, frozen=True, kw_only=True):
     first_offset: int | None = None
     deletion_vector: DeletionVector | None = None
     index_file: IndexFile | None = None
+    clustered_by: str | None = None
 
     @property
     def live_rows(self) -> int:

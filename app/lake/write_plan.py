@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from app.lake.clustering import ClusterBy
 from app.lake.dataset import DatasetDefinition
 from app.lake.file_group import DataFile, FileKind, append_file_group, bucket_file_group, bucket_slot
 from app.lake.filters.prune import may_match
@@ -58,8 +59,8 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     `slot` is the group's own, `files` are its live files in the order of their commits, `intents` those of the grouped
     writes by number, `scope` (of a write that runs by itself) tells which live rows must go. `compact` folds logs,
-    postponed writes and deletion vectors into base files. `attempt` goes into the names of the files the task writes,
-    so that no two attempts ever write the same path.
+    postponed writes and deletion vectors into base files; `cluster` is the order that their rows get, if any. `attempt`
+    goes into the names of the files the task writes, so that no two attempts ever write the same path.
     """
 
     dataset: DatasetDefinition
@@ -72,6 +73,7 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     data_prefix: str
     scope: Scope | None = None
     compact: bool = False
+    cluster: ClusterBy | None = None
 
 
 def touched_groups(writes: Mapping[int, Sequence[StagedFile]]) -> list[str]:

@@ -12,7 +12,7 @@ from app.store.file_models import files
 
 _STORED: Final = (
     "path", "size_bytes", "checksum", "row_count", "schema_id", "file_group", "partition_path", "bucket",
-    "statistics", "kind", "added_version", "first_offset", "deletion_vector", "index_file",
+    "statistics", "kind", "added_version", "first_offset", "deletion_vector", "index_file", "clustered_by",
 )  # fmt: skip
 FILE_COLUMNS: Final = (
     *(files.c[name] for name in _STORED),

@@ -88,6 +88,8 @@ files: Final = Table(
     number("first_offset", nullable=True),
     document("deletion_vector", DeletionVector, nullable=True),
     document("index_file", IndexFile, nullable=True),
+    # The mark of the order in which its rows stand.
+    Column("clustered_by", Text, nullable=True),
     # The paths in the two documents above, for whoever asks what still refers to a file.
     Column("vector_path", Text, nullable=True),
     Column("index_path", Text, nullable=True),

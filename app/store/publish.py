@@ -272,6 +272,7 @@ def _data_row(file: DataFile, version: int, first_offset: int | None) -> dict[st
         "first_offset": file.first_offset if listed else first_offset,
         "deletion_vector": file.deletion_vector,
         "index_file": file.index_file,
+        "clustered_by": file.clustered_by,
         "vector_path": file.deletion_vector.path if file.deletion_vector else None,
         "index_path": file.index_file.path if file.index_file else None,
     }

@@ -72,6 +72,8 @@ STATEMENTS = (
         )
     """,
     *(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY" for table in ("commits", "files")),
+    # Files whose rows a clustering has put in order say in which.
+    "ALTER TABLE files ADD COLUMN clustered_by text",
     # Versions that nobody can read any more are forgotten, and old instants are archived.
     "GRANT DELETE ON files, instants TO headwater_app",
     "GRANT UPDATE (earliest_version, turn_until, unkept_since) ON heads TO headwater_app",

@@ -65,7 +65,7 @@ def test_a_commit_takes_the_next_version_and_the_next_offsets(
 def test_a_file_is_visible_from_the_version_that_added_it_until_it_is_removed(
     stores: Stores, tenant_id: str, dataset: Dataset, publish: Callable[..., Published]
 ) -> None:
-    first, other, second = message(0), message(1), message(0)
+    first, other, second = message(0), message(1, clustered_by="linear:1"), message(0)
     publish(first, other, read_version=0)
     publish(msgspec.structs.replace(second, removed=(first.added[0].path,)), read_version=1)
     publish(CommitMessage(file_group=other.file_group, removed=(other.added[0].path,)), read_version=2)

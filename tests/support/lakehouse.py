@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
+import msgspec
+
 from app.lake.commit_message import CommitMessage
 from app.lake.conflict import Conflicted
 from app.lake.dataset import DatasetDefinition
@@ -87,10 +89,15 @@ def data_file(bucket: int = 0, *, rows: int = 1) -> DataFile:
 
 
 def message(
-    bucket: int = 0, *, removed: Sequence[DataFile] = (), rows: int = 1, changes: int = 1
+    bucket: int = 0,
+    *,
+    removed: Sequence[DataFile] = (),
+    rows: int = 1,
+    changes: int = 1,
+    clustered_by: str | None = None,
 ) -> CommitMessage:
     """A task's result: one new base file, and `changes` rows of changelog in one file."""
-    added = data_file(bucket, rows=rows)
+    added = msgspec.structs.replace(data_file(bucket, rows=rows), clustered_by=clustered_by)
     changelog = ChangelogFile(
         path=f"changelog/{next(_numbers):09d}.parquet",
         size_bytes=50,

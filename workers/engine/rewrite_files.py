@@ -1,4 +1,4 @@
-"""Writing files anew: copy on write, writes with a scope on logs, and compaction."""
+"""Writing files anew: copy on write, writes with a scope on logs, compaction and clustering."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 from app.files.data_sink import DataSink, counted, uncounted
 from app.files.file_slice import Block
 from app.files.log_file import logged
+from app.files.ordered_sink import OrderedSink
 from app.files.slice_merge import Met, meet
 from app.lake.commit_message import CommitMessage
 from app.lake.dataset import ChangelogProducer
@@ -22,6 +23,8 @@ from workers.engine.find_files import files_to_read
 from workers.engine.task_files import TaskFiles
 from workers.engine.told import Told
 
+_Sink = DataSink | OrderedSink
+
 
 def rewrite_files(files: TaskFiles) -> CommitMessage:
     """Merges the incoming rows into the group's files, and logs and postponed writes along with them.
@@ -31,7 +34,7 @@ def rewrite_files(files: TaskFiles) -> CommitMessage:
     task = files.task
     placement = Placement(task.dataset, task.slot, task.files)
     read: set[int] = set()
-    with files.data_sink() as sink, files.changelog_sink() as changelog:
+    with files.ordered_sink() as sink, files.changelog_sink() as changelog:
         told = Told(files, changelog)
         for item in _met(files, told, read):
             if isinstance(item, Met):
@@ -114,7 +117,7 @@ def _loose_blocks(rows: pa.Table, former: np.ndarray) -> Iterator[Block]:
         yield Block(file=int(file), positions=nowhere, rows=chosen)
 
 
-def _place(met: Met, fresh: pa.Table, placement: Placement, sink: DataSink) -> None:
+def _place(met: Met, fresh: pa.Table, placement: Placement, sink: _Sink) -> None:
     """Writes the rows that stay and the new ones to their buckets."""
     for block in met.kept_blocks():
         _place_block(block, placement, sink)
@@ -123,7 +126,7 @@ def _place(met: Met, fresh: pa.Table, placement: Placement, sink: DataSink) -> N
             sink.write(slot, part)
 
 
-def _place_block(block: Block, placement: Placement, sink: DataSink) -> None:
+def _place_block(block: Block, placement: Placement, sink: _Sink) -> None:
     if block.file >= 0 and (block.positions >= 0).all():
         sink.write(placement.of_file(block.file), block.rows)
         return

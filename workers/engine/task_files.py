@@ -14,6 +14,7 @@ from app.files.deletion_vector_file import VectorReader
 from app.files.file_slice import Block, SliceReader
 from app.files.hot_folder import HotFolder
 from app.files.lookup import KeyLookup
+from app.files.ordered_sink import OrderedSink, curve_through
 from app.files.parquet_file import ParquetReader
 from app.files.slice_merge import Incoming, InScope, Memory, incoming_schema
 from app.files.staged_file import StagedFileStore
@@ -139,6 +140,7 @@ class TaskFiles:
 
     def data_sink(self, kind: FileKind = FileKind.BASE, schema: pa.Schema | None = None) -> DataSink:
         """Where data files are written."""
+        by = self.task.cluster
         return DataSink(
             self.place.storage,
             self.task.dataset,
@@ -148,7 +150,17 @@ class TaskFiles:
             kind=kind,
             index=_index_kind(self.task.dataset) if kind is FileKind.BASE else None,
             copies=self.place.lookup.copies if kind is FileKind.BASE and _marks(self.task.dataset) else None,
+            clustered_by=None if by is None else by.mark(self.task.dataset.schema),
         )
+
+    def ordered_sink(self) -> DataSink | OrderedSink:
+        """Where base files are written in the order that the task gives them, if it does. Raises CorruptFile."""
+        by = self.task.cluster
+        if by is None:
+            return self.data_sink()
+        schema = self.task.dataset.schema.to_arrow()
+        curve = curve_through(self.place.slices.reader, self.task.files, by, schema)
+        return OrderedSink(self.data_sink(), by, curve, self.place.memory)
 
     def changelog_sink(self) -> ChangelogSink:
         """Where the changes are written."""
