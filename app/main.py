@@ -54,6 +54,7 @@ from app.services.group_accept import GroupAccept
 from app.services.keep_partitions import PartitionMarkers
 from app.services.maintain import Maintain
 from app.services.name_versions import NameVersions
+from app.services.overview import Overview
 from app.services.partitions import Partitions
 from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
@@ -75,6 +76,7 @@ from app.store.exports import ExportStore
 from app.store.jobs import JobStore
 from app.store.named_versions import NamedVersionStore
 from app.store.outbox import OutboxStore
+from app.store.overview_store import OverviewStore
 from app.store.partition_marks import PartitionStore
 from app.store.quarantine_store import QuarantineStore
 from app.store.read_leases import ReadLeaseStore
@@ -182,6 +184,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         partitions=Partitions(
             marks=partition_marks, markers=PartitionMarkers(marks=partition_marks, storage=storage)
         ),
+        overview=Overview(index=OverviewStore(database), timeline=timeline, versions=versions),
         verify=Verify(group=group, wake=relay.wake),
         name_versions=NameVersions(names=names, versions=versions, jobs=request_job),
         restores=Restores(names=names, versions=versions, jobs=request_job),

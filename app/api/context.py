@@ -28,6 +28,7 @@ from app.services.exports import ManageExports
 from app.services.maintain import Maintain
 from app.services.model import Principal
 from app.services.name_versions import NameVersions
+from app.services.overview import Overview
 from app.services.partitions import Partitions
 from app.services.ports import Jobs, Timeline
 from app.services.quarantine import Quarantine
@@ -69,6 +70,7 @@ class Services:
     webhooks: Webhooks
     maintain: Maintain
     partitions: Partitions
+    overview: Overview
     verify: Verify
     name_versions: NameVersions
     restores: Restores

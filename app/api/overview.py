@@ -92,6 +92,6 @@ async def read_statistics(
     """
     services = services_of(request)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    summaries = await services.threads.run(services.overview.columns, found, columns or [])
+    summaries = await services.threads.run(services.overview.columns, found, columns)
     totals = await services.threads.run(services.overview.totals, found)
     return Response(encode(statistics_view(found, totals, summaries)), media_type=JSON)

@@ -51,7 +51,9 @@ from app.api.named_versions import (
     list_savepoints,
     list_tags,
 )
+from app.api.overview import list_files, read_statistics
 from app.api.partition_events import end_partitions, read_partition_events
+from app.api.partitions import list_partitions
 from app.api.quarantine import discard_quarantine, read_quarantine, redrive_quarantine
 from app.api.read_results import check_result_file, download_result_file, get_result
 from app.api.reads import create_read
@@ -112,6 +114,9 @@ ROUTES: Final = (
     end_partitions,
     read_partition_events,
     read_timeline,
+    list_files,
+    list_partitions,
+    read_statistics,
     read_quarantine,
     redrive_quarantine,
     discard_quarantine,

@@ -14,7 +14,8 @@ from app.lake.column_summary import ColumnSummary, summarize_columns
 from app.lake.compaction_plan import small_below
 from app.lake.errors import FieldError, InvalidRequest
 from app.lake.file_group import DataFile
-from app.lake.schema import Field, Schema
+from app.lake.projection import projection
+from app.lake.schema import Schema
 from app.services.model import Dataset
 from app.services.overview_model import FileQuery, OverviewIndex, PartitionRecord, TableTotals
 from app.services.ports import Timeline
@@ -79,11 +80,11 @@ class Overview:
             small_below=small_below(dataset.definition),
         )
 
-    def columns(self, dataset: Dataset, names: Sequence[str]) -> list[ColumnSummary]:
-        """What base files say of these columns; it looks at each file. Raises InvalidRequest for unknown names."""
-        fields = [_field(dataset.definition.schema, name) for name in names]
-        if not fields:
+    def columns(self, dataset: Dataset, names: Sequence[str] | None) -> list[ColumnSummary]:
+        """What base files say of these columns, of none for None. It looks at each file. Raises InvalidRequest."""
+        if names is None:
             return []
+        fields = projection(dataset.definition.schema, names).fields
         schemas = self.index.schemas(dataset.tenant_id, dataset.id)
         found = self.index.base_statistics(dataset.tenant_id, dataset.id, dataset.version)
         return summarize_columns(fields, schemas, found)
@@ -114,14 +115,6 @@ class Overview:
             version=version,
             next_token=_encode(_Position(version, place(kept[-1]))) if more else None,
         )
-
-
-def _field(schema: Schema, name: str) -> Field:
-    try:
-        return schema.field(name)
-    except KeyError:
-        detail = f"there is no column {name!r}; expected {', '.join(schema.names())}"
-        raise InvalidRequest(detail, [FieldError(pointer="/columns", detail=detail)]) from None
 
 
 def _encode(position: _Position) -> str:
