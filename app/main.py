@@ -52,7 +52,6 @@ from app.services.explain_write import ExplainWrite
 from app.services.exports import ManageExports
 from app.services.group_accept import GroupAccept
 from app.services.keep_partitions import PartitionMarkers
-from app.services.maintain import Maintain
 from app.services.name_versions import NameVersions
 from app.services.overview import Overview
 from app.services.partitions import Partitions
@@ -64,6 +63,7 @@ from app.services.read_table import ReadTable
 from app.services.relay import Relay
 from app.services.request_job import RequestJob
 from app.services.restores import Restores
+from app.services.table_services import TableServices
 from app.services.verify import Verify
 from app.services.versions import VersionOf
 from app.services.webhooks import Webhooks
@@ -180,11 +180,11 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         consumers=Consumers(index=ConsumerStore(database)),
         explain_write=ExplainWrite(timeline=timeline, search=KeySearch(storage, reader, memory)),
         exports=ManageExports(exports=ExportStore(database), storage=storage, wake=relay.wake),
-        maintain=Maintain(group=group, wake=relay.wake),
         partitions=Partitions(
             marks=partition_marks, markers=PartitionMarkers(marks=partition_marks, storage=storage)
         ),
         overview=Overview(index=OverviewStore(database), timeline=timeline, versions=versions),
+        table_services=TableServices(group=group, wake=relay.wake),
         verify=Verify(group=group, wake=relay.wake),
         name_versions=NameVersions(names=names, versions=versions, jobs=request_job),
         restores=Restores(names=names, versions=versions, jobs=request_job),

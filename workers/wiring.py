@@ -6,20 +6,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.files.parquet_file import ParquetReader
+from app.files.rebase_files import RebaseFiles
 from app.files.storage import open_storage
 from app.outbound.addresses import Rules
 from app.outbound.webhook_sender import HttpSender
+from app.services import table_service_plans
 from app.services.deliver_webhooks import DeliverWebhooks, RetryRules
 from app.services.follower_model import ConsumerKind, Follower
 from app.services.holding import HoldVersions
 from app.services.keep_tags import KeepTags
 from app.services.keeper_model import Keeper
 from app.services.model import ClaimRules, JobKind
+from app.services.publish_in_turn import PublishInTurn
 from app.services.read_changes import ReadChanges
 from app.services.refresh_views import DeriveView, FollowInputs
 from app.services.run_exports import RunExports
 from app.services.run_names import RunNames
 from app.services.run_restore import StageEarlier
+from app.services.run_table_service import RunTableService, TableServicePlanner
 from app.services.run_tasks import RunTasks, TaskHandler
 from app.services.run_verify import RunVerify
 from app.services.run_writes import RunWrites
@@ -83,6 +87,7 @@ def run_tasks(worker: Worker) -> RunTasks:
     database, engine = worker.database, worker.engine
     jobs = JobStore(database)
     handlers: dict[JobKind, TaskHandler] = {
+        JobKind.COMPACTION: _run_table_service(worker, table_service_plans.compaction),
         JobKind.EXPORT: _run_exports(worker),
         JobKind.SAVEPOINT: RunNames(names=NamedVersionStore(database)),
         JobKind.TAG: RunNames(names=NamedVersionStore(database)),
@@ -104,6 +109,19 @@ def run_tasks(worker: Worker) -> RunTasks:
         owner=worker.id,
         rules=_claim_rules(worker.settings),
         heartbeat_seconds=worker.settings.heartbeat_seconds,
+    )
+
+
+def _run_table_service(worker: Worker, plan: TableServicePlanner) -> RunTableService:
+    settings, timeline = worker.settings, TimelineStore(worker.database)
+    return RunTableService(
+        catalog=CatalogStore(worker.database),
+        timeline=timeline,
+        engine=worker.engine,
+        rebase=RebaseFiles(open_storage(settings.storage_uri)),
+        publish=PublishInTurn(timeline=timeline, writers_max=settings.dataset_writers_max),
+        plan=plan,
+        again_max=settings.replans_max,
     )
 
 

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Final
 
+import msgspec
 from litestar import Response, post
 
 from app.api.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
+from app.api.bodies import JSON, announces_body, read_body, refuse_encoding, require_media_type
 from app.api.context import ApiRequest, actor_of, services_of, tenant_of
 from app.api.documented import documented
 from app.api.headers import idempotency_key, preference
+from app.api.json_body import decode_json
 from app.api.query import DatasetReference
+from app.services.task_model import CompactionTask
+
+_BODY_BYTES_MAX: Final = 64 * 1024
+
+
+class NewCompaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to compact: the partitions that match one of these globs; all, unless said."""
+
+    partitions: Annotated[list[str], msgspec.Meta(min_length=1)] | None = None
 
 
 @post(
@@ -19,18 +31,33 @@ from app.api.query import DatasetReference
     summary="Compact a dataset",
     tags=["compactions"],
     status_code=202,
-    opt=documented(ACCEPTED_ANSWERS, request_headers=ACCEPTING_HEADERS, problems=[400, 404, 409, 422]),
+    opt=documented(
+        ACCEPTED_ANSWERS,
+        body={JSON: NewCompaction},
+        body_required=False,
+        request_headers=ACCEPTING_HEADERS,
+        problems=[400, 404, 409, 413, 415, 422],
+    ),
 )
 async def create_compaction(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
     """Folds logs, postponed writes, deletion vectors and small files into base files.
 
-    It changes no row. Postponed writes become visible by it, and with producer `deferred` the changes of logs appear in
-    the feed. Where there is nothing to fold, it makes no version.
+    It changes no row, and runs beside writes, to which it yields. Postponed writes become visible by it, and with
+    producer `deferred` the changes of logs appear in the feed. Where there is nothing to fold, it makes no version. The
+    job's `result` says what was rewritten. The body may be left out.
     """
     services = services_of(request)
     preferred = preference(request.headers)
     key = idempotency_key(request.headers)
+    wanted = NewCompaction()
+    if announces_body(request):
+        require_media_type(request, [JSON])
+        refuse_encoding(request)
+        wanted = decode_json(await read_body(request, _BODY_BYTES_MAX), NewCompaction)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
+    task = CompactionTask(partitions=None if wanted.partitions is None else tuple(wanted.partitions))
     with services.in_flight.holding(found.tenant_id, found.id, key):
-        accepted = await services.threads.run(services.maintain.compact, found, key, actor=actor_of(request))
+        accepted = await services.threads.run(
+            services.table_services.start, found, task, key, actor_of(request)
+        )
     return await answer_accepted(request, services, accepted, preferred)

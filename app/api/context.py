@@ -25,7 +25,6 @@ from app.services.datasets import Datasets
 from app.services.derived_views import DerivedViews
 from app.services.explain_write import ExplainWrite
 from app.services.exports import ManageExports
-from app.services.maintain import Maintain
 from app.services.model import Principal
 from app.services.name_versions import NameVersions
 from app.services.overview import Overview
@@ -37,6 +36,7 @@ from app.services.read_corrections import ReadCorrections
 from app.services.read_jobs import ReadJobs
 from app.services.read_table import ReadTable
 from app.services.restores import Restores
+from app.services.table_services import TableServices
 from app.services.verify import Verify
 from app.services.webhooks import Webhooks
 
@@ -68,9 +68,9 @@ class Services:
     exports: ManageExports
     quarantine: Quarantine
     webhooks: Webhooks
-    maintain: Maintain
     partitions: Partitions
     overview: Overview
+    table_services: TableServices
     verify: Verify
     name_versions: NameVersions
     restores: Restores

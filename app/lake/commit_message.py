@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Any
 
 import msgspec
@@ -25,10 +26,22 @@ class KeyConflict(msgspec.Struct, frozen=True, kw_only=True):
     overflowed: str | None = None
 
 
+class Reads(str, Enum):
+    """What a task's result rests on, and must therefore be as it was when it is published.
+
+    `group`: all of its file group, also what was not there. `files`: the files that it removes. `nothing`.
+    """
+
+    GROUP = "group"
+    FILES = "files"
+    NOTHING = "nothing"
+
+
 class CommitMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The result of one file group's task. `counts` and `quarantined` are keyed by the write's number in the group."""
 
     file_group: str
+    reads: Reads = Reads.GROUP
     removed: tuple[str, ...] = ()
     added: tuple[DataFile, ...] = ()
     changelog: tuple[ChangelogFile, ...] = ()

@@ -1,12 +1,15 @@
-"""The plan of a compaction: which file groups it folds."""
+"""The plan of a compaction: which files it folds, and into which file groups."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from app.lake.dataset import DatasetDefinition
-from app.lake.file_group import DataFile, FileKind, bucket_slot
+from app.lake.file_group import DataFile, FileKind, append_file_group, bucket_slot
+from app.lake.read_plan import in_globs
 from app.lake.staging import Slot
 from app.lake.write_plan import MergeTask
 
@@ -27,18 +30,30 @@ def plan_compaction(
     dataset: DatasetDefinition,
     live: Iterable[DataFile],
     *,
-    done: Container[str] = frozenset(),
+    partitions: Sequence[str] | None = None,
+    file_groups: Collection[str] | None = None,
     attempt: str,
     data_prefix: str,
 ) -> list[MergeTask]:
-    """One task per file group with something to fold, but for the groups that are `done`. `live`: all files."""
-    groups: dict[str, list[DataFile]] = {}
-    for file in sorted(live, key=lambda file: (file.added_version or 0, file.path)):
-        groups.setdefault(file.file_group, []).append(file)
+    """One task per file group with something to fold; without a key per partition, by as much as makes a file.
+
+    A group with logs or postponed writes is folded as a whole, since those may touch any of its rows. Otherwise it is
+    the files with deletion vectors, and small ones where there are several of a bucket: what has its size stays as it
+    is. Rows without a key go to a new group, from whichever groups of their partition.
+
+    `live`: all files of the groups that it is about, or of the table. `partitions`: globs, of which a file's must match
+    one; None for all. `file_groups`: those to look at, None for all.
+    """
+    about = [
+        file
+        for file in sorted(live, key=lambda file: (file.added_version or 0, file.path))
+        if file_groups is None or file.file_group in file_groups
+    ]
+    plan = partial(_by_group, dataset) if dataset.keyed else partial(_by_partition, dataset, attempt)
     return [
         MergeTask(
             dataset=dataset,
-            slot=_slot(dataset, group, files),
+            slot=slot,
             file_group=group,
             files=tuple(files),
             segments=(),
@@ -47,17 +62,62 @@ def plan_compaction(
             data_prefix=data_prefix,
             compact=True,
         )
-        for group, files in sorted(groups.items())
-        if group not in done and _is_worthwhile(dataset, files)
+        for group, slot, files in plan(about, partitions)
     ]
 
 
-def _is_worthwhile(dataset: DatasetDefinition, files: Sequence[DataFile]) -> bool:
-    """Whether there is a log, a postponed write or a deletion vector, or several files small enough to be one."""
-    slots = [file.slot for file in files if is_small(dataset, file)]
-    unfolded = any(file.kind is not FileKind.BASE or file.deletion_vector for file in files)
-    return unfolded or len(slots) > len(set(slots))
+_Work = Iterator[tuple[str, Slot, Sequence[DataFile]]]
+"""File groups with their slots, and what is folded into them."""
 
 
-def _slot(dataset: DatasetDefinition, group: str, files: Sequence[DataFile]) -> Slot:
-    return bucket_slot(group) if dataset.keyed else files[0].slot
+def _by_group(
+    dataset: DatasetDefinition, files: Sequence[DataFile], partitions: Sequence[str] | None
+) -> _Work:
+    groups: dict[str, list[DataFile]] = {}
+    for file in files:
+        groups.setdefault(file.file_group, []).append(file)
+    for group, mine in sorted(groups.items()):
+        named = [file for file in mine if _named(file, partitions)]
+        pending = any(file.kind is not FileKind.BASE for file in named)
+        folded = mine if pending else _worthwhile(dataset, named)
+        if folded:
+            yield group, bucket_slot(group), folded
+
+
+def _named(file: DataFile, partitions: Sequence[str] | None) -> bool:
+    path = file.slot.partition_path
+    # Logs of groups that hold several partitions lie in none.
+    return partitions is None or (not path and file.kind is not FileKind.BASE) or in_globs(path, partitions)
+
+
+def _worthwhile(dataset: DatasetDefinition, files: Sequence[DataFile]) -> list[DataFile]:
+    """The base files with deletion vectors, and the small ones that share their bucket with another of these."""
+    chosen = [file for file in files if file.deletion_vector or is_small(dataset, file)]
+    sharing = Counter(file.slot for file in chosen)
+    return [file for file in chosen if file.deletion_vector or sharing[file.slot] > 1]
+
+
+def _by_partition(
+    dataset: DatasetDefinition, attempt: str, files: Sequence[DataFile], partitions: Sequence[str] | None
+) -> _Work:
+    found: dict[Slot, list[DataFile]] = {}
+    for file in files:
+        if _named(file, partitions):
+            found.setdefault(file.slot, []).append(file)
+    for slot, mine in sorted(found.items()):
+        packs = (_worthwhile(dataset, pack) for pack in _packed(dataset, _worthwhile(dataset, mine)))
+        for number, pack in enumerate(filter(None, packs)):
+            yield append_file_group(slot, f"{attempt}-{number}" if number else attempt), slot, pack
+
+
+def _packed(dataset: DatasetDefinition, files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
+    """The files in order, by as much as makes a file: each pack is a task, and these run at once."""
+    pack: list[DataFile] = []
+    size_bytes = 0
+    for file in files:
+        pack.append(file)
+        size_bytes += file.size_bytes
+        if size_bytes >= dataset.target_bytes:
+            yield pack
+            pack, size_bytes = [], 0
+    yield pack

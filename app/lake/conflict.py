@@ -9,18 +9,20 @@ from collections.abc import Iterable
 
 import msgspec
 
-from app.lake.commit_message import CommitMessage
+from app.lake.commit_message import CommitMessage, Reads
 from app.lake.errors import CommitConflict
 from app.lake.write_plan import Scope
 
 
 class CommittedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A file group that a commit after the plan's read version changed, in one of the partitions it did so."""
+    """A file that came or went with a commit after the plan's read version, in its file group and partition."""
 
     version: int
     instant_id: str
     file_group: str
     partition_path: str
+    path: str
+    removed: bool
 
 
 class Clean(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,19 +53,50 @@ def check_conflicts(
     """Compares what a commit read with the window (read version, `head_version`].
 
     A merge reads every file group it writes, even one that was empty: an insert must see that its key is new.
-    Appends write file groups of their own, which no window can hold, so they never conflict. What a commit with a
-    scope has read is all of the scope, also what was not there: any change in it is a conflict.
+    Appends write file groups of their own, which no window can hold, so they never conflict; neither do logs, that are
+    merged on top of whatever is there. A table service changes no row, so what matters to it is that the files it
+    replaces are still there as they were: rows and logs that came beside them stay beside what takes their place.
+    What a commit with a scope has read is all of the scope, also what was not there: any change in it is a conflict.
     """
-    touched = {message.file_group for message in messages}
-    hits = [change for change in window if change.file_group in touched or _within(change, scope)]
+    owners = _owners(messages)
+    hits = [
+        (owner or change.file_group, change)
+        for change in window
+        if (owner := owners.of(change)) is not None or _within(change, scope)
+    ]
     if not hits:
         return Clean()
-    winner = max(hits, key=lambda change: change.version)
+    _, winner = max(hits, key=lambda hit: hit[1].version)
     return Conflicted(
-        file_groups=tuple(sorted({change.file_group for change in hits})),
+        file_groups=tuple(sorted({group for group, _ in hits})),
         winner=winner.instant_id,
         head_version=head_version,
     )
+
+
+class _Owners(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose file groups, and whose files (by path), must be as they were."""
+
+    groups: frozenset[str]
+    files: dict[str, str]
+
+    def of(self, change: CommittedChange) -> str | None:
+        """The file group of the message that the change is a conflict for; None if it is none."""
+        if change.file_group in self.groups:
+            return change.file_group
+        return self.files.get(change.path) if change.removed else None
+
+
+def _owners(messages: Iterable[CommitMessage]) -> _Owners:
+    groups: set[str] = set()
+    files: dict[str, str] = {}
+    for message in messages:
+        match message.reads:
+            case Reads.GROUP:
+                groups.add(message.file_group)
+            case Reads.FILES:
+                files |= dict.fromkeys(message.removed, message.file_group)
+    return _Owners(groups=frozenset(groups), files=files)
 
 
 def _within(change: CommittedChange, scope: Scope | None) -> bool:

@@ -24,6 +24,11 @@ def positions_set(positions: npt.NDArray[np.integer]) -> FrozenBitMap:
     return FrozenBitMap(array.array("I", np.sort(positions).astype(np.uint32).tobytes()))
 
 
+def positions_of(deleted: FrozenBitMap) -> npt.NDArray[np.int64]:
+    """The row positions in the set, ascending."""
+    return np.frombuffer(deleted.to_array(), dtype=np.uint32).astype(np.int64)
+
+
 def union(existing: FrozenBitMap | None, positions: npt.NDArray[np.integer]) -> FrozenBitMap:
     """The deleted rows of a file after these were deleted too. Raises ValueError for an impossible position."""
     added = positions_set(positions)

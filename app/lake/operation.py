@@ -12,7 +12,7 @@ from app.lake.schema import Schema
 
 
 class Operation(str, Enum):
-    """What a write does with its rows; `compact` is no write, but a table service that changes no row."""
+    """What a write does with its rows."""
 
     INSERT = "insert"
     UPSERT = "upsert"
@@ -22,12 +22,6 @@ class Operation(str, Enum):
     OVERWRITE = "overwrite"
     SNAPSHOT = "snapshot"
     CHANGELOG = "changelog"
-    COMPACT = "compact"
-
-    @property
-    def writes(self) -> bool:
-        """Whether it may be asked for by a write."""
-        return self is not Operation.COMPACT
 
     @property
     def replaces(self) -> bool:
@@ -51,7 +45,7 @@ def check_operation(operation: Operation, dataset: DatasetDefinition, *, by_filt
         return
     if operation not in _NEED_KEYS or (by_filter and operation is Operation.DELETE):
         return
-    accepted = [each.value for each in Operation if each.writes and each not in _NEED_KEYS]
+    accepted = [each.value for each in Operation if each not in _NEED_KEYS]
     raise _refused(
         f"{operation.value} needs a record key, and {dataset.name!r} is append-only",
         f"an append-only dataset accepts {', '.join(accepted)}, and delete with a filter",

@@ -106,11 +106,6 @@ def check_options(operation: Operation, options: WriteOptions, dataset: DatasetD
             parse_filter(text, dataset.schema)
 
 
-def _service_rule(operation: Operation, _: WriteOptions, __: DatasetDefinition) -> Iterator[_Fault]:
-    if not operation.writes:
-        yield "/operation", f"{operation.value} is no write: POST to the dataset's compactions"
-
-
 def _postponed_rule(operation: Operation, _: WriteOptions, dataset: DatasetDefinition) -> Iterator[_Fault]:
     postpones = dataset.bucket.mode is BucketMode.POSTPONE and not dataset.bucket.fixed_now
     if postpones and operation in _APPENDING:
@@ -223,7 +218,6 @@ def _batch_rule(_: Operation, options: WriteOptions, __: DatasetDefinition) -> I
 
 
 _RULES: Final[tuple[_Rule, ...]] = (
-    _service_rule,
     _postponed_rule,
     _mode_rule,
     _overwrite_rule,

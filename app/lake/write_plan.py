@@ -58,9 +58,10 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Everything a task needs to bring one file group up to date; plain values, sent to Spark.
 
     `slot` is the group's own, `files` are its live files in the order of their commits, `intents` those of the grouped
-    writes by number, `scope` (of a write that runs by itself) tells which live rows must go. `compact` folds logs,
-    postponed writes and deletion vectors into base files; `cluster` is the order that their rows get, if any. `attempt`
-    goes into the names of the files the task writes, so that no two attempts ever write the same path.
+    writes by number, `scope` (of a write that runs by itself) tells which live rows must go. `compact`: it is the task
+    of a table service, which changes no row; `files` are just those that it writes anew, with logs, postponed writes
+    and deletion vectors folded in, and may be of other groups; `cluster` is the order that their rows get, if
+    any. `attempt` goes into the names of the files the task writes, so that no two attempts ever write the same path.
     """
 
     dataset: DatasetDefinition
@@ -74,6 +75,12 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     scope: Scope | None = None
     compact: bool = False
     cluster: ClusterBy | None = None
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether all live rows of the files go to new ones in the order in which they stand, bucket by bucket."""
+        folds = any(file.kind is not FileKind.BASE for file in self.files)
+        return self.compact and self.cluster is None and not folds
 
 
 def touched_groups(writes: Mapping[int, Sequence[StagedFile]]) -> list[str]:

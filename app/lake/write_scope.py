@@ -19,7 +19,6 @@ def has_scope(operation: Operation, options: WriteOptions) -> bool:
     """Whether planning the write needs to know every live file of the table."""
     return (
         operation.replaces
-        or operation is Operation.COMPACT
         or operation is Operation.DELETE_PARTITION
         or options.where is not None
         or _saves(options)

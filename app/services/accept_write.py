@@ -280,7 +280,7 @@ def require_operation(text: str) -> Operation:
     try:
         return Operation(text)
     except ValueError:
-        known = ", ".join(operation.value for operation in Operation if operation.writes)
+        known = ", ".join(operation.value for operation in Operation)
         raise InvalidRequest(
             f"there is no operation {text!r}",
             [FieldError(pointer="/operation", detail=f"expected one of {known}")],

@@ -55,6 +55,14 @@ class WriteEngine(TaskProgress, Protocol):
         ...
 
 
+class TableServiceEngine(TaskProgress, Protocol):
+    """Runs the tasks of table services on Spark, in the share of it that is not for writes."""
+
+    def rewrite(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
+        """One commit message per task, in order. Raises CorruptFile, StorageFull, EngineStopped."""
+        ...
+
+
 class Verification(TaskProgress, Protocol):
     """Compares feeds with their tables on Spark."""
 

@@ -159,7 +159,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
             return JobKind.REFRESH
         if self.restores is not None:
             return JobKind.RESTORE if self.restores.version is not None else JobKind.ROLLBACK
-        return JobKind.COMPACTION if self.operation is Operation.COMPACT else JobKind.WRITE
+        return JobKind.WRITE
 
     @property
     def alone(self) -> bool:
@@ -175,13 +175,12 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_TABLE_WIDE = (Operation.OVERWRITE, Operation.SNAPSHOT, Operation.DELETE_PARTITION, Operation.COMPACT)
+_TABLE_WIDE = (Operation.OVERWRITE, Operation.SNAPSHOT, Operation.DELETE_PARTITION)
 
 JobRequest = WriteRequest | TaskRequest
 
 
 _ACTIONS: Final = {
-    JobKind.COMPACTION: Action.COMPACTION,
     JobKind.RESTORE: Action.RESTORE,
     JobKind.ROLLBACK: Action.ROLLBACK,
 }
@@ -348,6 +347,12 @@ class Fenced(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing was published: only `held` of the claims are still valid."""
 
     held: frozenset[str]
+
+
+class Waits(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing was published: so many groups of writes run, to which a table service yields."""
+
+    groups: int
 
 
 class RunnableDataset(msgspec.Struct, frozen=True, kw_only=True):

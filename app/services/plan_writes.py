@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 import msgspec
 
-from app.lake.compaction_plan import plan_compaction
-from app.lake.operation import Operation
 from app.lake.paths import dataset_prefix
 from app.lake.write_options import OnError
 from app.lake.write_plan import MergeTask, WriteIntent, plan_merge, touched_groups
@@ -58,11 +56,6 @@ class PlanWrites:
         )
         if part.plan.moot:
             return []
-        if first.operation is Operation.COMPACT:
-            prefix = dataset_prefix(tenant_id, part.dataset_id)
-            return plan_compaction(
-                dataset.definition, live, done=part.messages, attempt=attempt, data_prefix=prefix
-            )
         return plan_merge(
             dataset.definition,
             part.writes,

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from app.services.model import Claim, Page
+from app.lake.commit_message import CommitMessage
+from app.lake.conflict import Conflicted
+from app.lake.file_group import DataFile
+from app.lake.write_plan import MergeTask
+from app.services.model import Claim, Fenced, NewCommit, Page, Published, Waits
+from app.services.ports import Timeline
 from app.services.task_model import NamedVersion, SavepointTask, TagTask, VersionKind
 
 
@@ -37,6 +42,36 @@ class NamedVersions(Protocol):
 
     def forget(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
         """Removes names; what they kept may be cleaned. Returns how many there were."""
+        ...
+
+
+class TimelineInTurn(Timeline, Protocol):
+    """The timeline with turns: table services publish between two groups of writes."""
+
+    def publish_in_turn(
+        self, tenant_id: str, commit: NewCommit, turn_seconds: float
+    ) -> Published | Conflicted | Fenced | Waits:
+        """`publish` unless writes run: then it waits, and no others are claimed for `turn_seconds`.
+
+        Raises OutcomeUnknown if the connection breaks once COMMIT was sent.
+        """
+        ...
+
+    def end_turn(self, tenant_id: str, dataset_id: str) -> None:
+        """Lets writes be claimed again that a table service has kept waiting."""
+        ...
+
+
+class Rebase(Protocol):
+    """Brings what a table service wrote up to rows that were deleted meanwhile."""
+
+    def rebase(
+        self, task: MergeTask, message: CommitMessage, live: Mapping[str, DataFile], attempt: str
+    ) -> CommitMessage:
+        """What the task, which keeps the order of rows, would have answered over its files as they are `live`, by path.
+
+        Raises CorruptFile, StorageFull.
+        """
         ...
 
 

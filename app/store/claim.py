@@ -12,8 +12,9 @@ from app.lake.instant import InstantEvent
 from app.services.model import Claim, ClaimRules, Fault, Job, JobState, Lane, Progress
 from app.store.ending import NO_LEASE, end_jobs, lock_jobs, lock_with_transactions, move_instants
 from app.store.job_row import JOB_COLUMNS, job_of
-from app.store.models import datasets, jobs
+from app.store.models import jobs
 from app.store.one_of import one_of
+from app.store.turns import is_turn, lock_datasets
 
 _WRITES: Final = jobs.c.lane == Lane.WRITES.value
 _QUEUED: Final = and_(jobs.c.state == JobState.QUEUED.value, _WRITES)
@@ -43,10 +44,13 @@ def claim_group(connection: Connection, dataset_id: str, owner: str, rules: Clai
     again, since datasets are locked in one order.
     """
     wanted = _datasets_of_next(connection, dataset_id)
-    if dataset_id not in _lock_datasets(connection, wanted):
+    if dataset_id not in lock_datasets(connection, wanted):
         return []
     _void_lapsed(connection, wanted)
     if _live_groups(connection, [dataset_id]) >= rules.dataset_writers_max:
+        return []
+    if is_turn(connection, wanted):
+        # Whoever ends the turn says so; if it died, the poll finds what waits.
         return []
     _give_up(connection, wanted, rules.attempts_max)
     next_transaction = _next_transaction(connection, dataset_id, _QUEUED)
@@ -98,20 +102,6 @@ def _next_transaction(connection: Connection, dataset_id: str, waiting: ColumnEl
     """The transaction of the oldest waiting job, if it is part of one."""
     query = select(jobs.c.transaction_id).where(jobs.c.dataset_id == dataset_id, waiting)
     return connection.execute(query.order_by(jobs.c.seq).limit(1)).scalar_one_or_none()
-
-
-def _lock_datasets(connection: Connection, dataset_ids: Sequence[str]) -> set[str]:
-    """Makes claims of these datasets serial; returns those that are live.
-
-    The locks go along with the share that accepting a write takes.
-    """
-    live = (
-        select(datasets.c.id)
-        .where(one_of(datasets.c.id, dataset_ids), datasets.c.deleted_at.is_(None))
-        .order_by(datasets.c.id)
-        .with_for_update(key_share=True)
-    )
-    return set(connection.execute(live).scalars())
 
 
 def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:

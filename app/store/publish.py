@@ -9,27 +9,24 @@ from typing import Any
 
 from msgspec import structs
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     bindparam,
     func,
     insert,
     literal,
-    or_,
     select,
-    true,
-    union_all,
     update,
 )
 
 from app.lake.commit_message import CommitMessage
-from app.lake.conflict import CommittedChange, Conflicted, check_conflicts, check_version
+from app.lake.conflict import Conflicted, check_conflicts, check_version
 from app.lake.corrections import resolved_bound
 from app.lake.errors import CommitConflict
 from app.lake.file_group import ChangelogFile, DataFile
 from app.lake.instant import InstantEvent, RowCounts, next_state, states_before
 from app.services.model import Fenced, JobState, NewCommit, Progress, Published
 from app.store.claim import held_by
+from app.store.conflict_window import InconsistentCommit, looked_at, window_of
 from app.store.ending import NO_LEASE, lock_jobs, post
 from app.store.file_models import changelog_files, commits, files, quarantine_files
 from app.store.followers import is_followed, move_follower, wake_follower
@@ -37,11 +34,8 @@ from app.store.head import move_head
 from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of
 from app.store.schemas import outdated_plan, store_evolved
+from app.store.turns import lock_datasets
 from app.store.view_rows import refreshed
-
-
-class InconsistentCommit(Exception):
-    """The commit names files that do not fit the table: a bug in its plan, never a lost race."""
 
 
 def publish_commits(
@@ -52,7 +46,9 @@ def publish_commits(
     The order matters: the lock of a head row makes commits of its dataset serial, so what is checked under it stays
     so. Raises CommitConflict where a dataset is not at the version that its commit expects.
     """
-    found = _lock_heads(connection, together)
+    found = lock_heads(connection, [commit.dataset_id for commit in together])
+    # A definition is the dataset's own row, and that comes before jobs, as in claims.
+    lock_datasets(connection, [commit.dataset_id for commit in together if commit.definition is not None])
     claims = [outcome.claim for commit in together for outcome in commit.outcomes]
     held = lock_jobs(connection, one_of(jobs.c.dataset_id, set(found)), held_by(claims))
     if len(held) < len(claims):
@@ -62,7 +58,7 @@ def publish_commits(
         check_version(commit.dataset_id, commit.expected_version, head.version)
         verdict = outdated_plan(connection, commit, head.version) or check_conflicts(
             commit.messages,
-            _window(connection, commit, head.version),
+            window_of(connection, commit, head.version),
             head_version=head.version,
             scope=commit.scope,
         )
@@ -76,7 +72,13 @@ def publish_commits(
     return published
 
 
-def _lock_heads(connection: Connection, together: Sequence[NewCommit]) -> dict[str, Any]:
+def makes_version(commit: NewCommit) -> bool:
+    """Whether the commit changes anything; otherwise its jobs end at the version that there is."""
+    changed = any(message.added or message.removed or message.changelog for message in commit.messages)
+    return changed or commit.definition is not None
+
+
+def lock_heads(connection: Connection, dataset_ids: Sequence[str]) -> dict[str, Any]:
     """The head rows by dataset, locked in the one order in which all do."""
     rows = connection.execute(
         select(
@@ -85,22 +87,22 @@ def _lock_heads(connection: Connection, together: Sequence[NewCommit]) -> dict[s
             heads.c.next_offset,
             is_followed(heads.c.dataset_id).label("followed"),
         )
-        .where(one_of(heads.c.dataset_id, [commit.dataset_id for commit in together]))
+        .where(one_of(heads.c.dataset_id, dataset_ids))
         .order_by(heads.c.dataset_id)
         .with_for_update(of=heads)
     ).all()
-    if len(rows) != len(together):
-        raise InconsistentCommit(f"{len(together)} commits of {len(rows)} datasets")
+    if len(rows) != len(dataset_ids):
+        raise InconsistentCommit(f"{len(dataset_ids)} commits of {len(rows)} datasets")
     return {row.dataset_id: row for row in rows}
 
 
 def _publish(connection: Connection, commit: NewCommit, head: Any) -> Published:
     _insert_quarantine(connection, commit)
     _advance(connection, commit)
-    changed = any(message.added or message.removed or message.changelog for message in commit.messages)
-    if not changed and commit.definition is None:
+    if not makes_version(commit):
         unmoved = Published(version=head.version, first_offset=head.next_offset, next_offset=head.next_offset)
         _complete(connection, commit, unmoved, instant_version=None, completed_at=None)
+        post(connection, "changes", commit.dataset_id)
         return unmoved
     changes = sum(file.row_count for message in commit.messages for file in message.changelog)
     published = Published(
@@ -144,39 +146,6 @@ def _insert_quarantine(connection: Connection, commit: NewCommit) -> None:
     ]
     if rows:
         connection.execute(insert(quarantine_files), rows)
-
-
-def _window(connection: Connection, commit: NewCommit, head_version: int) -> list[CommittedChange]:
-    """What commits after the read version did to the file groups that this one touches, and to its scope."""
-    if head_version < commit.read_version:
-        raise InconsistentCommit(
-            f"planned at version {commit.read_version}, but the head is at {head_version}"
-        )
-    if head_version == commit.read_version:
-        return []
-    changes = union_all(
-        *(
-            select(version.label("version"), files.c.file_group, files.c.partition_path).where(
-                files.c.dataset_id == commit.dataset_id, version > commit.read_version, _looked_at(commit)
-            )
-            for version in (files.c.added_version, files.c.removed_version)
-        )
-    ).subquery()
-    query = select(
-        commits.c.version, commits.c.instant_id, changes.c.file_group, changes.c.partition_path
-    ).join(changes, commits.c.version == changes.c.version)
-    rows = connection.execute(query.where(commits.c.dataset_id == commit.dataset_id))
-    return [CommittedChange(**row._asdict()) for row in rows]
-
-
-def _looked_at(commit: NewCommit) -> ColumnElement[bool]:
-    """Whether a file is one that the commit has read: what its conflict check looks at, and all that it may remove."""
-    touched = one_of(files.c.file_group, {message.file_group for message in commit.messages})
-    if commit.scope is None:
-        return touched
-    if commit.scope.partitions is None:
-        return true()
-    return or_(touched, one_of(files.c.partition_path, commit.scope.partitions))
 
 
 def _move_head(
@@ -239,7 +208,7 @@ def _remove(connection: Connection, commit: NewCommit, version: int) -> int:
         .where(
             files.c.dataset_id == commit.dataset_id,
             one_of(files.c.path, paths),
-            _looked_at(commit),
+            looked_at(commit),
             files.c.removed_version.is_(None),
         )
         .values(removed_version=version)

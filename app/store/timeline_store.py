@@ -12,7 +12,7 @@ from app.lake.conflict import Conflicted
 from app.lake.file_group import DataFile
 from app.lake.instant import Action
 from app.lake.schema import Schema
-from app.services.model import Fenced, JobState, NewCommit, Page, Published
+from app.services.model import Fenced, JobState, NewCommit, Page, Published, Waits
 from app.services.ports import OutcomeUnknown
 from app.services.read_model import EVERY_INSTANT, InstantFilter
 from app.store.data_file_rows import FILE_COLUMNS, data_file
@@ -23,8 +23,10 @@ from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of
 from app.store.paging import decode_token, page_of
 from app.store.publish import publish_commits
+from app.store.publish_in_turn import publish_in_turn
 from app.store.schemas import schema_at
 from app.store.session import CommitInDoubt, Database
+from app.store.turns import end_turn
 
 _WRITES: Final = tuple(action.value for action in (Action.COMMIT, Action.RESTORE, Action.ROLLBACK))
 
@@ -69,6 +71,27 @@ class TimelineStore:
                 return result
         except CommitInDoubt as error:
             raise OutcomeUnknown(str(error)) from error
+
+    def publish_in_turn(
+        self, tenant_id: str, commit: NewCommit, turn_seconds: float
+    ) -> Published | Conflicted | Fenced | Waits:
+        """`publish` for a table service, which waits while writes run. For `turn_seconds` no others are claimed then.
+
+        Raises OutcomeUnknown if the connection breaks once COMMIT was sent.
+        """
+        try:
+            with self._database.tenant(tenant_id) as connection:
+                result = publish_in_turn(connection, commit, turn_seconds)
+                if isinstance(result, Conflicted | Fenced):
+                    connection.rollback()
+                return result
+        except CommitInDoubt as error:
+            raise OutcomeUnknown(str(error)) from error
+
+    def end_turn(self, tenant_id: str, dataset_id: str) -> None:
+        """Lets writes be claimed again that a table service has kept waiting."""
+        with self._database.tenant(tenant_id) as connection:
+            end_turn(connection, dataset_id)
 
     def outcome_of(
         self, tenant_id: str, jobs_of: Mapping[str, Sequence[str]]

@@ -30,6 +30,8 @@ def test_interleaving(line: str) -> None:
             instant_id=f"i{entry[0]}",
             file_group=entry.split(":")[1],
             partition_path="",
+            path=entry,
+            removed=False,
         )
         for entry in window
         if entry != "-"

@@ -28,7 +28,7 @@ from app.lake.schema_change import AddField, RenameField
 from app.services import read_table
 from app.services.read_model import RowPage
 from app.services.read_table import ReadTable, RowQuery
-from tests.support.lake_table import Write
+from tests.support.lake_table import COMPACT, Write
 from tests.support.past_tables import (
     DAYS,
     KINDS,
@@ -289,7 +289,7 @@ def test_rows_of_a_log_stand_in_no_file_and_those_it_leaves_alone_do(storage: Lo
     past = new_past(storage, kind_of("key_dynamic with logs"))
     first = [{"id": number, "day": DAYS[0], "n": 0, "note": None} for number in range(4)]
     past.write(Write(operation=Operation.UPSERT, rows=first), first)
-    past.write(Write(operation=Operation.COMPACT), first)
+    past.write(COMPACT, first)
     moved = {"id": 0, "day": DAYS[1], "n": 1, "note": "moved"}
     past.write(Write(operation=Operation.UPSERT, rows=[moved]), [moved, *first[1:]])
     found = {row["id"]: row for row in rows(past, meta=True)}

@@ -17,7 +17,7 @@ from app.lake.instant import Action
 from app.lake.new_dataset import NewField
 from app.lake.operation import Operation
 from app.lake.schema_change import AddField, DropField, WidenField
-from tests.support.lake_table import Write
+from tests.support.lake_table import COMPACT, Write
 from tests.support.past_tables import KINDS, Past, comparable, kind_of, new_past, written_past
 from tests.support.restoring import Restorer
 
@@ -51,7 +51,7 @@ def test_restore_brings_back_the_rows_of_any_version_of_every_kind(tmp_path: Pat
     assert restorer.kept.readers == {}
     # Nothing that a restore left behind comes up later.
     before = past.rows[-1]
-    past.write(Write(operation=Operation.COMPACT), before)
+    past.write(COMPACT, before)
     if past.table.dataset.bucket.mode.value != "postpone":
         check(past)
 
@@ -98,19 +98,19 @@ def test_restore_leaves_writes_that_were_postponed_since_and_brings_back_those_b
     put(0)
     put(1)
     waiting = past.table.version
-    past.write(Write(operation=Operation.COMPACT), rows[:2])
+    past.write(COMPACT, rows[:2])
     put(2)
     restorer = Restorer(past=past)
     restorer.to(waiting)
     assert past.table.rows() == []
     put(3)
-    past.write(Write(operation=Operation.COMPACT), [rows[0], rows[1], rows[3]])
+    past.write(COMPACT, [rows[0], rows[1], rows[3]])
     check(past)
     # Undoing a write that nobody has seen tells nobody of anything.
     put(2)
     told = len(past.table.changes())
     restorer.to(past.table.version - 1)
-    past.write(Write(operation=Operation.COMPACT), [rows[0], rows[1], rows[3]])
+    past.write(COMPACT, [rows[0], rows[1], rows[3]])
     assert len(past.table.changes()) == told
     check(past)
 

@@ -38,9 +38,9 @@ _tables = count(1)
 
 @dataclass(frozen=True, kw_only=True)
 class Write:
-    """One write of a group; rows of a changelog carry `_hw_op`."""
+    """One write of a group; rows of a changelog carry `_hw_op`. Without an operation it is a compaction."""
 
-    operation: Operation
+    operation: Operation | None
     rows: Sequence[Row] = ()
     options: WriteOptions = DEFAULT_OPTIONS
 
@@ -53,7 +53,7 @@ class Write:
         )
 
 
-COMPACT = Write(operation=Operation.COMPACT)
+COMPACT = Write(operation=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +113,7 @@ class LakeTable:
         self.attempts += 1
         attempt = f"20260102030405000000-{self.attempts:06x}-1-0"
         first = writes[0]
-        if first.operation is Operation.COMPACT:
+        if first.operation is None:
             return plan_compaction(self.dataset, self.files.values(), attempt=attempt, data_prefix=self.name)
         staged = {number: self._staged(number, write) for number, write in enumerate(writes)}
         live = list(self.files.values())

@@ -18,7 +18,7 @@ from app.lake.operation import Operation
 from app.lake.schema import Schema
 from app.lake.write_options import WriteOptions
 from app.services.model import Dataset
-from tests.support.lake_table import LakeTable, Write
+from tests.support.lake_table import COMPACT, LakeTable, Write
 from workers.engine.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
@@ -173,7 +173,7 @@ def _random_row(chance: random.Random, number: int) -> Row:
 
 
 def _compacted(past: Past, model: list[Row]) -> list[Row]:
-    past.write(Write(operation=Operation.COMPACT), model)
+    past.write(COMPACT, model)
     return model
 
 

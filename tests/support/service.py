@@ -79,6 +79,9 @@ class TasksInProcess:
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         return [MergeHandle(self._place).run(task) for task in tasks]
 
+    def rewrite(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
+        return self.merge(tasks, tag)
+
     def export(self, parts: Sequence[ExportPart], tag: str) -> list[ExportedPart]:
         answers = [run_task(self._place, part) for part in parts]
         return [answer for answer in answers if isinstance(answer, ExportedPart)]

@@ -14,7 +14,7 @@ from app.files.file_slice import Block
 from app.files.log_file import logged
 from app.files.ordered_sink import OrderedSink
 from app.files.slice_merge import Met, meet
-from app.lake.commit_message import CommitMessage
+from app.lake.commit_message import CommitMessage, Reads
 from app.lake.dataset import ChangelogProducer
 from app.lake.file_group import FileKind
 from app.lake.meta_columns import META_NAMES
@@ -48,7 +48,8 @@ def rewrite_files(files: TaskFiles) -> CommitMessage:
             # The feed may tell of rows as given even so.
             return told.message(removed=(), added=())
         removed = [task.files[number].path for number in sorted(read)] + [file.path for file in files.pending]
-        return told.message(removed=tuple(removed), added=sink.finish())
+        reads = Reads.FILES if task.compact else Reads.GROUP
+        return told.message(removed=tuple(removed), added=sink.finish(), reads=reads)
 
 
 def _met(files: TaskFiles, told: Told, read: set[int]) -> Iterator[Block | Met]:

@@ -85,11 +85,18 @@ class SparkEngine:
 
     def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task. Raises CorruptFile, StorageFull, EngineStopped."""
+        return self._merge(tasks, tag, WRITES_POOL)
+
+    def rewrite(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
+        """`merge` for a table service, which runs beside writes and must not take from their share of the cores."""
+        return self._merge(tasks, tag, TASKS_POOL)
+
+    def _merge(self, tasks: Sequence[MergeTask], tag: str, pool: str) -> list[CommitMessage]:
         size = sum(file.size_bytes for task in tasks for file in task.files)
         size += sum(
             file.size_bytes for file in {s.file.path: s.file for t in tasks for s in t.segments}.values()
         )
-        answers = self._run(tasks, tag, size, WRITES_POOL)
+        answers = self._run(tasks, tag, size, pool)
         return [answer for answer in answers if isinstance(answer, CommitMessage)]
 
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:

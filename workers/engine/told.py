@@ -10,7 +10,7 @@ import pyarrow as pa
 from app.files.data_sink import ChangelogSink, at_offset
 from app.files.quarantine_file import QuarantineFileStore
 from app.lake.changelog import OP_COLUMN, OP_FIELD
-from app.lake.commit_message import CommitMessage, KeyConflict
+from app.lake.commit_message import CommitMessage, KeyConflict, Reads
 from app.lake.dataset import ChangelogProducer
 from app.lake.file_group import DataFile
 from app.lake.instant import RowCounts
@@ -96,10 +96,13 @@ class Told:
                 self._changelog.write(changes.add_column(1, CORRECTS_FIELD, unknown))
             yield rows
 
-    def message(self, *, removed: tuple[str, ...], added: tuple[DataFile, ...]) -> CommitMessage:
-        """The message of a task that changed files."""
+    def message(
+        self, *, removed: tuple[str, ...], added: tuple[DataFile, ...], reads: Reads = Reads.GROUP
+    ) -> CommitMessage:
+        """The message of a task that changed files. `reads`: what it must still find as it was."""
         return CommitMessage(
             file_group=self._files.task.file_group,
+            reads=reads,
             removed=removed,
             added=added,
             changelog=self._changelog.finish(),

@@ -11,7 +11,7 @@ from app.files.log_file import PUT, log_schema
 from app.files.merged_slice import merged_blocks
 from app.files.slice_merge import Met, meet
 from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
-from app.lake.commit_message import CommitMessage
+from app.lake.commit_message import CommitMessage, Reads
 from app.lake.dataset import ChangelogProducer
 from app.lake.file_group import FileKind
 from app.lake.instant import RowCounts
@@ -36,7 +36,11 @@ def write_log(files: TaskFiles, kind: FileKind) -> CommitMessage:
         if told.failed:
             return told.nothing()
         added = sink.finish()
-        return told.message(removed=(), added=added) if added else told.nothing()
+        if not added:
+            return told.nothing()
+        # What was stored as it came is true on top of whatever else is committed meanwhile.
+        reads = Reads.GROUP if checked else Reads.NOTHING
+        return told.message(removed=(), added=added, reads=reads)
 
 
 def _as_given(files: TaskFiles, told: Told) -> Iterator[pa.Table]:

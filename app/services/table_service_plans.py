@@ -1,0 +1,32 @@
+"""What the table services of each kind write anew, as `RunTableService` asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.lake.compaction_plan import plan_compaction
+from app.lake.dataset import DatasetDefinition
+from app.lake.file_group import DataFile
+from app.lake.write_plan import MergeTask
+from app.services.task_model import CompactionTask, TaskRequest
+
+
+def compaction(
+    request: TaskRequest,
+    dataset: DatasetDefinition,
+    live: Sequence[DataFile],
+    *,
+    attempt: str,
+    data_prefix: str,
+) -> list[MergeTask]:
+    """What there is to fold."""
+    if not isinstance(request, CompactionTask):
+        raise TypeError(f"no compaction: {request.kind}")
+    return plan_compaction(
+        dataset,
+        live,
+        partitions=request.partitions,
+        file_groups=request.file_groups,
+        attempt=attempt,
+        data_prefix=data_prefix,
+    )

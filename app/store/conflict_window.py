@@ -1,0 +1,55 @@
+"""What was committed since a commit was planned, as far as it has read of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import ColumnElement, Connection, literal, or_, select, true, union_all
+
+from app.lake.commit_message import Reads
+from app.lake.conflict import CommittedChange
+from app.services.model import NewCommit
+from app.store.file_models import commits, files
+from app.store.one_of import one_of
+
+_CHANGED: Final = (files.c.file_group, files.c.partition_path, files.c.path)
+
+
+class InconsistentCommit(Exception):
+    """The commit names files that do not fit the table: a bug in its plan, never a lost race."""
+
+
+def window_of(connection: Connection, commit: NewCommit, head_version: int) -> list[CommittedChange]:
+    """What commits after the read version did to the files that this one has read, and to its scope."""
+    if head_version < commit.read_version:
+        raise InconsistentCommit(
+            f"planned at version {commit.read_version}, but the head is at {head_version}"
+        )
+    if head_version == commit.read_version:
+        return []
+    changes = union_all(
+        *(
+            select(version.label("version"), literal(removed).label("removed"), *_CHANGED).where(
+                files.c.dataset_id == commit.dataset_id, version > commit.read_version, looked_at(commit)
+            )
+            for version, removed in ((files.c.added_version, False), (files.c.removed_version, True))
+        )
+    ).subquery()
+    query = select(commits.c.instant_id, *changes.c).join(changes, commits.c.version == changes.c.version)
+    rows = connection.execute(query.where(commits.c.dataset_id == commit.dataset_id))
+    return [CommittedChange(**row._asdict()) for row in rows]
+
+
+def looked_at(commit: NewCommit) -> ColumnElement[bool]:
+    """Whether a file is one that the commit has read: what its conflict check looks at, and all that it may remove."""
+    if commit.scope is not None and commit.scope.partitions is None:
+        return true()
+    read = [
+        one_of(files.c.file_group, {each.file_group for each in commit.messages if each.reads is Reads.GROUP})
+    ]
+    paths = [path for each in commit.messages if each.reads is Reads.FILES for path in each.removed]
+    if paths:
+        read.append(one_of(files.c.path, paths))
+    if commit.scope is not None:
+        read.append(one_of(files.c.partition_path, commit.scope.partitions or ()))
+    return or_(*read)
