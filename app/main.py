@@ -54,6 +54,7 @@ from app.services.group_accept import GroupAccept
 from app.services.keep_partitions import PartitionMarkers
 from app.services.name_versions import NameVersions
 from app.services.overview import Overview
+from app.services.metastore_reports import MetastoreReports
 from app.services.partitions import Partitions
 from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
@@ -74,6 +75,7 @@ from app.store.consumers import ConsumerStore
 from app.store.derived_views import ViewStore
 from app.store.exports import ExportStore
 from app.store.jobs import JobStore
+from app.store.metastore_states import MetastoreStateStore
 from app.store.named_versions import NamedVersionStore
 from app.store.outbox import OutboxStore
 from app.store.overview_store import OverviewStore
@@ -153,7 +155,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
     corrections = ReadCorrections(index=ChangelogStore(database), reader=reader)
     return Services(
         credentials=Credentials(TenantStore(database).authenticate, threads),
-        datasets=Datasets(catalog=catalog),
+        datasets=Datasets(catalog=catalog, metastore=bool(settings.metastore_uri)),
         views=DerivedViews(catalog=catalog, views=ViewStore(database), wake=relay.wake),
         accept_write=accept_write,
         accept_transaction=AcceptTransaction(catalog=catalog, transactions=transactions, writes=accept_write),
@@ -180,6 +182,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         consumers=Consumers(index=ConsumerStore(database)),
         explain_write=ExplainWrite(timeline=timeline, search=KeySearch(storage, reader, memory)),
         exports=ManageExports(exports=ExportStore(database), storage=storage, wake=relay.wake),
+        metastore_reports=MetastoreReports(states=MetastoreStateStore(database)),
         partitions=Partitions(
             marks=partition_marks, markers=PartitionMarkers(marks=partition_marks, storage=storage)
         ),

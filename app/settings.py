@@ -222,6 +222,12 @@ class Settings:
     )
     """Networks and hosts that webhooks may be sent to though they are not on the public internet, on any port."""
 
+    metastore_uri: str = field(
+        default="",
+        metadata=_env("HEADWATER_METASTORE_URI", _url_of("thrift", example="thrift://metastore:9083")),
+    )
+    """The Hive metastore that datasets may have themselves reported to."""
+
     json_body_bytes_max: int = field(
         default=16 * MEBIBYTE, metadata=_env("HEADWATER_JSON_BODY_BYTES_MAX", _whole_number(1024))
     )

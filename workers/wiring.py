@@ -14,6 +14,8 @@ from app.services import table_service_plans
 from app.services.deliver_webhooks import DeliverWebhooks, RetryRules
 from app.services.follower_model import ConsumerKind, Follower
 from app.services.holding import HoldVersions
+from app.services.keep_metastore import KeepMetastore
+from app.services.keep_partitions import KeepPartitions, PartitionMarkers
 from app.services.keep_tags import KeepTags
 from app.services.keeper_model import Keeper
 from app.services.model import ClaimRules, JobKind
@@ -34,11 +36,16 @@ from app.store.changelog_store import ChangelogStore
 from app.store.derived_views import ViewStore
 from app.store.exports import ExportStore
 from app.store.jobs import JobStore
+from app.store.metastore_states import METASTORE_KEEPER
 from app.store.named_versions import NamedVersionStore
+from app.store.overview_store import OverviewStore
+from app.store.partition_marks import PartitionStore
 from app.store.read_leases import ReadLeaseStore
 from app.store.session import Database
 from app.store.timeline_store import TimelineStore
+from app.store.touched_partitions import TouchedPartitionStore
 from app.store.webhook_deliveries import DeliveryStore
+from workers.engine.hive_metastore import HiveMetastore
 from workers.engine.spark_engine import SparkEngine
 
 
@@ -136,7 +143,30 @@ def follower_handlers(worker: Worker) -> dict[ConsumerKind, Follower]:
 
 def keepers(worker: Worker) -> dict[str, Keeper]:
     """What is done for datasets by itself, by the name of its memory."""
-    return {"tags": KeepTags(tags=NamedVersionStore(worker.database))}
+    return {
+        "tags": KeepTags(tags=NamedVersionStore(worker.database)),
+        "partitions": _keep_partitions(worker),
+        **_metastore_keepers(worker),
+    }
+
+
+def _keep_partitions(worker: Worker) -> KeepPartitions:
+    marks = PartitionStore(worker.database)
+    storage = open_storage(worker.settings.storage_uri)
+    return KeepPartitions(marks=marks, markers=PartitionMarkers(marks=marks, storage=storage))
+
+
+def _metastore_keepers(worker: Worker) -> dict[str, Keeper]:
+    """The one that reports to the metastore, if the operator has named one."""
+    settings = worker.settings
+    if not settings.metastore_uri:
+        return {}
+    keeper = KeepMetastore(
+        metastore=HiveMetastore(settings.metastore_uri, settings.storage_uri, worker.engine.jvm),
+        overview=OverviewStore(worker.database),
+        touched=TouchedPartitionStore(worker.database),
+    )
+    return {METASTORE_KEEPER: keeper}
 
 
 def _deliver_webhooks(worker: Worker) -> DeliverWebhooks:

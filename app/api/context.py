@@ -25,6 +25,7 @@ from app.services.datasets import Datasets
 from app.services.derived_views import DerivedViews
 from app.services.explain_write import ExplainWrite
 from app.services.exports import ManageExports
+from app.services.metastore_reports import MetastoreReports
 from app.services.model import Principal
 from app.services.name_versions import NameVersions
 from app.services.overview import Overview
@@ -69,6 +70,7 @@ class Services:
     quarantine: Quarantine
     webhooks: Webhooks
     partitions: Partitions
+    metastore_reports: MetastoreReports
     overview: Overview
     table_services: TableServices
     verify: Verify

@@ -52,6 +52,7 @@ from app.api.named_versions import (
     list_tags,
 )
 from app.api.overview import list_files, read_statistics
+from app.api.metastore import get_metastore_report
 from app.api.partition_events import end_partitions, read_partition_events
 from app.api.partitions import list_partitions
 from app.api.quarantine import discard_quarantine, read_quarantine, redrive_quarantine
@@ -113,6 +114,7 @@ ROUTES: Final = (
     check_result_file,
     end_partitions,
     read_partition_events,
+    get_metastore_report,
     read_timeline,
     list_files,
     list_partitions,

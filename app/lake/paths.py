@@ -105,9 +105,14 @@ def read_folder(prefix: str, job_id: str, epoch: int) -> str:
     return f"{prefix}/reads/{job_id}-{epoch}"
 
 
+def data_folder(prefix: str) -> str:
+    """Where all data files of a dataset are, in folders of their partitions."""
+    return f"{prefix}/{Folder.DATA.value}"
+
+
 def marker_path(prefix: str, partition_path: str) -> str:
     """Where a file says that a partition is done."""
-    return f"{prefix}/{Folder.DATA.value}/{partition_path}/{_MARKER}"
+    return f"{data_folder(prefix)}/{partition_path}/{_MARKER}"
 
 
 def is_marker(path: str) -> bool:

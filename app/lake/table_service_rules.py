@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from app.lake.dataset import BucketMode, DatasetDefinition
+from app.lake.hive_table import HIVE_NAME, hive_columns
 from app.lake.table_services import TableServices
 
 Fault = tuple[str, str]
@@ -38,4 +39,17 @@ def _partition_done_rule(services: TableServices, dataset: DatasetDefinition) ->
         yield "/partition_done/idle_seconds", "expected 1 or more, or null"
 
 
-_RULES: Final[tuple[_Rule, ...]] = (_partition_done_rule,)
+def _metastore_rule(services: TableServices, dataset: DatasetDefinition) -> Iterator[Fault]:
+    policy = services.metastore
+    if policy is None:
+        return
+    for member, name in (("database", policy.database), ("table", policy.table)):
+        if not HIVE_NAME.fullmatch(name):
+            yield f"/metastore/{member}", "expected 1–128 lower case letters, digits and _, as names in Hive are"
+    try:
+        hive_columns(dataset)
+    except ValueError as error:
+        yield "/metastore", str(error)
+
+
+_RULES: Final[tuple[_Rule, ...]] = (_partition_done_rule, _metastore_rule)

@@ -12,18 +12,21 @@ from app.lake.evolution import evolve
 from app.lake.identifiers import new_id, new_instant_id
 from app.lake.new_dataset import NewDataset
 from app.lake.schema_change import DatasetChanges
+from app.services.metastore_reports import check_metastore
 from app.services.model import Dataset, Page, SchemaVersion
 from app.services.ports import Catalog
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Datasets:
-    """The datasets of a tenant."""
+    """The datasets of a tenant. `metastore`: whether there is one that they can be reported to."""
 
     catalog: Catalog
+    metastore: bool = False
 
     def register(self, tenant_id: str, new: NewDataset) -> Dataset:
         """Raises InvalidDataset, DatasetExists."""
+        check_metastore(new.services, available=self.metastore)
         return self.catalog.create(tenant_id, new_id(), define_dataset(new))
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
@@ -57,6 +60,7 @@ class Datasets:
         if retained is not msgspec.UNSET:
             evolved = with_retention(evolved, retained.retention)
         if wanted.services is not msgspec.UNSET:
+            check_metastore(wanted.services, available=self.metastore)
             evolved = with_services(evolved, wanted.services)
         if wanted.changes or evolved is dataset.definition:
             refuse_derived(dataset)

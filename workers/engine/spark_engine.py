@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
@@ -60,6 +60,10 @@ class SparkEngine:
             if self._session is None:
                 self._session = self._start()
             return self._session
+
+    def jvm(self) -> Any:
+        """The classes of the session's JVM, for what Spark brings along and Python has not."""
+        return self._spark().sparkContext._jvm
 
     def decode(
         self,

@@ -1,0 +1,152 @@
+"""Reporting datasets to a Hive metastore after commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from app.lake.dataset import DatasetDefinition
+from app.lake.hive_report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
+from app.lake.hive_table import hive_columns, hive_values
+from app.lake.paths import data_folder, dataset_prefix
+from app.lake.table_services import MetastorePolicy
+from app.services.keeper_model import Kept, Look
+from app.services.metastore_model import Metastore, MetastoreState, TouchedPartitions
+from app.services.model import Dataset
+from app.services.overview_model import OverviewIndex, PartitionRecord
+
+_PAGE: Final = 1_000
+# A look takes seconds, and the dataset is held for two minutes.
+_SECONDS_MAX: Final = 30.0
+_RETRY_SECONDS: Final = 15.0
+_RETRY_SECONDS_MAX: Final = 3_600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeepMetastore:
+    """The keeper of `services.metastore`.
+
+    What was reported is asked of the metastore itself, so that a table which somebody drops comes back, and no report
+    is lost with a worker. A failure waits here: it is no fault of the dataset, and other keepers go on.
+    """
+
+    metastore: Metastore
+    overview: OverviewIndex
+    touched: TouchedPartitions
+
+    def keep(self, look: Look) -> Kept:
+        """Reports the dataset as it is now. See `Keeper`."""
+        policy = look.dataset.definition.services.metastore
+        if policy is None:
+            return Kept()
+        before = _state(look, policy)
+        if before.retry_at is not None and before.retry_at > look.now:
+            return _kept(before, (before.retry_at - look.now).total_seconds())
+        try:
+            complete = self._report(look.dataset, policy)
+        except (MetastoreRefused, ValueError) as error:
+            pause = min(_RETRY_SECONDS * 2.0 ** min(before.failures, 16), _RETRY_SECONDS_MAX)
+            failed = msgspec.structs.replace(
+                before,
+                error=str(error),
+                failures=before.failures + 1,
+                retry_at=look.now + timedelta(seconds=pause),
+            )
+            return _kept(failed, pause)
+        if not complete:
+            return _kept(before, 0.0)
+        reported = MetastoreState(
+            database=policy.database,
+            table=policy.table,
+            version=look.dataset.version,
+            reported_at=look.now,
+        )
+        return _kept(reported, None)
+
+    def _report(self, dataset: Dataset, policy: MetastorePolicy) -> bool:
+        table = hive_table(dataset, policy)
+        since = self.metastore.reported(table)
+        if since == dataset.version:
+            return True
+        changed: set[str] | None = None
+        # A version that is ahead of the dataset's was told of another state of the catalogue.
+        if since is not None and since < dataset.version:
+            changed = self.touched.touched(dataset.tenant_id, dataset.id, since, dataset.version)
+        report = self._of(dataset, table, changed)
+        return self.metastore.report(report, seconds_max=_SECONDS_MAX)
+
+    def _of(self, dataset: Dataset, table: HiveTable, changed: set[str] | None) -> HiveReport:
+        """The report of the partitions that changed; of all of them, if that is None."""
+        definition = dataset.definition
+        found = {record.path: record for record in self._partitions(dataset)}
+        partitions: list[HivePartition] = []
+        if definition.partition_by:
+            # Logs that are in no partition have the empty path.
+            paths = (set(found) if changed is None else changed) - {""}
+            partitions = [_partition(definition, path, found.get(path)) for path in sorted(paths)]
+        return HiveReport(
+            table=table,
+            version=dataset.version,
+            committed_at=dataset.committed_at,
+            figures=None if definition.partition_by else _figures(found.get("")),
+            partitions=partitions,
+            complete=changed is None,
+        )
+
+    def _partitions(self, dataset: Dataset) -> Iterator[PartitionRecord]:
+        after: str | None = None
+        while True:
+            page = self.overview.partitions(
+                dataset.tenant_id, dataset.id, dataset.version, after=after, limit=_PAGE
+            )
+            yield from page
+            if len(page) < _PAGE:
+                return
+            after = page[-1].path
+
+
+def hive_table(dataset: Dataset, policy: MetastorePolicy) -> HiveTable:
+    """The Hive table of a dataset. Raises ValueError where it has columns that Hive cannot tell apart."""
+    return HiveTable(
+        database=policy.database,
+        table=policy.table,
+        tenant_id=dataset.tenant_id,
+        dataset_id=dataset.id,
+        dataset=dataset.definition.name,
+        schema_id=dataset.definition.schema.id,
+        columns=hive_columns(dataset.definition),
+        folder=data_folder(dataset_prefix(dataset.tenant_id, dataset.id)),
+    )
+
+
+def _state(look: Look, policy: MetastorePolicy) -> MetastoreState:
+    """What is remembered of this table; nothing of one that the policy named before."""
+    if look.memory:
+        state = msgspec.convert(look.memory, MetastoreState)
+        if (state.database, state.table) == (policy.database, policy.table):
+            return state
+    return MetastoreState(database=policy.database, table=policy.table)
+
+
+def _kept(state: MetastoreState, wake_after_seconds: float | None) -> Kept:
+    return Kept(memory=msgspec.to_builtins(state), wake_after_seconds=wake_after_seconds)
+
+
+def _partition(dataset: DatasetDefinition, path: str, record: PartitionRecord | None) -> HivePartition:
+    figures = None if record is None else _figures(record)
+    return HivePartition(values=hive_values(dataset, path), folder=path, figures=figures)
+
+
+def _figures(record: PartitionRecord | None) -> FileFigures:
+    if record is None:
+        return FileFigures(files=0, rows=0, size_bytes=0, written_at=None)
+    return FileFigures(
+        files=record.base_files + record.logs + record.postponed,
+        rows=record.rows,
+        size_bytes=record.size_bytes,
+        written_at=record.written_at,
+    )

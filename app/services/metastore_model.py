@@ -1,0 +1,59 @@
+"""What is asked of a Hive metastore, and what is remembered of reports to it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from app.lake.hive_report import HiveReport, HiveTable
+
+
+class Metastore(Protocol):
+    """A Hive metastore."""
+
+    def reported(self, table: HiveTable) -> int | None:
+        """The version of the dataset that was reported last; None if there is no table yet.
+
+        Raises MetastoreRefused, also for a table that is not this dataset's.
+        """
+        ...
+
+    def report(self, report: HiveReport, *, seconds_max: float) -> bool:
+        """Makes table and partitions what the report says; telling the same again changes nothing.
+
+        False if that took too long: then a complete report is to be told again, and goes on. Raises MetastoreRefused.
+        """
+        ...
+
+
+class TouchedPartitions(Protocol):
+    """Which partitions had files come or go."""
+
+    def touched(self, tenant_id: str, dataset_id: str, since: int, until: int) -> set[str] | None:
+        """Those of versions (since, until] by path; None if versions from there on are not kept, so nobody knows."""
+        ...
+
+
+class MetastoreState(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a dataset was reported: what its keeper remembers.
+
+    `error`: why it is behind, with how many `failures` in a row; it is tried again at `retry_at`.
+    """
+
+    database: str
+    table: str
+    version: int | None = None
+    reported_at: datetime | None = None
+    error: str | None = None
+    failures: int = 0
+    retry_at: datetime | None = None
+
+
+class MetastoreStates(Protocol):
+    """What is remembered of reports."""
+
+    def state(self, tenant_id: str, dataset_id: str) -> MetastoreState | None:
+        """None before the first report."""
+        ...
