@@ -52,9 +52,9 @@ from app.services.explain_write import ExplainWrite
 from app.services.exports import ManageExports
 from app.services.group_accept import GroupAccept
 from app.services.keep_partitions import PartitionMarkers
+from app.services.metastore_reports import MetastoreReports
 from app.services.name_versions import NameVersions
 from app.services.overview import Overview
-from app.services.metastore_reports import MetastoreReports
 from app.services.partitions import Partitions
 from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges

@@ -41,6 +41,7 @@ from app.api.exports import (
 )
 from app.api.health import get_liveness, get_readiness
 from app.api.jobs import cancel_job, follow_job, get_job
+from app.api.metastore import get_metastore_report
 from app.api.named_versions import (
     create_savepoint,
     create_tag,
@@ -52,7 +53,6 @@ from app.api.named_versions import (
     list_tags,
 )
 from app.api.overview import list_files, read_statistics
-from app.api.metastore import get_metastore_report
 from app.api.partition_events import end_partitions, read_partition_events
 from app.api.partitions import list_partitions
 from app.api.quarantine import discard_quarantine, read_quarantine, redrive_quarantine
