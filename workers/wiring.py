@@ -22,6 +22,7 @@ from app.services.model import ClaimRules, JobKind
 from app.services.publish_in_turn import PublishInTurn
 from app.services.read_changes import ReadChanges
 from app.services.refresh_views import DeriveView, FollowInputs
+from app.services.run_comparisons import RunComparisons
 from app.services.run_exports import RunExports
 from app.services.run_names import RunNames
 from app.services.run_restore import StageEarlier
@@ -98,6 +99,13 @@ def run_tasks(worker: Worker) -> RunTasks:
         JobKind.EXPORT: _run_exports(worker),
         JobKind.SAVEPOINT: RunNames(names=NamedVersionStore(database)),
         JobKind.TAG: RunNames(names=NamedVersionStore(database)),
+        JobKind.COMPARISON: RunComparisons(
+            catalog=CatalogStore(database),
+            jobs=jobs,
+            timeline=TimelineStore(database),
+            holds=hold_versions(worker),
+            engine=engine,
+        ),
         JobKind.VERIFY: RunVerify(
             catalog=CatalogStore(database),
             jobs=jobs,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from app.lake.commit_message import CommitMessage
+from app.lake.comparison import Compared, CompareTask
 from app.lake.dataset import DatasetDefinition
 from app.lake.operation import Operation
 from app.lake.quarantine import DecodedInput
@@ -79,6 +80,14 @@ class Restaging(Protocol):
 
         Raises CorruptFile, StorageFull, EngineStopped.
         """
+        ...
+
+
+class Comparing(TaskProgress, Protocol):
+    """Compares versions on Spark."""
+
+    def compare(self, tasks: Sequence[CompareTask], tag: str) -> Compared:
+        """What the tasks found, all together. Raises CorruptFile, StorageFull, EngineStopped."""
         ...
 
 

@@ -190,3 +190,19 @@ def test_restore_and_rollback_of_a_view_are_refused(client: httpx.Client) -> Non
     for path, body in (("restores", {"version": 0}), ("rollbacks", {})):
         answer = client.post(f"/datasets/shown/{path}", json=body)
         assert (answer.status_code, answer.json()["type"]) == (409, "/problems/derived-dataset")
+
+
+def test_comparison_tells_what_is_different(
+    client: httpx.Client, orders: str, service: Service, history: list[Any]
+) -> None:
+    done(client, service, f"{orders}/tags", {"name": "first", "version": 1})
+    job = done(client, service, f"{orders}/comparisons", {"from_tag": "first"})
+    assert (job["kind"], job["state"]) == ("comparison", "succeeded")
+    result = job["result"]
+    assert (result["from_version"], result["to_version"]) == (1, 3)
+    assert result["rows"] == {"added": 1, "removed": 0, "changed": 1, "unchanged": 1}
+    assert result["columns"] == {"note": 1}
+    assert result["schema"] == []
+    assert len(history) == 4
+    refused = client.post(f"{orders}/comparisons", json={"from_version": 1, "from_tag": "first"})
+    assert refused.json()["errors"] == [{"pointer": "/from_tag", "detail": "drop it"}]

@@ -11,10 +11,12 @@ from pathlib import Path
 
 import httpx
 
+from app.files.compare_files import compare
 from app.files.restage_files import restage
 from app.files.slice_merge import Memory
 from app.files.storage import Storage, open_storage
 from app.lake.commit_message import CommitMessage
+from app.lake.comparison import Compared, CompareTask
 from app.lake.dataset import DatasetDefinition
 from app.lake.export import ExportedPart, ExportPart
 from app.lake.operation import Operation
@@ -93,6 +95,11 @@ class TasksInProcess:
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
         answers = [run_task(self._place, task) for task in tasks]
         return sum((answer for answer in answers if isinstance(answer, FoldVerdict)), FoldVerdict())
+
+    def compare(self, tasks: Sequence[CompareTask], tag: str) -> Compared:
+        return sum(
+            (compare(task, self._place.slices, self._place.memory) for task in tasks), start=Compared()
+        )
 
     def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
         staged = [

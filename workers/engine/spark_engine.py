@@ -11,6 +11,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from app.lake.commit_message import CommitMessage
+from app.lake.comparison import Compared, CompareTask
 from app.lake.dataset import DatasetDefinition
 from app.lake.errors import EngineStopped
 from app.lake.export import ExportedPart, ExportPart
@@ -120,6 +121,17 @@ class SparkEngine:
         size = sum(segment.file.size_bytes for part in parts for segment in part.segments)
         answers = self._run(parts, tag, size, TASKS_POOL)
         return [answer for answer in answers if isinstance(answer, ExportedPart)]
+
+    def compare(self, tasks: Sequence[CompareTask], tag: str) -> Compared:
+        """What the tasks found, all together. Raises CorruptFile, StorageFull, EngineStopped."""
+        size = sum(
+            file.size_bytes
+            for task in tasks
+            for group in (*task.before, *task.after, *task.same)
+            for file in group
+        )
+        answers = self._run(tasks, tag, size, TASKS_POOL)
+        return sum((answer for answer in answers if isinstance(answer, Compared)), Compared())
 
     def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
         """Stages the rows of earlier versions, in order; files without rows are left out.

@@ -11,12 +11,14 @@ import msgspec
 import pyarrow as pa
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
+from app.files.compare_files import compare
 from app.files.fold_files import check_files
 from app.files.hot_folder import HotFolder
 from app.files.restage_files import restage
 from app.files.slice_merge import Memory
 from app.files.storage import open_storage
 from app.lake.commit_message import CommitMessage
+from app.lake.comparison import Compared, CompareTask
 from app.lake.errors import HeadwaterError, error_of
 from app.lake.export import ExportedPart, ExportPart
 from app.lake.read_job import ReadAnswer, ReadPart
@@ -39,8 +41,8 @@ from workers.engine.merge_handle import MergeHandle
 from workers.engine.read_handle import read
 from workers.engine.task_files import Place
 
-Task = PrepareTask | InferTask | DecodeTask | MergeTask | FoldTask | ExportPart | ReadPart | RestageTask
-Answer = Prepared | Inferred | Decoded | CommitMessage | FoldVerdict | ExportedPart | ReadAnswer | Restaged
+Task = PrepareTask | InferTask | DecodeTask | MergeTask | FoldTask | ExportPart | ReadPart | RestageTask | CompareTask
+Answer = Prepared | Inferred | Decoded | CommitMessage | FoldVerdict | ExportedPart | ReadAnswer | Restaged | Compared
 
 
 class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +126,8 @@ def run_task(place: Place, task: Task) -> Answer:
             return prepare(task, place.storage)
         case ExportPart():
             return export(task, place.storage, place.slices.reader, place.memory)
+        case CompareTask():
+            return compare(task, place.slices, place.memory)
         case RestageTask():
             return restage(task, place.storage, place.slices, place.memory)
         case ReadPart():
