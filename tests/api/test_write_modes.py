@@ -130,6 +130,18 @@ def test_overwrite_replaces_the_table(table):
     assert counts == expected
 
 
+@pytest.mark.parametrize("operation", ["overwrite", "snapshot"])
+def test_what_replaces_rows_without_a_key_takes_them_out_of_the_files_of_earlier_writes(
+    client, service, operation
+):
+    table = Written(client, service, {**APPENDS, "table_type": "merge_on_read"})
+    table.write("insert", BEFORE)
+    table.write("insert", [row("a", 3)])
+    table.write(operation, [row("a", 1), row("b", 3, "new")])
+    assert table.rows == [row("a", 1), row("b", 3, "new")]
+    assert table.folded() == table.rows
+
+
 def test_overwrite_of_nothing_empties_the_table(table):
     assert table.write("overwrite", []) == {"deleted": 4}
     assert table.rows == []
