@@ -33,7 +33,7 @@ from app.files.parquet_file import ParquetReader
 from app.files.quarantine_file import QuarantineFileStore
 from app.files.slice_merge import Memory
 from app.files.staged_file import StagedFileStore
-from app.files.storage import open_storage
+from app.files.storage import Storage, open_storage
 from app.files.table_reader import TableReader
 from app.lake.errors import HeadwaterError
 from app.messaging.announcements import Announcements, listen
@@ -138,17 +138,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
     partition_marks = PartitionStore(database)
     group = GroupAccept(jobs)
     read_changes = ReadChanges(catalog=catalog, index=ChangelogStore(database), reader=reader)
-    accept_write = AcceptWrite(
-        catalog=catalog,
-        jobs=jobs,
-        group=group,
-        storage=storage,
-        staged=StagedFileStore(storage),
-        quarantine=quarantine,
-        wake=relay.wake,
-        inline_bytes_max=settings.inline_bytes_max,
-        upload_bytes_max=settings.upload_bytes_max,
-    )
+    accept_write = _accept_write(settings, database, relay, group, storage)
     names = NamedVersionStore(database)
     versions = VersionOf(timeline=timeline, names=names, leases=ReadLeaseStore(database))
     request_job = RequestJob(jobs=jobs, group=group, wake=relay.wake)
@@ -168,17 +158,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
             tables=TableReader(storage, reader, memory),
             corrections=corrections,
         ),
-        read_jobs=ReadJobs(
-            group=group,
-            timeline=timeline,
-            versions=versions,
-            index=ChangelogStore(database),
-            results=ReadResultStore(database),
-            content=JoinedContent(storage),
-            storage=storage,
-            wake=relay.wake,
-            keep_seconds=settings.read_result_seconds,
-        ),
+        read_jobs=_read_jobs(settings, database, relay, group, versions),
         consumers=Consumers(index=ConsumerStore(database)),
         explain_write=ExplainWrite(timeline=timeline, search=KeySearch(storage, reader, memory)),
         exports=ManageExports(exports=ExportStore(database), storage=storage, wake=relay.wake),
@@ -212,6 +192,39 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         pages=SharedPages(read_changes.page_as_found, threads),
         heads=head_watches(wakeups, threads, catalog.get),
         job_watches=job_watches(wakeups, threads, jobs.find),
+    )
+
+
+def _accept_write(
+    settings: Settings, database: Database, relay: Relay, group: GroupAccept, storage: Storage
+) -> AcceptWrite:
+    return AcceptWrite(
+        catalog=CatalogStore(database),
+        jobs=JobStore(database),
+        group=group,
+        storage=storage,
+        staged=StagedFileStore(storage),
+        quarantine=QuarantineFileStore(storage),
+        wake=relay.wake,
+        inline_bytes_max=settings.inline_bytes_max,
+        upload_bytes_max=settings.upload_bytes_max,
+    )
+
+
+def _read_jobs(
+    settings: Settings, database: Database, relay: Relay, group: GroupAccept, versions: VersionOf
+) -> ReadJobs:
+    storage = open_storage(settings.storage_uri)
+    return ReadJobs(
+        group=group,
+        timeline=TimelineStore(database),
+        versions=versions,
+        index=ChangelogStore(database),
+        results=ReadResultStore(database),
+        content=JoinedContent(storage),
+        storage=storage,
+        wake=relay.wake,
+        keep_seconds=settings.read_result_seconds,
     )
 
 

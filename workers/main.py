@@ -168,6 +168,7 @@ def _housekeeping(settings: Settings, database: Database, stop: threading.Event)
         storage=open_storage(settings.storage_uri),
         grace_seconds=settings.orphan_grace_seconds,
         upload_seconds_max=settings.upload_keep_seconds,
+        result_seconds_max=settings.read_result_seconds,
     )
     retain = Retain(feeds=RetentionStore(database), follower_lag_seconds=settings.follower_lag_seconds)
     return [

@@ -25,6 +25,7 @@ from app.services.refresh_views import DeriveView, FollowInputs
 from app.services.run_comparisons import RunComparisons
 from app.services.run_exports import RunExports
 from app.services.run_names import RunNames
+from app.services.run_reads import RunReads
 from app.services.run_restore import StageEarlier
 from app.services.run_table_service import RunTableService, TableServicePlanner
 from app.services.run_tasks import RunTasks, TaskHandler
@@ -42,6 +43,7 @@ from app.store.named_versions import NamedVersionStore
 from app.store.overview_store import OverviewStore
 from app.store.partition_marks import PartitionStore
 from app.store.read_leases import ReadLeaseStore
+from app.store.read_results import ReadResultStore
 from app.store.session import Database
 from app.store.timeline_store import TimelineStore
 from app.store.touched_partitions import TouchedPartitionStore
@@ -106,6 +108,7 @@ def run_tasks(worker: Worker) -> RunTasks:
             holds=hold_versions(worker),
             engine=engine,
         ),
+        JobKind.READ: _run_reads(worker),
         JobKind.VERIFY: RunVerify(
             catalog=CatalogStore(database),
             jobs=jobs,
@@ -209,6 +212,20 @@ def hold_versions(worker: Worker) -> HoldVersions:
         leases=ReadLeaseStore(worker.database),
         lease_seconds=worker.settings.lease_seconds,
         heartbeat_seconds=worker.settings.heartbeat_seconds,
+    )
+
+
+def _run_reads(worker: Worker) -> RunReads:
+    settings, database = worker.settings, worker.database
+    return RunReads(
+        catalog=CatalogStore(database),
+        timeline=TimelineStore(database),
+        index=ChangelogStore(database),
+        holds=hold_versions(worker),
+        results=ReadResultStore(database),
+        storage=open_storage(settings.storage_uri),
+        engine=worker.engine,
+        inline_bytes_max=settings.read_inline_bytes_max,
     )
 
 

@@ -19,7 +19,7 @@ from app.api.context import ApiRequest, services_of
 from app.api.documented import BINARY, DOCUMENTATION, TEXT, Answer, Documentation
 from app.api.problems import PROBLEM_JSON
 from app.api.routes import ROUTES
-from app.api.schemas import component_name, components_of
+from app.api.schemas import component_of, components_of
 from app.api.views import Problem
 from app.lake.forms import ChangeForm
 from app.lake.operation import Operation
@@ -44,6 +44,7 @@ _TAGS: Final = {
     "views": "Datasets derived from others by SQL.",
     "verify": "Whether a table is what its feed says.",
     "rows": "The table.",
+    "reads": "As many rows as there are, with a job: the table, or what changed in it.",
     "timeline": "What happened when.",
     "quarantine": "Bad records, kept aside.",
     "compactions": "Bringing what lies beside the base files into them.",
@@ -59,7 +60,7 @@ _TITLES: Final = {
     404: "There is no such thing",
     406: "No accepted media type is available",
     409: "It conflicts with what is there",
-    410: "The feed is not kept that far back",
+    410: "It is not kept any more",
     412: "The resource is at another version",
     413: "The body is too large; the limit is in the answer",
     415: "The media type is not read here",
@@ -232,4 +233,4 @@ def _schema(type_: Any) -> dict[str, Any]:
         return {"type": "string", "format": "binary"}
     if type_ is TEXT:
         return {"type": "string"}
-    return {"$ref": f"#/components/schemas/{component_name(type_.__name__)}"}
+    return {"$ref": f"#/components/schemas/{component_of(type_)}"}

@@ -31,7 +31,7 @@ from app.services.task_model import ReadQuery
 FileName: TypeAlias = Annotated[str, PathParameter(description="The name of a file of the result.")]
 
 
-class ReadRows(msgspec.Struct, frozen=True, kw_only=True):
+class ReadRows(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition", tag="inline"):
     """A result in JSON: rows as of `version`, or those that changed after `begin` and up to it."""
 
     rows: list[dict[str, Any]]
@@ -56,7 +56,7 @@ class ResultFile(msgspec.Struct, frozen=True, kw_only=True):
     links: ResultLinks
 
 
-class ReadFiles(msgspec.Struct, frozen=True, kw_only=True):
+class ReadFiles(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition", tag="files"):
     """A result as files: all rows are in them, in order from file to file."""
 
     files: list[ResultFile]
@@ -70,7 +70,8 @@ class ReadFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _CONTENT: Final[Mapping[str, Any]] = {
-    each.media_type: TEXT if each is FileFormat.JSON else BINARY for each in FileFormat
+    JSON: TEXT,
+    **{each.media_type: BINARY for each in FileFormat if each is not FileFormat.JSON},
 }
 _RESULT: Final[Mapping[str, Any]] = {
     JSON: ReadRows | ReadFiles,

@@ -9,6 +9,7 @@ import msgspec
 from litestar import Response, post
 
 from app.api.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
+from app.api.auth import SCOPE
 from app.api.bodies import JSON, announces_body, read_body, refuse_encoding, require_media_type
 from app.api.context import ApiRequest, actor_of, services_of, tenant_of
 from app.api.documented import documented
@@ -60,13 +61,17 @@ class ReadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     summary="Read a table, or what changed in it, with a job",
     tags=TAGS,
     status_code=202,
-    opt=documented(
-        ACCEPTED_ANSWERS,
-        body={JSON: ReadRequest},
-        body_required=False,
-        request_headers=ACCEPTING_HEADERS,
-        problems=[400, 404, 409, 410, 413, 415, 422],
-    ),
+    opt={
+        # It changes nothing.
+        SCOPE: "read",
+        **documented(
+            ACCEPTED_ANSWERS,
+            body={JSON: ReadRequest},
+            body_required=False,
+            request_headers=ACCEPTING_HEADERS,
+            problems=[400, 404, 409, 410, 413, 415, 422],
+        ),
+    },
 )
 async def create_read(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
     """Reads rows of any number. The version is settled now, and kept until they are read; `GET /jobs/{id}/result` has

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
 _REFERENCE: Final = "#/components/schemas/"
 # Unions get a name, so that generated clients have one type for them.
 _UNIONS: Final = {
-    ("RowsSource", "UploadSource"): "WriteSource",
-    ("AddField", "DropField", "RenameField", "WidenField", "RelaxField", "ReorderFields"): "SchemaChange",
+    frozenset({"RowsSource", "UploadSource"}): "WriteSource",
+    frozenset({"ReadRows", "ReadFiles"}): "ReadOutput",
+    frozenset(
+        {"AddField", "DropField", "RenameField", "WidenField", "RelaxField", "ReorderFields"}
+    ): "SchemaChange",
 }
 
 
@@ -21,9 +24,11 @@ def components_of(types: Sequence[Any], symbols: Sequence[type[Enum]] = ()) -> d
 
     `symbols`: enumerations among them whose values are no words, so that generated code needs names for them.
     """
-    _, drafted = msgspec.json.schema_components(types, ref_template=f"{_REFERENCE}{{name}}")
+    whole, drafted = msgspec.json.schema_components(types, ref_template=f"{_REFERENCE}{{name}}")
     unions: dict[str, dict[str, Any]] = {}
     components = {component_name(name): _refined(schema, unions) for name, schema in drafted.items()}
+    for schema in whole:
+        _refined(schema, unions)
     if len(components) != len(drafted):
         raise ValueError("two types would have the same component name")
     for schema in components.values():
@@ -38,6 +43,12 @@ def components_of(types: Sequence[Any], symbols: Sequence[type[Enum]] = ()) -> d
 def component_name(type_name: str) -> str:
     """A view is named after what it shows: `JobView` is the schema `Job`. `NewView` shows nothing: it registers one."""
     return type_name if type_name == "NewView" else type_name.removesuffix("View")
+
+
+def component_of(type_: Any) -> str:
+    """The name of the component that is the schema of a type."""
+    parts = frozenset(part.__name__ for part in get_args(type_))
+    return _UNIONS[parts] if parts else component_name(type_.__name__)
 
 
 def _refined(schema: Any, unions: dict[str, dict[str, Any]]) -> Any:
@@ -67,7 +78,7 @@ def _refined(schema: Any, unions: dict[str, dict[str, Any]]) -> Any:
 
 def _named(schema: dict[str, Any], unions: dict[str, dict[str, Any]]) -> dict[str, Any]:
     members = [each.get("$ref", "").removeprefix(_REFERENCE) for each in schema.get("anyOf", [])]
-    name = _UNIONS.get(tuple(members))
+    name = _UNIONS.get(frozenset(members))
     if name is None:
         return schema
     unions[name] = {"oneOf": schema["anyOf"], "discriminator": schema["discriminator"]}

@@ -315,28 +315,6 @@ class OutboxMessage(Protocol):
     def dataset_id(self) -> str: ...
 
 
-class FileReferences(Protocol):
-    """What the reaper must know before it deletes anything."""
-
-    def tenants(self) -> Sequence[str]: ...
-
-    def datasets(self, tenant_id: str) -> Sequence[tuple[str, bool]]:
-        """Ids of all datasets; true for one that was deleted, whose files nobody can read any more."""
-        ...
-
-    def forget_uploads(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
-        """Removes uploads that no unfinished job reads."""
-        ...
-
-    def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str]]:
-        """Ids of the instants, and of the jobs, that may still publish or read files."""
-        ...
-
-    def referenced(self, tenant_id: str, dataset_id: str, paths: Sequence[str]) -> set[str]:
-        """Those of the paths that a commit, an unfinished job or an upload refers to."""
-        ...
-
-
 class ObjectStorage(Protocol):
     """Files by path relative to the storage root. Created files are durable once their writer is closed."""
 

@@ -31,7 +31,7 @@ from app.services.group_accept import GroupAccept
 from app.services.model import Accepted, Dataset, Job, JobKind, JobState, NewJob
 from app.services.ports import ChangelogIndex, ObjectStorage, Timeline
 from app.services.read_job_model import NewRead, ReadContent, ReadResult, ReadResults
-from app.services.task_model import ReadQuery, ReadTask
+from app.services.task_model import Disposition, ReadQuery, ReadTask
 from app.services.versions import VersionOf
 
 _OF_VERSIONS: Final = ("version", "as_of", "tag")
@@ -138,7 +138,12 @@ class ReadJobs:
 
     def joined(self, result: ReadResult, files: Sequence[RunFile]) -> Iterator[bytes]:
         """A result as one content, in parts; in JSON with what else is said of it. Raises CorruptFile."""
-        about = {"version": result.version, "begin": result.begin, "schema": result.schema}
+        about = {
+            "disposition": Disposition.INLINE,
+            "version": result.version,
+            "begin": result.begin,
+            "schema": result.schema,
+        }
         schema = result.schema.as_schema().to_arrow()
         return self.content.joined(result.format, schema, files, msgspec.json.encode(about)[1:-1])
 

@@ -4,13 +4,41 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Protocol
 
 from app.lake.paths import dataset_prefix, instant_of, is_marker, job_of
-from app.services.ports import FileReferences, ObjectStorage
+from app.services.ports import ObjectStorage
 
 _log = logging.getLogger(__name__)
+
+
+class FileReferences(Protocol):
+    """What the reaper must know before it deletes anything."""
+
+    def tenants(self) -> Sequence[str]: ...
+
+    def datasets(self, tenant_id: str) -> Sequence[tuple[str, bool]]:
+        """Ids of all datasets; true for one that was deleted, whose files nobody can read any more."""
+        ...
+
+    def forget_results(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
+        """Removes the files of read jobs that ended longer ago."""
+        ...
+
+    def forget_uploads(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
+        """Removes uploads that no unfinished job reads."""
+        ...
+
+    def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str]]:
+        """Ids of the instants, and of the jobs, that may still publish or read files."""
+        ...
+
+    def referenced(self, tenant_id: str, dataset_id: str, paths: Sequence[str]) -> set[str]:
+        """Those of the paths that a commit, an unfinished job or an upload refers to."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,6 +53,7 @@ class Reap:
     storage: ObjectStorage
     grace_seconds: float
     upload_seconds_max: float
+    result_seconds_max: float
 
     def run(self) -> int:
         """One round over all datasets; returns how many files were deleted."""
@@ -56,6 +85,7 @@ class Reap:
         if not old:
             return 0
         self.references.forget_uploads(tenant_id, dataset_id, older_than_seconds=self.upload_seconds_max)
+        self.references.forget_results(tenant_id, dataset_id, older_than_seconds=self.result_seconds_max)
         # The order matters. What is unfinished here is kept; what had ended by now has either published its files,
         # and the question below sees them, or never will. The other way round, a commit in between would lose them.
         busy_instants, busy_jobs = self.references.unfinished(tenant_id, dataset_id)

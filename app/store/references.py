@@ -62,6 +62,15 @@ class ReferenceStore:
                 )
             )
 
+    def forget_results(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
+        """Removes the files of read jobs that ended longer ago."""
+        before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, older_than_seconds)
+        ended = select(1).where(jobs.c.id == read_files.c.job_id, jobs.c.finished_at < before)
+        with self._database.tenant(tenant_id) as connection:
+            connection.execute(
+                delete(read_files).where(read_files.c.dataset_id == dataset_id, ended.exists())
+            )
+
     def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str]]:
         """Ids of the instants, and of the jobs, that may still publish or read files."""
         open_instants = select(instants.c.id).where(

@@ -101,6 +101,7 @@ def test_a_partition_is_done_reopened_and_done_again(
         storage=open_storage(service.settings.storage_uri),
         grace_seconds=0,
         upload_seconds_max=3600,
+        result_seconds_max=3600,
     ).run()
     assert markers() == {MONDAY: 1}
     write(client, service, visits, {"id": 3, "day": "2026-11-16"})

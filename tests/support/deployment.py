@@ -145,6 +145,7 @@ class Deployment:
             storage=open_storage(self.storage.as_uri()),
             grace_seconds=0,
             upload_seconds_max=86_400,
+            result_seconds_max=86_400,
         )
         return reaper.run()
 

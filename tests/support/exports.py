@@ -184,5 +184,6 @@ def reap(service: Service) -> int:
         storage=open_storage(service.settings.storage_uri),
         grace_seconds=0,
         upload_seconds_max=86_400,
+        result_seconds_max=86_400,
     )
     return reaper.run()

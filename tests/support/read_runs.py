@@ -1,0 +1,177 @@
+"""Read jobs of tables without a service: accepted, run and read as users do, by the tasks that Spark runs."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.ipc as ipc
+import pyarrow.parquet as pq
+
+from app.files.joined_content import JoinedContent
+from app.files.slice_merge import Memory
+from app.files.storage import LocalStorage
+from app.lake.file_format import FileFormat
+from app.lake.instant import RowCounts
+from app.lake.read_job import ReadAnswer, ReadPart
+from app.services.export_model import RunFile
+from app.services.holding import HoldVersions
+from app.services.model import Accepted, Job, JobState, NewJob, Progress, kind_of
+from app.services.read_job_model import FinishedRead, NewRead, ReadResult
+from app.services.read_jobs import ReadJobs
+from app.services.run_reads import RunReads
+from app.services.task_model import Disposition, ReadQuery
+from tests.support.past_tables import Past, committed_at
+from tests.support.past_versions import KeptVersions, versions_of
+from tests.support.table_feed import TableFeed
+from workers.engine.task_files import Place
+from workers.engine.tasks import run_task
+
+Row = dict[str, Any]
+
+
+@dataclass
+class ReadTasks:
+    """An engine that runs tasks one after another; they travel as they do on Spark. `read` lists them."""
+
+    place: Place
+    parts: list[ReadPart] = field(default_factory=list)
+
+    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadAnswer]:
+        self.parts += parts
+        sent = [msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=ReadPart) for part in parts]
+        answers = [run_task(self.place, part) for part in sent]
+        return [msgspec.msgpack.decode(msgspec.msgpack.encode(each), type=ReadAnswer) for each in answers]
+
+    def progress(self, tag: str) -> tuple[int, int]:
+        return 0, 0
+
+    def cancel(self, tag: str) -> None:
+        pass
+
+
+@dataclass(kw_only=True)
+class Outcome:
+    """What came of a read job."""
+
+    job: Job
+    result: ReadResult
+    files: list[RunFile]
+    content: bytes
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of the content, values as in JSON."""
+        return rows_of(self.result.format, self.content)
+
+
+def rows_of(format_: FileFormat, content: bytes) -> list[Row]:
+    """The rows of a result in one content: integers and strings, or null."""
+    match format_:
+        case FileFormat.JSON:
+            return list(json.loads(content)["rows"])
+        case FileFormat.NDJSON:
+            return [json.loads(line) for line in content.splitlines()]
+        case FileFormat.ARROW:
+            return ipc.open_stream(content).read_all().to_pylist()
+        case FileFormat.PARQUET:
+            return pq.read_table(io.BytesIO(content)).to_pylist()
+        case FileFormat.CSV:
+            options = pacsv.ConvertOptions(
+                column_types={"day": pa.string(), "note": pa.string()},
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            )
+            return pacsv.read_csv(io.BytesIO(content), convert_options=options).to_pylist()
+
+
+@dataclass(kw_only=True)
+class Reads:
+    """The read jobs of a table with a past. `earliest`: where its feed was cut."""
+
+    past: Past
+    storage: LocalStorage
+    root: Path
+    memory_bytes: int = 2**26
+    earliest: int = 0
+    inline_bytes_max: int = 2**20
+    kept: KeptVersions = field(default_factory=KeptVersions)
+    finished: FinishedRead | None = None
+
+    def __post_init__(self) -> None:
+        place = Place.on(self.storage, Memory(bytes_max=self.memory_bytes, scratch=self.root))
+        self.engine = ReadTasks(place)
+
+    def read(self, query: ReadQuery = ReadQuery.SNAPSHOT, **asked: Any) -> Outcome:
+        """Starts a job and runs it."""
+        wanted = {"format": FileFormat.NDJSON, "disposition": Disposition.INLINE, **asked}
+        return self.run(self.start(NewRead(query=query, **wanted)))
+
+    def start(self, new: NewRead) -> Job:
+        """The job that is accepted."""
+        return self._jobs.start(self._feed.dataset, new, None).job
+
+    def run(self, job: Job) -> Outcome:
+        """What comes of a job."""
+        held = HoldVersions(leases=self.kept, lease_seconds=60, heartbeat_seconds=15)
+        runner = RunReads(
+            catalog=self._feed,  # type: ignore[arg-type]
+            timeline=self.past,  # type: ignore[arg-type]
+            index=self._feed,
+            holds=held,
+            results=self,
+            storage=self.storage,
+            engine=self.engine,
+            inline_bytes_max=self.inline_bytes_max,
+        )
+        runner.run(job, f"{job.id}-{job.epoch}")
+        assert self.finished is not None
+        ended = msgspec.structs.replace(job, state=JobState.SUCCEEDED, result=self.finished.result)
+        result, files = self._jobs.result(ended)
+        content = b"".join(self._jobs.joined(result, files)) if result.inline else b""
+        return Outcome(job=job, result=result, files=files, content=content)
+
+    @property
+    def _feed(self) -> TableFeed:
+        return TableFeed(table=self.past.table, earliest=self.earliest)
+
+    @property
+    def _jobs(self) -> ReadJobs:
+        return ReadJobs(
+            group=self,  # type: ignore[arg-type]
+            timeline=self.past,  # type: ignore[arg-type]
+            versions=versions_of(self.past, self.kept),
+            index=self._feed,
+            results=self,
+            content=JoinedContent(self.storage),
+            storage=self.storage,
+            wake=lambda: None,
+            keep_seconds=60,
+        )
+
+    # What the store does
+
+    def accept(self, tenant_id: str, new: NewJob) -> Accepted:
+        job = Job(
+            id=new.id, tenant_id=tenant_id, dataset_id=new.dataset_id, instant_id=None,
+            kind=kind_of(new.request), state=JobState.RUNNING, request=new.request,
+            progress=Progress(stage="read"), attempts=1, epoch=1, committed_version=None, first_offset=None,
+            last_offset=None, rows=RowCounts(), error=None, created_at=committed_at(0), started_at=None,
+            finished_at=None, transaction_id=None,
+        )  # fmt: skip
+        return Accepted(job=job, replayed=False)
+
+    def finish(self, tenant_id: str, finished: FinishedRead) -> bool:
+        self.finished = finished
+        return True
+
+    def files(self, tenant_id: str, job_id: str, *, keep_seconds: float) -> list[RunFile]:
+        assert self.finished is not None
+        return list(self.finished.files)
