@@ -24,6 +24,7 @@ from clients.headwater_client.exports import (
     ExportRun,
 )
 from clients.headwater_client.feed import Since
+from clients.headwater_client.overview import Instant, Partition, TableFile, TableStatistics
 from clients.headwater_client.pages import ChangePage, ChangeTable, RowTable
 from clients.headwater_client.problem import FieldError, JobUnfinished, Problem, TransactionUnfinished
 from clients.headwater_client.quarantine import QuarantinedRecord
@@ -46,7 +47,6 @@ from clients.headwater_client.values import (
     Dataset,
     Field,
     Format,
-    Instant,
     Job,
     NewDataset,
     NewField,
@@ -98,6 +98,7 @@ __all__ = [
     "NewView",
     "Operation",
     "Overwrite",
+    "Partition",
     "Problem",
     "Progress",
     "QuarantinedRecord",
@@ -111,6 +112,8 @@ __all__ = [
     "SchemaChange",
     "SequenceGroup",
     "Since",
+    "TableFile",
+    "TableStatistics",
     "Transaction",
     "TransactionUnfinished",
     "Upload",

@@ -6,6 +6,7 @@ from clients.headwater_client.consumers import ConsumerCalls
 from clients.headwater_client.datasets import DatasetCalls
 from clients.headwater_client.explain import ExplainCalls
 from clients.headwater_client.exports import ExportCalls
+from clients.headwater_client.overview import OverviewCalls
 from clients.headwater_client.quarantine import QuarantineCalls
 from clients.headwater_client.reads import ReadCalls
 from clients.headwater_client.transactions import TransactionCalls
@@ -26,6 +27,7 @@ class Headwater(
     ExportCalls,
     WebhookCalls,
     ViewCalls,
+    OverviewCalls,
     ReadCalls,
 ):
     """A connection to the service with one credential, which decides the tenant.

@@ -1,4 +1,4 @@
-"""Reading: the feed, the table, the timeline."""
+"""Reading: the feed, and the table."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from clients.headwater_client.values import (
     Correction,
     CorrectionPage,
     Dataset,
-    Instant,
-    InstantPage,
 )
 
 QueryType = Literal["snapshot", "read_optimized"]
@@ -167,12 +165,6 @@ class ReadCalls(Connection):
             version, as_of, columns, where, partitions, meta, corrected_since, query_type, limit
         )
         return walk_list(fetch, pages.row_table, params)
-
-    def timeline(self, dataset: Dataset | str) -> Iterator[Instant]:
-        """Every attempt to change the dataset, the latest request first."""
-        fetch = partial(self._get, f"{dataset_path(dataset)}/timeline")
-        for page in walk_list(fetch, partial(decoded, InstantPage), {"page_size": 1_000}):
-            yield from page.items
 
 
 def _feed_params(

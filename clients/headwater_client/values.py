@@ -211,7 +211,8 @@ class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A job. The changes of its commit have the offsets `first_offset`–`last_offset`.
 
-    A job that writes nothing has no operation, but a `result`.
+    A job that writes nothing has no operation, but a `result`. `actor`: the id of the API key that asked for it, None
+    for what the service does by itself.
     """
 
     id: str
@@ -229,6 +230,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     finished_at: datetime | None
     result: dict[str, Any] | None = None
+    actor: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -280,30 +282,4 @@ class CorrectionPage(msgspec.Struct, frozen=True, kw_only=True):
     """Corrections in the order of the feed."""
 
     corrections: list[Correction]
-    next_page_token: str | None
-
-
-class Instant(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of a timeline: an attempt to change the dataset."""
-
-    id: str
-    action: str
-    operation: str
-    state: str
-    job_id: str | None
-    version: int | None
-    requested_at: datetime
-    completed_at: datetime | None
-    rows: RowCounts
-    files_added: int
-    files_removed: int
-    bytes_added: int
-    first_offset: int | None
-    last_offset: int | None
-
-
-class InstantPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Instants, the latest request first."""
-
-    items: tuple[Instant, ...]
     next_page_token: str | None

@@ -207,6 +207,23 @@ def test_the_timeline_tells_every_write(headwater, orders):
     assert [instant.job_id for instant in instants] == [job.id for job in reversed(jobs)]
     assert {instant.state for instant in instants} == {"completed"}
     assert all(instant.completed_at >= instant.requested_at for instant in instants)
+    assert {instant.actor for instant in instants} == {job.actor for job in jobs}
+    middle = instants[1].requested_at
+    assert list(headwater.timeline(orders, since=middle, states=["completed"])) == instants[:2]
+    assert list(headwater.timeline(orders, until=middle, actions=["commit", "clean"])) == instants[2:]
+
+
+def test_a_table_is_told_in_files_partitions_and_numbers(headwater, orders):
+    for number in range(3):
+        headwater.write_rows(orders, [{"id": number, "note": f"n{number}"}], wait=30)
+    files = list(headwater.files(orders, statistics=True))
+    [partition] = headwater.partitions(orders)
+    told = headwater.statistics(orders, columns=["id"])
+    assert sum(file.live_rows for file in files) == partition.rows == told.rows.live == 3
+    assert (told.version, told.columns[0].minimum, told.columns[0].maximum) == (3, 0, 2)
+    assert all(file.statistics["note"].null_count == 0 for file in files)
+    assert [file.live_rows for file in headwater.files(orders, version=1, partition="", kind="base")] == [1]
+    assert [each.rows for each in headwater.partitions(orders, version=2)] == [2]
 
 
 def test_corrections_and_looks_back(headwater, orders):
