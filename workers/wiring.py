@@ -149,6 +149,7 @@ def follower_handlers(worker: Worker) -> dict[ConsumerKind, Follower]:
         ConsumerKind.VIEW: FollowInputs(views=ViewStore(worker.database), wake=worker.announce),
         ConsumerKind.EXPORT: _run_exports(worker),
         ConsumerKind.WEBHOOK: _deliver_webhooks(worker),
+        ConsumerKind.PARTITION_WEBHOOK: _deliver_webhooks(worker),
     }
 
 
@@ -190,7 +191,7 @@ def _deliver_webhooks(worker: Worker) -> DeliverWebhooks:
     return DeliverWebhooks(
         catalog=catalog,
         deliveries=DeliveryStore(worker.database, keep_seconds=settings.webhook_keep_seconds),
-        messages=Messages(read_changes=read_changes),
+        messages=Messages(read_changes=read_changes, partitions=PartitionStore(worker.database)),
         sender=HttpSender(rules=Rules.of(settings.webhook_allow, http=settings.webhook_http)),
         rules=RetryRules(after_seconds=settings.webhook_retry_seconds, dead_max=settings.webhook_dead_max),
     )

@@ -18,6 +18,7 @@ from app.services.webhook_model import (
     Telling,
     Webhook,
     WebhookDefinition,
+    WebhookEvents,
     WebhookState,
 )
 from app.services.webhooks import Registration, WebhookChange
@@ -31,10 +32,15 @@ _PROBLEM = msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Problem
 
 
 class NewWebhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A webhook to register. `since`: the position to start at. `secret`: one is made unless it is given."""
+    """A webhook to register. `since`: the position to start at. `secret`: one is made unless it is given.
+
+    `events`: `changes` of rows, or which `partitions` are done; then positions count events of partitions, and the
+    members that say how changes are told stay out.
+    """
 
     dataset: str
     url: str
+    events: WebhookEvents = WebhookEvents.CHANGES
     form: ChangeForm = ChangeForm.TWO_EVENT
     columns: list[str] | None = None
     where: str | None = None
@@ -79,6 +85,7 @@ class WebhookView(msgspec.Struct, frozen=True, kw_only=True):
     dataset: str
     url: str
     state: WebhookState
+    events: WebhookEvents
     form: ChangeForm
     columns: list[str] | None
     where: str | None
@@ -161,6 +168,7 @@ def registration(request: NewWebhook) -> Registration:
     return Registration(
         definition=WebhookDefinition(
             url=request.url,
+            events=request.events,
             telling=Telling(
                 form=request.form,
                 columns=_tuple(request.columns),
@@ -187,6 +195,7 @@ def changed_webhook(webhook: Webhook, patch: WebhookPatch) -> WebhookChange:
     )
     definition = WebhookDefinition(
         url=_chosen(patch.url, before.url),
+        events=before.events,
         telling=telling,
         batch_changes_max=_chosen(patch.batch_changes_max, before.batch_changes_max),
         description=_chosen(patch.description, before.description),
@@ -235,6 +244,7 @@ def _members(webhook: Webhook) -> dict[str, Any]:
         "dataset": webhook.dataset,
         "url": definition.url,
         "state": webhook.state,
+        "events": definition.events,
         "form": telling.form,
         "columns": _list(telling.columns),
         "where": telling.where,

@@ -52,7 +52,7 @@ class RetryRules:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeliverWebhooks:
-    """The follower of kind `webhook`.
+    """The follower of kinds `webhook` and `partition_webhook`.
 
     A message is made durable before it is sent, and the position moves once it has ended. A worker that dies in between
     leaves it to the next, which sends the same message with the same id.
@@ -74,8 +74,7 @@ class DeliverWebhooks:
             if work is None or work.webhook.state is WebhookState.PAUSED:
                 return math.inf
             wait = _wait(work)
-            due = wait == 0 or (wait is None and work.webhook.pending > 0)
-            if not (due and goes_on) or time.monotonic() >= ends:
+            if wait != 0 or not goes_on or time.monotonic() >= ends:
                 return wait
             try:
                 dataset = self.catalog.get(tenant_id, work.webhook.dataset_id)
@@ -101,7 +100,8 @@ class DeliverWebhooks:
         if work.next is not None:
             if work.next_seconds:
                 return True
-            return self._attempt(dataset, work, work.next, self.messages.changes_of(dataset, work.next))
+            changes = self.messages.changes_of(dataset, work.webhook.definition, work.next)
+            return self._attempt(dataset, work, work.next, changes)
         held = msgspec.structs.replace(consumer, position=work.webhook.position)
         batch = self.messages.next_batch(dataset, work.webhook.definition, held.position)
         if batch.changes is not None:
@@ -113,7 +113,7 @@ class DeliverWebhooks:
 
     def _again(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery) -> bool:
         try:
-            changes = self.messages.changes_of(dataset, delivery)
+            changes = self.messages.changes_of(dataset, work.webhook.definition, delivery)
         except Unavailable:
             raise
         except HeadwaterError as error:
@@ -166,8 +166,10 @@ class DeliverWebhooks:
 def _wait(work: DeliveryWork) -> float | None:
     """When the webhook is due again: see `Follower.follow`."""
     waits = [seconds for seconds in (work.next_seconds, work.again_seconds) if seconds is not None]
-    if waits and work.next is None:
-        waits.append(0.0 if work.webhook.pending else _BESIDE_SECONDS)
+    if work.next is None and work.webhook.pending:
+        waits.append(0.0)
+    elif work.next is None and waits:
+        waits.append(_BESIDE_SECONDS)
     return min(waits, default=None)
 
 

@@ -10,10 +10,14 @@ import msgspec
 
 
 class ConsumerKind(str, Enum):
-    """Who moves the position: a reader its own; those of the others are moved by workers."""
+    """Who moves the position: a reader its own; those of the others are moved by workers.
+
+    That of a `partition_webhook` is none in the feed: it counts events of partitions.
+    """
 
     READER = "reader"
     WEBHOOK = "webhook"
+    PARTITION_WEBHOOK = "partition_webhook"
     EXPORT = "export"
     VIEW = "view"
 

@@ -12,18 +12,20 @@ import pyarrow as pa
 from app.lake.forms import symbols_of
 from app.lake.rows.encode import encode_changes_json
 from app.services.model import Dataset
+from app.services.partition_model import PartitionMarks
 from app.services.read_changes import FeedQuery, ReadChanges
 from app.services.read_model import ChangePage
-from app.services.webhook_model import Delivery, Telling, Webhook, WebhookDefinition
+from app.services.webhook_model import Delivery, Telling, Webhook, WebhookDefinition, WebhookEvents
 
 CHANGES_TYPE: Final = "dataset.changes"
+PARTITIONS_TYPE: Final = "dataset.partitions"
 TEST_TYPE: Final = "webhook.test"
 # A message of more bytes is made of fewer changes, unless it is of one.
 BODY_BYTES_MAX: Final = 1024 * 1024
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes of the next message, up to `next_since`, as JSON, or None if there are none.
+    """The changes, or events, of the next message, up to `next_since`, as JSON, or None if there are none.
 
     `telling` names the schema.
     """
@@ -35,23 +37,37 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Messages:
-    """Makes messages of feeds."""
+    """Makes messages of feeds, and of events of partitions."""
 
     read_changes: ReadChanges
+    partitions: PartitionMarks
 
     def next_batch(self, dataset: Dataset, definition: WebhookDefinition, position: int) -> Batch:
         """What comes next for a webhook: changes, or only a position further on. Raises what reading a page raises."""
-        telling, limit = definition.telling, definition.batch_changes_max
+        read = self._events if definition.events is WebhookEvents.PARTITIONS else self._changes
+        limit = definition.batch_changes_max
         while True:
-            page = self.read_changes.page(dataset, position, _query(telling, limit, None))
-            changes = _encoded(page, [page.events.table]) if page.events.table.num_rows else None
-            if changes is None or len(changes) <= BODY_BYTES_MAX or limit == 1:
-                told = msgspec.structs.replace(telling, schema_id=page.schema_id)
-                return Batch(telling=told, next_since=page.next_since, changes=changes)
-            limit = max(1, min(limit // 2, limit * BODY_BYTES_MAX // len(changes)))
+            batch = read(dataset, definition.telling, position, limit)
+            if batch.changes is None or len(batch.changes) <= BODY_BYTES_MAX or limit == 1:
+                return batch
+            limit = max(1, min(limit // 2, limit * BODY_BYTES_MAX // len(batch.changes)))
 
-    def changes_of(self, dataset: Dataset, delivery: Delivery) -> bytes:
-        """The changes of a message that was begun before. Raises what reading a page raises."""
+    def _changes(self, dataset: Dataset, telling: Telling, position: int, limit: int) -> Batch:
+        page = self.read_changes.page(dataset, position, _query(telling, limit, None))
+        changes = _encoded(page, [page.events.table]) if page.events.table.num_rows else None
+        told = msgspec.structs.replace(telling, schema_id=page.schema_id)
+        return Batch(telling=told, next_since=page.next_since, changes=changes)
+
+    def _events(self, dataset: Dataset, telling: Telling, position: int, limit: int) -> Batch:
+        found = self.partitions.events(dataset.tenant_id, dataset.id, position, limit)
+        events = msgspec.json.encode(found.items) if found.items else None
+        return Batch(telling=telling, next_since=found.next_since, changes=events)
+
+    def changes_of(self, dataset: Dataset, definition: WebhookDefinition, delivery: Delivery) -> bytes:
+        """The changes, or events, of a message that was begun before. Raises what reading a page raises."""
+        if definition.events is WebhookEvents.PARTITIONS:
+            count = delivery.next_since - delivery.since
+            return self._events(dataset, delivery.telling, delivery.since, count).changes or b"[]"
         tables: list[pa.Table] = []
         position = delivery.since
         while True:
@@ -64,11 +80,17 @@ class Messages:
 
 
 def changes_body(webhook: Webhook, delivery: Delivery, changes: bytes) -> bytes:
-    """The body of a message with changes."""
+    """The body of a message with changes, or with events."""
+    whose = {"webhook_id": webhook.id, "dataset_id": webhook.dataset_id, "dataset": webhook.dataset}
+    if webhook.definition.events is WebhookEvents.PARTITIONS:
+        events = {
+            "since": delivery.since,
+            "next_since": delivery.next_since,
+            "events": msgspec.Raw(changes),
+        }
+        return _body(PARTITIONS_TYPE, delivery.created_at, {**whose, **events})
     data = {
-        "webhook_id": webhook.id,
-        "dataset_id": webhook.dataset_id,
-        "dataset": webhook.dataset,
+        **whose,
         "form": delivery.telling.form,
         "since": delivery.since,
         "next_since": delivery.next_since,

@@ -36,6 +36,13 @@ class WebhookState(str, Enum):
     PAUSED = "paused"
 
 
+class WebhookEvents(str, Enum):
+    """What a webhook tells of: changes of rows, or which partitions are done and which were reopened."""
+
+    CHANGES = "changes"
+    PARTITIONS = "partitions"
+
+
 class DeliveryState(str, Enum):
     """What became of a message: it waits for its next attempt, it arrived, or it was given up."""
 
@@ -55,9 +62,13 @@ class Telling(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user asked for. `telling` has no schema: each message is told under the latest there is."""
+    """What a user asked for. `telling` has no schema: each message is told under the latest there is.
+
+    `events`: what positions count, and messages hold up to `batch_changes_max` of. Only changes have a `telling`.
+    """
 
     url: str
+    events: WebhookEvents = WebhookEvents.CHANGES
     telling: Telling = Telling()
     batch_changes_max: int = 100
     description: str | None = None

@@ -28,6 +28,7 @@ from app.services.webhook_model import (
     Telling,
     Webhook,
     WebhookDefinition,
+    WebhookEvents,
     WebhookIndex,
     WebhookState,
 )
@@ -74,7 +75,7 @@ class Webhooks:
             key_of(secret)
         except ValueError as error:
             raise _invalid("/secret", str(error)) from None
-        self._check(dataset, new.definition)
+        self._check(dataset, new.definition, new.max_lag)
         webhook = self.index.add(
             dataset.tenant_id,
             new_id(),
@@ -116,7 +117,8 @@ class Webhooks:
             )
         wanted = apply(webhook)
         if wanted.state is WebhookState.ACTIVE or wanted.definition != webhook.definition:
-            self._check(self.catalog.get(tenant_id, webhook.dataset_id), wanted.definition)
+            dataset = self.catalog.get(tenant_id, webhook.dataset_id)
+            self._check(dataset, wanted.definition, wanted.max_lag)
         changed = self.index.change(
             tenant_id,
             webhook_id,
@@ -174,12 +176,29 @@ class Webhooks:
         self.wake()
         return count
 
-    def _check(self, dataset: Dataset, definition: WebhookDefinition) -> None:
-        _check_telling(dataset, definition.telling)
+    def _check(self, dataset: Dataset, definition: WebhookDefinition, max_lag: MaxLag) -> None:
+        if definition.events is WebhookEvents.PARTITIONS:
+            _check_partitions(dataset, definition.telling, max_lag)
+        else:
+            _check_telling(dataset, definition.telling)
         try:
             self.sender.check(definition.url)
         except RefusedUrl as error:
             raise _invalid("/url", str(error)) from None
+
+
+def _check_partitions(dataset: Dataset, telling: Telling, max_lag: MaxLag) -> None:
+    if dataset.definition.services.partition_done is None:
+        raise _invalid(
+            "/events", "the dataset has no services.partition_done, so no partition of it is ever done"
+        )
+    usual = Telling()
+    members = ("form", "columns", "where", "partitions")
+    given = [name for name in members if getattr(telling, name) != getattr(usual, name)]
+    if max_lag != MaxLag():
+        given.append("max_lag")
+    if given:
+        raise _invalid(f"/{given[0]}", "this is of changes; leave it out, or let `events` be changes")
 
 
 def _check_telling(dataset: Dataset, telling: Telling) -> None:

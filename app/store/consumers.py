@@ -39,7 +39,7 @@ from app.store.changelog_store import lock_feed
 from app.store.claim import lease_end
 from app.store.file_models import commits
 from app.store.follower_models import consumers
-from app.store.followers import CONSUMER_COLUMNS, consumer_of
+from app.store.followers import CONSUMER_COLUMNS, IN_FEED, consumer_of
 from app.store.models import heads
 from app.store.paging import decode_token, page_of
 from app.store.session import Database
@@ -158,14 +158,17 @@ def seconds_since(moment: ColumnElement[Any]) -> ColumnElement[Any]:
 
 def _standings() -> Select[Any]:
     left = func.extract("epoch", consumers.c.lease_until - func.clock_timestamp())
-    return select(
-        *CONSUMER_COLUMNS,
-        heads.c.earliest_offset,
-        heads.c.next_offset,
-        seconds_since(behind_since(consumers.c.dataset_id, consumers.c.position)).label("behind_seconds"),
-        func.greatest(func.coalesce(left, 0), 0).label("lease_seconds"),
-    ).join(
-        heads, and_(heads.c.tenant_id == consumers.c.tenant_id, heads.c.dataset_id == consumers.c.dataset_id)
+    head = and_(heads.c.tenant_id == consumers.c.tenant_id, heads.c.dataset_id == consumers.c.dataset_id)
+    return (
+        select(
+            *CONSUMER_COLUMNS,
+            heads.c.earliest_offset,
+            heads.c.next_offset,
+            seconds_since(behind_since(consumers.c.dataset_id, consumers.c.position)).label("behind_seconds"),
+            func.greatest(func.coalesce(left, 0), 0).label("lease_seconds"),
+        )
+        .join(heads, head)
+        .where(IN_FEED)
     )
 
 

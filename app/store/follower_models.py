@@ -43,7 +43,7 @@ consumers: Final = Table(
     moment("created_at", default=True),
     moment("moved_at", default=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "name"),
-    CheckConstraint("kind IN ('reader', 'webhook', 'export', 'view')", name="kind"),
+    CheckConstraint("kind IN ('reader', 'webhook', 'partition_webhook', 'export', 'view')", name="kind"),
     CheckConstraint("position >= 0", name="position"),
     CheckConstraint("(member IS NULL) = (lease_until IS NULL)", name="lease"),
     of_dataset(),

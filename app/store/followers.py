@@ -29,11 +29,14 @@ from app.store.session import Database
 CONSUMER_COLUMNS: Final = tuple(consumers.c[name] for name in Consumer.__struct_fields__)
 _NEVER: Final[ColumnElement[Any]] = literal_column("'infinity'::timestamptz")
 
+# Whose position is one in the feed of changes. The others are woken by what they count.
+IN_FEED: Final = consumers.c.kind != ConsumerKind.PARTITION_WEBHOOK.value
+
 _FREE: Final = or_(consumers.c.lease_until.is_(None), consumers.c.lease_until < func.clock_timestamp())
 _DUE: Final = and_(
     consumers.c.kind != ConsumerKind.READER.value,
     or_(
-        and_(consumers.c.wake_at.is_(None), consumers.c.position < heads.c.next_offset),
+        and_(IN_FEED, consumers.c.wake_at.is_(None), consumers.c.position < heads.c.next_offset),
         consumers.c.wake_at <= func.clock_timestamp(),
     ),
 )
@@ -149,6 +152,17 @@ def wake_follower(
     post(connection, "follow", dataset_id)
 
 
+def wake_partition_webhooks(connection: Connection, dataset_id: str) -> None:
+    """Has the webhooks that are told of a dataset's partitions looked at."""
+    woken = connection.execute(
+        update(consumers)
+        .where(consumers.c.dataset_id == dataset_id, ~IN_FEED)
+        .values(wake_at=func.clock_timestamp())
+    )
+    if woken.rowcount:
+        post(connection, "follow", dataset_id)
+
+
 def move_follower(connection: Connection, dataset_id: str, name: str, since: int, next_since: int) -> bool:
     """Moves a position from `since` on to `next_since`; False if it is not at `since` any more."""
     moved = connection.execute(
@@ -160,8 +174,9 @@ def move_follower(connection: Connection, dataset_id: str, name: str, since: int
 
 
 def is_followed(dataset_id: ColumnElement[str]) -> ColumnElement[bool]:
-    """Whether a dataset has followers."""
-    return exists().where(consumers.c.dataset_id == dataset_id, consumers.c.kind != ConsumerKind.READER.value)
+    """Whether a dataset has followers of its feed."""
+    is_follower = consumers.c.kind != ConsumerKind.READER.value
+    return exists().where(consumers.c.dataset_id == dataset_id, is_follower, IN_FEED)
 
 
 def _named(dataset_id: str, name: str) -> ColumnElement[bool]:

@@ -43,6 +43,7 @@ from app.services.overview_model import (
 from app.store.data_file_rows import FILE_COLUMNS, data_file
 from app.store.file_models import changelog_files, commits, files
 from app.store.follower_models import consumers
+from app.store.followers import IN_FEED
 from app.store.models import heads, instants, jobs, schema_versions
 from app.store.session import Database
 
@@ -272,7 +273,7 @@ def _consumers(connection: Connection, dataset_id: str) -> tuple[int, int | None
     query = (
         select(func.count().label("consumers"), func.max(behind).label("lag"))
         .join_from(consumers, heads, heads.c.dataset_id == consumers.c.dataset_id)
-        .where(consumers.c.dataset_id == dataset_id)
+        .where(consumers.c.dataset_id == dataset_id, IN_FEED)
     )
     row = connection.execute(query).one()
     return row.consumers, row.lag

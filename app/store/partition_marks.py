@@ -33,6 +33,7 @@ from app.services.partition_model import (
 )
 from app.store.catalog import share_datasets
 from app.store.file_models import commits, files
+from app.store.followers import wake_partition_webhooks
 from app.store.models import heads
 from app.store.one_of import one_of
 from app.store.partition_models import partition_events, partition_feeds, partition_marks
@@ -168,14 +169,21 @@ def read_events(connection: Connection, dataset_id: str, since: int, limit: int)
     return PartitionEvents(items=items, next_since=since + len(items), count=count)
 
 
+def lock_events(connection: Connection, dataset_id: str) -> int:
+    """The number of the next event. There is none before the transaction ends, unless it adds some."""
+    connection.execute(insert_unless(partition_feeds).values(dataset_id=dataset_id).on_conflict_do_nothing())
+    query = select(partition_feeds.c.next_event).where(partition_feeds.c.dataset_id == dataset_id)
+    return int(connection.execute(query.with_for_update()).scalar_one())
+
+
 def _catch_up(connection: Connection, dataset_id: str) -> int:
     """Marks what commits changed since they were last looked at, under the lock that gives events their order.
 
     Returns the version up to which that is.
     """
-    connection.execute(insert_unless(partition_feeds).values(dataset_id=dataset_id).on_conflict_do_nothing())
+    lock_events(connection, dataset_id)
     here = partition_feeds.c.dataset_id == dataset_id
-    since = connection.execute(select(partition_feeds.c.version).where(here).with_for_update()).scalar_one()
+    since = connection.execute(select(partition_feeds.c.version).where(here)).scalar_one()
     head = connection.execute(
         select(heads.c.version, heads.c.earliest_version).where(heads.c.dataset_id == dataset_id)
     ).one()
@@ -280,6 +288,7 @@ def _tell(
     if rows:
         connection.execute(insert(partition_events), rows)
         connection.execute(update(partition_feeds).where(here).values(next_event=first + len(rows)))
+        wake_partition_webhooks(connection, dataset_id)
 
 
 def _idle(connection: Connection, dataset_id: str, seconds: float) -> list[str]:

@@ -13,6 +13,7 @@ from app.store.changelog_store import lock_feed
 from app.store.consumers import behind_since, seconds_since
 from app.store.file_models import changelog_files, commits
 from app.store.follower_models import consumers
+from app.store.followers import IN_FEED
 from app.store.models import datasets, heads, tenants
 from app.store.one_of import one_of
 from app.store.session import Database
@@ -100,6 +101,7 @@ def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: flo
     fence = connection.execute(
         select(func.min(consumers.c.position)).where(
             consumers.c.dataset_id == dataset_id,
+            IN_FEED,
             # What was cut already is lost to whoever had not read it.
             consumers.c.position >= feed.earliest_offset,
             _fences(feed.next_offset, follower_lag_seconds),

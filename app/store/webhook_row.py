@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, and_, func, select
+from sqlalchemy import Connection, Select, and_, case, func, select
 
 from app.lake.errors import NotFound
 from app.lake.identifiers import is_uuid
@@ -13,6 +13,7 @@ from app.services.follower_model import ConsumerKind
 from app.services.webhook_model import Delivery, DeliveryState, Webhook, WebhookState
 from app.store.follower_models import consumers, webhook_deliveries, webhooks
 from app.store.models import datasets, heads
+from app.store.partition_models import partition_feeds
 
 DELIVERY_COLUMNS: Final = tuple(webhook_deliveries.c[name] for name in Delivery.__struct_fields__)
 
@@ -48,7 +49,9 @@ def delivery_of(row: Any) -> Delivery:
 
 def select_webhooks() -> Select[Any]:
     """Webhooks with their positions."""
-    pending = (heads.c.next_offset - consumers.c.position).label("pending")
+    of_partitions = consumers.c.kind == ConsumerKind.PARTITION_WEBHOOK.value
+    count = case((of_partitions, func.coalesce(partition_feeds.c.next_event, 0)), else_=heads.c.next_offset)
+    pending = (count - consumers.c.position).label("pending")
     columns = ("id", "dataset_id", "definition", "state", "error", "failures", "revision", "created_at")
     return (
         select(
@@ -61,6 +64,7 @@ def select_webhooks() -> Select[Any]:
         )
         .join(datasets, datasets.c.id == webhooks.c.dataset_id)
         .join(heads, heads.c.dataset_id == webhooks.c.dataset_id)
+        .outerjoin(partition_feeds, partition_feeds.c.dataset_id == webhooks.c.dataset_id)
         .join(
             consumers,
             and_(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from app.lake.errors import NotFound, PreconditionFailed
@@ -9,11 +11,13 @@ from app.lake.identifiers import is_uuid
 from app.services.consumer_model import ConsumerChange, Landmark, MaxLag, started
 from app.services.follower_model import ConsumerKind
 from app.services.model import Page
+from app.services.read_model import FeedBounds
 from app.services.webhook_model import (
     Delivery,
     DeliveryState,
     Webhook,
     WebhookDefinition,
+    WebhookEvents,
     WebhookState,
 )
 from app.store.catalog import share_datasets
@@ -22,6 +26,7 @@ from app.store.claim import lease_end
 from app.store.follower_models import consumers, webhook_deliveries, webhooks
 from app.store.followers import add_follower, wake_follower
 from app.store.paging import decode_id, page_of
+from app.store.partition_marks import lock_events
 from app.store.session import Database
 from app.store.webhook_row import (
     DELIVERY_COLUMNS,
@@ -33,6 +38,11 @@ from app.store.webhook_row import (
     select_webhooks,
     webhook_of,
 )
+
+_KINDS: Final = {
+    WebhookEvents.CHANGES: ConsumerKind.WEBHOOK,
+    WebhookEvents.PARTITIONS: ConsumerKind.PARTITION_WEBHOOK,
+}
 
 
 class WebhookStore:
@@ -57,7 +67,7 @@ class WebhookStore:
         Raises NotFound, OffsetAhead, OffsetExpired.
         """
         with self._database.tenant(tenant_id) as connection:
-            bounds = lock_feed(connection, dataset_id)
+            bounds = _lock_bounds(connection, dataset_id, definition)
             if not share_datasets(connection, [dataset_id]):
                 raise NotFound(f"There is no dataset {dataset_id!r}")
             connection.execute(
@@ -73,8 +83,9 @@ class WebhookStore:
                 connection,
                 dataset_id,
                 follower_name(webhook_id),
-                ConsumerKind.WEBHOOK,
+                _KINDS[definition.events],
                 started(ConsumerChange(offset=since), bounds),
+                wake_after_seconds=0.0,
                 max_lag_rows=max_lag.changes,
                 max_lag_seconds=max_lag.seconds,
             )
@@ -120,7 +131,8 @@ class WebhookStore:
         """
         with self._database.tenant(tenant_id) as connection:
             # The feed first, as everywhere, so that no two wait for each other in a ring.
-            bounds = lock_feed(connection, find_webhook(connection, webhook_id).dataset_id)
+            before = find_webhook(connection, webhook_id)
+            bounds = _lock_bounds(connection, before.dataset_id, before.definition)
             found = _lock(connection, webhook_id, revision)
             # One that stays paused keeps its reason.
             anew = {"error": None, "failures": 0} if state is WebhookState.ACTIVE else {}
@@ -236,6 +248,13 @@ class WebhookStore:
             if again.rowcount:
                 wake_follower(connection, found.dataset_id, follower_name(webhook_id))
             return int(again.rowcount)
+
+
+def _lock_bounds(connection: Connection, dataset_id: str, definition: WebhookDefinition) -> FeedBounds:
+    """The positions that there are now, until the transaction ends: of changes, or of events. Raises NotFound."""
+    if definition.events is WebhookEvents.PARTITIONS:
+        return FeedBounds(earliest=0, next_offset=lock_events(connection, dataset_id))
+    return lock_feed(connection, dataset_id)
 
 
 def _lock(connection: Connection, webhook_id: str, revision: int | None = None) -> Webhook:

@@ -184,6 +184,13 @@ STATEMENTS = (
             REFERENCES datasets (tenant_id, id)
     )
     """,
+    # Webhooks may be told which partitions are done.
+    """
+    ALTER TABLE consumers
+        DROP CONSTRAINT consumers_kind_check,
+        ADD CONSTRAINT consumers_kind_check
+            CHECK (kind IN ('reader', 'webhook', 'partition_webhook', 'export', 'view'))
+    """,
     """
     CREATE INDEX partition_marks_open ON partition_marks (tenant_id, dataset_id, changed_at) WHERE done_at IS NULL
     """,

@@ -18,7 +18,9 @@ from app.store.catalog import CatalogStore
 from app.store.partition_marks import PartitionStore
 from app.store.references import ReferenceStore
 from tests.support.http import problem, upsert
+from tests.support.receiver import Receiver
 from tests.support.service import Service
+from tests.support.webhooks import patch, state_of, work_until
 
 MONDAY, TUESDAY = "day=2026-11-16", "day=2026-11-17"
 VISITS = {
@@ -164,3 +166,65 @@ def test_what_cannot_be_done_is_named(client: httpx.Client, orders: str, visits:
         wanted = {**VISITS, "name": f"visits-{number}", **more}
         told = problem(client.post("/datasets", json=wanted), 422, "invalid-dataset")
         assert pointer in [error["pointer"] for error in told["errors"]]
+
+
+def test_a_webhook_is_told_of_partitions_in_order_though_its_receiver_fails(
+    client: httpx.Client,
+    service: Service,
+    visits: str,
+    keep: Callable[[], None],
+    receiver: Receiver,
+) -> None:
+    wanted = {"dataset": "visits", "url": receiver.url, "events": "partitions", "batch_changes_max": 2}
+    client.post(f"{visits}/partitions/done", json={"partitions": [MONDAY]})
+    webhook = client.post("/webhooks", json={**wanted, "since": "earliest"}).json()
+    late = client.post("/webhooks", json=wanted).json()
+    assert (webhook["events"], webhook["position"], webhook["pending"]) == ("partitions", 0, 1)
+    assert (late["position"], late["pending"]) == (1, 0)
+    service.work()
+    [first] = receiver.messages
+    assert json.loads(first.body)["type"] == "dataset.partitions"
+    assert first.signatures_of(webhook["secret"]) == 1
+    events = client.get(f"{visits}/partitions/events").json()["items"]
+    assert first.data == {
+        "webhook_id": webhook["id"],
+        "dataset_id": webhook["dataset_id"],
+        "dataset": "visits",
+        "since": 0,
+        "next_since": 1,
+        "events": events,
+    }
+    client.delete(f"/webhooks/{late['id']}")
+    # Changes alone are nothing to be told of.
+    write(client, service, visits, {"id": 4, "day": "2026-11-17"})
+    assert len(receiver.messages) == 1
+    write(client, service, visits, {"id": 3, "day": "2026-11-16"})
+    receiver.answer(500, 500)
+    client.post(f"{visits}/partitions/done", json={"partitions": [TUESDAY, MONDAY]})
+    work_until(service, lambda: state_of(client, webhook)["pending"] == 0)
+    sent = receiver.messages[1:]
+    assert [message.id for message in sent[:3]] == [sent[0].id] * 3
+    assert len({message.body for message in sent[:3]}) == 1
+    events = client.get(f"{visits}/partitions/events").json()["items"]
+    assert [event["kind"] for event in events] == ["done", "reopened", "done", "done"]
+    assert sent[2].data["events"] + sent[3].data["events"] == events[1:]
+    assert client.get(f"{visits}/consumers").json()["items"] == []
+    # Back to where it has been: what was told is told again.
+    patch(client, webhook, since=3)
+    work_until(service, lambda: state_of(client, webhook)["pending"] == 0)
+    assert receiver.messages[-1].data["events"] == events[3:]
+    client.delete(f"/webhooks/{webhook['id']}")
+
+
+def test_a_webhook_of_partitions_is_asked_for_as_such(
+    client: httpx.Client, orders: str, visits: str, receiver: Receiver
+) -> None:
+    wanted = {"dataset": "visits", "url": receiver.url, "events": "partitions"}
+    for more, pointer in (
+        ({"dataset": "orders"}, "/events"),
+        ({"columns": ["id"]}, "/columns"),
+        ({"max_lag": {"changes": 1}}, "/max_lag"),
+    ):
+        told = problem(client.post("/webhooks", json={**wanted, **more}), 422, "invalid-webhook")
+        assert [error["pointer"] for error in told["errors"]] == [pointer]
+    problem(client.post("/webhooks", json={**wanted, "since": 1}), 409, "offset-ahead")
