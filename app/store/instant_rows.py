@@ -16,8 +16,11 @@ from app.store.one_of import one_of
 from app.store.publish import changed_range
 
 _ACTOR: Final = func.coalesce(instants.c.actor, jobs.c.actor)
+# The version of a savepoint or tag is one that another instant has made.
 _OWN_COMMIT: Final = and_(
-    commits.c.dataset_id == instants.c.dataset_id, commits.c.version == instants.c.version
+    commits.c.dataset_id == instants.c.dataset_id,
+    commits.c.version == instants.c.version,
+    commits.c.action == instants.c.action,
 )
 _OF_INSTANT: Final = (
     "id", "action", "operation", "state", "job_id", "version", "requested_at", "completed_at", "counts",
@@ -70,7 +73,7 @@ def _record(row: Any) -> InstantRecord:
     counts, first, after = values.pop("counts"), values.pop("first_offset"), values.pop("next_offset")
     written, task = values.pop("request"), values.pop("task")
     request = written if task is None else task
-    if row.version is None:
+    if row.files_added is None:
         values |= {"files_added": 0, "files_removed": 0, "bytes_added": 0, "bytes_removed": 0}
     first_offset, last_offset = (None, None) if first is None else changed_range(counts, first, after)
     writes = isinstance(request, WriteRequest)

@@ -9,14 +9,18 @@ from sqlalchemy import ColumnElement, Connection, Text, and_, cast, delete, func
 
 from app.lake.dataset import Retention
 from app.services.follower_model import ConsumerKind
+from app.services.task_model import VersionKind
 from app.store.changelog_store import lock_feed
 from app.store.consumers import behind_since, seconds_since
 from app.store.file_models import changelog_files, commits
 from app.store.follower_models import consumers
 from app.store.followers import IN_FEED
+from app.store.kept_versions import NAME_LIVES
+from app.store.followers import IN_FEED
 from app.store.models import datasets, heads, tenants
 from app.store.one_of import one_of
 from app.store.session import Database
+from app.store.version_models import named_versions
 
 # As text, since Postgres looks into no JSON that has a NUL somewhere, such as in the doc of a field. Within a string
 # the quotes would be escaped, and nothing is cut before the definition itself is asked.
@@ -107,14 +111,32 @@ def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: flo
             _fences(feed.next_offset, follower_lag_seconds),
         )
     ).scalar_one()
-    if fence is not None:
-        end = min(end, fence)
+    fences = [each for each in (fence, _savepoints_fence(connection, dataset_id)) if each is not None]
+    end = min([end, *fences])
     boundary = connection.execute(
         select(func.max(commits.c.next_offset)).where(
             commits.c.dataset_id == dataset_id, commits.c.next_offset <= end
         )
     ).scalar_one()
     return max(0, (boundary or 0) - feed.earliest_offset)
+
+
+def _savepoints_fence(connection: Connection, dataset_id: str) -> int | None:
+    """The offset behind the changes of the earliest savepoint: what came after it is kept with it."""
+    of_version = and_(
+        commits.c.dataset_id == named_versions.c.dataset_id, commits.c.version == named_versions.c.version
+    )
+    fence: int | None = connection.execute(
+        # Version 0 has no commit, and is before all changes.
+        select(func.min(func.coalesce(commits.c.next_offset, 0)))
+        .join_from(named_versions, commits, of_version, isouter=True)
+        .where(
+            named_versions.c.dataset_id == dataset_id,
+            named_versions.c.kind == VersionKind.SAVEPOINT.value,
+            NAME_LIVES,
+        )
+    ).scalar_one()
+    return fence
 
 
 def _outlived(connection: Connection, dataset_id: str, retention: Retention, next_offset: int) -> int:

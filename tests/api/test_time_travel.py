@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
+from app.lake.restoring import RestageTask
+from app.lake.staging import StagedFile
 from tests.support.http import upsert
 from tests.support.service import Service
 
@@ -69,7 +74,9 @@ def test_savepoints_and_tags_name_versions(
     assert client.delete(f"{orders}/savepoints/before").status_code == 204
     assert client.get(f"{orders}/rows", params={"tag": "before"}).status_code == 404
     shown = client.get(f"{orders}/timeline").json()["items"]
-    assert [item["action"] for item in shown[:2]] == ["tag", "savepoint"]
+    assert [(item["action"], item["version"], item["files_added"]) for item in shown[:2]] == [
+        ("tag", 3, 0), ("savepoint", 1, 0),
+    ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("history")
@@ -206,3 +213,33 @@ def test_comparison_tells_what_is_different(
     assert len(history) == 4
     refused = client.post(f"{orders}/comparisons", json={"from_version": 1, "from_tag": "first"})
     assert refused.json()["errors"] == [{"pointer": "/from_tag", "detail": "drop it"}]
+
+
+def test_restore_that_meets_another_commit_reads_again_what_differs(
+    client: httpx.Client,
+    orders: str,
+    service: Service,
+    history: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = service.run_writes.restore.engine
+    rules = msgspec.structs.replace(service.run_writes.rules, dataset_writers_max=2)
+    other = replace(service.run_writes, rules=rules)
+    staged: list[int] = []
+    restage = engine.restage
+
+    def meanwhile(tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
+        staged.append(len(tasks))
+        if len(staged) == 1:
+            client.post(f"{orders}/writes", json=upsert({"id": 4, "note": "e"}))
+            [waiting] = service.jobs.runnable(1)
+            assert other.run(waiting.tenant_id, waiting.dataset_id)
+        return restage(tasks, tag)
+
+    monkeypatch.setattr(engine, "restage", meanwhile)
+    job = done(client, service, f"{orders}/restores", {"version": 1})
+    assert (job["state"], job["committed_version"]) == ("succeeded", 5)
+    assert job["result"] == {"from_version": 4, "to_version": 1}
+    assert len(staged) == 2
+    assert rows_of(client, orders, version=4)[-1] == {"id": 4, "note": "e"}
+    assert rows_of(client, orders) == history[1]

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+import msgspec
 import pytest
 from sqlalchemy import select, update
 
 from app.lake.errors import HeadwaterError, InvalidRequest, NameTaken, NotFound, VersionExpired
 from app.lake.identifiers import new_id, new_instant_id
-from app.lake.instant import InstantState
+from app.lake.instant import Action, InstantState
 from app.services.model import Dataset, Job, JobState, NewJob
 from app.services.task_model import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.store.models import heads, instants
@@ -246,3 +247,23 @@ def test_nothing_is_named_or_held_of_a_dataset_that_is_gone(
     other = stores.tenants.add_tenant(f"tenant-{new_id()}")
     with pytest.raises(NotFound):
         leases.check(other, dataset.id, 0)
+
+
+def test_rollback_counts_the_versions_that_writes_made(
+    stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    actions = [
+        Action.COMMIT,
+        Action.COMPACTION,
+        Action.RESTORE,
+        Action.SCHEMA,
+        Action.CLUSTERING,
+        Action.ROLLBACK,
+    ]
+    for version, action in enumerate(actions):
+        commit = commit_of([running()], [message(version)], read_version=version)
+        stores.timeline.publish_one(tenant_id, msgspec.structs.replace(commit, action=action))
+    assert stores.timeline.latest_writes(tenant_id, dataset.id, 6, 9) == [6, 3, 1]
+    assert stores.timeline.latest_writes(tenant_id, dataset.id, 6, 2) == [6, 3]
+    assert stores.timeline.latest_writes(tenant_id, dataset.id, 5, 1) == [3]
+    assert stores.timeline.latest_writes(tenant_id, dataset.id, 0, 9) == []
