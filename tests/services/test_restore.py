@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from app.files.slice_merge import Memory
 from app.files.storage import LocalStorage
 from app.lake.changelog import fold
-from app.lake.dataset import ChangelogProducer
+from app.lake.dataset import ChangelogProducer, TableType
+from app.lake.define import define_dataset
 from app.lake.evolution import evolve
 from app.lake.file_group import FileKind
 from app.lake.instant import Action
-from app.lake.new_dataset import NewField
+from app.lake.new_dataset import NewChangelog, NewDataset, NewField, NewSchema
 from app.lake.operation import Operation
 from app.lake.schema_change import AddField, DropField, WidenField
+from tests.conformance.kinds import FIELDS, MERGES
 from tests.support.lake_table import COMPACT, Write
 from tests.support.past_tables import KINDS, Past, comparable, kind_of, new_past, written_past
 from tests.support.restoring import Restorer
@@ -142,3 +145,46 @@ def test_restore_takes_little_memory(tmp_path: Path) -> None:
     )
     Restorer(past=past, memory=Memory(bytes_max=2**16, scratch=tmp_path / "spill")).to(1)
     check(past)
+
+
+@pytest.mark.parametrize("table_type", TableType)
+@pytest.mark.parametrize(
+    "mode", [mode for mode in MERGES if mode not in ("(default)", "aggregate, sum of int32")]
+)
+def test_restore_puts_rows_back_as_they_were_whatever_the_merge_mode(
+    tmp_path: Path, mode: str, table_type: TableType
+) -> None:
+    producer = ChangelogProducer.NONE if table_type is TableType.MERGE_ON_READ else ChangelogProducer.FULL
+    registration = NewDataset(
+        name="t",
+        schema=NewSchema(fields=FIELDS),
+        record_key=["id"],
+        table_type=table_type,
+        changelog=NewChangelog(producer=producer),
+        **MERGES[mode],
+    )
+    past = new_past(LocalStorage(tmp_path), define_dataset(registration))
+    chance = random.Random(mode)
+    for number in range(4):
+        rows = [random_row(chance, number) for _ in range(5)]
+        past.table.write(Write(operation=Operation.UPSERT, rows=rows))
+        if past.table.version == len(past.rows):
+            past.note(past.table.rows())
+    restorer, last = Restorer(past=past), past.table.version
+    for version in (1, last, max(1, last - 1)):
+        restorer.to(version)
+        check(past)
+
+
+def random_row(chance: random.Random, number: int) -> dict[str, Any]:
+    return {
+        "p": "a",
+        "id": chance.randrange(4),
+        "ts": chance.randrange(9),
+        "seen": chance.randrange(9),
+        "name": chance.choice([None, "x", "y"]),
+        "n": chance.randrange(100),
+        "total": chance.choice([None, 0.5, 1.25]),
+        "tags": chance.choice([None, ["t"], ["u", "v"]]),
+        "gone": number > 1 and chance.random() < 0.3,
+    }
