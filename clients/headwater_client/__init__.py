@@ -37,6 +37,7 @@ from clients.headwater_client.schema_changes import (
     SchemaChange,
     WidenField,
 )
+from clients.headwater_client.time_travel import NamedVersion
 from clients.headwater_client.transactions import DatasetWrite
 from clients.headwater_client.transport import Body
 from clients.headwater_client.values import (
@@ -93,6 +94,7 @@ __all__ = [
     "JobUnfinished",
     "Lag",
     "MaxLag",
+    "NamedVersion",
     "NewDataset",
     "NewField",
     "NewView",

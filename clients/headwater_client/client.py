@@ -9,6 +9,7 @@ from clients.headwater_client.exports import ExportCalls
 from clients.headwater_client.overview import OverviewCalls
 from clients.headwater_client.quarantine import QuarantineCalls
 from clients.headwater_client.reads import ReadCalls
+from clients.headwater_client.time_travel import TimeTravelCalls
 from clients.headwater_client.transactions import TransactionCalls
 from clients.headwater_client.verify import VerifyCalls
 from clients.headwater_client.views import ViewCalls
@@ -23,6 +24,7 @@ class Headwater(
     QuarantineCalls,
     ExplainCalls,
     VerifyCalls,
+    TimeTravelCalls,
     ConsumerCalls,
     ExportCalls,
     WebhookCalls,

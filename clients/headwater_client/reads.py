@@ -123,6 +123,7 @@ class ReadCalls(Connection):
         *,
         version: int | None = None,
         as_of: datetime | None = None,
+        tag: str | None = None,
         columns: Sequence[str] | None = None,
         where: str | None = None,
         partitions: Sequence[str] | None = None,
@@ -131,7 +132,7 @@ class ReadCalls(Connection):
         query_type: QueryType = "snapshot",
         limit: int = 1_000,
     ) -> Iterator[dict[str, Any]]:
-        """Rows of the table, all of one version: the latest unless one or a moment is given.
+        """Rows of the table, all of one version: the latest unless one, a moment, or a name is given.
 
         `where` is a filter, such as `price > 10 AND day < DATE '2026-01-01'`; `partitions` are globs of partition
         paths, such as `day=2026-11-*`; with `meta` the rows have the five meta columns too, with `corrected_since` also
@@ -140,7 +141,7 @@ class ReadCalls(Connection):
         the number of rows that are fetched at a time.
         """
         params = _row_params(
-            version, as_of, columns, where, partitions, meta, corrected_since, query_type, limit
+            version, as_of, tag, columns, where, partitions, meta, corrected_since, query_type, limit
         )
         for page in walk_list(partial(self._get, f"{dataset_path(dataset)}/rows"), pages.row_page, params):
             yield from page.rows
@@ -151,6 +152,7 @@ class ReadCalls(Connection):
         *,
         version: int | None = None,
         as_of: datetime | None = None,
+        tag: str | None = None,
         columns: Sequence[str] | None = None,
         where: str | None = None,
         partitions: Sequence[str] | None = None,
@@ -162,7 +164,7 @@ class ReadCalls(Connection):
         """As `rows`, in pages of Arrow tables."""
         fetch = partial(self._get, f"{dataset_path(dataset)}/rows", accept=ARROW_STREAM)
         params = _row_params(
-            version, as_of, columns, where, partitions, meta, corrected_since, query_type, limit
+            version, as_of, tag, columns, where, partitions, meta, corrected_since, query_type, limit
         )
         return walk_list(fetch, pages.row_table, params)
 
@@ -189,6 +191,7 @@ def _given(params: dict[str, Any]) -> dict[str, Any]:
 def _row_params(
     version: int | None,
     as_of: datetime | None,
+    tag: str | None,
     columns: Sequence[str] | None,
     where: str | None,
     partitions: Sequence[str] | None,
@@ -200,6 +203,7 @@ def _row_params(
     chosen = {
         "version": version,
         "as_of": None if as_of is None else as_of.isoformat(),
+        "tag": tag,
         "columns": None if columns is None else list(columns),
         "where": where,
         "partitions": None if partitions is None else list(partitions),

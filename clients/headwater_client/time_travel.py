@@ -1,0 +1,163 @@
+"""Versions with names, going back to earlier ones, and comparing two of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from functools import partial
+from typing import Any, Literal
+from urllib.parse import quote
+
+import msgspec
+
+from clients.headwater_client.connection import dataset_path, decoded
+from clients.headwater_client.feed import walk_list
+from clients.headwater_client.jobs import JobCalls, made_up
+from clients.headwater_client.pages import JSON
+from clients.headwater_client.values import Dataset, Job
+
+Kind = Literal["savepoints", "tags"]
+Point = int | str | datetime
+"""A version, the name of a tag or savepoint, or a time, which means the last version committed by then."""
+
+
+class NamedVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """A version that is kept under a name, until `expires_at` if there is one. `kind`: `savepoint` or `tag`."""
+
+    name: str
+    kind: str
+    version: int
+    automatic: bool
+    created_at: datetime
+    expires_at: datetime | None
+
+
+class NamedVersionPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Versions by name."""
+
+    items: list[NamedVersion]
+    next_page_token: str | None
+
+
+class TimeTravelCalls(JobCalls):
+    """Names versions, and takes datasets back to them."""
+
+    def create_savepoint(
+        self,
+        dataset: Dataset | str,
+        name: str,
+        *,
+        version: int | None = None,
+        keep_seconds: int | None = None,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Keeps a version (the latest when the job runs, unless given) to go back to, and the feed since."""
+        body = {"name": name, "version": version, "keep_seconds": keep_seconds}
+        return self._ask(dataset, "savepoints", body, idempotency_key, wait)
+
+    def create_tag(
+        self,
+        dataset: Dataset | str,
+        name: str,
+        *,
+        version: int | None = None,
+        keep_seconds: int | None = None,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Gives a version (the latest when the job runs, unless given) a name to read it by."""
+        body = {"name": name, "version": version, "keep_seconds": keep_seconds}
+        return self._ask(dataset, "tags", body, idempotency_key, wait)
+
+    def savepoints(self, dataset: Dataset | str) -> Iterator[NamedVersion]:
+        """The savepoints of a dataset by name."""
+        return self._named(dataset, "savepoints")
+
+    def tags(self, dataset: Dataset | str) -> Iterator[NamedVersion]:
+        """The tags of a dataset by name."""
+        return self._named(dataset, "tags")
+
+    def delete_savepoint(self, dataset: Dataset | str, name: str) -> None:
+        """Ends a savepoint: its version is kept no longer than the history says."""
+        self._forget(dataset, "savepoints", name)
+
+    def delete_tag(self, dataset: Dataset | str, name: str) -> None:
+        """Ends a tag: its version is kept no longer than the history says."""
+        self._forget(dataset, "tags", name)
+
+    def restore(
+        self,
+        dataset: Dataset | str,
+        to: Point,
+        *,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Gives the dataset the rows of an earlier version, by a write that its feed tells."""
+        body = {**_point(to), "expected_version": expected_version}
+        return self._ask(dataset, "restores", body, idempotency_key, wait)
+
+    def roll_back(
+        self,
+        dataset: Dataset | str,
+        instants: int = 1,
+        *,
+        expected_version: int | None = None,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Undoes the newest versions that writes have made."""
+        body = {"instants": instants, "expected_version": expected_version}
+        return self._ask(dataset, "rollbacks", body, idempotency_key, wait)
+
+    def compare(
+        self,
+        dataset: Dataset | str,
+        since: Point | None = None,
+        until: Point | None = None,
+        *,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """What is different at `until` from what was at `since`, the latest unless given: the job's `result`."""
+        body = {
+            f"{side}_{name}": value
+            for side, point in (("from", since), ("to", until))
+            for name, value in _point(point).items()
+        }
+        return self._ask(dataset, "comparisons", body, idempotency_key, wait)
+
+    def _ask(
+        self, dataset: Dataset | str, what: str, body: dict[str, Any], key: str | None, wait: float
+    ) -> Job:
+        given = {name: value for name, value in body.items() if value is not None}
+        return self._start(
+            f"{dataset_path(dataset)}/{what}",
+            body=msgspec.json.encode(given),
+            headers={"Content-Type": JSON},
+            idempotency_key=made_up(key),
+            wait=wait,
+        )
+
+    def _named(self, dataset: Dataset | str, kind: Kind) -> Iterator[NamedVersion]:
+        fetch = partial(self._get, f"{dataset_path(dataset)}/{kind}")
+        for page in walk_list(fetch, partial(decoded, NamedVersionPage), {"page_size": 1_000}):
+            yield from page.items
+
+    def _forget(self, dataset: Dataset | str, kind: Kind, name: str) -> None:
+        path = f"{dataset_path(dataset)}/{kind}/{quote(name, safe='')}"
+        self._transport.send("DELETE", path, repeatable=False)
+
+
+def _point(point: Point | None) -> dict[str, Any]:
+    match point:
+        case None:
+            return {}
+        case datetime():
+            return {"as_of": point}
+        case str():
+            return {"tag": point}
+        case _:
+            return {"version": point}
