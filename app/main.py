@@ -158,7 +158,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
             tables=TableReader(storage, reader, memory),
             corrections=corrections,
         ),
-        read_jobs=_read_jobs(settings, database, relay, group, versions),
+        read_jobs=_read_jobs(settings, database, request_job, versions),
         consumers=Consumers(index=ConsumerStore(database)),
         explain_write=ExplainWrite(timeline=timeline, search=KeySearch(storage, reader, memory)),
         exports=ManageExports(exports=ExportStore(database), storage=storage, wake=relay.wake),
@@ -211,19 +211,16 @@ def _accept_write(
     )
 
 
-def _read_jobs(
-    settings: Settings, database: Database, relay: Relay, group: GroupAccept, versions: VersionOf
-) -> ReadJobs:
+def _read_jobs(settings: Settings, database: Database, requests: RequestJob, versions: VersionOf) -> ReadJobs:
     storage = open_storage(settings.storage_uri)
     return ReadJobs(
-        group=group,
+        requests=requests,
         timeline=TimelineStore(database),
         versions=versions,
         index=ChangelogStore(database),
         results=ReadResultStore(database),
         content=JoinedContent(storage),
         storage=storage,
-        wake=relay.wake,
         keep_seconds=settings.read_result_seconds,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
@@ -23,14 +23,13 @@ from app.lake.errors import (
 )
 from app.lake.evolution import under_schema
 from app.lake.filters.parse import parse_filter
-from app.lake.identifiers import new_id
 from app.lake.projection import check_partitions, projection
 from app.lake.read_order import check_order
 from app.services.export_model import RunFile
-from app.services.group_accept import GroupAccept
-from app.services.model import Accepted, Dataset, Job, JobKind, JobState, NewJob
+from app.services.model import Accepted, Dataset, Job, JobKind, JobState
 from app.services.ports import ChangelogIndex, ObjectStorage, Timeline
 from app.services.read_job_model import NewRead, ReadContent, ReadResult, ReadResults
+from app.services.request_job import Asked, RequestJob
 from app.services.task_model import Disposition, ReadQuery, ReadTask
 from app.services.versions import VersionOf
 
@@ -40,19 +39,15 @@ _OF_RANGES: Final = ("begin", "begin_time", "end", "end_time")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadJobs:
-    """Accepts read jobs, and gives away what they read. `wake` is called after a job was recorded.
+    """Accepts read jobs, and gives away what they read. Results are kept for `keep_seconds`."""
 
-    Results are kept for `keep_seconds`.
-    """
-
-    group: GroupAccept
+    requests: RequestJob
     timeline: Timeline
     versions: VersionOf
     index: ChangelogIndex
     results: ReadResults
     content: ReadContent
     storage: ObjectStorage
-    wake: Callable[[], None]
     keep_seconds: float
 
     def start(
@@ -63,6 +58,17 @@ class ReadJobs:
         Raises InvalidRequest, InvalidFilter, NotFound, VersionExpired, NoCommits, NoFeed, OffsetExpired,
         IdempotencyMismatch.
         """
+        asked = Asked(
+            # As it was asked: a retry means the version that the first try found.
+            text=msgspec.json.encode(new).decode(),
+            idempotency_key=idempotency_key,
+            actor=actor,
+        )
+        return self.requests.replayed(dataset, asked) or self.requests.accept(
+            dataset, self._task(dataset, new), asked
+        )
+
+    def _task(self, dataset: Dataset, new: NewRead) -> ReadTask:
         incremental = new.query is ReadQuery.INCREMENTAL
         _refuse(new, _OF_VERSIONS if incremental else _OF_RANGES)
         if incremental:
@@ -71,7 +77,7 @@ class ReadJobs:
             begin = None
             version = self.versions.find(dataset, version=new.version, as_of=new.as_of, tag=new.tag)
         self._check(dataset, new, None if incremental else version)
-        task = ReadTask(
+        return ReadTask(
             query=new.query,
             version=version,
             begin=begin,
@@ -83,19 +89,6 @@ class ReadJobs:
             order_by=new.order_by,
             limit=new.limit,
         )
-        job = NewJob(
-            id=new_id(),
-            dataset_id=dataset.id,
-            request=task,
-            idempotency_key=idempotency_key,
-            # As it was asked: a retry means the version that the first try found.
-            request_hash=msgspec.json.encode(new).decode(),
-            actor=actor,
-        )
-        accepted = self.group.accept(dataset.tenant_id, job)
-        if not accepted.replayed:
-            self.wake()
-        return accepted
 
     def result(self, job: Job) -> tuple[ReadResult, list[RunFile]]:
         """What came of a read job. Raises the error that it failed with.

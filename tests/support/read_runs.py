@@ -19,13 +19,15 @@ from app.files.joined_content import JoinedContent
 from app.files.slice_merge import Memory
 from app.files.storage import LocalStorage
 from app.lake.file_format import FileFormat
+from app.lake.identifiers import new_id
 from app.lake.instant import RowCounts
 from app.lake.read_job import ReadAnswer, ReadPart
 from app.services.export_model import RunFile
 from app.services.holding import HoldVersions
-from app.services.model import Accepted, Job, JobState, NewJob, Progress, kind_of
+from app.services.model import Accepted, Dataset, Job, JobRequest, JobState, Progress, kind_of
 from app.services.read_job_model import FinishedRead, NewRead, ReadResult
 from app.services.read_jobs import ReadJobs
+from app.services.request_job import Asked
 from app.services.run_reads import RunReads
 from app.services.task_model import Disposition, ReadQuery
 from tests.support.past_tables import Past, committed_at
@@ -145,23 +147,25 @@ class Reads:
     @property
     def _jobs(self) -> ReadJobs:
         return ReadJobs(
-            group=self,  # type: ignore[arg-type]
+            requests=self,  # type: ignore[arg-type]
             timeline=self.past,  # type: ignore[arg-type]
             versions=versions_of(self.past, self.kept),
             index=self._feed,
             results=self,
             content=JoinedContent(self.storage),
             storage=self.storage,
-            wake=lambda: None,
             keep_seconds=60,
         )
 
     # What the store does
 
-    def accept(self, tenant_id: str, new: NewJob) -> Accepted:
+    def replayed(self, dataset: Dataset, asked: Asked) -> Accepted | None:
+        return None
+
+    def accept(self, dataset: Dataset, request: JobRequest, asked: Asked) -> Accepted:
         job = Job(
-            id=new.id, tenant_id=tenant_id, dataset_id=new.dataset_id, instant_id=None,
-            kind=kind_of(new.request), state=JobState.RUNNING, request=new.request,
+            id=new_id(), tenant_id=dataset.tenant_id, dataset_id=dataset.id, instant_id=None,
+            kind=kind_of(request), state=JobState.RUNNING, request=request,
             progress=Progress(stage="read"), attempts=1, epoch=1, committed_version=None, first_offset=None,
             last_offset=None, rows=RowCounts(), error=None, created_at=committed_at(0), started_at=None,
             finished_at=None, transaction_id=None,
