@@ -11,14 +11,18 @@ from app.files.storage import open_storage
 from app.outbound.addresses import Rules
 from app.outbound.webhook_sender import HttpSender
 from app.services import table_service_plans
+from app.services.compaction_policy import CompactGroups
 from app.services.deliver_webhooks import DeliverWebhooks, RetryRules
 from app.services.follower_model import ConsumerKind, Follower
+from app.services.group_accept import GroupAccept
 from app.services.holding import HoldVersions
+from app.services.keep_file_groups import KeepFileGroups
 from app.services.keep_metastore import KeepMetastore
 from app.services.keep_partitions import KeepPartitions, PartitionMarkers
 from app.services.keep_tags import KeepTags
 from app.services.keeper_model import Keeper
 from app.services.model import ClaimRules, JobKind
+from app.services.policy_jobs import PolicyJobs
 from app.services.publish_in_turn import PublishInTurn
 from app.services.read_changes import ReadChanges
 from app.services.refresh_views import DeriveView, FollowInputs
@@ -31,6 +35,7 @@ from app.services.run_table_service import RunTableService, TableServicePlanner
 from app.services.run_tasks import RunTasks, TaskHandler
 from app.services.run_verify import RunVerify
 from app.services.run_writes import RunWrites
+from app.services.table_services import TableServices
 from app.services.webhook_message import Messages
 from app.settings import Settings
 from app.store.catalog import CatalogStore
@@ -45,6 +50,7 @@ from app.store.partition_marks import PartitionStore
 from app.store.read_leases import ReadLeaseStore
 from app.store.read_results import ReadResultStore
 from app.store.session import Database
+from app.store.table_shapes import TableShapeStore
 from app.store.timeline_store import TimelineStore
 from app.store.touched_partitions import TouchedPartitionStore
 from app.store.webhook_deliveries import DeliveryStore
@@ -156,10 +162,22 @@ def follower_handlers(worker: Worker) -> dict[ConsumerKind, Follower]:
 def keepers(worker: Worker) -> dict[str, Keeper]:
     """What is done for datasets by itself, by the name of its memory."""
     return {
+        "compaction": _keep_compacted(worker),
         "tags": KeepTags(tags=NamedVersionStore(worker.database)),
         "partitions": _keep_partitions(worker),
         **_metastore_keepers(worker),
     }
+
+
+def _keep_compacted(worker: Worker) -> KeepFileGroups:
+    shapes = TableShapeStore(worker.database)
+    service = CompactGroups(shapes=shapes, commits=TimelineStore(worker.database))
+    return KeepFileGroups(service=service, groups=shapes, jobs=_policy_jobs(worker))
+
+
+def _policy_jobs(worker: Worker) -> PolicyJobs:
+    jobs = JobStore(worker.database)
+    return PolicyJobs(services=TableServices(group=GroupAccept(jobs), wake=worker.announce), jobs=jobs)
 
 
 def _keep_partitions(worker: Worker) -> KeepPartitions:

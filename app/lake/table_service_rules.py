@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -18,6 +19,26 @@ def service_faults(services: TableServices, dataset: DatasetDefinition) -> Itera
     for rule in _RULES:
         for pointer, detail in rule(services, dataset):
             yield f"/services{pointer}", detail
+
+
+def _compaction_rule(services: TableServices, dataset: DatasetDefinition) -> Iterator[Fault]:  # noqa: ARG001
+    policy = services.compaction
+    if policy is None:
+        return
+    for name, least in (("logs", 1), ("small_files", 2), ("seconds", 1)):
+        bound = getattr(policy, name)
+        if bound is not None and bound < least:
+            yield f"/compaction/{name}", f"expected {least} or more, or null"
+    if policy.log_ratio is not None and not 0 < policy.log_ratio < math.inf:
+        yield "/compaction/log_ratio", "expected a number above 0, or null"
+    if policy.deleted_ratio is not None and not 0 < policy.deleted_ratio <= 1:
+        yield "/compaction/deleted_ratio", "expected a number above 0, up to 1, or null"
+
+
+def _tag_rule(services: TableServices, dataset: DatasetDefinition) -> Iterator[Fault]:  # noqa: ARG001
+    policy = services.tags
+    if policy is not None and policy.keep is not None and policy.keep < 1:
+        yield "/tags/keep", "expected 1 or more, or null to keep all"
 
 
 def _partition_done_rule(services: TableServices, dataset: DatasetDefinition) -> Iterator[Fault]:
@@ -45,11 +66,14 @@ def _metastore_rule(services: TableServices, dataset: DatasetDefinition) -> Iter
         return
     for member, name in (("database", policy.database), ("table", policy.table)):
         if not HIVE_NAME.fullmatch(name):
-            yield f"/metastore/{member}", "expected 1–128 lower case letters, digits and _, as names in Hive are"
+            yield (
+                f"/metastore/{member}",
+                "expected 1–128 lower case letters, digits and _, as names in Hive are",
+            )
     try:
         hive_columns(dataset)
     except ValueError as error:
         yield "/metastore", str(error)
 
 
-_RULES: Final[tuple[_Rule, ...]] = (_partition_done_rule, _metastore_rule)
+_RULES: Final[tuple[_Rule, ...]] = (_compaction_rule, _tag_rule, _partition_done_rule, _metastore_rule)

@@ -15,9 +15,9 @@ class CompactionPolicy(_Policy, frozen=True, kw_only=True):
     """A file group is compacted once any of these is reached; a bound that is null never is.
 
     `logs`: how many logs or postponed writes it has. `log_ratio`: their bytes to those of its base files.
-    `deleted_ratio`: rows that deletion vectors took out, to all rows of its base files. `small_files`: how many files
-    of a bucket (of a partition, without a key) are far from the size at which the next is begun. `seconds`: the age of
-    its oldest log or postponed write.
+    `deleted_ratio`: rows that deletion vectors took out, to all rows of its base files. Ratios count once there are a
+    quarter of `target_bytes` to fold. `small_files`: how many files of a bucket (of a partition, without a key) are
+    smaller than that. `seconds`: the age of its oldest log or postponed write.
     """
 
     logs: int | None = 16

@@ -15,6 +15,7 @@ from app.services.model import (
     ClaimRules,
     Fault,
     Job,
+    JobKind,
     JobState,
     Lane,
     NewJob,
@@ -160,6 +161,14 @@ class JobStore:
                 .where(jobs.c.id.in_(held))
                 .values(state=JobState.QUEUED.value, abandoned=True, **NO_LEASE)
             )
+
+    def is_under_way(self, tenant_id: str, dataset_id: str, kind: JobKind) -> bool:
+        """Whether a job of the kind waits or runs for the dataset."""
+        query = select(jobs.c.id).where(
+            jobs.c.dataset_id == dataset_id, jobs.c.kind == kind.value, UNFINISHED
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(query.limit(1)).first() is not None
 
     def runnable(self, limit: int, lane: Lane = Lane.WRITES) -> list[RunnableDataset]:
         """Datasets of every tenant with claimable jobs in the lane, longest waiting first. Holds ids only.

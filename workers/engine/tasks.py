@@ -41,8 +41,28 @@ from workers.engine.merge_handle import MergeHandle
 from workers.engine.read_handle import read
 from workers.engine.task_files import Place
 
-Task = PrepareTask | InferTask | DecodeTask | MergeTask | FoldTask | ExportPart | ReadPart | RestageTask | CompareTask
-Answer = Prepared | Inferred | Decoded | CommitMessage | FoldVerdict | ExportedPart | ReadAnswer | Restaged | Compared
+Task = (
+    PrepareTask
+    | InferTask
+    | DecodeTask
+    | MergeTask
+    | FoldTask
+    | ExportPart
+    | ReadPart
+    | RestageTask
+    | CompareTask
+)
+Answer = (
+    Prepared
+    | Inferred
+    | Decoded
+    | CommitMessage
+    | FoldVerdict
+    | ExportedPart
+    | ReadAnswer
+    | Restaged
+    | Compared
+)
 
 
 class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
