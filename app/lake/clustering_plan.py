@@ -1,25 +1,22 @@
-"""The plan of a clustering: which file groups it orders, and which of them together."""
+"""The plan of a clustering: which files it puts in order, and into which file groups they go."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-import msgspec
-
 from app.lake.clustering import ClusterBy
-from app.lake.commit_message import CommitMessage
 from app.lake.dataset import ChangelogProducer, DatasetDefinition
 from app.lake.file_group import DataFile, FileKind, append_file_group, bucket_slot
-from app.lake.partition import matches_partition_glob
+from app.lake.read_plan import in_globs
 from app.lake.staging import Slot
 from app.lake.write_plan import MergeTask
 
-# Groups without a key are ordered so many bytes of files together: the more, the less of a range is in each row group.
+# So many bytes of rows without a key are put in order together. The more, the fewer row groups hold a value.
 TOGETHER_BYTES_MAX: Final = 1024 * 1024 * 1024
 
-_Groups = Mapping[str, Sequence[DataFile]]
-_Work = tuple[Slot, str, Sequence[DataFile]]
+_Work = Iterator[tuple[str, Slot, Sequence[DataFile]]]
+"""File groups with their slots, and the files whose rows are put in order there."""
 
 
 def plan_clustering(
@@ -28,36 +25,28 @@ def plan_clustering(
     by: ClusterBy,
     *,
     partitions: Sequence[str] | None = None,
-    file_groups: Container[str] | None = None,
+    file_groups: Collection[str] | None = None,
     attempt: str,
     data_prefix: str,
 ) -> list[MergeTask]:
-    """The tasks that order what is not ordered so yet. `live`: all files.
+    """One task per file group with files that are not in order; without a key per partition, by so much at a time.
 
-    `partitions`: globs of which one must match a partition that the group is in. `file_groups`: only these. Groups of
-    keys stay what they are. Without a key those of a partition become one, along with earlier results that are not
-    larger than what they join: so a row is written anew each time its group doubles, at most.
+    A group with logs goes as a whole, since those may touch any of its rows. Otherwise files that are in order stay as
+    they are until half as many bytes come beside them: then all are put in one. So a row is written anew each time that
+    what it lies in has grown by half, and there are few orders side by side, each more than twice as large as the next.
+    Rows without a key go to a new group, from whichever groups of their partition.
+
+    `live`: all files of the groups that it is about, or of the table. `partitions`: globs, of which a file's must match
+    one; None for all. `file_groups`: those to look at, None for all.
     """
     mark = by.mark(dataset.schema)
-    groups = {
-        name: files
-        for name, files in _foldable(dataset, live).items()
-        if partitions is None or any(_in_globs(file, partitions) for file in files)
-    }
-    wanted = {
-        name: files
-        for name, files in groups.items()
-        if unordered_bytes(files, mark) and (file_groups is None or name in file_groups)
-    }
-    if dataset.keyed:
-        work: Iterable[_Work] = [(bucket_slot(name), name, files) for name, files in sorted(wanted.items())]
-    else:
-        work = _together(groups, wanted, mark, attempt)
+    groups = _movable(dataset, live, partitions, file_groups)
+    work = _by_group(groups, mark) if dataset.keyed else _by_partition(groups, mark, attempt)
     return [
         MergeTask(
             dataset=dataset,
             slot=slot,
-            file_group=name,
+            file_group=group,
             files=tuple(sorted(files, key=lambda file: (file.added_version or 0, file.path))),
             segments=(),
             intents={},
@@ -66,51 +55,31 @@ def plan_clustering(
             compact=True,
             cluster=by,
         )
-        for slot, name, files in work
+        for group, slot, files in work
     ]
 
 
 def due_groups(
     dataset: DatasetDefinition, live: Iterable[DataFile], by: ClusterBy, bytes_min: int
 ) -> list[str]:
-    """The groups with so many bytes that are not ordered so; without a key, all of a partition that has, together."""
+    """The groups with so many bytes that are not in order; without a key those of a partition count together."""
     mark = by.mark(dataset.schema)
-    sizes = {name: unordered_bytes(files, mark) for name, files in _foldable(dataset, live).items()}
-    if dataset.keyed:
-        return sorted(name for name, size in sizes.items() if size >= max(bytes_min, 1))
-    partitions: dict[str, int] = {}
-    for name, size in sizes.items():
-        path = name.rpartition("/")[0]
-        partitions[path] = partitions.get(path, 0) + size
-    return sorted(
-        name for name, size in sizes.items() if size and partitions[name.rpartition("/")[0]] >= bytes_min
-    )
+    sizes: dict[str, int] = {}
+    counted: dict[str, str] = {}
+    for name, files in _movable(dataset, live, None, None).items():
+        unordered = [file for file in files if file.clustered_by != mark]
+        if unordered:
+            counted[name] = name if dataset.keyed else files[0].slot.partition_path
+            sizes[counted[name]] = sizes.get(counted[name], 0) + _bytes(unordered)
+    return sorted(name for name, together in counted.items() if sizes[together] >= bytes_min)
 
 
-def unordered_bytes(files: Iterable[DataFile], mark: str) -> int:
-    """Bytes of the files of a group that do not stand in the order with this mark."""
-    return sum(file.size_bytes for file in files if file.clustered_by != mark)
-
-
-def source_groups(task: MergeTask) -> tuple[str, ...]:
-    """The groups that a task takes rows from: its own, or those that become one."""
-    return tuple(sorted({file.file_group for file in task.files}))
-
-
-def messages_of(task: MergeTask, message: CommitMessage) -> list[CommitMessage]:
-    """The message of a task, as one for each group that it changes: a conflict is found by those."""
-    owners = {file.path: file.file_group for file in task.files}
-    removed: dict[str, list[str]] = {task.file_group: []}
-    for path in message.removed:
-        removed.setdefault(owners[path], []).append(path)
-    own = msgspec.structs.replace(message, removed=tuple(removed.pop(task.file_group)))
-    return [
-        own,
-        *(CommitMessage(file_group=name, removed=tuple(paths)) for name, paths in sorted(removed.items())),
-    ]
-
-
-def _foldable(dataset: DatasetDefinition, live: Iterable[DataFile]) -> dict[str, list[DataFile]]:
+def _movable(
+    dataset: DatasetDefinition,
+    live: Iterable[DataFile],
+    partitions: Sequence[str] | None,
+    file_groups: Collection[str] | None,
+) -> Mapping[str, Sequence[DataFile]]:
     """The files of each group that can be written anew without telling a change.
 
     Postponed writes stay where they are, and nobody sees them. Logs that are told of when they are folded wait, with
@@ -118,47 +87,70 @@ def _foldable(dataset: DatasetDefinition, live: Iterable[DataFile]) -> dict[str,
     """
     groups: dict[str, list[DataFile]] = {}
     for file in live:
-        if file.kind is not FileKind.POSTPONED:
+        if file.kind is not FileKind.POSTPONED and (file_groups is None or file.file_group in file_groups):
             groups.setdefault(file.file_group, []).append(file)
-    if dataset.changelog.producer is not ChangelogProducer.DEFERRED:
-        return groups
-    return {
-        name: files for name, files in groups.items() if all(file.kind is FileKind.BASE for file in files)
-    }
-
-
-def _in_globs(file: DataFile, globs: Sequence[str]) -> bool:
-    return any(matches_partition_glob(file.slot.partition_path, glob) for glob in globs)
-
-
-def _together(groups: _Groups, wanted: _Groups, mark: str, attempt: str) -> Iterator[_Work]:
-    """The wanted groups of each partition, and ordered ones that are not larger, in packs."""
-    partitions: dict[Slot, list[str]] = {}
-    for name in sorted(groups):
-        partitions.setdefault(groups[name][0].slot, []).append(name)
-    for slot, names in sorted(partitions.items()):
-        taken = [name for name in names if name in wanted]
-        if not taken:
+    waits = dataset.changelog.producer is ChangelogProducer.DEFERRED
+    found = {}
+    for name, files in groups.items():
+        if not any(file.kind is FileKind.LOG for file in files):
+            files = [file for file in files if _named(file, partitions)]
+        elif waits or not any(_named(file, partitions) for file in files):
             continue
-        size = sum(_bytes(groups[name]) for name in taken)
-        for name in sorted(names, key=lambda name: (_bytes(groups[name]), name)):
-            more = _bytes(groups[name])
-            if unordered_bytes(groups[name], mark) == 0 and more <= min(size, TOGETHER_BYTES_MAX // 2):
-                taken.append(name)
-                size += more
-        for number, files in enumerate(_packs([groups[name] for name in taken])):
-            own = f"{attempt}-{number}" if number else attempt
-            yield slot, append_file_group(slot, own), files
+        found[name] = files
+    return found
 
 
-def _packs(groups: Iterable[Sequence[DataFile]]) -> Iterator[list[DataFile]]:
-    """Groups in the order of their commits, so many together as are ordered at once."""
+def _named(file: DataFile, partitions: Sequence[str] | None) -> bool:
+    return partitions is None or in_globs(file.slot.partition_path, partitions)
+
+
+def _by_group(groups: Mapping[str, Sequence[DataFile]], mark: str) -> _Work:
+    for name, files in sorted(groups.items()):
+        logs = any(file.kind is FileKind.LOG for file in files)
+        chosen = files if logs else _worthwhile(files, mark)
+        if chosen:
+            yield name, bucket_slot(name), chosen
+
+
+def _by_partition(groups: Mapping[str, Sequence[DataFile]], mark: str, attempt: str) -> _Work:
+    partitions: dict[Slot, list[DataFile]] = {}
+    for name in sorted(groups):
+        for file in groups[name]:
+            partitions.setdefault(file.slot, []).append(file)
+    for slot, files in sorted(partitions.items()):
+        for number, pack in enumerate(_packs(_worthwhile(files, mark))):
+            yield append_file_group(slot, f"{attempt}-{number}" if number else attempt), slot, pack
+
+
+def _worthwhile(files: Sequence[DataFile], mark: str) -> list[DataFile]:
+    """The files that are not in order, and those that are and weigh up to twice as much, from the smallest on."""
+    chosen = [file for file in files if file.clustered_by != mark]
+    if not chosen:
+        return []
+    size_bytes = _bytes(chosen)
+    # What one task wrote is in one order.
+    orders: dict[tuple[int, str], list[DataFile]] = {}
+    for file in files:
+        if file.clustered_by == mark:
+            orders.setdefault((file.written_version or 0, file.file_group), []).append(file)
+    for _, ordered in sorted(orders.items(), key=lambda item: (_bytes(item[1]), item[0])):
+        if _bytes(ordered) > min(2 * size_bytes, TOGETHER_BYTES_MAX // 2):
+            break
+        chosen += ordered
+        size_bytes += _bytes(ordered)
+    return chosen
+
+
+def _packs(files: Iterable[DataFile]) -> Iterator[list[DataFile]]:
+    """The files in the order of their commits, so many together as are put in order at once."""
     pack: list[DataFile] = []
-    for files in sorted(groups, key=lambda files: (files[0].added_version or 0, files[0].path)):
-        if pack and _bytes(pack) + _bytes(files) > TOGETHER_BYTES_MAX:
+    size_bytes = 0
+    for file in sorted(files, key=lambda file: (file.added_version or 0, file.path)):
+        if pack and size_bytes + file.size_bytes > TOGETHER_BYTES_MAX:
             yield pack
-            pack = []
-        pack = [*pack, *files]
+            pack, size_bytes = [], 0
+        pack.append(file)
+        size_bytes += file.size_bytes
     if pack:
         yield pack
 

@@ -13,9 +13,10 @@ import pytest
 from app.files.slice_merge import Memory
 from app.files.storage import LocalStorage
 from app.lake.clustering import ClusterBy
-from app.lake.clustering_plan import due_groups, messages_of, plan_clustering, source_groups, unordered_bytes
+from app.lake.clustering_plan import due_groups, plan_clustering
 from app.lake.dataset import ChangelogProducer
 from app.lake.file_group import DataFile, FileKind
+from app.lake.new_dataset import NewBucket
 from app.lake.operation import Operation
 from app.lake.read_order import ReadOrder, in_order
 from app.lake.table_services import ClusterOrder
@@ -51,7 +52,7 @@ def clustered(table: LakeTable, by: ClusterBy, *, memory: Memory | None = None, 
         data_prefix=table.name,
         **chosen,
     )
-    table.commit((), [part for task in tasks for part in messages_of(task, handle.run(task))])
+    table.commit((), [handle.run(task) for task in tasks])
     return len(tasks)
 
 
@@ -189,16 +190,21 @@ def test_groups_without_a_key_become_one_and_later_ones_join_it_once_they_weigh_
     assert clustered(table, CURVE) == 1, "another order is another clustering"
 
 
-def test_a_task_says_what_it_changes_of_every_group(tmp_path: Path) -> None:
-    table = appended(tmp_path, [range(5), range(5, 9), range(9, 12)])
-    [task] = plan_clustering(table.dataset, table.files.values(), BY_N, attempt="a", data_prefix=table.name)
-    assert source_groups(task) == tuple(sorted(table.groups()))
-    messages = messages_of(task, MergeHandle(Place.on(table.storage, Memory(bytes_max=2**20))).run(task))
-    assert {message.file_group for message in messages} == {task.file_group, *table.groups()}
-    assert {path for message in messages for path in message.removed} == set(table.files)
-    for message in messages:
-        assert all(table.files[path].file_group == message.file_group for path in message.removed)
-        assert not message.added or message.file_group == task.file_group
+def test_orders_side_by_side_are_few(tmp_path: Path) -> None:
+    """Those of about a size are put in one, so that each is about twice as large as the next, or more."""
+    storage = LocalStorage(tmp_path)
+    table = new_past(storage, kind_of("merge_on_read full", bucket=NewBucket(count=1), partition_by=[])).table
+    for number in range(14):
+        rows = [
+            {"id": at, "day": DAYS[0], "n": at % 97, "note": f"note {at}"}
+            for at in range(300 * number, 300 * (number + 1))
+        ]
+        table.write(Write(operation=Operation.UPSERT, rows=rows))
+        assert clustered(table, BY_N) == 1
+        sizes = [file.row_count for file in table.files.values()]
+        assert sum(sizes) == 300 * (number + 1)
+        assert len(sizes) <= 1 + (number + 1).bit_length()
+        assert all(is_ordered(stored(table, file), BY_N) for file in table.files.values())
 
 
 def test_large_groups_are_not_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +222,10 @@ def test_only_what_is_asked_for_and_what_is_due_is_ordered(pasts: Callable[[str]
     clustered(table, BY_N, partitions=["day=*-21"])
     ordered = {file.slot.partition_path for file in table.files.values() if file.clustered_by}
     assert ordered == {f"day={DAYS[1]}"}
-    left = {name: unordered_bytes(files, mark) for name, files in table.groups().items()}
+    left = {
+        name: sum(file.size_bytes for file in files if file.clustered_by != mark)
+        for name, files in table.groups().items()
+    }
     assert {name for name, size in left.items() if size == 0} == {
         name for name in table.groups() if DAYS[1] in name
     }
