@@ -26,6 +26,7 @@ from clients.headwater_client.exports import (
 from clients.headwater_client.feed import Since
 from clients.headwater_client.overview import Instant, Partition, TableFile, TableStatistics
 from clients.headwater_client.pages import ChangePage, ChangeTable, RowTable
+from clients.headwater_client.partitions import MetastoreReport, PartitionEvent, PartitionMark
 from clients.headwater_client.problem import FieldError, JobUnfinished, Problem, TransactionUnfinished
 from clients.headwater_client.quarantine import QuarantinedRecord
 from clients.headwater_client.schema_changes import (
@@ -94,6 +95,7 @@ __all__ = [
     "JobUnfinished",
     "Lag",
     "MaxLag",
+    "MetastoreReport",
     "NamedVersion",
     "NewDataset",
     "NewField",
@@ -101,6 +103,8 @@ __all__ = [
     "Operation",
     "Overwrite",
     "Partition",
+    "PartitionEvent",
+    "PartitionMark",
     "Problem",
     "Progress",
     "QuarantinedRecord",

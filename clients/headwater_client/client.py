@@ -7,6 +7,7 @@ from clients.headwater_client.datasets import DatasetCalls
 from clients.headwater_client.explain import ExplainCalls
 from clients.headwater_client.exports import ExportCalls
 from clients.headwater_client.overview import OverviewCalls
+from clients.headwater_client.partitions import PartitionCalls
 from clients.headwater_client.quarantine import QuarantineCalls
 from clients.headwater_client.reads import ReadCalls
 from clients.headwater_client.time_travel import TimeTravelCalls
@@ -30,6 +31,7 @@ class Headwater(
     WebhookCalls,
     ViewCalls,
     OverviewCalls,
+    PartitionCalls,
     ReadCalls,
 ):
     """A connection to the service with one credential, which decides the tenant.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -62,6 +62,12 @@ class DatasetCalls(Connection):
     ) -> Dataset:
         """The dataset with its feed kept for another time; None keeps it for ever. `version`: see `change_schema`."""
         return self._change(dataset, {"changelog": {"retention": retention}}, version)
+
+    def change_services(
+        self, dataset: Dataset | str, services: Mapping[str, Any], *, version: int | None = None
+    ) -> Dataset:
+        """The dataset with other table services, as its JSON form has them. `version`: see `change_schema`."""
+        return self._change(dataset, {"services": services}, version)
 
     def _change(self, dataset: Dataset | str, change: dict[str, Any], version: int | None) -> Dataset:
         if version is None:

@@ -31,6 +31,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     dataset: str
     url: str
     state: str
+    events: str
     form: str
     columns: tuple[str, ...] | None
     where: str | None
@@ -94,6 +95,7 @@ class WebhookCalls(Connection):
         dataset: Dataset | str,
         url: str,
         *,
+        events: Literal["changes", "partitions"] = "changes",
         form: Form = "two_event",
         columns: Sequence[str] | None = None,
         where: str | None = None,
@@ -106,11 +108,13 @@ class WebhookCalls(Connection):
     ) -> Webhook:
         """Has the changes of a dataset sent to a URL from now on, or from position `since` on.
 
+        With `events` of `partitions` it is what becomes of partitions, and positions count their events.
         The answer is the only one with the `secret` by which messages are verified.
         """
         wanted = {
             "dataset": dataset.id if isinstance(dataset, Dataset) else dataset,
             "url": url,
+            "events": events,
             "form": form,
             "columns": columns,
             "where": where,
