@@ -159,3 +159,16 @@ def test_nothing_refers_to_folders_outside_the_repository():
         if outside.search(line)
     }
     assert not found
+
+
+def test_whoever_makes_a_job_says_who_asked(trees):
+    """`actor` has a default for tests; in the service nobody may forget it."""
+    made = [
+        (name(path), call)
+        for path in CODE
+        for call in ast.walk(trees[path])
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "NewJob"
+    ]
+    assert len(made) >= 5
+    silent = [where for where, call in made if "actor" not in {keyword.arg for keyword in call.keywords}]
+    assert silent == []
