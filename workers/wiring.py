@@ -104,6 +104,7 @@ def run_tasks(worker: Worker) -> RunTasks:
     jobs = JobStore(database)
     handlers: dict[JobKind, TaskHandler] = {
         JobKind.COMPACTION: _run_table_service(worker, table_service_plans.compaction),
+        JobKind.CLUSTERING: _run_table_service(worker, table_service_plans.clustering),
         JobKind.EXPORT: _run_exports(worker),
         JobKind.SAVEPOINT: RunNames(names=NamedVersionStore(database)),
         JobKind.TAG: RunNames(names=NamedVersionStore(database)),

@@ -50,6 +50,7 @@ _TAGS: Final = {
     "partitions": "How a table is split, and which parts of it are done.",
     "quarantine": "Bad records, kept aside.",
     "compactions": "Bringing what lies beside the base files into them.",
+    "clusterings": "Putting rows in an order in which filters read few of them.",
     "exports": "Changes, or changed rows, written to files.",
     "webhooks": "Feeds pushed to URLs, signed.",
     "health": "For whoever runs the service.",

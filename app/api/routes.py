@@ -6,6 +6,7 @@ from typing import Final
 
 from app.api.change_events import follow_changes
 from app.api.changes import read_changes
+from app.api.clusterings import create_clustering
 from app.api.compactions import create_compaction
 from app.api.comparisons import create_comparison
 from app.api.consumers import (
@@ -134,6 +135,7 @@ ROUTES: Final = (
     redeliver_webhook_delivery,
     redeliver_dead_webhook_deliveries,
     create_compaction,
+    create_clustering,
     create_view,
     list_views,
     get_view,

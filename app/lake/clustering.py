@@ -22,6 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.lake.dataset import DatasetDefinition
+from app.lake.errors import FieldError, InvalidRequest
 from app.lake.schema import Schema
 from app.lake.table_services import ClusterOrder
 from app.lake.types import List, Map, Struct
@@ -56,6 +58,26 @@ def column_faults(columns: Sequence[str], schema: Schema) -> Iterator[tuple[str,
             yield f"/{number}", f"{name!r} is {known[name]}: lists, maps and structs have no order"
         elif name in columns[:number]:
             yield f"/{number}", f"{name!r} is named before already"
+
+
+def cluster_by(
+    dataset: DatasetDefinition, columns: Sequence[str] | None = None, order: ClusterOrder | None = None
+) -> ClusterBy:
+    """The order that is asked for; what is left out is as the dataset's policy has it. Raises InvalidRequest."""
+    policy = dataset.services.clustering
+    if columns is None and policy is None:
+        detail = "name the columns, or give the dataset a policy: services.clustering"
+        raise InvalidRequest(f"cluster by what? {detail}", [FieldError(pointer="/columns", detail=detail)])
+    if columns is None and policy is not None:
+        columns, order = policy.columns, order or policy.order
+    by = ClusterBy(columns=tuple(columns or ()), order=order or ClusterOrder.LINEAR)
+    errors = [
+        FieldError(pointer=f"/columns{pointer}", detail=detail)
+        for pointer, detail in column_faults(by.columns, dataset.schema)
+    ]
+    if errors:
+        raise InvalidRequest(f"rows cannot be ordered so: {errors[0].detail}", errors)
+    return by
 
 
 class Curve:

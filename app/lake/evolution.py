@@ -6,7 +6,7 @@ schema; so an id is never given twice, and what decides where a row lies, or whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
@@ -24,6 +24,7 @@ from app.lake.schema_change import (
     SchemaChange,
     WidenField,
 )
+from app.lake.table_services import TableServices
 from app.lake.types import DataType, TypeSyntaxError, parse_type
 from app.lake.widening import why_not_wider
 
@@ -168,7 +169,16 @@ def _with_references(dataset: DatasetDefinition, names: dict[str, str]) -> Datas
         delete_marker=perhaps(dataset.delete_marker),
         sequence_groups=groups,
         aggregates={now(name): aggregate for name, aggregate in dataset.aggregates.items()},
+        services=_with_columns(dataset.services, now),
     )
+
+
+def _with_columns(services: TableServices, now: Callable[[str], str]) -> TableServices:
+    policy = services.clustering
+    if policy is None:
+        return services
+    followed = msgspec.structs.replace(policy, columns=[now(name) for name in policy.columns])
+    return msgspec.structs.replace(services, clustering=followed)
 
 
 def _widened(dataset: DatasetDefinition, change: WidenField) -> DatasetDefinition:
@@ -242,3 +252,5 @@ def _roles(dataset: DatasetDefinition, name: str) -> Iterator[str]:
         yield "aggregated"
     if name == dataset.delete_marker:
         yield "the delete marker"
+    if dataset.services.clustering is not None and name in dataset.services.clustering.columns:
+        yield "what the dataset is clustered by"

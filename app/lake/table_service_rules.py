@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from app.lake.clustering import column_faults
 from app.lake.dataset import BucketMode, DatasetDefinition
 from app.lake.hive_table import HIVE_NAME, hive_columns
 from app.lake.table_services import TableServices
@@ -76,4 +77,20 @@ def _metastore_rule(services: TableServices, dataset: DatasetDefinition) -> Iter
         yield "/metastore", str(error)
 
 
-_RULES: Final[tuple[_Rule, ...]] = (_compaction_rule, _tag_rule, _partition_done_rule, _metastore_rule)
+def _clustering_rule(services: TableServices, dataset: DatasetDefinition) -> Iterator[Fault]:
+    policy = services.clustering
+    if policy is None:
+        return
+    for pointer, detail in column_faults(policy.columns, dataset.schema):
+        yield f"/clustering/columns{pointer}", detail
+    if policy.unclustered_bytes < 1:
+        yield "/clustering/unclustered_bytes", "expected 1 or more"
+
+
+_RULES: Final[tuple[_Rule, ...]] = (
+    _compaction_rule,
+    _clustering_rule,
+    _tag_rule,
+    _partition_done_rule,
+    _metastore_rule,
+)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from app.lake.clustering import cluster_by
+from app.lake.clustering_plan import plan_clustering
 from app.lake.compaction_plan import plan_compaction
 from app.lake.dataset import DatasetDefinition
 from app.lake.file_group import DataFile
 from app.lake.write_plan import MergeTask
-from app.services.task_model import CompactionTask, TaskRequest
+from app.services.task_model import ClusteringTask, CompactionTask, TaskRequest
 
 
 def compaction(
@@ -25,6 +27,28 @@ def compaction(
     return plan_compaction(
         dataset,
         live,
+        partitions=request.partitions,
+        file_groups=request.file_groups,
+        attempt=attempt,
+        data_prefix=data_prefix,
+    )
+
+
+def clustering(
+    request: TaskRequest,
+    dataset: DatasetDefinition,
+    live: Sequence[DataFile],
+    *,
+    attempt: str,
+    data_prefix: str,
+) -> list[MergeTask]:
+    """What is not in the order. Raises InvalidRequest if a column is gone that it goes by."""
+    if not isinstance(request, ClusteringTask):
+        raise TypeError(f"no clustering: {request.kind}")
+    return plan_clustering(
+        dataset,
+        live,
+        cluster_by(dataset, request.columns, request.order),
         partitions=request.partitions,
         file_groups=request.file_groups,
         attempt=attempt,

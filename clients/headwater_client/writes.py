@@ -1,9 +1,9 @@
-"""Writes: rows in any form, deletes without rows, and compaction."""
+"""Writes: rows in any form, deletes without rows, compaction and clustering."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 import pyarrow as pa
@@ -162,6 +162,29 @@ class WriteCalls(JobCalls):
         """Folds logs, postponed writes, deletion vectors and small files into base files; see `write` for the rest."""
         path = f"{dataset_path(dataset)}/compactions"
         return self._start(path, idempotency_key=made_up(idempotency_key), wait=wait)
+
+    def cluster(
+        self,
+        dataset: Dataset | str,
+        columns: Sequence[str] | None = None,
+        *,
+        order: Literal["linear", "z_order"] | None = None,
+        partitions: Sequence[str] | None = None,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Puts rows in the order of `columns`, so that filters on these read few of them; see `write` for the rest.
+
+        What is not given is as `services.clustering` of the dataset says. `partitions`: globs; all, unless given.
+        """
+        wanted = {"columns": columns, "order": order, "partitions": partitions}
+        return self._start(
+            f"{dataset_path(dataset)}/clusterings",
+            body=msgspec.json.encode({name: value for name, value in wanted.items() if value is not None}),
+            headers={"Content-Type": JSON},
+            idempotency_key=made_up(idempotency_key),
+            wait=wait,
+        )
 
     def _write_envelope(
         self, dataset: Dataset | str, envelope: Mapping[str, Any], key: str | None, wait: float

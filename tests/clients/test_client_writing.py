@@ -228,6 +228,9 @@ def test_logs_are_compacted_and_then_told(headwater):
     assert verified.result is not None
     assert (verified.result["equal"], verified.result["version"], verified.result["changes"]) == (True, 3, 3)
     assert notes(headwater, log, query_type="read_optimized") == [(1, "b")]
+    clustered = headwater.cluster(log, ["note", "id"], order="z_order", wait=30)
+    assert (clustered.kind, clustered.committed_version) == ("clustering", 4)
+    assert notes(headwater, log) == [(1, "b")]
 
 
 def test_rows_are_chosen_by_filter_and_partition_and_tell_of_themselves(headwater):
