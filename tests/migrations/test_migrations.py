@@ -156,6 +156,40 @@ def check_old_data(stores: Stores) -> None:
     assert stores.jobs.get(TENANT, waiting.id).state is JobState.SUCCEEDED
 
 
+MORE_COMMITS = f"""
+    CREATE TEMPORARY TABLE listed AS SELECT * FROM files WHERE dataset_id = '{DATASET}' AND path = 'data/1.parquet';
+    CREATE TEMPORARY TABLE committed AS SELECT * FROM commits WHERE dataset_id = '{DATASET}' AND version = 1;
+    UPDATE committed SET version = 2, committed_at = committed_at + interval '1 s', bytes_added = 100;
+    INSERT INTO commits SELECT * FROM committed;
+    UPDATE committed SET version = 3, committed_at = committed_at + interval '1 s', bytes_added = 250;
+    INSERT INTO commits SELECT * FROM committed;
+    UPDATE files SET removed_version = 2 WHERE dataset_id = '{DATASET}' AND path = 'data/1.parquet';
+    UPDATE listed SET added_version = 2, removed_version = 3, written_version = 1;
+    INSERT INTO files SELECT * FROM listed;
+    UPDATE listed SET path = 'data/3.parquet', added_version = 3, removed_version = NULL, written_version = 3,
+        size_bytes = 250;
+    INSERT INTO files SELECT * FROM listed;
+"""
+
+
+def test_bytes_of_earlier_commits_are_counted_anew(postgres: TestServer) -> None:
+    """A file that was listed anew had been counted as new, and what went had not been counted at all."""
+    with postgres.fresh_database(template="template0") as name:
+        with owner_connection(postgres, name) as connection:
+            migrate(connection, "0004")
+        with postgres.administration(name) as administration:
+            administration.execute(data_of("0004") + MORE_COMMITS)
+        with owner_connection(postgres, name) as connection:
+            migrate(connection)
+        with postgres.administration(name) as administration:
+            query = "SELECT version, bytes_added, bytes_removed FROM commits WHERE dataset_id = %s ORDER BY version"
+            assert administration.execute(query, [DATASET]).fetchall() == [
+                (1, 100, 0),
+                (2, 0, 0),
+                (3, 250, 100),
+            ]
+
+
 def test_a_migration_gives_up_rather_than_block_the_service(postgres: TestServer) -> None:
     """Someone holds what a migration wants; whoever comes after the waiting migration would wait too."""
     with (
