@@ -10,6 +10,7 @@ from app.lake.paths import (
     instant_of,
     job_of,
     quarantine_prefix,
+    read_folder,
     staged_path,
     written_path,
 )
@@ -29,6 +30,10 @@ def test_a_name_is_new_each_time_and_tells_its_instant(folder: Folder, partition
     assert (instant_of(one), job_of(one)) == (INSTANT, None)
 
 
-def test_input_of_writes_and_its_bad_records_have_a_job_and_no_instant() -> None:
-    for path in (staged_path("t/d", JOB), f"{quarantine_prefix('t/d', JOB, 2)}-00001.parquet"):
+def test_input_of_writes_its_bad_records_and_results_have_a_job_and_no_instant() -> None:
+    for path in (
+        staged_path("t/d", JOB),
+        f"{quarantine_prefix('t/d', JOB, 2)}-00001.parquet",
+        f"{read_folder('t/d', JOB, 2)}/part-00000-00000.csv",
+    ):
         assert (instant_of(path), job_of(path)) == (None, JOB)
