@@ -21,18 +21,16 @@ from app.lake.new_dataset import NewField
 from app.lake.schema_change import AddField
 from app.services.consumer_model import ConsumerChange, Expected, Landmark
 from app.services.follower_model import ConsumerKind
-from app.services.model import Dataset, Job, NewJob, Published
+from app.services.model import Dataset, Job, Published
 from app.services.read_model import FeedBounds
 from app.services.retention import Retain
-from app.services.task_model import SavepointTask
 from app.store.changelog_store import lock_feed
 from app.store.consumers import ConsumerStore
 from app.store.followers import add_follower
-from app.store.named_versions import NamedVersionStore
 from app.store.references import ReferenceStore
 from app.store.retention import RetentionStore
 from tests.ports.conftest import Stores
-from tests.support.lakehouse import RULES, commit_of, definition, message
+from tests.support.lakehouse import commit_of, definition, message
 from tests.support.postgres import TestServer
 from tests.support.threads import together
 from tests.support.waiting import until
@@ -93,16 +91,6 @@ def earliest(stores: Stores, feed: Dataset) -> int:
     return stores.changelog.bounds(feed.tenant_id, feed.id).earliest
 
 
-def save(stores: Stores, feed: Dataset, name: str, version: int) -> None:
-    """Makes a savepoint of a version."""
-    task = SavepointTask(name=name, version=version)
-    new = NewJob(id=new_id(), instant_id=new_instant_id(), dataset_id=feed.id, request=task)
-    stores.jobs.accept(feed.tenant_id, new)
-    job = stores.jobs.claim_task(feed.tenant_id, feed.id, "worker", RULES)
-    assert job is not None
-    assert NamedVersionStore(stores.database).name(feed.tenant_id, feed.id, job.claim, task)
-
-
 def cut(retention: RetentionStore, feed: Dataset) -> int:
     return retention.cut(feed.tenant_id, feed.id, follower_lag_seconds=WEEK)
 
@@ -136,25 +124,6 @@ def test_commits_go_that_are_old_or_too_many(
     assert stores.changelog.bounds(feed.tenant_id, feed.id) == FeedBounds(earliest=beginning, next_offset=9)
     assert stores.catalog.get(feed.tenant_id, feed.id).earliest_offset == beginning
     assert cut(retention, feed) == 0
-
-
-def test_savepoint_keeps_the_feed_from_there_on(
-    stores: Stores, retention: RetentionStore, feed: Dataset
-) -> None:
-    save(stores, feed, "first", 1)
-    save(stores, feed, "second", 2)
-    keep(stores, feed, changes=1)
-    names = NamedVersionStore(stores.database)
-    assert cut(retention, feed) == 3
-    # What is cut is not missed by who names an earlier version later.
-    save(stores, feed, "empty", 0)
-    names.forget(*place(feed), ["first"])
-    assert cut(retention, feed) == 0
-    names.forget(*place(feed), ["empty"])
-    assert cut(retention, feed) == 2
-    names.forget(*place(feed), ["second"])
-    assert cut(retention, feed) == 0
-    assert earliest(stores, feed) == 5
 
 
 def test_without_a_retention_nothing_goes(stores: Stores, retention: RetentionStore, feed: Dataset) -> None:
