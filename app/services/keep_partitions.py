@@ -14,7 +14,6 @@ from app.services.partition_model import MarkerWork, PartitionMarks
 from app.services.ports import ObjectStorage
 
 _MARKERS_AT_ONCE: Final = 500
-_ON: Final = {"on": True}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,15 +58,14 @@ class KeepPartitions:
         """Looks at commits, idle partitions and markers. See `Keeper`."""
         dataset = look.dataset
         policy = dataset.definition.services.partition_done
-        if policy is None and not look.memory:
+        if not dataset.definition.partition_by:
             return Kept()
         wait = None
         if policy is not None:
             idle_seconds = None if policy.idle_seconds is None else float(policy.idle_seconds)
             wait = self.marks.look(dataset.tenant_id, dataset.id, idle_seconds=idle_seconds)
         if self.markers.settle(dataset):
-            return Kept(memory=_ON, wake_after_seconds=0.0)
+            return Kept(wake_after_seconds=0.0)
         if policy is None:
             self.marks.forget(dataset.tenant_id, dataset.id)
-            return Kept()
-        return Kept(memory=_ON, wake_after_seconds=wait)
+        return Kept(wake_after_seconds=wait)

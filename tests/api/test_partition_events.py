@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
 
 from app.files.storage import open_storage
-from app.services.keep_partitions import KeepPartitions, PartitionMarkers
-from app.services.keeper_model import Look
+from app.services.keep_tables import KeepTables
 from app.services.reap import Reap
-from app.store.catalog import CatalogStore
-from app.store.partition_marks import PartitionStore
+from app.store.keeping import KeepingStore
 from app.store.references import ReferenceStore
 from tests.support.http import problem, upsert
 from tests.support.receiver import Receiver
-from tests.support.service import Service
-from tests.support.webhooks import patch, state_of, work_until
+from tests.support.service import Service, TasksInProcess
+from tests.support.waiting import until
+from tests.support.webhooks import patch, state_of, tenant_of, work_until
+from workers.wiring import Worker, keepers
 
 MONDAY, TUESDAY = "day=2026-11-16", "day=2026-11-17"
 VISITS = {
@@ -47,25 +46,21 @@ def write(client: httpx.Client, service: Service, path: str, *rows: dict[str, An
 
 @pytest.fixture
 def keep(client: httpx.Client, service: Service, visits: str) -> Callable[[], None]:
-    """Does what the keeper of partitions does after commits."""
-
-    def run() -> None:
-        known = client.get(visits).json()
-        with service.database.relay() as connection:
-            tenants = connection.exec_driver_sql("SELECT tenant_id::text FROM tenants").scalars().all()
-        catalog = CatalogStore(service.database)
-        [dataset] = [
-            item
-            for tenant in tenants
-            for item in catalog.list(tenant, page_size=1000, page_token=None).items
-            if item.id == known["id"]
-        ]
-        marks = PartitionStore(service.database)
-        markers = PartitionMarkers(marks=marks, storage=open_storage(service.settings.storage_uri))
-        look = Look(dataset=dataset, since_version=0, memory={"on": True}, now=datetime.now(UTC))
-        assert KeepPartitions(marks=marks, markers=markers).keep(look).wake_after_seconds is None
-
-    return run
+    """Does what the keeper of partitions does in a worker, if the dataset is due."""
+    worker = Worker(
+        settings=service.settings,
+        database=service.database,
+        engine=TasksInProcess(open_storage(service.settings.storage_uri)),
+        announce=service.relay.wake,
+        id="tests",
+    )
+    keeping = KeepTables(
+        tables=KeepingStore(service.database),
+        keepers={"partitions": keepers(worker)["partitions"]},
+        owner=worker.id,
+    )
+    place = tenant_of(client, service), client.get(visits).json()["id"]
+    return lambda: keeping.run(*place) and None
 
 
 @pytest.fixture
@@ -125,6 +120,27 @@ def test_a_partition_is_done_reopened_and_done_again(
     assert rest["items"][0]["reason"] == "ended"
     assert rest["next_since"] == 4
     problem(client.get(f"{visits}/partitions/events", params={"since": 5}), 409, "offset-ahead")
+
+
+def test_a_partition_is_done_by_itself_once_it_was_idle(
+    client: httpx.Client,
+    service: Service,
+    visits: str,
+    keep: Callable[[], None],
+    markers: Callable[[], dict[str, int]],
+) -> None:
+    etag = client.get(visits).headers["etag"]
+    policy = {"partition_done": {"idle_seconds": 1, "marker": True}}
+    client.patch(visits, json={"services": policy}, headers={"If-Match": etag})
+    write(client, service, visits, {"id": 3, "day": "2026-11-17"})
+    keep()
+    until(lambda: keep() or len(markers()) == 2, "both partitions to be done")
+    # The version that has all of their data is the head's: that of Monday was written two versions before.
+    assert markers() == {MONDAY: 3, TUESDAY: 3}
+    events = client.get(f"{visits}/partitions/events").json()["items"]
+    assert [(event["kind"], event["reason"]) for event in events] == [("done", "idle")] * 2
+    partitions = client.get(f"{visits}/partitions").json()["items"]
+    assert [(each["path"], each["done_version"]) for each in partitions] == [(MONDAY, 3), (TUESDAY, 3)]
 
 
 def test_turning_the_service_off_takes_marks_and_markers_away(
