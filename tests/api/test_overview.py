@@ -6,7 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import text
 
+from app.store.tenants import TenantStore
 from tests.support.http import ORDERS, problem
 from tests.support.service import Service
 
@@ -144,6 +146,22 @@ def test_a_walk_keeps_its_version_and_earlier_ones_are_listed_too(
     for bad in ({"version": 99}, {"page_token": "bm9uZQ"}, {"kind": "other"}, {"tag": "a", "version": 1}):
         problem(client.get(f"{visits}/files", params=bad), 400, "invalid-request")
     problem(client.get(f"{visits}/partitions", params={"tag": "none"}), 404, "not-found")
+
+
+def test_versions_that_are_kept_no_longer_are_not_listed(
+    client: Client, visits: str, service: Service
+) -> None:
+    first = client.get(f"{visits}/files", params={"version": 1, "page_size": 1}).json()
+    principal = TenantStore(service.database).authenticate(client.headers["authorization"].split()[1])
+    assert principal is not None
+    with service.database.tenant(principal.tenant_id) as connection:
+        connection.execute(text("UPDATE heads SET earliest_version = 2"))
+    for params in ({"version": 1}, {"page_token": first["next_page_token"]}):
+        members = problem(client.get(f"{visits}/files", params=params), 410, "version-expired")
+        assert members["earliest"] == 2
+    problem(client.get(f"{visits}/partitions", params={"version": 0}), 410, "version-expired")
+    assert walk(client, f"{visits}/files", version=2)[1] == {2}
+    assert client.get(f"{visits}/statistics").json()["versions"]["earliest"] == 2
 
 
 def test_columns_are_summed_up_when_they_are_asked_for(client: Client, visits: str) -> None:
