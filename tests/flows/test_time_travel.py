@@ -1,0 +1,57 @@
+"""Back in time on the real stack: tables without and with a key are taken back, on Spark, and their feeds tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.table import Row, Table
+
+pytestmark = pytest.mark.stack
+
+KINDS: dict[str, dict[str, Any]] = {
+    "with a key": {},
+    "without a key": {"record_key": []},
+}
+
+
+def start(table: Table, what: str, **body: Any) -> Row:
+    """The job of a request, once it has succeeded."""
+    answer = table.client.post(f"{table.path}/{what}", json=body)
+    assert answer.status_code == 202, answer.text
+    return table.succeeded(answer.json()["id"])
+
+
+def in_order(rows: list[Row]) -> list[Row]:
+    return sorted(rows, key=lambda row: (row["id"], str(row["note"])))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_restore_and_rollback_on_the_real_stack(new_table: Callable[..., Table], kind: str) -> None:
+    table = new_table(**KINDS[kind])
+    operation = "upsert" if table.key else "insert"
+    table.write(operation, [{"id": number, "note": "a"} for number in range(2_000)])
+    start(table, "savepoints", name="first")
+    table.write(operation, [{"id": number, "note": "b"} for number in range(1_000, 3_000)])
+    table.ask("delete", where="id < 500")
+    past = [in_order(table.rows(version)) for version in range(4)]
+
+    restored = start(table, "restores", savepoint="first")
+    assert restored["result"] == {"from_version": 3, "to_version": 1}
+    assert in_order(table.sound()) == past[1]
+    rolled_back = start(table, "rollbacks", instants=2)
+    assert rolled_back["result"] == {"from_version": 4, "to_version": 2}
+    assert in_order(table.sound()) == past[2]
+    assert [in_order(table.rows(version)) for version in range(4)] == past
+
+    compared = start(table, "comparisons", from_tag="first")["result"]["rows"]
+    changed = 1_000 if table.key else 0
+    assert compared == {
+        "added": 2_000 - changed,
+        "removed": 0,
+        "changed": changed,
+        "unchanged": 2_000 - changed,
+    }
+    assert start(table, "verify")["result"]["equal"]
