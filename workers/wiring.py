@@ -11,6 +11,7 @@ from app.files.storage import open_storage
 from app.outbound.addresses import Rules
 from app.outbound.webhook_sender import HttpSender
 from app.services import table_service_plans
+from app.services.clustering_policy import ClusterGroups
 from app.services.compaction_policy import CompactGroups
 from app.services.deliver_webhooks import DeliverWebhooks, RetryRules
 from app.services.follower_model import ConsumerKind, Follower
@@ -164,6 +165,7 @@ def keepers(worker: Worker) -> dict[str, Keeper]:
     """What is done for datasets by itself, by the name of its memory."""
     return {
         "compaction": _keep_compacted(worker),
+        "clustering": _keep_clustered(worker),
         "tags": KeepTags(tags=NamedVersionStore(worker.database)),
         "partitions": _keep_partitions(worker),
         **_metastore_keepers(worker),
@@ -174,6 +176,11 @@ def _keep_compacted(worker: Worker) -> KeepFileGroups:
     shapes = TableShapeStore(worker.database)
     service = CompactGroups(shapes=shapes, commits=TimelineStore(worker.database))
     return KeepFileGroups(service=service, groups=shapes, jobs=_policy_jobs(worker))
+
+
+def _keep_clustered(worker: Worker) -> KeepFileGroups:
+    shapes = TableShapeStore(worker.database)
+    return KeepFileGroups(service=ClusterGroups(orders=shapes), groups=shapes, jobs=_policy_jobs(worker))
 
 
 def _policy_jobs(worker: Worker) -> PolicyJobs:

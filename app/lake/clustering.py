@@ -80,6 +80,11 @@ def cluster_by(
     return by
 
 
+def policy_mark(dataset: DatasetDefinition) -> str | None:
+    """The mark of the order in which the dataset is kept; None if it is in none."""
+    return None if dataset.services.clustering is None else cluster_by(dataset).mark(dataset.schema)
+
+
 class Curve:
     """A Z-order curve through the values of some columns, of which `sample` is a sample: one column each, in order."""
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from app.lake.clustering import ClusterBy
 from app.lake.dataset import ChangelogProducer, DatasetDefinition
-from app.lake.file_group import DataFile, FileKind, append_file_group, bucket_slot
+from app.lake.file_group import DataFile, FileKind, append_file_group, bucket_slot, partition_of
 from app.lake.read_plan import in_globs
 from app.lake.staging import Slot
 from app.lake.write_plan import MergeTask
@@ -37,10 +39,12 @@ def plan_clustering(
     Rows without a key go to a new group, from whichever groups of their partition.
 
     `live`: all files of the groups that it is about, or of the table. `partitions`: globs, of which a file's must match
-    one; None for all. `file_groups`: those to look at, None for all.
+    one; None for all. `file_groups`: those to put in order, None for all.
     """
     mark = by.mark(dataset.schema)
-    groups = _movable(dataset, live, partitions, file_groups)
+    groups = _movable(
+        dataset, [file for file in live if _asked_for(dataset, file, mark, file_groups)], partitions
+    )
     work = _by_group(groups, mark) if dataset.keyed else _by_partition(groups, mark, attempt)
     return [
         MergeTask(
@@ -59,26 +63,34 @@ def plan_clustering(
     ]
 
 
-def due_groups(
-    dataset: DatasetDefinition, live: Iterable[DataFile], by: ClusterBy, bytes_min: int
-) -> list[str]:
-    """The groups with so many bytes that are not in order; without a key those of a partition count together."""
-    mark = by.mark(dataset.schema)
-    sizes: dict[str, int] = {}
-    counted: dict[str, str] = {}
-    for name, files in _movable(dataset, live, None, None).items():
-        unordered = [file for file in files if file.clustered_by != mark]
-        if unordered:
-            counted[name] = name if dataset.keyed else files[0].slot.partition_path
-            sizes[counted[name]] = sizes.get(counted[name], 0) + _bytes(unordered)
-    return sorted(name for name, together in counted.items() if sizes[together] >= bytes_min)
+class UnorderedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A file group with bytes of files that are not in an order; `logs`: whether some of them are logs."""
+
+    file_group: str
+    size_bytes: int
+    logs: bool
+
+
+def due_groups(dataset: DatasetDefinition, groups: Iterable[UnorderedGroup], bytes_min: int) -> list[str]:
+    """Those with so many bytes that are not in order; without a key those of a partition count together."""
+    waits = dataset.changelog.producer is ChangelogProducer.DEFERRED
+    counted: dict[str, list[UnorderedGroup]] = {}
+    for group in groups:
+        if not (waits and group.logs):
+            name = group.file_group if dataset.keyed else partition_of(group.file_group)
+            counted.setdefault(name, []).append(group)
+    return sorted(
+        group.file_group
+        for together in counted.values()
+        for group in together
+        if sum(each.size_bytes for each in together) >= bytes_min
+    )
 
 
 def _movable(
     dataset: DatasetDefinition,
     live: Iterable[DataFile],
     partitions: Sequence[str] | None,
-    file_groups: Collection[str] | None,
 ) -> Mapping[str, Sequence[DataFile]]:
     """The files of each group that can be written anew without telling a change.
 
@@ -87,7 +99,7 @@ def _movable(
     """
     groups: dict[str, list[DataFile]] = {}
     for file in live:
-        if file.kind is not FileKind.POSTPONED and (file_groups is None or file.file_group in file_groups):
+        if file.kind is not FileKind.POSTPONED:
             groups.setdefault(file.file_group, []).append(file)
     waits = dataset.changelog.producer is ChangelogProducer.DEFERRED
     found = {}
@@ -98,6 +110,14 @@ def _movable(
             continue
         found[name] = files
     return found
+
+
+def _asked_for(
+    dataset: DatasetDefinition, file: DataFile, mark: str, file_groups: Collection[str] | None
+) -> bool:
+    # What is in order already may be put in one with it, also from other groups of the partition.
+    joins = not dataset.keyed and file.clustered_by == mark
+    return file_groups is None or file.file_group in file_groups or joins
 
 
 def _named(file: DataFile, partitions: Sequence[str] | None) -> bool:

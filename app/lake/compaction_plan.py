@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
+from app.lake.clustering import policy_mark
 from app.lake.dataset import DatasetDefinition
 from app.lake.file_group import DataFile, FileKind, append_file_group, bucket_slot
 from app.lake.read_plan import in_globs
@@ -91,8 +92,16 @@ def _named(file: DataFile, partitions: Sequence[str] | None) -> bool:
 
 
 def _worthwhile(dataset: DatasetDefinition, files: Sequence[DataFile]) -> list[DataFile]:
-    """The base files with deletion vectors, and the small ones that share their bucket with another of these."""
-    chosen = [file for file in files if file.deletion_vector or is_small(dataset, file)]
+    """The base files with deletion vectors, and the small ones that share their bucket with another of these.
+
+    Those that stand in the order of the dataset's policy are put together by a clustering, which keeps them in order.
+    """
+    mark = policy_mark(dataset)
+    chosen = [
+        file
+        for file in files
+        if file.deletion_vector or (is_small(dataset, file) and (mark is None or file.clustered_by != mark))
+    ]
     sharing = Counter(file.slot for file in chosen)
     return [file for file in chosen if file.deletion_vector or sharing[file.slot] > 1]
 

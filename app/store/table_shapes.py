@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import BigInteger, ColumnElement, Select, and_, cast, func, or_, select
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, cast, false, func, or_, select
 
+from app.lake.clustering_plan import UnorderedGroup
 from app.lake.compaction_policy import GroupShape
 from app.lake.file_group import FileKind, append_file_group
 from app.lake.staging import Slot
@@ -68,6 +69,29 @@ class TableShapeStore:
         with self._database.tenant(tenant_id) as connection:
             return [GroupShape(**row._asdict()) for row in connection.execute(query)]
 
+    def unordered(
+        self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, mark: str
+    ) -> list[UnorderedGroup]:
+        """Those of the named groups (without a key: of the groups of these partitions) with files without this mark."""
+        query = (
+            select(
+                files.c.file_group,
+                cast(func.sum(files.c.size_bytes), BigInteger).label("size_bytes"),
+                func.bool_or(files.c.kind == FileKind.LOG.value).label("logs"),
+            )
+            .where(
+                files.c.dataset_id == dataset_id,
+                _IS_LIVE,
+                one_of(files.c.file_group, names) if keyed else _in_partitions(names),
+                files.c.kind != FileKind.POSTPONED.value,
+                files.c.clustered_by.is_distinct_from(mark),
+            )
+            .group_by(files.c.file_group)
+            .order_by(files.c.file_group)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return [UnorderedGroup(**row._asdict()) for row in connection.execute(query)]
+
 
 def _groups(slot: Any) -> Select[Any]:
     """The groups of these slots that have something to fold."""
@@ -92,10 +116,16 @@ def _slots_of_groups(dataset_id: str, groups: Sequence[str], small_below: int) -
 
 
 def _slots_of_partitions(dataset_id: str, paths: Sequence[str], small_below: int) -> Select[Any]:
-    """Found by the names of their groups, which is what live files are indexed by."""
+    return _slots(small_below).where(files.c.dataset_id == dataset_id, _IS_LIVE, _in_partitions(paths))
+
+
+def _in_partitions(paths: Sequence[str]) -> ColumnElement[bool]:
+    """Rows without a key, found by the names of their groups, which is what live files are indexed by."""
     prefixes = [append_file_group(Slot(partition_path=path, bucket=0), "") for path in paths]
-    named = [and_(files.c.file_group >= prefix, files.c.file_group < prefix + _LAST) for prefix in prefixes]
-    return _slots(small_below).where(files.c.dataset_id == dataset_id, _IS_LIVE, or_(*named))
+    return or_(
+        false(),
+        *(and_(files.c.file_group >= prefix, files.c.file_group < prefix + _LAST) for prefix in prefixes),
+    )
 
 
 def _slots(small_below: int) -> Select[Any]:

@@ -11,7 +11,14 @@ from msgspec import structs
 
 from app.lake.commit_message import CommitMessage
 from app.lake.compaction_policy import GroupShape
-from app.lake.file_group import DataFile, DeletionVector, FileKind, bucket_file_group
+from app.lake.file_group import (
+    DataFile,
+    DeletionVector,
+    FileKind,
+    append_file_group,
+    bucket_file_group,
+    partition_of,
+)
 from app.lake.identifiers import new_id
 from app.lake.staging import Slot
 from app.services.model import Dataset, Job
@@ -192,3 +199,31 @@ def test_another_tenants_groups_are_not_there(
     other = stores.tenants.add_tenant(f"tenant-{new_id()}")
     assert shapes.touched(other, dataset.id, keyed=True, since_version=0, after=None, limit=9) == []
     assert shapes.shapes(other, dataset.id, ["bucket-00000"], keyed=True, small_below=SMALL) == []
+
+
+@pytest.mark.parametrize("keyed", [True, False])
+def test_what_is_not_in_an_order_is_counted_by_group(
+    shapes: TableShapeStore, table: Table, tenant_id: str, dataset: Dataset, keyed: bool
+) -> None:
+    chance = random.Random(5)
+    added = []
+    for number in range(40):
+        slot = chance.choice(SLOTS)
+        group = bucket_file_group(slot) if keyed else append_file_group(slot, f"2026-{number % 9}")
+        mark = chance.choice([None, "linear:1", "linear:1,2", "z_order:1"])
+        added.append(structs.replace(new_file(chance, slot, group), clustered_by=mark))
+    table.commit(added)
+    table.commit([], added[::7])
+    expected: dict[str, tuple[int, bool]] = {}
+    for file in table.live:
+        if file.clustered_by != "linear:1" and file.kind is not FileKind.POSTPONED:
+            size, logs = expected.get(file.file_group, (0, False))
+            expected[file.file_group] = size + file.size_bytes, logs or file.kind is FileKind.LOG
+    names = sorted({file.file_group if keyed else file.slot.partition_path for file in table.live})
+    for asked in (names, names[::2], []):
+        found = shapes.unordered(tenant_id, dataset.id, asked, keyed=keyed, mark="linear:1")
+        assert {group.file_group: (group.size_bytes, group.logs) for group in found} == {
+            name: counts
+            for name, counts in expected.items()
+            if (name if keyed else partition_of(name)) in asked
+        }

@@ -9,20 +9,35 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from msgspec import structs
 
 from app.files.slice_merge import Memory
 from app.files.storage import LocalStorage
-from app.lake.clustering import ClusterBy
-from app.lake.clustering_plan import due_groups, plan_clustering
-from app.lake.dataset import ChangelogProducer
+from app.lake.clustering import ClusterBy, cluster_by
+from app.lake.clustering_plan import UnorderedGroup, due_groups, plan_clustering
+from app.lake.compaction_plan import plan_compaction
+from app.lake.dataset import ChangelogProducer, DatasetDefinition
 from app.lake.file_group import DataFile, FileKind
 from app.lake.new_dataset import NewBucket
 from app.lake.operation import Operation
 from app.lake.read_order import ReadOrder, in_order
-from app.lake.table_services import ClusterOrder
+from app.lake.table_services import ClusteringPolicy, ClusterOrder, TableServices
 from app.lake.write_options import WriteOptions
+from app.services.clustering_policy import ClusterGroups
+from app.services.keeper_model import Look
+from app.services.table_service_plans import clustering
+from app.services.task_model import ClusteringTask
 from tests.support.lake_table import LakeTable, Write
-from tests.support.past_tables import DAYS, KINDS, Past, comparable, kind_of, new_past, written_past
+from tests.support.past_tables import (
+    DAYS,
+    KINDS,
+    Past,
+    committed_at,
+    comparable,
+    kind_of,
+    new_past,
+    written_past,
+)
 from workers.engine.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
@@ -230,15 +245,87 @@ def test_only_what_is_asked_for_and_what_is_due_is_ordered(pasts: Callable[[str]
         name for name in table.groups() if DAYS[1] in name
     }
     bound = sorted(left.values())[-2]
-    due = due_groups(table.dataset, table.files.values(), BY_N, bound)
+    due = due_groups(table.dataset, measured(table, BY_N), bound)
     assert due == sorted(name for name, size in left.items() if size >= bound)
     assert clustered(table, BY_N, file_groups=due) == len(due)
-    assert due_groups(table.dataset, table.files.values(), BY_N, bound) == []
+    assert due_groups(table.dataset, measured(table, BY_N), bound) == []
+
+
+def measured(table: LakeTable, by: ClusterBy) -> list[UnorderedGroup]:
+    """What the catalogue says of the table."""
+    mark = by.mark(table.dataset.schema)
+    found = []
+    for name, files in table.groups().items():
+        others = [file for file in files if file.clustered_by != mark and file.kind is not FileKind.POSTPONED]
+        if others:
+            found.append(
+                UnorderedGroup(
+                    file_group=name,
+                    size_bytes=sum(file.size_bytes for file in others),
+                    logs=any(file.kind is FileKind.LOG for file in others),
+                )
+            )
+    return found
+
+
+def test_logs_that_are_told_when_they_are_folded_are_not_due(pasts: Callable[[str], Past]) -> None:
+    table = pasts("merge_on_read deferred").table
+    waiting = waits(table)
+    due = due_groups(table.dataset, measured(table, BY_N), 1)
+    assert waiting
+    assert not waiting & set(due)
 
 
 def test_without_a_key_a_partition_is_due_as_a_whole(tmp_path: Path) -> None:
     table = appended(tmp_path, [range(at, at + 20) for at in range(0, 100, 20)])
     total = sum(file.size_bytes for file in table.files.values())
-    files = table.files.values()
-    assert due_groups(table.dataset, files, BY_N, total) == sorted(table.groups())
-    assert due_groups(table.dataset, files, BY_N, total + 1) == []
+    assert due_groups(table.dataset, measured(table, BY_N), total) == sorted(table.groups())
+    assert due_groups(table.dataset, measured(table, BY_N), total + 1) == []
+    clustered(table, BY_N)
+    append(table, range(100, 150))
+    due = due_groups(table.dataset, measured(table, BY_N), 1)
+    assert len(due) == 1
+    assert clustered(table, BY_N, file_groups=due) == 1
+    assert len(table.files) == 1, "what is in order joins what is due"
+
+
+def test_a_policy_starts_what_puts_the_due_groups_in_its_order(tmp_path: Path) -> None:
+    policy = ClusteringPolicy(columns=["n"], order=ClusterOrder.Z_ORDER, unclustered_bytes=1)
+    table = new_past(
+        LocalStorage(tmp_path), kind_of("unaware", services=TableServices(clustering=policy))
+    ).table
+    append(table, range(10))
+    append(table, range(10, 20))
+    asked: list[Any] = []
+
+    class Orders:
+        def unordered(
+            self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, mark: str
+        ) -> list[UnorderedGroup]:
+            asked.append((tenant_id, dataset_id, names, keyed, mark))
+            return measured(table, cluster_by(table.dataset))
+
+    def look(definition: DatasetDefinition) -> Look:
+        dataset = structs.replace(Past(table=table).dataset, definition=definition)
+        return Look(dataset=dataset, since_version=0, memory={}, now=committed_at(9))
+
+    service = ClusterGroups(orders=Orders())
+    due = service.due(look(table.dataset), ["day=x"])
+    assert due.file_groups == sorted(table.groups())
+    assert asked == [("t", "d", ["day=x"], False, "z_order:3")]
+    task = service.task(table.dataset.services, due.file_groups)
+    assert task == ClusteringTask(
+        columns=("n",), order=ClusterOrder.Z_ORDER, file_groups=tuple(sorted(table.groups()))
+    )
+    [planned] = clustering(task, table.dataset, list(table.files.values()), attempt="a", data_prefix="p")
+    assert len(planned.files) == 2
+    less = structs.replace(policy, unclustered_bytes=10**9)
+    easy = structs.replace(table.dataset, services=TableServices(clustering=less))
+    assert service.due(look(easy), ["day=x"]).file_groups == []
+    # What is in the policy's order is left to it by compactions; what is beside it is not.
+    clustered(table, cluster_by(table.dataset))
+    assert plan_compaction(table.dataset, table.files.values(), attempt="a", data_prefix="p") == []
+    append(table, range(20, 30))
+    append(table, range(30, 40))
+    [folded] = plan_compaction(table.dataset, table.files.values(), attempt="a", data_prefix="p")
+    assert [file.clustered_by for file in folded.files] == [None, None]
