@@ -42,6 +42,9 @@ class DatasetLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "
     changes: str
     rows: str
     timeline: str
+    files: str
+    partitions: str
+    statistics: str
 
 
 class IndexView(msgspec.Struct, frozen=True, kw_only=True, rename={"type_": "type"}):
@@ -287,6 +290,9 @@ def dataset_view(dataset: Dataset) -> DatasetView:
             changes=f"{path}/changes",
             rows=f"{path}/rows",
             timeline=f"{path}/timeline",
+            files=f"{path}/files",
+            partitions=f"{path}/partitions",
+            statistics=f"{path}/statistics",
         ),
     )
 

@@ -225,6 +225,42 @@ def test_entries_of_the_timeline_are_chosen(client: Client, visits: str) -> None
         problem(client.get(f"{visits}/timeline", params=bad), 400, "invalid-request")
 
 
+def test_timeline_metadata_and_lineage(client: Client, visits: str, service: Service) -> None:
+    """Of each attempt: what it did, who asked for it and with what, when, what it brought, and where that came from."""
+    client.post("/datasets", json=ORDERS)
+    row = {"id": 7, "day": "2026-11-21", "who": "batch"}
+    source = {"source": {"kind": "rows", "rows": [row]}}
+    batch = {"operation": "upsert", **source, "on_error": "quarantine", "writer_id": "spark-1", "batch_id": 3}
+    job = client.post(f"{visits}/writes", json=batch).json()
+    writes = [
+        {"dataset": "visits", "operation": "delete", **source},
+        {"dataset": "orders", "operation": "upsert", "source": {"kind": "rows", "rows": [{"id": 1}]}},
+    ]
+    transaction = client.post("/transactions", json={"writes": writes}).json()
+    client.post(f"{visits}/writes", json={"operation": "upsert", **source, "expected_version": 3})
+    [waiting, *_] = client.get(f"{visits}/timeline", params={"state": "requested"}).json()["items"]
+    assert (waiting["started_at"], waiting["completed_at"], waiting["version"]) == (None, None, None)
+    service.work()
+    failed, deleted, written = client.get(client.get(visits).json()["links"]["timeline"]).json()["items"][:3]
+    assert (written["action"], written["operation"], written["state"]) == ("commit", "upsert", "completed")
+    assert (written["job_id"], written["actor"]) == (job["id"], job["actor"])
+    assert (written["writer_id"], written["batch_id"]) == ("spark-1", 3)
+    assert written["parameters"] == {"on_error": "quarantine"}
+    assert written["requested_at"] < written["started_at"] < written["completed_at"]
+    assert (written["version"], written["schema_id"], written["rows"]["inserted"]) == (4, 1, 1)
+    assert (written["files_added"], written["files_removed"], written["bytes_removed"]) == (1, 0, 0)
+    files = client.get(f"{visits}/files", params={"version": 4}).json()["items"]
+    [new] = [each for each in files if each["written_version"] == 4]
+    assert (new["size_bytes"], new["schema_id"]) == (written["bytes_added"], written["schema_id"])
+    assert (written["first_offset"], written["last_offset"], written["transaction_id"]) == (7, 7, None)
+    assert (deleted["transaction_id"], deleted["version"]) == (transaction["id"], 5)
+    assert (failed["state"], failed["version"], failed["error"]["type"]) == (
+        "rolled_back",
+        None,
+        "/problems/commit-conflict",
+    )
+
+
 def test_a_failed_instant_tells_why(client: Client, orders: str, service: Service) -> None:
     body = {"operation": "insert", "source": {"kind": "rows", "rows": [{"id": 1}]}, "expected_version": 1}
     client.post(f"{orders}/writes", json=body)
