@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -58,7 +58,7 @@ class KeepMetastore:
             )
             return _kept(failed, pause)
         if not complete:
-            return _kept(before, 0.0)
+            return _kept(before, None if complete is None else 0.0)
         reported = MetastoreState(
             database=policy.database,
             table=policy.table,
@@ -67,35 +67,22 @@ class KeepMetastore:
         )
         return _kept(reported, None)
 
-    def _report(self, dataset: Dataset, policy: MetastorePolicy) -> bool:
+    def _report(self, dataset: Dataset, policy: MetastorePolicy) -> bool | None:
+        """Whether the metastore knows of the version now; None if there is nothing to tell it of yet."""
         table = hive_table(dataset, policy)
         since = self.metastore.reported(table)
         if since == dataset.version:
             return True
+        found = {record.path: record for record in self._partitions(dataset)}
+        if since is None and not found:
+            # The metastore would make the folder, as a user whom writers may not be.
+            return None
         changed: set[str] | None = None
         # A version that is ahead of the dataset's was told of another state of the catalogue.
         if since is not None and since < dataset.version:
             changed = self.touched.touched(dataset.tenant_id, dataset.id, since, dataset.version)
-        report = self._of(dataset, table, changed)
+        report = _report_of(dataset, table, found, changed)
         return self.metastore.report(report, seconds_max=_SECONDS_MAX)
-
-    def _of(self, dataset: Dataset, table: HiveTable, changed: set[str] | None) -> HiveReport:
-        """The report of the partitions that changed; of all of them, if that is None."""
-        definition = dataset.definition
-        found = {record.path: record for record in self._partitions(dataset)}
-        partitions: list[HivePartition] = []
-        if definition.partition_by:
-            # Logs that are in no partition have the empty path.
-            paths = (set(found) if changed is None else changed) - {""}
-            partitions = [_partition(definition, path, found.get(path)) for path in sorted(paths)]
-        return HiveReport(
-            table=table,
-            version=dataset.version,
-            committed_at=dataset.committed_at,
-            figures=None if definition.partition_by else _figures(found.get("")),
-            partitions=partitions,
-            complete=changed is None,
-        )
 
     def _partitions(self, dataset: Dataset) -> Iterator[PartitionRecord]:
         after: str | None = None
@@ -134,6 +121,26 @@ def _state(look: Look, policy: MetastorePolicy) -> MetastoreState:
 
 def _kept(state: MetastoreState, wake_after_seconds: float | None) -> Kept:
     return Kept(memory=msgspec.to_builtins(state), wake_after_seconds=wake_after_seconds)
+
+
+def _report_of(
+    dataset: Dataset, table: HiveTable, found: Mapping[str, PartitionRecord], changed: set[str] | None
+) -> HiveReport:
+    """The report of the partitions that changed; of all of them, if that is None."""
+    definition = dataset.definition
+    partitions: list[HivePartition] = []
+    if definition.partition_by:
+        # Logs that are in no partition have the empty path.
+        paths = (set(found) if changed is None else changed) - {""}
+        partitions = [_partition(definition, path, found.get(path)) for path in sorted(paths)]
+    return HiveReport(
+        table=table,
+        version=dataset.version,
+        committed_at=dataset.committed_at,
+        figures=None if definition.partition_by else _figures(found.get("")),
+        partitions=partitions,
+        complete=changed is None,
+    )
 
 
 def _partition(dataset: DatasetDefinition, path: str, record: PartitionRecord | None) -> HivePartition:

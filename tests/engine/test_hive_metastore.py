@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from app.lake.define import define_dataset
+from app.lake.evolution import evolve
 from app.lake.hive_report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
 from app.lake.hive_table import HiveColumn, HiveColumns
+from app.lake.new_dataset import NewDataset, NewField, NewSchema
+from app.lake.schema_change import DropField
+from app.lake.table_services import MetastorePolicy, TableServices
+from app.services.keep_metastore import KeepMetastore
+from app.services.keeper_model import Look
+from app.services.model import Dataset
+from app.services.overview_model import PartitionRecord
 from tests.support.metastore import running_metastore
 from workers.engine.hive_metastore import HiveMetastore
 from workers.engine.spark_engine import SparkEngine
@@ -182,3 +192,53 @@ def test_a_metastore_that_is_away_is_an_error_of_the_report(root: Path, engine: 
     away = HiveMetastore("thrift://127.0.0.1:1", root.as_uri(), engine.jvm)
     with pytest.raises(MetastoreRefused, match="onnect"):
         away.reported(table("any", ID))
+
+
+@dataclass
+class Files:
+    """What the catalogue says of a dataset with two partitions, of which nobody knows any more what changed."""
+
+    def partitions(self, *_: Any, **__: Any) -> list[PartitionRecord]:
+        return [
+            PartitionRecord(
+                path=f"day=2026-11-2{number}", base_files=1, logs=0, postponed=0, rows=number, log_rows=0,
+                postponed_rows=0, size_bytes=9, written_version=1, written_at=NOON,
+            )
+            for number in (1, 2)
+        ]  # fmt: skip
+
+    def touched(self, *_: Any) -> set[str] | None:
+        return None
+
+
+def test_a_keeper_brings_a_table_up_to_date_whatever_was_changed(
+    metastore: HiveMetastore, stored: Any
+) -> None:
+    fields = [
+        NewField(name="id", type="int64"),
+        NewField(name="day", type="date"),
+        NewField(name="n", type="int32"),
+    ]
+    services = TableServices(metastore=MetastorePolicy(database="default", table="kept"))
+    definition = define_dataset(
+        NewDataset(name="kept", schema=NewSchema(fields=fields), partition_by=["day"], services=services)
+    )
+    narrower = evolve(definition, [DropField(name="id")])
+    keeper = KeepMetastore(metastore=metastore, overview=Files(), touched=Files())  # type: ignore[arg-type]
+    memory: dict[str, Any] = {}
+    for version, wanted, columns in ((1, definition, ["id", "n"]), (2, narrower, ["n"])):
+        dataset = Dataset(
+            id="kept", tenant_id="t", definition=wanted, version=version, next_offset=0, earliest_offset=0,
+            earliest_version=0, created_at=NOON, committed_at=NOON,
+        )  # fmt: skip
+        for _ in range(2):
+            kept = keeper.keep(Look(dataset=dataset, since_version=0, memory=memory, now=NOON))
+            memory = kept.memory
+        assert (kept.wake_after_seconds, memory["version"], memory["error"]) == (None, version, None)
+        assert [each.getName() for each in stored.getTable("default", "kept").getSd().getCols()] == columns
+        assert rows_by_partition(stored, "kept") == {"2026-11-21": "1", "2026-11-22": "2"}
+    # What somebody drops comes back with the next version.
+    stored.dropTable("default", "kept")
+    dataset = msgspec.structs.replace(dataset, version=3)
+    keeper.keep(Look(dataset=dataset, since_version=0, memory=memory, now=NOON))
+    assert rows_by_partition(stored, "kept") == {"2026-11-21": "1", "2026-11-22": "2"}

@@ -163,8 +163,17 @@ def test_without_the_service_nothing_is_told() -> None:
     assert table.asked == 0
 
 
+def test_a_table_without_files_is_not_told_of_unless_it_had_some() -> None:
+    table = Table(rows={})
+    kept = table.keep(dataset(1))
+    assert (kept.memory["version"], kept.wake_after_seconds, table.told) == (None, None, [])
+    table.version = 1
+    table.keep(dataset(2))
+    assert [report.version for report in table.told] == [2]
+
+
 def test_what_is_remembered_is_json() -> None:
-    kept = Table(rows={}).keep(dataset(1))
+    kept = Table(rows={"day=2026-11-21": 3}).keep(dataset(1))
     assert msgspec.json.decode(msgspec.json.encode(kept.memory)) == {
         "database": "lake",
         "table": "visits",
