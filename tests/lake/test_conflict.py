@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.lake.commit_message import CommitMessage
+from app.lake.commit_message import CommitMessage, Reads
 from app.lake.conflict import Clean, CommittedChange, Conflicted, check_conflicts
 
 # plan     what the commit touches; window: what was committed after its plan, as version:file group
@@ -45,3 +45,48 @@ def test_interleaving(line: str) -> None:
         assert outcome == Conflicted(
             file_groups=tuple(answer.split(",")), winner=f"i{winner}", head_version=head
         )
+
+
+# what the message rests on, what it removes, what came (+) or went (-) of its file group a; whether that is a conflict
+READS = """
+reads    removes  window     conflict
+group    x        +log       yes
+group    x        -y         yes
+files    x        +log       no
+files    x        +base      no
+files    x        -y         no
+files    x        -x         yes
+files    x        -x +x      yes
+nothing  -        +log       no
+nothing  -        -x +y      no
+"""
+
+
+@pytest.mark.parametrize("line", READS.strip().splitlines()[1:])
+def test_what_a_result_rests_on_decides_what_it_conflicts_with(line: str) -> None:
+    reads, removes, *window, conflict = line.split()
+    message = CommitMessage(
+        file_group="a", reads=Reads(reads), removed=() if removes == "-" else tuple(removes.split(","))
+    )
+    changes = [
+        CommittedChange(
+            version=2,
+            instant_id="i2",
+            file_group="a",
+            partition_path="",
+            path=word[1:],
+            removed=word.startswith("-"),
+        )
+        for word in window
+    ]
+    outcome = check_conflicts([message], changes, head_version=2)
+    assert isinstance(outcome, Conflicted) is (conflict == "yes")
+
+
+def test_files_of_other_groups_that_go_are_a_conflict_of_the_group_that_takes_them_in() -> None:
+    message = CommitMessage(file_group="append-new", reads=Reads.FILES, removed=("x", "y"))
+    change = CommittedChange(
+        version=3, instant_id="i3", file_group="append-1", partition_path="", path="y", removed=True
+    )
+    outcome = check_conflicts([message], [change], head_version=3)
+    assert outcome == Conflicted(file_groups=("append-new",), winner="i3", head_version=3)

@@ -20,6 +20,7 @@ from app.files.storage import LocalStorage
 from app.lake.changelog import OP_COLUMN, OP_FIELD
 from app.lake.commit_message import CommitMessage, KeyConflict, failed_writes
 from app.lake.compaction_plan import plan_compaction
+from app.lake.conflict import CommittedChange
 from app.lake.dataset import DatasetDefinition
 from app.lake.file_group import ChangelogFile, DataFile, FileKind
 from app.lake.instant import RowCounts
@@ -78,7 +79,9 @@ class Outcome:
 
 @dataclass(kw_only=True)
 class LakeTable:
-    """`files` are those live at `version`; `feed` are the files of changes so far with version and first offset."""
+    """`files` are those live at `version`; `feed` are the files of changes so far with version and first offset,
+    `window` the files that came and went.
+    """
 
     storage: LocalStorage
     dataset: DatasetDefinition
@@ -89,6 +92,7 @@ class LakeTable:
     attempts: int = 0
     files: dict[str, DataFile] = field(default_factory=dict)
     feed: list[tuple[int, int, ChangelogFile]] = field(default_factory=list)
+    window: list[CommittedChange] = field(default_factory=list)
     reader: ParquetReader = field(init=False)
 
     def __post_init__(self) -> None:
@@ -97,7 +101,9 @@ class LakeTable:
     def fork(self) -> LakeTable:
         """A table of its own with the same past: files never change, so both may list them."""
         name = f"table-{next(_tables)}"
-        return replace(self, name=name, files=dict(self.files), feed=list(self.feed))
+        return replace(
+            self, name=name, files=dict(self.files), feed=list(self.feed), window=list(self.window)
+        )
 
     def write(self, *writes: Write) -> Outcome:
         """Commits the writes as one group."""
@@ -167,8 +173,9 @@ class LakeTable:
                 self.feed.append((self.version, self.next_offset, changes))
                 self.next_offset += changes.row_count
             for path in message.removed:
-                del self.files[path]
+                self._note(self.files.pop(path), removed=True)
             for file in message.added:
+                self._note(file, removed=False)
                 assert file.path not in self.files
                 listed = file.written_version is not None
                 self.files[file.path] = msgspec.structs.replace(
@@ -177,6 +184,18 @@ class LakeTable:
                     written_version=file.written_version if listed else self.version,
                     first_offset=file.first_offset if listed else first_offset,
                 )
+
+    def _note(self, file: DataFile, *, removed: bool) -> None:
+        self.window.append(
+            CommittedChange(
+                version=self.version,
+                instant_id=f"i{self.version}",
+                file_group=file.file_group,
+                partition_path=file.slot.partition_path,
+                path=file.path,
+                removed=removed,
+            )
+        )
 
     def groups(self) -> dict[str, tuple[DataFile, ...]]:
         """The live files by file group, in the order of their commits."""

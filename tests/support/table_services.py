@@ -1,0 +1,146 @@
+"""Table services on a table of files: the use case as it is, with writers that come in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import msgspec
+
+from app.files.rebase_files import RebaseFiles
+from app.lake.commit_message import CommitMessage
+from app.lake.conflict import Conflicted, check_conflicts
+from app.lake.file_group import DataFile
+from app.lake.identifiers import new_id
+from app.lake.instant import RowCounts
+from app.lake.write_plan import MergeTask
+from app.services import table_service_plans
+from app.services.model import (
+    Dataset,
+    Fenced,
+    Job,
+    JobKind,
+    JobState,
+    NewCommit,
+    Progress,
+    Published,
+    Waits,
+)
+from app.services.publish_in_turn import PublishInTurn, TurnRules
+from app.services.run_table_service import RunTableService, TableServicePlanner
+from app.services.task_model import CompactionTask, TaskRequest
+from tests.support.lake_table import LakeTable
+
+AT_ONCE = TurnRules(turn_seconds=0.001, pause_seconds=0.001, try_seconds=0.0, try_seconds_max=0.0)
+_MOMENT = datetime(2026, 11, 22, tzinfo=UTC)
+
+
+@dataclass(kw_only=True)
+class ServedTable:
+    """Catalogue, timeline and engine of a service on one table.
+
+    `meanwhile` is called when the service has written its files, and `in_turn` whenever it is to publish: what they
+    write was committed first. `waits`: how often it finds writes running before that.
+    """
+
+    table: LakeTable
+    meanwhile: Callable[[], None] = lambda: None
+    in_turn: Callable[[], None] = lambda: None
+    waits: int = 0
+    published: list[NewCommit] = field(default_factory=list)
+    tasks: list[MergeTask] = field(default_factory=list)
+    ended: int = 0
+
+    def serve(
+        self,
+        request: TaskRequest | None = None,
+        plan: TableServicePlanner = table_service_plans.compaction,
+        again_max: int = 3,
+    ) -> NewCommit:
+        """Runs a service, a compaction unless said, and returns what it has published."""
+        request = request or CompactionTask()
+        service = RunTableService(
+            catalog=self,
+            timeline=self,
+            engine=self,
+            rebase=RebaseFiles(self.table.storage),
+            publish=PublishInTurn(timeline=self, writers_max=1, rules=AT_ONCE),
+            plan=plan,
+            again_max=again_max,
+        )
+        before = len(self.published)
+        service.run(self._job(request), "tag")
+        [commit] = self.published[before:]
+        return commit
+
+    def _job(self, request: TaskRequest) -> Job:
+        self.table.attempts += 1
+        return Job(
+            id=new_id(), tenant_id="t", dataset_id="d", kind=JobKind(request.kind), state=JobState.RUNNING,
+            instant_id=f"20260102030405000000-{self.table.attempts:06x}",
+            request=request, progress=Progress(stage="claimed"), attempts=1, epoch=1, committed_version=None,
+            first_offset=None, last_offset=None, rows=RowCounts(), error=None, created_at=_MOMENT,
+            started_at=None, finished_at=None, transaction_id=None,
+        )  # fmt: skip
+
+    def get(self, tenant_id: str, reference: str) -> Dataset:
+        return Dataset(
+            id="d", tenant_id="t", definition=self.table.dataset, version=self.table.version,
+            next_offset=self.table.next_offset, created_at=_MOMENT, committed_at=None,
+        )  # fmt: skip
+
+    def live_files(
+        self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
+    ) -> list[DataFile]:
+        assert version == self.table.version
+        found = (
+            file
+            for file in self.table.files.values()
+            if file_groups is None or file.file_group in file_groups
+        )
+        return sorted(found, key=lambda file: file.path)
+
+    def rewrite(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
+        assert self.table.run is not None
+        self.tasks += tasks
+        messages = list(self.table.run(tasks))
+        self.meanwhile()
+        return messages
+
+    def publish_in_turn(
+        self, tenant_id: str, commit: NewCommit, turn_seconds: float
+    ) -> Published | Conflicted | Fenced | Waits:
+        if self.waits:
+            self.waits -= 1
+            return Waits(groups=1)
+        self.in_turn()
+        version = self.table.version
+        verdict = check_conflicts(
+            commit.messages,
+            [change for change in self.table.window if change.version > commit.read_version],
+            head_version=version,
+        )
+        if isinstance(verdict, Conflicted):
+            return verdict
+        self.published.append(commit)
+        self.table.publish(commit.messages)
+        return Published(
+            version=self.table.version,
+            first_offset=self.table.next_offset,
+            next_offset=self.table.next_offset,
+        )
+
+    def end_turn(self, tenant_id: str, dataset_id: str) -> None:
+        self.ended += 1
+
+    def outcome_of(
+        self, tenant_id: str, jobs_of: Mapping[str, Sequence[str]]
+    ) -> tuple[Published, ...] | None:
+        raise AssertionError("no answer was lost")
+
+
+def result_of(commit: NewCommit) -> dict[str, int]:
+    """What the job of the service tells."""
+    [outcome] = commit.outcomes
+    return msgspec.to_builtins(outcome.result)
