@@ -29,6 +29,7 @@ from clients.headwater_client.pages import ChangePage, ChangeTable, RowTable
 from clients.headwater_client.partitions import MetastoreReport, PartitionEvent, PartitionMark
 from clients.headwater_client.problem import FieldError, JobUnfinished, Problem, TransactionUnfinished
 from clients.headwater_client.quarantine import QuarantinedRecord
+from clients.headwater_client.read_jobs import OrderBy, ReadOptions, ResultFile, ResultFiles
 from clients.headwater_client.schema_changes import (
     AddField,
     DropField,
@@ -101,6 +102,7 @@ __all__ = [
     "NewField",
     "NewView",
     "Operation",
+    "OrderBy",
     "Overwrite",
     "Partition",
     "PartitionEvent",
@@ -108,9 +110,12 @@ __all__ = [
     "Problem",
     "Progress",
     "QuarantinedRecord",
+    "ReadOptions",
     "RelaxField",
     "RenameField",
     "ReorderFields",
+    "ResultFile",
+    "ResultFiles",
     "Retention",
     "RowCounts",
     "RowTable",

@@ -9,6 +9,7 @@ from clients.headwater_client.exports import ExportCalls
 from clients.headwater_client.overview import OverviewCalls
 from clients.headwater_client.partitions import PartitionCalls
 from clients.headwater_client.quarantine import QuarantineCalls
+from clients.headwater_client.read_jobs import ReadJobCalls
 from clients.headwater_client.reads import ReadCalls
 from clients.headwater_client.time_travel import TimeTravelCalls
 from clients.headwater_client.transactions import TransactionCalls
@@ -33,6 +34,7 @@ class Headwater(
     OverviewCalls,
     PartitionCalls,
     ReadCalls,
+    ReadJobCalls,
 ):
     """A connection to the service with one credential, which decides the tenant.
 

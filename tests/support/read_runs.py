@@ -25,7 +25,7 @@ from app.lake.read_job import ReadAnswer, ReadPart
 from app.services.export_model import RunFile
 from app.services.holding import HoldVersions
 from app.services.model import Accepted, Dataset, Job, JobRequest, JobState, Progress, kind_of
-from app.services.read_job_model import FinishedRead, NewRead, ReadResult
+from app.services.read_job_model import FinishedRead, NewRead, ReadEngine, ReadResult
 from app.services.read_jobs import ReadJobs
 from app.services.request_job import Asked
 from app.services.run_reads import RunReads
@@ -96,7 +96,7 @@ def rows_of(format_: FileFormat, content: bytes) -> list[Row]:
 
 @dataclass(kw_only=True)
 class Reads:
-    """The read jobs of a table with a past. `earliest`: where its feed was cut."""
+    """The read jobs of a table with a past. `earliest`: where its feed was cut. `spark`: what runs tasks, if not we."""
 
     past: Past
     storage: LocalStorage
@@ -106,6 +106,7 @@ class Reads:
     inline_bytes_max: int = 2**20
     kept: KeptVersions = field(default_factory=KeptVersions)
     finished: FinishedRead | None = None
+    spark: ReadEngine | None = None
 
     def __post_init__(self) -> None:
         place = Place.on(self.storage, Memory(bytes_max=self.memory_bytes, scratch=self.root))
@@ -130,7 +131,7 @@ class Reads:
             holds=held,
             results=self,
             storage=self.storage,
-            engine=self.engine,
+            engine=self.spark or self.engine,
             inline_bytes_max=self.inline_bytes_max,
         )
         runner.run(job, f"{job.id}-{job.epoch}")

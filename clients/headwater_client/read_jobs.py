@@ -1,0 +1,160 @@
+"""Read jobs: as many rows as there are, as an Arrow table or as files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, Literal, TypedDict, Unpack
+
+import httpx
+import msgspec
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+from clients.headwater_client.connection import dataset_path, job_path
+from clients.headwater_client.exports import DamagedDownload
+from clients.headwater_client.jobs import JobCalls, made_up
+from clients.headwater_client.pages import JSON
+from clients.headwater_client.values import Dataset, Job
+
+ReadQuery = Literal["snapshot", "read_optimized", "incremental"]
+ReadFormat = Literal["json", "csv", "ndjson", "arrow", "parquet"]
+_STEP_BYTES: Final = 8 * 1024 * 1024
+
+
+class OrderBy(msgspec.Struct, frozen=True, kw_only=True):
+    """A column to order rows by. Nulls come last, whichever way."""
+
+    column: str
+    descending: bool = False
+
+
+class ReadOptions(TypedDict, total=False):
+    """What to read. `query`: `snapshot` (the table, unless said), `read_optimized` or `incremental`.
+
+    Of a table: `version`, `as_of` or `tag`, the latest unless given. Of what changed: after `begin` or `begin_time`, up
+    to `end` or `end_time`. `columns`, `where` (a filter) and `partitions` (globs) say what of which rows; `order_by`
+    takes names of columns, and `OrderBy` for more than those; `limit` is how many rows at most.
+    """
+
+    query: ReadQuery
+    version: int
+    as_of: datetime
+    tag: str
+    begin: int
+    begin_time: datetime
+    end: int
+    end_time: datetime
+    columns: Sequence[str]
+    where: str
+    partitions: Sequence[str]
+    order_by: Sequence[str | OrderBy]
+    limit: int
+
+
+class ResultLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """Where a file of a result is."""
+
+    self_: str
+
+
+class ResultFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a result."""
+
+    name: str
+    rows: int
+    size_bytes: int
+    checksum: str
+    links: ResultLinks
+
+
+class ResultFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """A result as files: all rows are in them, in order from file to file."""
+
+    files: tuple[ResultFile, ...]
+    version: int
+    rows: int
+    size_bytes: int
+
+
+class ReadJobCalls(JobCalls):
+    """Has the service read tables, and fetches what it read."""
+
+    def read(self, dataset: Dataset | str, *, wait: float = 600, **options: Unpack[ReadOptions]) -> pa.Table:
+        """The rows that a read job reads, all in memory here: see `ReadOptions`.
+
+        Raises JobUnfinished; Problem if it fails.
+        """
+        job = self.start_read(dataset, format="arrow", wait=wait, **options)
+        answer = self._get(f"{job_path(job)}/result")
+        if answer.headers["headwater-disposition"] == "inline":
+            return ipc.open_stream(answer.content).read_all()
+        listed = msgspec.json.decode(answer.content, type=ResultFiles)
+        return pa.concat_tables(
+            ipc.open_file(self._get(file.links.self_).content).read_all() for file in listed.files
+        )
+
+    def read_to_files(
+        self,
+        dataset: Dataset | str,
+        folder: Path,
+        *,
+        format: ReadFormat = "parquet",  # noqa: A002
+        wait: float = 600,
+        **options: Unpack[ReadOptions],
+    ) -> list[Path]:
+        """Has the rows read to files, and fetches these into a folder; their paths, in order: see `ReadOptions`.
+
+        Raises JobUnfinished, DamagedDownload; Problem if the job fails.
+        """
+        job = self.start_read(dataset, format=format, disposition="files", wait=wait, **options)
+        return self.download_result(job, folder)
+
+    def start_read(
+        self,
+        dataset: Dataset | str,
+        *,
+        format: ReadFormat = "json",  # noqa: A002
+        disposition: Literal["inline", "files"] = "inline",
+        idempotency_key: str | None = None,
+        wait: float = 0,
+        **options: Unpack[ReadOptions],
+    ) -> Job:
+        """A read job, whose result `result_files`, `download_result`, or `GET /jobs/{id}/result` gives."""
+        asked: dict[str, Any] = {**options, "format": format, "disposition": disposition}
+        if "order_by" in options:
+            asked["order_by"] = [
+                OrderBy(column=each) if isinstance(each, str) else each for each in options["order_by"]
+            ]
+        return self._start(
+            f"{dataset_path(dataset)}/reads",
+            body=msgspec.json.encode(asked),
+            headers={"Content-Type": JSON},
+            idempotency_key=made_up(idempotency_key),
+            wait=wait,
+        )
+
+    def result_files(self, job: Job | str) -> ResultFiles:
+        """The files of a read job that was asked for them, or whose result was too large for one answer."""
+        return msgspec.json.decode(self._get(f"{job_path(job)}/result").content, type=ResultFiles)
+
+    def download_result(self, job: Job | str, folder: Path) -> list[Path]:
+        """Fetches the files of a result; their paths, in order. Raises DamagedDownload."""
+        folder.mkdir(parents=True, exist_ok=True)
+        return [self._save(file, folder / file.name) for file in self.result_files(job).files]
+
+    def _save(self, file: ResultFile, path: Path) -> Path:
+        begun = path.with_name(f"{path.name}.part")
+        with begun.open("wb") as out:
+            # In parts, so that no more than one is in memory, or asked for again if the connection breaks.
+            for start in range(0, file.size_bytes, _STEP_BYTES):
+                last = min(start + _STEP_BYTES, file.size_bytes) - 1
+                out.write(self._part(file, start, last).content)
+        if begun.stat().st_size != file.size_bytes:
+            raise DamagedDownload(f"{file.name} is not what the result lists; fetch it again")
+        return begun.replace(path)
+
+    def _part(self, file: ResultFile, first: int, last: int) -> httpx.Response:
+        asked = {"Range": f"bytes={first}-{last}"}
+        return self._transport.send("GET", file.links.self_, headers=asked, repeatable=True)

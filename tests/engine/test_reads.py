@@ -1,0 +1,49 @@
+"""Read jobs on a real Spark session: their tasks, waves of them, and ranges of sorted runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from app.files import sorted_runs
+from app.files.storage import LocalStorage
+from app.lake import read_job
+from app.lake.errors import CorruptFile
+from app.lake.file_format import FileFormat
+from app.lake.read_order import ReadOrder
+from app.services import run_reads
+from app.services.task_model import ReadQuery
+from tests.support.past_tables import comparable, written_past
+from tests.support.past_versions import KeptVersions
+from tests.support.read_runs import Reads
+from workers.engine.spark_engine import SparkEngine
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark says so of every pandas from 3 on; no task here uses pandas.
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
+]
+
+
+def test_read_jobs_on_spark_are_those_of_the_model(
+    engine: SparkEngine, storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_job, "PART_BYTES", 1)
+    monkeypatch.setattr(run_reads, "_RANGE_BYTES", 300)
+    monkeypatch.setattr(sorted_runs, "_BATCH_BYTES", 100)
+    past = written_past(storage, "merge_on_read input", writes=5, compacted=False)
+    kept = KeptVersions(held=range(len(past.rows)))
+    reads = Reads(past=past, storage=storage, root=root, spark=engine, kept=kept)
+    rows = past.rows[-1]
+    assert comparable(reads.read(format=FileFormat.JSON).rows) == comparable(rows)
+    assert len(reads.read(limit=3).rows) == 3
+    found = reads.read(order_by=(ReadOrder(column="n"), ReadOrder(column="id")), columns=("n", "id"))
+    assert [(row["n"], row["id"]) for row in found.rows] == sorted((row["n"], row["id"]) for row in rows)
+    changed = reads.read(ReadQuery.INCREMENTAL, begin=0, where="n < 50")
+    assert comparable(changed.rows) == comparable([row for row in rows if row["n"] < 50])
+    path = past.files[-1][0].path
+    storage.delete([path])
+    with pytest.raises(CorruptFile) as failed:
+        reads.read()
+    assert failed.value.facts["path"] == path
