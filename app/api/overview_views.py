@@ -56,7 +56,8 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True):
     `values`: by the names in its path; null also for a value that is too long for one. `rows`: those of base files that
     are live, which is what readers see if `exact`; otherwise there are logs (with `log_rows`), which may add rows, or
     change or take out some. `postponed_rows` nobody sees before a compaction. `written_version`: the last commit that
-    wrote to its files, a compaction too. `done_version`: the version that has all of its data, if it is done.
+    wrote to its files, a compaction too. `changed_version`: the last that changed its data, and `done_version`: the one
+    that has all of it, if it is done; both null where partitions are not marked.
     """
 
     path: str
@@ -71,6 +72,8 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int
     written_version: int
     written_at: datetime
+    changed_version: int | None
+    changed_at: datetime | None
     done_version: int | None
     done_at: datetime | None
 
@@ -214,6 +217,8 @@ def partition_view(
         **msgspec.structs.asdict(record),
         values={name: read_segment(segment, name) for name, segment in zip(names, segments, strict=True)},
         exact=record.logs == 0,
+        changed_version=None if mark is None else mark.changed_version,
+        changed_at=None if mark is None else mark.changed_at,
         done_version=None if mark is None else mark.done_version,
         done_at=None if mark is None else mark.done_at,
     )

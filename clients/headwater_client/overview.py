@@ -89,6 +89,8 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int
     written_version: int
     written_at: datetime
+    changed_version: int | None
+    changed_at: datetime | None
     done_version: int | None
     done_at: datetime | None
 

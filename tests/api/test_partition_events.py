@@ -140,7 +140,8 @@ def test_a_partition_is_done_by_itself_once_it_was_idle(
     events = client.get(f"{visits}/partitions/events").json()["items"]
     assert [(event["kind"], event["reason"]) for event in events] == [("done", "idle")] * 2
     partitions = client.get(f"{visits}/partitions").json()["items"]
-    assert [(each["path"], each["done_version"]) for each in partitions] == [(MONDAY, 3), (TUESDAY, 3)]
+    marks = [(each["path"], each["changed_version"], each["done_version"]) for each in partitions]
+    assert marks == [(MONDAY, 1, 3), (TUESDAY, 3, 3)]
 
 
 def test_turning_the_service_off_takes_marks_and_markers_away(
