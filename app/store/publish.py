@@ -180,7 +180,7 @@ def _insert_files(connection: Connection, commit: NewCommit, published: Publishe
     for message in commit.messages:
         # A file that is listed anew stays where it is.
         new = [file for file in message.added if file.written_version is None]
-        written = {file.file_group for file in (*new, *message.changelog)}
+        written = {file.file_group for file in new} | {file.file_group for file in message.changelog}
         if written - {message.file_group}:
             raise InconsistentCommit(f"a file of another group was written for {message.file_group}")
     place = {"dataset_id": commit.dataset_id}
