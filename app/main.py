@@ -35,6 +35,7 @@ from app.files.slice_merge import Memory
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage, open_storage
 from app.files.table_reader import TableReader
+from app.files.timeline_file import TimelineFileStore
 from app.lake.errors import HeadwaterError
 from app.messaging.announcements import Announcements, listen
 from app.messaging.sender import Sender
@@ -61,6 +62,7 @@ from app.services.read_changes import ReadChanges
 from app.services.read_corrections import ReadCorrections
 from app.services.read_jobs import ReadJobs
 from app.services.read_table import ReadTable
+from app.services.read_timeline import ReadTimeline
 from app.services.relay import Relay
 from app.services.request_job import RequestJob
 from app.services.restores import Restores
@@ -85,6 +87,7 @@ from app.store.read_leases import ReadLeaseStore
 from app.store.read_results import ReadResultStore
 from app.store.session import Database
 from app.store.tenants import TenantStore
+from app.store.timeline_archives import TimelineArchiveStore
 from app.store.timeline_store import TimelineStore
 from app.store.transactions import TransactionStore
 from app.store.webhooks import WebhookStore
@@ -183,7 +186,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         ),
         jobs=jobs,
         transactions=transactions,
-        timeline=timeline,
+        read_timeline=_read_timeline(database, TimelineFileStore(storage, reader)),
         readiness=_readiness(settings, WorkerStore(database), announcements),
         json_body_bytes_max=settings.json_body_bytes_max,
         upload_bytes_max=settings.upload_bytes_max,
@@ -222,6 +225,12 @@ def _read_jobs(settings: Settings, database: Database, requests: RequestJob, ver
         content=JoinedContent(storage),
         storage=storage,
         keep_seconds=settings.read_result_seconds,
+    )
+
+
+def _read_timeline(database: Database, files: TimelineFileStore) -> ReadTimeline:
+    return ReadTimeline(
+        timeline=TimelineStore(database), archives=TimelineArchiveStore(database), files=files
     )
 
 

@@ -13,7 +13,6 @@ import time
 from functools import partial
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
-from app.files.storage import open_storage
 from app.lake.errors import Unavailable
 from app.messaging.announcements import Announcements
 from app.messaging.sender import Sender
@@ -21,7 +20,6 @@ from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQu
 from app.services.follow import Follow
 from app.services.keep_tables import KeepTables
 from app.services.model import Lane
-from app.services.reap import Reap
 from app.services.relay import Relay
 from app.services.retention import Retain
 from app.settings import Settings, SettingsError
@@ -29,7 +27,6 @@ from app.store.followers import FollowerStore
 from app.store.jobs import JobStore
 from app.store.keeping import KeepingStore
 from app.store.outbox import OutboxStore
-from app.store.references import ReferenceStore
 from app.store.retention import RetentionStore
 from app.store.session import Database
 from app.store.workers import WorkerStore
@@ -39,7 +36,7 @@ from workers.engine.tasks import TaskSetup
 from workers.jobs.celery_worker import register_tasks, serve
 from workers.jobs.poller import Poller, Watched
 from workers.jobs.runner import Runner
-from workers.wiring import Worker, follower_handlers, keepers, run_tasks, run_writes
+from workers.wiring import Worker, follower_handlers, keepers, reaper, run_tasks, run_writes
 
 _log = logging.getLogger(__name__)
 _SHUTDOWN_SECONDS = 20.0
@@ -163,13 +160,7 @@ def _keep_tables(worker: Worker, stopping: threading.Event) -> tuple[Runner, Pol
 
 def _housekeeping(settings: Settings, database: Database, stop: threading.Event) -> list[threading.Thread]:
     """The threads that remove what is no longer needed, now and then."""
-    reap = Reap(
-        references=ReferenceStore(database),
-        storage=open_storage(settings.storage_uri),
-        grace_seconds=settings.orphan_grace_seconds,
-        upload_seconds_max=settings.upload_keep_seconds,
-        result_seconds_max=settings.read_result_seconds,
-    )
+    reap = reaper(settings, database)
     retain = Retain(feeds=RetentionStore(database), follower_lag_seconds=settings.follower_lag_seconds)
     return [
         threading.Thread(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from app.files.parquet_file import ParquetReader
 from app.files.rebase_files import RebaseFiles
 from app.files.storage import open_storage
+from app.files.timeline_file import TimelineFileStore
 from app.outbound.addresses import Rules
 from app.outbound.webhook_sender import HttpSender
 from app.services import table_service_plans
@@ -18,6 +19,7 @@ from app.services.follower_model import ConsumerKind, Follower
 from app.services.group_accept import GroupAccept
 from app.services.holding import HoldVersions
 from app.services.keep_file_groups import KeepFileGroups
+from app.services.keep_history import KeepHistory
 from app.services.keep_metastore import KeepMetastore
 from app.services.keep_partitions import KeepPartitions, PartitionMarkers
 from app.services.keep_tags import KeepTags
@@ -26,7 +28,9 @@ from app.services.model import ClaimRules, JobKind
 from app.services.policy_jobs import PolicyJobs
 from app.services.publish_in_turn import PublishInTurn
 from app.services.read_changes import ReadChanges
+from app.services.reap import Reap
 from app.services.refresh_views import DeriveView, FollowInputs
+from app.services.run_clean import RunClean
 from app.services.run_comparisons import RunComparisons
 from app.services.run_exports import RunExports
 from app.services.run_names import RunNames
@@ -43,6 +47,7 @@ from app.store.catalog import CatalogStore
 from app.store.changelog_store import ChangelogStore
 from app.store.derived_views import ViewStore
 from app.store.exports import ExportStore
+from app.store.history_store import HistoryStore
 from app.store.jobs import JobStore
 from app.store.metastore_states import METASTORE_KEEPER
 from app.store.named_versions import NamedVersionStore
@@ -50,8 +55,10 @@ from app.store.overview_store import OverviewStore
 from app.store.partition_marks import PartitionStore
 from app.store.read_leases import ReadLeaseStore
 from app.store.read_results import ReadResultStore
+from app.store.references import ReferenceStore
 from app.store.session import Database
 from app.store.table_shapes import TableShapeStore
+from app.store.timeline_archives import TimelineArchiveStore
 from app.store.timeline_store import TimelineStore
 from app.store.touched_partitions import TouchedPartitionStore
 from app.store.webhook_deliveries import DeliveryStore
@@ -91,6 +98,7 @@ def run_writes(worker: Worker) -> RunWrites:
             holds=hold_versions(worker),
             engine=worker.engine,
         ),
+        kept=ReadLeaseStore(database),
         announce=worker.announce,
         owner=worker.id,
         rules=_claim_rules(settings),
@@ -104,6 +112,7 @@ def run_tasks(worker: Worker) -> RunTasks:
     database, engine = worker.database, worker.engine
     jobs = JobStore(database)
     handlers: dict[JobKind, TaskHandler] = {
+        JobKind.CLEAN: _run_clean(worker),
         JobKind.COMPACTION: _run_table_service(worker, table_service_plans.compaction),
         JobKind.CLUSTERING: _run_table_service(worker, table_service_plans.clustering),
         JobKind.EXPORT: _run_exports(worker),
@@ -138,6 +147,29 @@ def run_tasks(worker: Worker) -> RunTasks:
     )
 
 
+def _run_clean(worker: Worker) -> RunClean:
+    database, storage = worker.database, open_storage(worker.settings.storage_uri)
+    return RunClean(
+        catalog=CatalogStore(database),
+        jobs=JobStore(database),
+        history=HistoryStore(database),
+        archives=TimelineArchiveStore(database),
+        files=TimelineFileStore(storage, ParquetReader(storage)),
+        reap=reaper(worker.settings, database),
+    )
+
+
+def reaper(settings: Settings, database: Database) -> Reap:
+    """What removes files that nothing refers to."""
+    return Reap(
+        references=ReferenceStore(database),
+        storage=open_storage(settings.storage_uri),
+        grace_seconds=settings.orphan_grace_seconds,
+        upload_seconds_max=settings.upload_keep_seconds,
+        result_seconds_max=settings.read_result_seconds,
+    )
+
+
 def _run_table_service(worker: Worker, plan: TableServicePlanner) -> RunTableService:
     settings, timeline = worker.settings, TimelineStore(worker.database)
     return RunTableService(
@@ -166,6 +198,7 @@ def keepers(worker: Worker) -> dict[str, Keeper]:
     return {
         "compaction": _keep_compacted(worker),
         "clustering": _keep_clustered(worker),
+        "history": _keep_history(worker),
         "tags": KeepTags(tags=NamedVersionStore(worker.database)),
         "partitions": _keep_partitions(worker),
         **_metastore_keepers(worker),
@@ -186,6 +219,11 @@ def _keep_clustered(worker: Worker) -> KeepFileGroups:
 def _policy_jobs(worker: Worker) -> PolicyJobs:
     jobs = JobStore(worker.database)
     return PolicyJobs(services=TableServices(group=GroupAccept(jobs), wake=worker.announce), jobs=jobs)
+
+
+def _keep_history(worker: Worker) -> KeepHistory:
+    cleans = TableServices(group=GroupAccept(JobStore(worker.database)), wake=worker.announce)
+    return KeepHistory(history=HistoryStore(worker.database), cleans=cleans)
 
 
 def _keep_partitions(worker: Worker) -> KeepPartitions:

@@ -30,12 +30,13 @@ from app.services.model import Principal
 from app.services.name_versions import NameVersions
 from app.services.overview import Overview
 from app.services.partitions import Partitions
-from app.services.ports import Jobs, Timeline
+from app.services.ports import Jobs
 from app.services.quarantine import Quarantine
 from app.services.read_changes import ReadChanges
 from app.services.read_corrections import ReadCorrections
 from app.services.read_jobs import ReadJobs
 from app.services.read_table import ReadTable
+from app.services.read_timeline import ReadTimeline
 from app.services.restores import Restores
 from app.services.table_services import TableServices
 from app.services.verify import Verify
@@ -79,7 +80,7 @@ class Services:
     comparisons: Comparisons
     jobs: Jobs
     transactions: Transactions
-    timeline: Timeline
+    read_timeline: ReadTimeline
     readiness: Callable[[], list[Check]]
     json_body_bytes_max: int
     upload_bytes_max: int

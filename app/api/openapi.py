@@ -53,6 +53,7 @@ _TAGS: Final = {
     "overview": "What a table is made of, and all of it in numbers.",
     "partitions": "How a table is split, and which parts of it are done.",
     "quarantine": "Bad records, kept aside.",
+    "cleans": "Forgetting what the history need not keep.",
     "compactions": "Bringing what lies beside the base files into them.",
     "clusterings": "Putting rows in an order in which filters read few of them.",
     "exports": "Changes, or changed rows, written to files.",

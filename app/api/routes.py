@@ -6,6 +6,7 @@ from typing import Final
 
 from app.api.change_events import follow_changes
 from app.api.changes import read_changes
+from app.api.cleans import create_clean
 from app.api.clusterings import create_clustering
 from app.api.compactions import create_compaction
 from app.api.comparisons import create_comparison
@@ -134,6 +135,7 @@ ROUTES: Final = (
     get_webhook_delivery,
     redeliver_webhook_delivery,
     redeliver_dead_webhook_deliveries,
+    create_clean,
     create_compaction,
     create_clustering,
     create_view,

@@ -44,7 +44,10 @@ async def read_timeline(
     page_size: PageSize = 100,
     page_token: PageToken = None,
 ) -> Response[Any]:
-    """Every attempt to change the dataset, latest request first: waiting, running, completed, rolled back."""
+    """Every attempt to change the dataset, latest request first: waiting, running, completed, rolled back.
+
+    Also what has been archived. Where much of that is passed over, a page may have less than it has room for.
+    """
     services = services_of(request)
     wanted = InstantFilter(
         actions=None if action is None else tuple(action),
@@ -54,9 +57,8 @@ async def read_timeline(
     )
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     page = await services.threads.run(
-        services.timeline.instants,
-        found.tenant_id,
-        found.id,
+        services.read_timeline.page,
+        found,
         page_size=page_size,
         page_token=page_token,
         wanted=wanted,

@@ -10,6 +10,7 @@
     {tenant}/{dataset}/quarantine/{partition}/{bucket}-{attempt}-{random}.parquet … and of rows that met live keys
     {tenant}/{dataset}/uploads/{upload}                                           uploads
     {tenant}/{dataset}/exports/{export}/{run}-{job}-{epoch}/{name}                files of exports
+    {tenant}/{dataset}/timeline/{first}-{last}-{job}-{epoch}.parquet              instants of old
     {tenant}/{dataset}/reads/{job}-{epoch}/{name}                                 results of read jobs, and their runs
 
 An attempt is `{instant}-{epoch}-{round}`: with the random part, no two runs of a task ever write the same path. Markers
@@ -30,6 +31,9 @@ _ATTEMPT: Final = re.compile(r"/\d{5}-(\d{20}-[0-9a-f]{6})-\d+-\d+-[0-9a-f]{8}\.
 _JOB: Final = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
 _STAGED: Final = re.compile(rf"/(?:staged|quarantine)/{_JOB}[^/]*$")
 _EXPORTED: Final = re.compile(rf"/exports/[^/]+/\d+-{_JOB}-\d+/[^/]+$")
+_ARCHIVED: Final = re.compile(
+    rf"/timeline/\d{{20}}-[0-9a-f]{{6}}-\d{{20}}-[0-9a-f]{{6}}-{_JOB}-\d+\.parquet$"
+)
 _READ: Final = re.compile(rf"/reads/{_JOB}-\d+/[^/]+$")
 
 
@@ -120,6 +124,11 @@ def is_marker(path: str) -> bool:
     return path.endswith(f"/{_MARKER}")
 
 
+def timeline_path(prefix: str, first_instant: str, last_instant: str, job_id: str, epoch: int) -> str:
+    """Where an attempt at a clean puts instants that it takes from the catalogue."""
+    return f"{prefix}/timeline/{first_instant}-{last_instant}-{job_id}-{epoch}.parquet"
+
+
 def instant_of(path: str) -> str | None:
     """The instant whose attempt wrote the file; None for input of writes."""
     found = _ATTEMPT.search(path)
@@ -127,9 +136,9 @@ def instant_of(path: str) -> str | None:
 
 
 def job_of(path: str) -> str | None:
-    """The job that input, bad records, exported files or results belong to; None for other files.
+    """The job that input, bad records, exported files, results or archived instants belong to; None for other files.
 
     Of a body it is its own id, which is no job's.
     """
-    found = _STAGED.search(path) or _EXPORTED.search(path) or _READ.search(path)
+    found = _STAGED.search(path) or _EXPORTED.search(path) or _READ.search(path) or _ARCHIVED.search(path)
     return found.group(1) if found else None

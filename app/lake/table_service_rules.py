@@ -11,6 +11,10 @@ from app.lake.dataset import BucketMode, DatasetDefinition
 from app.lake.hive_table import HIVE_NAME, hive_columns
 from app.lake.table_services import TableServices
 
+VERSIONS_MAX: Final = 2**63 - 1
+SECONDS_MAX: Final = 2**31 - 1
+INSTANTS_MIN: Final = 100
+INSTANTS_MAX: Final = 1_000_000
 Fault = tuple[str, str]
 _Rule = Callable[[TableServices, DatasetDefinition], Iterator[Fault]]
 
@@ -87,9 +91,28 @@ def _clustering_rule(services: TableServices, dataset: DatasetDefinition) -> Ite
         yield "/clustering/unclustered_bytes", "expected 1 or more"
 
 
+def _history_rule(services: TableServices, _dataset: DatasetDefinition) -> Iterator[Fault]:
+    policy = services.history
+    if policy is None:
+        return
+    if policy.versions is None and policy.seconds is None:
+        yield "/history", "expected 'versions', 'seconds', or both; leave it out to keep every version"
+    if policy.versions is not None and not 1 <= policy.versions <= VERSIONS_MAX:
+        yield "/history/versions", f"expected 1–{VERSIONS_MAX}, or null"
+    if policy.seconds is not None and not 0 <= policy.seconds <= SECONDS_MAX:
+        yield "/history/seconds", f"expected 0–{SECONDS_MAX}, or null"
+
+
+def _timeline_rule(services: TableServices, _dataset: DatasetDefinition) -> Iterator[Fault]:
+    if services.timeline is not None and not INSTANTS_MIN <= services.timeline.instants <= INSTANTS_MAX:
+        yield "/timeline/instants", f"expected {INSTANTS_MIN}–{INSTANTS_MAX}"
+
+
 _RULES: Final[tuple[_Rule, ...]] = (
     _compaction_rule,
     _clustering_rule,
+    _history_rule,
+    _timeline_rule,
     _tag_rule,
     _partition_done_rule,
     _metastore_rule,

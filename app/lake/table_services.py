@@ -45,7 +45,7 @@ class ClusteringPolicy(_Policy, frozen=True, kw_only=True):
 class HistoryPolicy(_Policy, frozen=True, kw_only=True):
     """Earlier versions stay readable while they are among the last `versions`, or were the latest `seconds` ago.
 
-    Null is no bound; one of the two is set.
+    One of the two is set. With both, a version goes once neither keeps it.
     """
 
     versions: int | None = None

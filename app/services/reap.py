@@ -73,6 +73,10 @@ class Reap:
             except Exception:
                 _log.exception("a round of the reaper failed")
 
+    def dataset(self, tenant_id: str, dataset_id: str) -> int:
+        """A live dataset at once; returns how many files were deleted."""
+        return self._reap(tenant_id, dataset_id, gone=False)
+
     def _reap(self, tenant_id: str, dataset_id: str, gone: bool) -> int:
         before = datetime.now(UTC) - timedelta(seconds=self.grace_seconds)
         prefix = dataset_prefix(tenant_id, dataset_id)

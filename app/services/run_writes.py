@@ -17,11 +17,13 @@ from app.lake.errors import (
     HeadwaterError,
     NotFound,
     Unavailable,
+    VersionExpired,
 )
 from app.lake.paths import dataset_prefix, decoded_prefix, quarantine_prefix
 from app.lake.write_options import OnError
 from app.services.commit import Publish
 from app.services.engine_ports import WriteEngine
+from app.services.holding import KeptVersions, telling_expired
 from app.services.lease import Lease
 from app.services.model import ClaimRules, Fault, Fenced, Job, Progress
 from app.services.plan_writes import PlanWrites, SchemaMoved
@@ -41,6 +43,7 @@ class RunWrites:
     catalog: Catalog
     jobs: Jobs
     timeline: Timeline
+    kept: KeptVersions
     engine: WriteEngine
     derive: DeriveView
     restore: StageEarlier
@@ -214,10 +217,18 @@ class RunWrites:
         for part in group.working():
             try:
                 tasks = plan.run(tenant_id, part, group.attempt)
+                with telling_expired(self.kept, tenant_id, [(part.dataset_id, part.planned_at)]):
+                    messages = self.engine.merge(tasks, group.tag)
             except SchemaMoved:
                 self._decode_part(tenant_id, group, part)
                 return False
-            for message in self.engine.merge(tasks, group.tag):
+            except VersionExpired:
+                # Commits and a clean came between.
+                part.start_over()
+                if part.restored is not None:
+                    self._decode_part(tenant_id, group, part)
+                return False
+            for message in messages:
                 part.messages[message.file_group] = message
             failed = failed_writes(list(part.messages.values()))
             if failed:

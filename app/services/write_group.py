@@ -57,6 +57,13 @@ class Part:
         """The input by the numbers that tasks know the writes by."""
         return {number: self.staged[job.id] for number, job in enumerate(self.jobs)}
 
+    @property
+    def planned_at(self) -> int:
+        """The version that its plan has read."""
+        if self.plan is None:
+            raise AssertionError("a part is planned before it is merged")
+        return self.plan.version
+
     def start_over(self) -> None:
         """Nothing of what was merged holds any more."""
         self.read_version, self.messages, self.plan = None, {}, None

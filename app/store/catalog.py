@@ -12,11 +12,11 @@ from app.lake.dataset import DatasetDefinition
 from app.lake.errors import DatasetExists, DatasetInUse, NotFound, PreconditionFailed
 from app.lake.identifiers import is_uuid
 from app.services.model import Dataset, Page, SchemaVersion, Upload
+from app.services.paging import decode_number, decode_token, page_of
 from app.store.ending import cancel_jobs
 from app.store.follower_models import views
 from app.store.models import datasets, heads, schema_versions, uploads
 from app.store.one_of import one_of
-from app.store.paging import decode_number, decode_token, page_of
 from app.store.schemas import commit_definition, schemas_of, store_schema
 from app.store.session import Database
 from app.store.view_rows import end_view, readers_of

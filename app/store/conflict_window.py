@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, literal, or_, select, true, union_all
 
 from app.lake.commit_message import Reads
-from app.lake.conflict import CommittedChange
+from app.lake.conflict import CommittedChange, Conflicted
 from app.services.model import NewCommit
 from app.store.file_models import commits, files
 from app.store.one_of import one_of
@@ -38,6 +38,25 @@ def window_of(connection: Connection, commit: NewCommit, head_version: int) -> l
     query = select(commits.c.instant_id, *changes.c).join(changes, commits.c.version == changes.c.version)
     rows = connection.execute(query.where(commits.c.dataset_id == commit.dataset_id))
     return [CommittedChange(**row._asdict()) for row in rows]
+
+
+def forgotten_window(
+    connection: Connection, commit: NewCommit, head_version: int, earliest_version: int
+) -> Conflicted | None:
+    """All that the commit has read counts as changed if the history begins after its read version.
+
+    What was removed up to that beginning may be forgotten, and then no window has it.
+    """
+    if commit.read_version >= earliest_version:
+        return None
+    winner = select(commits.c.instant_id).where(
+        commits.c.dataset_id == commit.dataset_id, commits.c.version == head_version
+    )
+    return Conflicted(
+        file_groups=tuple(sorted({message.file_group for message in commit.messages})),
+        winner=connection.execute(winner).scalar_one(),
+        head_version=head_version,
+    )
 
 
 def looked_at(commit: NewCommit) -> ColumnElement[bool]:

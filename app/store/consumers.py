@@ -33,6 +33,7 @@ from app.services.consumer_model import (
 )
 from app.services.follower_model import ConsumerKind
 from app.services.model import Page
+from app.services.paging import decode_token, page_of
 from app.services.read_model import FeedBounds
 from app.store.catalog import share_datasets
 from app.store.changelog_store import lock_feed
@@ -41,7 +42,6 @@ from app.store.file_models import commits
 from app.store.follower_models import consumers
 from app.store.followers import CONSUMER_COLUMNS, IN_FEED, consumer_of
 from app.store.models import heads
-from app.store.paging import decode_token, page_of
 from app.store.session import Database
 
 _NO_HOLD: Final[dict[str, Any]] = {"member": None, "lease_until": None}

@@ -20,6 +20,7 @@ from app.services.model import (
     Page,
     WriteRequest,
 )
+from app.services.paging import decode_token, page_of
 from app.services.view_model import CheckedView, View, ViewInput, follower_name
 from app.store.accept import insert_jobs
 from app.store.catalog import DATASET_COLUMNS, insert_dataset, share_datasets
@@ -30,7 +31,6 @@ from app.store.followers import add_follower, wake_follower
 from app.store.job_row import get_job
 from app.store.models import datasets, heads, instants, jobs
 from app.store.one_of import one_of
-from app.store.paging import decode_token, page_of
 from app.store.session import Database
 
 _VIEWS: Final = (

@@ -11,11 +11,11 @@ from app.lake.errors import NotFound
 from app.lake.identifiers import is_uuid
 from app.services.export_model import RUNS_SHOWN, Export, ExportRun, ExportState
 from app.services.model import Page
+from app.services.paging import decode_id, decode_number, page_of
 from app.store.follower_models import consumers, export_runs, exports
 from app.store.job_row import JOB_COLUMNS, job_from
 from app.store.models import datasets, jobs
 from app.store.one_of import one_of
-from app.store.paging import decode_id, decode_number, page_of
 
 _NUMBER_MAX: Final = 2**63 - 1
 _RUN_COLUMNS: Final = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, select
 
 from app.lake.instant import Action, InstantState
 from app.services.job_parameters import parameters_of
@@ -30,6 +30,16 @@ _OF_COMMIT: Final = (
 )  # fmt: skip
 _OF_JOB: Final = ("transaction_id", "started_at", "error", "request", "task")
 
+# Said in the statement itself, so that it is found to be the condition of an index.
+OPEN_INSTANT: Final = instants.c.state.in_(
+    bindparam(
+        "open_states",
+        [InstantState.REQUESTED.value, InstantState.INFLIGHT.value],
+        expanding=True,
+        literal_execute=True,
+    )
+)
+
 
 def chosen_instants(wanted: InstantFilter) -> list[ColumnElement[bool]]:
     """The conditions of a filter."""
@@ -50,6 +60,14 @@ def latest_instants(
 ) -> list[InstantRecord]:
     """Entries that meet the conditions, latest request first."""
     query = _entries().where(*conditions).order_by(instants.c.id.desc()).limit(limit)
+    return [_record(row) for row in connection.execute(query)]
+
+
+def oldest_instants(
+    connection: Connection, *conditions: ColumnElement[bool], limit: int
+) -> list[InstantRecord]:
+    """Entries that meet the conditions, earliest request first."""
+    query = _entries().where(*conditions).order_by(instants.c.id).limit(limit)
     return [_record(row) for row in connection.execute(query)]
 
 

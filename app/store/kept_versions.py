@@ -30,18 +30,25 @@ def share_history(connection: Connection, dataset_id: str) -> None:
     It is no lock of the head's row, so commits and holds never wait for each other; a clean that waits for it is not
     overtaken.
     """
-    connection.execute(select(func.pg_advisory_xact_lock_shared(_HISTORY_LOCK, func.hashtext(dataset_id))))
+    _share(connection, dataset_id)
     if not share_datasets(connection, [dataset_id]):
         raise _not_found(dataset_id)
 
 
 def share_history_at_head(connection: Connection, dataset_id: str) -> int:
     """`share_history`, and the head's version, which stays as it is, too, like the beginning of the feed."""
-    share_history(connection, dataset_id)
-    version: int = connection.execute(
+    _share(connection, dataset_id)
+    # Before the dataset's, as whoever deletes it does.
+    version: int | None = connection.execute(
         select(heads.c.version).where(heads.c.dataset_id == dataset_id).with_for_update()
-    ).scalar_one()
+    ).scalar_one_or_none()
+    if version is None or not share_datasets(connection, [dataset_id]):
+        raise _not_found(dataset_id)
     return version
+
+
+def _share(connection: Connection, dataset_id: str) -> None:
+    connection.execute(select(func.pg_advisory_xact_lock_shared(_HISTORY_LOCK, func.hashtext(dataset_id))))
 
 
 def lock_history(connection: Connection, dataset_id: str) -> None:

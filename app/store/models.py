@@ -257,6 +257,14 @@ instants: Final = Table(
     CheckConstraint("actor IS NULL OR job_id IS NULL", name="actor"),
     of_dataset(),
     ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
+    # What still goes on, however long the timeline is.
+    Index(
+        "instants_open",
+        "tenant_id",
+        "dataset_id",
+        "id",
+        postgresql_where=text("state IN ('requested', 'inflight')"),
+    ),
 )
 
 # Batches of streams: each commits once, whoever sends it again.

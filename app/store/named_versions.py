@@ -14,6 +14,7 @@ from app.lake.errors import NameTaken, NotFound, VersionExpired
 from app.lake.identifiers import new_instant_id
 from app.lake.instant import Action, InstantState, RowCounts
 from app.services.model import Claim, Page
+from app.services.paging import decode_token, page_of
 from app.services.task_model import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.store.claim import held_by
 from app.store.ending import succeed_task
@@ -21,7 +22,6 @@ from app.store.file_models import commits
 from app.store.kept_versions import NAME_LIVES, check_kept, share_history_at_head
 from app.store.models import instants, jobs
 from app.store.one_of import one_of
-from app.store.paging import decode_token, page_of
 from app.store.session import Database
 from app.store.version_models import named_versions
 

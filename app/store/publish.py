@@ -26,7 +26,7 @@ from app.lake.file_group import ChangelogFile, DataFile
 from app.lake.instant import InstantEvent, RowCounts, next_state, states_before
 from app.services.model import Fenced, JobState, NewCommit, Progress, Published
 from app.store.claim import held_by
-from app.store.conflict_window import InconsistentCommit, looked_at, window_of
+from app.store.conflict_window import InconsistentCommit, forgotten_window, looked_at, window_of
 from app.store.ending import NO_LEASE, lock_jobs, post
 from app.store.file_models import changelog_files, commits, files, quarantine_files
 from app.store.followers import is_followed, move_follower, wake_follower
@@ -56,11 +56,15 @@ def publish_commits(
     for commit in together:
         head = found[commit.dataset_id]
         check_version(commit.dataset_id, commit.expected_version, head.version)
-        verdict = outdated_plan(connection, commit, head.version) or check_conflicts(
-            commit.messages,
-            window_of(connection, commit, head.version),
-            head_version=head.version,
-            scope=commit.scope,
+        verdict = (
+            outdated_plan(connection, commit, head.version)
+            or forgotten_window(connection, commit, head.version, head.earliest_version)
+            or check_conflicts(
+                commit.messages,
+                window_of(connection, commit, head.version),
+                head_version=head.version,
+                scope=commit.scope,
+            )
         )
         if isinstance(verdict, Conflicted):
             return structs.replace(verdict, dataset_id=commit.dataset_id)
@@ -84,6 +88,7 @@ def lock_heads(connection: Connection, dataset_ids: Sequence[str]) -> dict[str, 
         select(
             heads.c.dataset_id,
             heads.c.version,
+            heads.c.earliest_version,
             heads.c.next_offset,
             is_followed(heads.c.dataset_id).label("followed"),
         )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import String, delete, func, or_, select
+from sqlalchemy import String, delete, func, select
 from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.sql.expression import cast
 
-from app.lake.instant import InstantState
 from app.services.model import JobState
 from app.store.file_models import changelog_files, files, quarantine_files
 from app.store.follower_models import export_files
+from app.store.instant_rows import OPEN_INSTANT
 from app.store.models import datasets, instants, jobs, tenants, uploads
 from app.store.one_of import one_of
 from app.store.session import Database
@@ -73,13 +73,7 @@ class ReferenceStore:
 
     def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str]]:
         """Ids of the instants, and of the jobs, that may still publish or read files."""
-        open_instants = select(instants.c.id).where(
-            instants.c.dataset_id == dataset_id,
-            or_(
-                instants.c.state == InstantState.REQUESTED.value,
-                instants.c.state == InstantState.INFLIGHT.value,
-            ),
-        )
+        open_instants = select(instants.c.id).where(instants.c.dataset_id == dataset_id, OPEN_INSTANT)
         open_jobs = select(jobs.c.id).where(jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB)
         with self._database.tenant(tenant_id) as connection:
             return (

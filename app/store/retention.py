@@ -16,7 +16,6 @@ from app.store.file_models import changelog_files, commits
 from app.store.follower_models import consumers
 from app.store.followers import IN_FEED
 from app.store.kept_versions import NAME_LIVES
-from app.store.followers import IN_FEED
 from app.store.models import datasets, heads, tenants
 from app.store.one_of import one_of
 from app.store.session import Database

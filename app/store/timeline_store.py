@@ -13,6 +13,7 @@ from app.lake.file_group import DataFile
 from app.lake.instant import Action
 from app.lake.schema import Schema
 from app.services.model import Fenced, JobState, NewCommit, Page, Published, Waits
+from app.services.paging import decode_token, page_of
 from app.services.ports import OutcomeUnknown
 from app.services.read_model import EVERY_INSTANT, InstantFilter
 from app.store.data_file_rows import FILE_COLUMNS, data_file
@@ -21,7 +22,6 @@ from app.store.instant_rows import chosen_instants, latest_instants
 from app.store.kept_versions import check_kept
 from app.store.models import heads, instants, jobs
 from app.store.one_of import one_of
-from app.store.paging import decode_token, page_of
 from app.store.publish import publish_commits
 from app.store.publish_in_turn import publish_in_turn
 from app.store.schemas import schema_at

@@ -11,6 +11,7 @@ from app.lake.identifiers import is_uuid
 from app.services.consumer_model import ConsumerChange, Landmark, MaxLag, started
 from app.services.follower_model import ConsumerKind
 from app.services.model import Page
+from app.services.paging import decode_id, page_of
 from app.services.read_model import FeedBounds
 from app.services.webhook_model import (
     Delivery,
@@ -25,7 +26,6 @@ from app.store.changelog_store import lock_feed
 from app.store.claim import lease_end
 from app.store.follower_models import consumers, webhook_deliveries, webhooks
 from app.store.followers import add_follower, wake_follower
-from app.store.paging import decode_id, page_of
 from app.store.partition_marks import lock_events
 from app.store.session import Database
 from app.store.webhook_row import (

@@ -75,6 +75,10 @@ STATEMENTS = (
     # Files whose rows a clustering has put in order say in which.
     "ALTER TABLE files ADD COLUMN clustered_by text",
     # Versions that nobody can read any more are forgotten, and old instants are archived.
+    """
+    CREATE INDEX instants_open ON instants (tenant_id, dataset_id, id)
+        WHERE state IN ('requested', 'inflight')
+    """,
     "GRANT DELETE ON files, instants TO headwater_app",
     "GRANT UPDATE (earliest_version, turn_until, unkept_since) ON heads TO headwater_app",
     "CREATE INDEX heads_unkept ON heads (unkept_since) WHERE unkept_since IS NOT NULL",
