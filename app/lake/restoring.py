@@ -36,8 +36,8 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):
     """What differs between an earlier version and the one that the table is at.
 
     `changed`: file groups that are made of other files; the rows of all others are the same. `earlier`: the files of
-    these that were live then. `dropped` and `revived` are postponed writes, which nobody has seen: those that wait now
-    and did not then, and those that waited then and do not now.
+    these that were live then. Of postponed writes, which nobody has seen, `dropped` are files to be listed no longer,
+    `revived` are those to be listed anew.
     """
 
     changed: frozenset[str]
@@ -68,12 +68,12 @@ def plan_restore(earlier: Iterable[DataFile], live: Iterable[DataFile]) -> Resto
     """`earlier`, `live`: all files of the version to go back to, and of the one that the table is at."""
     then, now = files_by_group(earlier), files_by_group(live)
     changed = changed_groups(then, now)
-    waited, waits = _postponed(then), _postponed(now)
+    dropped, revived = _postponed(then, now)
     return RestorePlan(
         changed=frozenset(changed),
         earlier=tuple(tuple(told_files(then[group])) for group in changed if group in then),
-        dropped=tuple(waits[path] for path in sorted(waits.keys() - waited.keys())),
-        revived=tuple(waited[path] for path in sorted(waited.keys() - waits.keys())),
+        dropped=tuple(dropped),
+        revived=tuple(revived),
     )
 
 
@@ -127,5 +127,19 @@ def _identity(files: Iterable[DataFile]) -> set[tuple[object, ...]]:
     return {(file.path, file.deletion_vector) for file in told_files(files)}
 
 
-def _postponed(groups: Mapping[str, Sequence[DataFile]]) -> dict[str, DataFile]:
-    return {file.path: file for files in groups.values() for file in files if file.kind is FileKind.POSTPONED}
+def _postponed(
+    then: Mapping[str, Sequence[DataFile]], now: Mapping[str, Sequence[DataFile]]
+) -> tuple[list[DataFile], list[DataFile]]:
+    """The postponed files to list no longer, and those to list anew."""
+    dropped: list[DataFile] = []
+    revived: list[DataFile] = []
+    for group in sorted({*then, *now}):
+        waited, waits = (
+            {file.path: file for file in files.get(group, ()) if file.kind is FileKind.POSTPONED}
+            for files in (then, now)
+        )
+        # Their order is that of their listing: where one has to come back, all are listed anew, together.
+        kept = waited.keys() & waits.keys() if waited.keys() <= waits.keys() else set()
+        dropped += [waits[path] for path in sorted(waits.keys() - kept)]
+        revived += [waited[path] for path in sorted(waited.keys() - kept)]
+    return dropped, revived

@@ -9,10 +9,12 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from sqlalchemy import update
 
 from app.lake.restoring import RestageTask
 from app.lake.staging import StagedFile
-from tests.support.http import upsert
+from app.store.models import heads
+from tests.support.http import ORDERS, upsert
 from tests.support.service import Service
 
 
@@ -243,3 +245,36 @@ def test_restore_that_meets_another_commit_reads_again_what_differs(
     assert len(staged) == 2
     assert rows_of(client, orders, version=4)[-1] == {"id": 4, "note": "e"}
     assert rows_of(client, orders) == history[1]
+
+
+@pytest.mark.usefixtures("history")
+def test_restore_of_a_version_that_goes_while_it_waits_fails(
+    client: httpx.Client, orders: str, service: Service
+) -> None:
+    restore = client.post(f"{orders}/restores", json={"version": 1}).headers["location"]
+    dataset = client.get(orders).json()["id"]
+    [waiting] = service.jobs.runnable(1)
+    with service.database.tenant(waiting.tenant_id) as connection:
+        connection.execute(update(heads).where(heads.c.dataset_id == dataset).values(earliest_version=2))
+    service.work()
+    ended = client.get(restore).json()
+    assert (ended["state"], ended["error"]["type"]) == ("failed", "/problems/version-expired")
+    assert client.post(f"{orders}/restores", json={"version": 1}).status_code == 410
+    assert client.get(f"{orders}/rows", params={"version": 1}).status_code == 410
+
+
+def test_restore_has_postponed_writes_wait_again(client: httpx.Client, service: Service) -> None:
+    late = {**ORDERS, "name": "late", "bucket": {"mode": "postpone"}}
+    answer = client.post("/datasets", json=late)
+    assert answer.status_code == 201, answer.text
+    path = answer.headers["location"]
+    write(client, service, path, upsert({"id": 1, "note": "a"}))
+    done(client, service, f"{path}/compactions")
+    write(client, service, path, upsert({"id": 2, "note": "b"}))
+    assert rows_of(client, path) == [{"id": 1, "note": "a"}]
+    job = done(client, service, f"{path}/restores", {"version": 1})
+    assert (job["state"], job["committed_version"]) == ("succeeded", 4)
+    assert rows_of(client, path) == []
+    done(client, service, f"{path}/compactions")
+    assert rows_of(client, path) == [{"id": 1, "note": "a"}]
+    assert done(client, service, f"{path}/verify")["result"]["equal"]

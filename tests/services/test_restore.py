@@ -11,7 +11,7 @@ import pytest
 from app.files.slice_merge import Memory
 from app.files.storage import LocalStorage
 from app.lake.changelog import fold
-from app.lake.dataset import ChangelogProducer, TableType
+from app.lake.dataset import BucketMode, ChangelogProducer, TableType
 from app.lake.define import define_dataset
 from app.lake.evolution import evolve
 from app.lake.file_group import FileKind
@@ -21,7 +21,16 @@ from app.lake.operation import Operation
 from app.lake.schema_change import AddField, DropField, WidenField
 from tests.conformance.kinds import FIELDS, MERGES
 from tests.support.lake_table import COMPACT, Write
-from tests.support.past_tables import KINDS, Past, comparable, kind_of, new_past, written_past
+from tests.support.past_tables import (
+    KINDS,
+    Past,
+    comparable,
+    kind_of,
+    new_past,
+    put_rows,
+    random_row,
+    written_past,
+)
 from tests.support.restoring import Restorer
 
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
@@ -42,6 +51,12 @@ def check(past: Past) -> None:
         assert comparable(fold(told, past.table.dataset.record_key)) == comparable(past.rows[-1])
 
 
+def write(past: Past, rows: list[dict[str, Any]]) -> None:
+    definition = past.table.dataset
+    operation = Operation.UPSERT if definition.keyed else Operation.INSERT
+    past.write(Write(operation=operation, rows=rows), put_rows(definition, past.rows[-1], rows))
+
+
 @EVERY_KIND
 def test_restore_brings_back_the_rows_of_any_version_of_every_kind(tmp_path: Path, kind: str) -> None:
     past = written_past(LocalStorage(tmp_path), kind, seed=3, writes=5)
@@ -50,12 +65,15 @@ def test_restore_brings_back_the_rows_of_any_version_of_every_kind(tmp_path: Pat
     for version in [*chance.sample(range(first), 2), first]:
         restorer.to(version)
         check(past)
+        if past.table.dataset.bucket.mode is not BucketMode.POSTPONE:
+            write(past, [random_row(chance, version) for _ in range(3)])
+            check(past)
     assert restorer.held
     assert restorer.kept.readers == {}
     # Nothing that a restore left behind comes up later.
     before = past.rows[-1]
     past.write(COMPACT, before)
-    if past.table.dataset.bucket.mode.value != "postpone":
+    if past.table.dataset.bucket.mode is not BucketMode.POSTPONE:
         check(past)
 
 
@@ -166,7 +184,7 @@ def test_restore_puts_rows_back_as_they_were_whatever_the_merge_mode(
     past = new_past(LocalStorage(tmp_path), define_dataset(registration))
     chance = random.Random(mode)
     for number in range(4):
-        rows = [random_row(chance, number) for _ in range(5)]
+        rows = [row_of_all_modes(chance, number) for _ in range(5)]
         past.table.write(Write(operation=Operation.UPSERT, rows=rows))
         if past.table.version == len(past.rows):
             past.note(past.table.rows())
@@ -176,7 +194,7 @@ def test_restore_puts_rows_back_as_they_were_whatever_the_merge_mode(
         check(past)
 
 
-def random_row(chance: random.Random, number: int) -> dict[str, Any]:
+def row_of_all_modes(chance: random.Random, number: int) -> dict[str, Any]:
     return {
         "p": "a",
         "id": chance.randrange(4),

@@ -155,19 +155,20 @@ def written_past(
     for number in range(writes):
         if number == writes // 2:
             model = _compacted(past, model)
-        rows = [_random_row(chance, number) for _ in range(chance.randint(4, 12))]
+        rows = [random_row(chance, number) for _ in range(chance.randint(4, 12))]
         if number % 3 == 2:
             model = _deleted(past, model, rows[:4])
         else:
             operation = Operation.UPSERT if definition.keyed else Operation.INSERT
-            model = _put(definition, model, rows)
+            model = put_rows(definition, model, rows)
             past.write(Write(operation=operation, rows=rows), _visible(past, model))
     if compacted:
         _compacted(past, model)
     return past
 
 
-def _random_row(chance: random.Random, number: int) -> Row:
+def random_row(chance: random.Random, number: int) -> Row:
+    """A row of one of few keys, for write `number`."""
     note = f"write {number}" if chance.random() < 0.9 else None
     return {"id": chance.randrange(20), "day": chance.choice(DAYS), "n": chance.randrange(100), "note": note}
 
@@ -190,7 +191,8 @@ def _deleted(past: Past, model: list[Row], rows: Sequence[Row]) -> list[Row]:
     return kept
 
 
-def _put(definition: DatasetDefinition, model: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+def put_rows(definition: DatasetDefinition, model: Sequence[Row], rows: Sequence[Row]) -> list[Row]:
+    """The rows of a table after others were written to it."""
     if not definition.keyed:
         return [*model, *rows]
     return list({_key(definition, row): row for row in (*model, *rows)}.values())
