@@ -21,6 +21,7 @@ from clients.cli.failure import CommandError
 from clients.demo import flights_report as report
 from clients.demo.embedded import StartFailed, embedded_service
 from clients.demo.flights_data import FLIGHTS, KEY, Flights, FlightsMissing, load
+from clients.demo.flights_time import take_back
 from clients.demo.flights_view import ViewBehind, show_view, verify
 from clients.demo.fold import FeedBroken, difference, fold
 from clients.demo.replay import Batch, Follower, Written, write_batches
@@ -101,6 +102,7 @@ def _run(screen: Screen, data: Path, *, kept: bool, days: int, in_flight: int, s
         report.versions(screen, client, dataset, data)
         equal = check(screen, client, dataset, source, replayed.changes)
         show_view(screen, client, dataset)
+        take_back(screen, client, dataset)
         equal &= verify(screen, client, dataset)
         screen.say(f"\nThe whole demo took {time.monotonic() - began:.0f} s.")
         if not equal:

@@ -11,6 +11,7 @@ from clients.cli.failure import CommandError
 from clients.demo import flights_report as report
 from clients.demo.flights import check, flights, replay
 from clients.demo.flights_data import FLIGHTS, load
+from clients.demo.flights_time import take_back
 from clients.demo.fold import FeedBroken
 from clients.demo.screen import Screen
 
@@ -51,6 +52,13 @@ def test_a_day_is_replayed_followed_and_checked(service, headwater, screen):
         "data/operator.key",
     ):
         assert words in told(screen), words
+
+    corrected = {**next(headwater.rows(dataset, where="arr_delay >= 600")), "arr_delay": 5}
+    with service.working():
+        headwater.write_rows(dataset, [corrected], wait=60)
+        take_back(screen, headwater, dataset)
+    assert "-C" in told(screen).rpartition("taken back")[2]
+    assert next(headwater.rows(dataset, where="arr_delay >= 600")) != corrected
 
     # A value that was put and never taken back differs from the table; one that was taken back breaks the feed.
     changes = replayed.changes

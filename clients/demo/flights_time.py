@@ -1,0 +1,32 @@
+"""Taking the flights back to what they were before the correction."""
+
+from __future__ import annotations
+
+import time
+
+from rich.text import Text
+
+from clients.demo.flights_data import KEY
+from clients.demo.screen import Screen
+from clients.headwater_client import Dataset, Headwater
+
+_WAIT_SECONDS_MAX = 300.0
+
+
+def take_back(screen: Screen, client: Headwater, dataset: Dataset) -> None:
+    """Undoes the last write, names the version that comes of it, and reads by that name. Raises JobUnfinished, Problem."""
+    before, began = client.get_dataset(dataset), time.monotonic()
+    undone = client.roll_back(dataset, wait=_WAIT_SECONDS_MAX)
+    seconds = time.monotonic() - began
+    screen.say(
+        f"\nThe correction is taken back in {seconds:.1f} s: version {undone.committed_version:,} has the rows of version "
+        f"{before.version - 1:,} again, and the feed says so:"
+    )
+    for change in client.changes(dataset, since=before.next_offset):
+        row = f"{' '.join(str(change.row[name]) for name in KEY)}, {change.row['arr_delay']:,} minutes late"
+        told = Text(f"  {change.offset:,} {change.op} {row}")
+        told.stylize("red" if change.op == "-C" else "green")
+        screen.console.print(told)
+    client.create_tag(dataset, "as-flown", wait=_WAIT_SECONDS_MAX)
+    late = sum(1 for _ in client.rows(dataset, tag="as-flown", where="arr_delay >= 600"))
+    screen.say(f"That version is tagged as-flown; {late:,} of its flights came ten hours late or more.")
