@@ -348,8 +348,10 @@ def _refuse(
 
 
 def _marks(connection: Connection, dataset_id: str, paths: Collection[str]) -> dict[str, PartitionMark]:
+    # Postgres would refuse to compare text with a NUL in it, and no path has one.
+    known = [path for path in paths if "\0" not in path]
     query = select(*_MARK).where(
-        partition_marks.c.dataset_id == dataset_id, one_of(partition_marks.c.path, paths)
+        partition_marks.c.dataset_id == dataset_id, one_of(partition_marks.c.path, known)
     )
     return {row.path: PartitionMark(**row._asdict()) for row in connection.execute(query)}
 

@@ -159,9 +159,9 @@ def test_a_partition_that_there_is_not_is_named(
 ) -> None:
     commit(MONDAY)
     with pytest.raises(InvalidRequest) as refused:
-        marks.end(dataset.tenant_id, dataset.id, [MONDAY, TUESDAY, "../etc"])
+        marks.end(dataset.tenant_id, dataset.id, [MONDAY, TUESDAY, "../etc", "\0"])
     pointers = [error["pointer"] for error in refused.value.facts["errors"]]
-    assert pointers == ["/partitions/1", "/partitions/2"]
+    assert pointers == ["/partitions/1", "/partitions/2", "/partitions/3"]
     assert told(marks, dataset) == []
     with pytest.raises(NotFound):
         marks.end(dataset.tenant_id, new_id(), [MONDAY])
