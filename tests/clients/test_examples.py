@@ -78,3 +78,13 @@ def test_the_ways_to_write(service, api_key):
     assert parts["items to order"] == ["lamp: 2 left (item:lamp)", "vase: 2 left (item:vase)"]
     assert parts["stock on the first night"] == ["desk", "lamp", "rug"]
     assert parts["orders in the end"] == ["1 shipped", "3 new", "4 new"]
+
+
+def test_the_ways_to_read(service, api_key):
+    done = run([sys.executable, "examples/read_tables.py"], service, api_key)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines() == [
+        "the dearest of Bonn: [6, 27, 48]",
+        "changed since: [(0, '9.90')]",
+        "in files: 1000 rows",
+    ]
