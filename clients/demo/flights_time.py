@@ -14,13 +14,16 @@ _WAIT_SECONDS_MAX = 300.0
 
 
 def take_back(screen: Screen, client: Headwater, dataset: Dataset) -> None:
-    """Undoes the last write, names the version that comes of it, and reads by that name. Raises JobUnfinished, Problem."""
+    """Undoes the last write, names the version that comes of it, and reads by that name.
+
+    Raises JobUnfinished, Problem.
+    """
     before, began = client.get_dataset(dataset), time.monotonic()
     undone = client.roll_back(dataset, wait=_WAIT_SECONDS_MAX)
     seconds = time.monotonic() - began
     screen.say(
-        f"\nThe correction is taken back in {seconds:.1f} s: version {undone.committed_version:,} has the rows of version "
-        f"{before.version - 1:,} again, and the feed says so:"
+        f"\nThe correction is taken back in {seconds:.1f} s: version {undone.committed_version:,} has the rows of "
+        f"version {before.version - 1:,} again, and the feed says so:"
     )
     for change in client.changes(dataset, since=before.next_offset):
         row = f"{' '.join(str(change.row[name]) for name in KEY)}, {change.row['arr_delay']:,} minutes late"
