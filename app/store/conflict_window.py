@@ -49,6 +49,30 @@ def forgotten_window(
     """
     if commit.read_version >= earliest_version:
         return None
+    return _all_conflicts(connection, commit, head_version)
+
+
+def forgotten_files(connection: Connection, commit: NewCommit, head_version: int) -> Conflicted | None:
+    """A file of an earlier version that is to be listed anew, but may have been forgotten by now: all is read again.
+
+    One that is known here stays: forgetting takes the lock that the caller has.
+    """
+    removed = {path for message in commit.messages for path in message.removed}
+    again = {
+        file.path
+        for message in commit.messages
+        for file in message.added
+        if file.written_version is not None and file.path not in removed
+    }
+    if not again:
+        return None
+    known = select(files.c.path).where(files.c.dataset_id == commit.dataset_id, one_of(files.c.path, again))
+    if again <= set(connection.execute(known).scalars()):
+        return None
+    return _all_conflicts(connection, commit, head_version)
+
+
+def _all_conflicts(connection: Connection, commit: NewCommit, head_version: int) -> Conflicted:
     winner = select(commits.c.instant_id).where(
         commits.c.dataset_id == commit.dataset_id, commits.c.version == head_version
     )

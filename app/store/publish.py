@@ -26,7 +26,13 @@ from app.lake.file_group import ChangelogFile, DataFile
 from app.lake.instant import InstantEvent, RowCounts, next_state, states_before
 from app.services.model import Fenced, JobState, NewCommit, Progress, Published
 from app.store.claim import held_by
-from app.store.conflict_window import InconsistentCommit, forgotten_window, looked_at, window_of
+from app.store.conflict_window import (
+    InconsistentCommit,
+    forgotten_files,
+    forgotten_window,
+    looked_at,
+    window_of,
+)
 from app.store.ending import NO_LEASE, lock_jobs, post
 from app.store.file_models import changelog_files, commits, files, quarantine_files
 from app.store.followers import is_followed, move_follower, wake_follower
@@ -59,6 +65,7 @@ def publish_commits(
         verdict = (
             outdated_plan(connection, commit, head.version)
             or forgotten_window(connection, commit, head.version, head.earliest_version)
+            or forgotten_files(connection, commit, head.version)
             or check_conflicts(
                 commit.messages,
                 window_of(connection, commit, head.version),

@@ -1,4 +1,4 @@
-"""Savepoints and the feed: changes since one are kept with it."""
+"""Savepoints and the feed: changes since one are kept with it; files that a restore lists anew."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Callable
 import pytest
 from msgspec import structs
 
+from app.lake.commit_message import CommitMessage
+from app.lake.conflict import Conflicted
 from app.lake.dataset import Retention
 from app.lake.identifiers import new_id, new_instant_id
-from app.services.model import Dataset, Job, NewJob
+from app.services.model import Dataset, Job, NewJob, Published
 from app.services.task_model import SavepointTask, TagTask
 from app.store.named_versions import NamedVersionStore
 from app.store.retention import RetentionStore
@@ -55,3 +57,23 @@ def test_savepoint_keeps_the_feed_from_there_on(stores: Stores, feed: Dataset) -
     names.forget(*place, ["second"])
     assert cut() == 0
     assert stores.changelog.bounds(*place).earliest == 5
+
+
+def test_restore_lists_no_file_that_was_forgotten(
+    stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [message()]))
+    [written] = stores.timeline.live_files(tenant_id, dataset.id, 1, None)
+    second = CommitMessage(file_group=written.file_group, removed=(written.path,))
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [second], read_version=1))
+    again = CommitMessage(file_group=written.file_group, added=(written,))
+    third = stores.timeline.publish_one(tenant_id, commit_of([running()], [again], read_version=2))
+    assert isinstance(third, Published)
+    [listed] = stores.timeline.live_files(tenant_id, dataset.id, 3, None)
+    assert (listed.path, listed.added_version, listed.written_version) == (written.path, 3, 1)
+
+    gone = structs.replace(written, path="data/gone.parquet")
+    lost = CommitMessage(file_group=written.file_group, added=(gone,))
+    found = stores.timeline.publish_one(tenant_id, commit_of([running()], [lost], read_version=3))
+    assert isinstance(found, Conflicted)
+    assert found.head_version == 3
