@@ -64,7 +64,10 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset to register. Without a record key it is append-only. `buckets`: short for `Bucket(count=…)`."""
+    """A dataset to register. Without a record key it is append-only. `buckets`: short for `Bucket(count=…)`.
+
+    `services`: what is done for it by itself, in the form of JSON.
+    """
 
     name: str
     fields: tuple[NewField, ...]
@@ -83,6 +86,7 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
     producer: Producer | None = None
     retention: Retention | None = None
     target_bytes: int | None = None
+    services: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
         """The JSON form of the registration; what was not chosen is left to the service."""
@@ -97,6 +101,7 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
             "delete_marker": self.delete_marker,
             "changelog": self._changelog() or None,
             "target_bytes": self.target_bytes,
+            "services": self.services,
         }
         bucket = Bucket(count=self.buckets) if self.bucket is None else self.bucket
         return {
@@ -155,7 +160,7 @@ class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far.
 
-    Changes before `earliest_offset` are kept no longer.
+    Changes before `earliest_offset` are kept no longer. `services`: what is done for it by itself, in the form of JSON.
     """
 
     id: str
@@ -172,6 +177,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     committed_at: datetime | None
     earliest_offset: int = 0
+    services: dict[str, Any] = {}
 
 
 class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):

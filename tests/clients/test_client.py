@@ -41,12 +41,17 @@ def test_what_is_registered_is_what_was_asked_for(headwater):
         NewDataset(
             name="everything", fields=fields, record_key=("id", "region"), ordering_field="at",
             event_time_field="at", partition_by=("region",), buckets=3, merge_mode="event_time",
+            services={"compaction": None, "tags": {"period": "day"}},
         )
     )  # fmt: skip
     assert (found.record_key, found.partition_by) == (("id", "region"), ("region",))
     assert (found.ordering_field, found.event_time_field) == ("at", "at")
     assert found.schema.fields[0].doc == "the number"
     assert not found.schema.fields[2].nullable
+    assert found.services["compaction"] is None
+    assert found.services["tags"] == {"period": "day", "keep": None}
+    changed = headwater.change_services(found, {"compaction": {"logs": 4}})
+    assert (changed.services["compaction"]["logs"], changed.services["tags"]) == (4, None)
 
 
 def test_python_values_come_back_as_they_were_sent(headwater, readings):

@@ -15,10 +15,7 @@ from sqlalchemy import text
 
 from app.lake.dataset import Retention
 from app.lake.errors import OffsetExpired
-from app.lake.evolution import evolve
 from app.lake.identifiers import new_id, new_instant_id
-from app.lake.new_dataset import NewField
-from app.lake.schema_change import AddField
 from app.services.consumer_model import ConsumerChange, Expected, Landmark
 from app.services.follower_model import ConsumerKind
 from app.services.model import Dataset, Job, Published
@@ -346,21 +343,6 @@ def test_commits_go_on_beside_consumers_that_are_moved_all_the_time(
             done.set()
 
     together([publish, *(partial(move, f"c{number}") for number in range(4))])
-
-
-def test_a_write_that_was_planned_before_leaves_the_retention_as_it_is(
-    stores: Stores, feed: Dataset, running: Callable[[], Job]
-) -> None:
-    """A write that brings a schema brings a whole definition, made of the one that it found."""
-    planned = stores.catalog.get(feed.tenant_id, feed.id)
-    brought = evolve(planned.definition, [AddField(field=NewField(name="more", type="string"))])
-    keep(stores, feed, seconds=60)
-    commit = commit_of([running()], [message(8)], read_version=planned.version)
-    published = stores.timeline.publish_one(feed.tenant_id, structs.replace(commit, definition=brought))
-    assert isinstance(published, Published)
-    now = stores.catalog.get(feed.tenant_id, feed.id)
-    assert now.definition.schema == brought.schema
-    assert now.definition.changelog.retention == Retention(seconds=60)
 
 
 def test_another_retention_is_a_version_without_a_schema(stores: Stores, feed: Dataset) -> None:

@@ -9,13 +9,15 @@ import msgspec
 import pytest
 
 from app.lake.conflict import Conflicted
-from app.lake.dataset import DatasetDefinition
+from app.lake.dataset import DatasetDefinition, Retention
+from app.lake.define import with_retention, with_services
 from app.lake.errors import InvalidRequest, NotFound, PreconditionFailed
 from app.lake.evolution import evolve
 from app.lake.identifiers import new_instant_id
 from app.lake.instant import Action, InstantState
-from app.lake.new_dataset import NewField
+from app.lake.new_dataset import NewField, NewRetention
 from app.lake.schema_change import AddField
+from app.lake.table_services import TableServices
 from app.services.model import Dataset, Job, Published
 from tests.ports.conftest import Stores
 from tests.support.lakehouse import commit_of, message
@@ -212,3 +214,18 @@ def test_a_schema_of_a_commit_without_rows_is_a_version(
     )
     assert stores.catalog.get(tenant_id, dataset.id).definition == definition
     assert stores.timeline.schema_at(tenant_id, dataset.id, 1) == definition.schema
+
+
+def test_a_write_that_was_planned_before_leaves_other_settings_as_they_are(
+    stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    """A write that brings a schema brings a whole definition, made of the one that it found."""
+    brought = with_field(dataset.definition, "more")
+    kept = with_retention(dataset.definition, NewRetention(seconds=60))
+    kept = with_services(kept, TableServices(compaction=None))
+    stores.catalog.evolve(tenant_id, dataset.id, kept, version=0, instant_id=new_instant_id(), actor=None)
+    commit = msgspec.structs.replace(commit_of([running()], [message(8)]), definition=brought)
+    assert isinstance(stores.timeline.publish(tenant_id, [commit]), tuple)
+    now = stores.catalog.get(tenant_id, dataset.id).definition
+    assert now.schema == brought.schema
+    assert (now.changelog.retention, now.services.compaction) == (Retention(seconds=60), None)
