@@ -77,10 +77,12 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     cluster: ClusterBy | None = None
 
     @property
-    def keeps_order(self) -> bool:
-        """Whether all live rows of the files go to new ones in the order in which they stand, bucket by bucket."""
-        folds = any(file.kind is not FileKind.BASE for file in self.files)
-        return self.compact and self.cluster is None and not folds
+    def keeps_rows(self) -> bool:
+        """Whether all live rows of the files go to new ones, and no others do.
+
+        Without `cluster` they go in the order in which they stand, bucket by bucket.
+        """
+        return self.compact and all(file.kind is FileKind.BASE for file in self.files)
 
 
 def touched_groups(writes: Mapping[int, Sequence[StagedFile]]) -> list[str]:

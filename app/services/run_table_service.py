@@ -122,10 +122,12 @@ class RunTableService:
     def _rebased(self, work: _Work, each: _Done, live: Mapping[str, DataFile]) -> bool:
         """Whether rows were but deleted from the files that were written anew: then they are from the new ones, too."""
         files = each.task.files
-        if not each.task.keeps_order or any(file.path not in live for file in files):
+        if not each.task.keeps_rows or any(file.path not in live for file in files):
             return False
-        attempt = work.next_name()
-        each.message = self.rebase.rebase(each.task, each.written, live, attempt)
+        message = self.rebase.rebase(each.task, each.written, live, work.next_name())
+        if message is None:
+            return False
+        each.message = message
         return True
 
 

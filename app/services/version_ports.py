@@ -67,10 +67,10 @@ class Rebase(Protocol):
 
     def rebase(
         self, task: MergeTask, message: CommitMessage, live: Mapping[str, DataFile], attempt: str
-    ) -> CommitMessage:
-        """What the task, which keeps the order of rows, would have answered over its files as they are `live`, by path.
+    ) -> CommitMessage | None:
+        """What the task, which keeps all rows, would have answered over its files as they are `live`, by path.
 
-        Raises CorruptFile, StorageFull.
+        None if the rows that are gone by now cannot be told in what it wrote. Raises CorruptFile, StorageFull.
         """
         ...
 
