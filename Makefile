@@ -59,7 +59,7 @@ openapi: setup ## write the schema that the service serves to openapi/openapi.js
 
 # Each starts a service of its own in a scratch folder (BENCH="--scratch DIR" says where, --help what else can be set)
 # and leaves bench/results/NAME.json. docs/performance.md explains them.
-BENCHES := latency upsert feed exports clustering memory small-writes waiting
+BENCHES := latency upsert feed exports clustering memory small-writes waiting planning
 bench: ## measure the service by itself
 	@$(MAKE) --no-print-directory $(addprefix bench-,$(BENCHES))
 
@@ -86,6 +86,9 @@ bench-small-writes: setup ## 50 clients with 100 rows each on one dataset
 
 bench-waiting: setup ## from a commit to 1, 100 and 1,000 waiting readers, and their memory
 	@$(BIN)/python -m bench.waiting $(BENCH)
+
+bench-planning: setup ## planning and committing a write as files, versions and instants grow
+	@$(BIN)/python -m bench.planning $(BENCH)
 
 bench-write: setup ## all ways to write beside DuckLake and delta-rs, in an environment that has them
 	@$(PYTHON) requirements/build_environment.py --venv .venv-bench requirements/dev.txt requirements/bench.txt

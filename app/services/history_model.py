@@ -45,8 +45,8 @@ class History(Protocol):
     def forget(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> Forgotten:
         """Removes the rows of up to `limit` data files that no version sees any more which is kept.
 
-        Of files that version `since` or a later one removed, the earliest first. They are locked for as long as it
-        takes: nobody comes to hold a version meanwhile.
+        Of files that version `since` or a later one removed, the earliest first. Nobody comes to hold a version
+        meanwhile, and no commit lists a file anew, which is why they wait for it. Raises NotFound.
         """
         ...
 

@@ -14,8 +14,8 @@ from app.services.reap import Reap
 from app.services.task_model import CleanTask
 
 _log = logging.getLogger(__name__)
-# Forgotten in one transaction.
-_FILES: Final = 1_000
+# Forgotten in one transaction, which commits may have to wait for.
+_FILES: Final = 500
 # A file of instants has so many at most.
 _ARCHIVED_MAX: Final = 20_000
 
@@ -33,7 +33,7 @@ class RunClean:
     archived_min: int = ARCHIVED_MIN
 
     def run(self, job: Job, tag: str) -> None:
-        """Raises NotFound, StorageFull."""
+        """Raises NotFound (dataset gone), StorageFull."""
         if not isinstance(job.request, CleanTask):
             raise TypeError(f"job {job.id} is no clean: {job.kind.value}")
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)

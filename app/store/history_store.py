@@ -56,27 +56,27 @@ class HistoryStore:
         """Removes the rows of up to `limit` data files that no version sees any more which is kept.
 
         Of files that version `since` or a later one removed, the earliest first. Nobody comes to hold a version
-        meanwhile.
+        meanwhile, and no commit lists a file anew, which is why they wait for it. Raises NotFound.
         """
         pinned = pinned_versions(dataset_id).subquery()
         seen = select(pinned.c.version).where(
             pinned.c.version >= files.c.added_version, pinned.c.version < files.c.removed_version
         )
-        beginning = select(heads.c.earliest_version).where(heads.c.dataset_id == dataset_id).scalar_subquery()
-        unseen = (
-            select(files.c.path, files.c.added_version)
-            .where(
-                files.c.dataset_id == dataset_id,
-                files.c.removed_version >= since,
-                files.c.removed_version <= beginning,
-                ~seen.exists(),
-            )
-            .order_by(files.c.removed_version)
-            .limit(limit)
-        )
         with self._database.tenant(tenant_id) as connection:
             lock_history(connection, dataset_id)
             _forget_what_has_run_out(connection, dataset_id)
+            head = _head(connection, dataset_id, lock=True)
+            unseen = (
+                select(files.c.path, files.c.added_version)
+                .where(
+                    files.c.dataset_id == dataset_id,
+                    files.c.removed_version >= since,
+                    files.c.removed_version <= head.earliest_version,
+                    ~seen.exists(),
+                )
+                .order_by(files.c.removed_version)
+                .limit(limit)
+            )
             gone = connection.execute(
                 delete(files)
                 .where(

@@ -25,6 +25,7 @@ from app.store.file_models import commits, files
 from app.store.history_store import HistoryStore
 from app.store.kept_versions import check_kept, share_history
 from app.store.models import jobs
+from app.store.publish import lock_heads
 from app.store.read_leases import ReadLeaseStore
 from app.store.references import ReferenceStore
 from app.store.version_models import read_leases
@@ -309,14 +310,25 @@ def test_holds_and_cleans_that_race_agree(
         assert (version in readable(leases, dataset, range(version, version + 1))) == got[0]
 
 
-def test_commits_do_not_wait_for_files_that_are_being_forgotten(
-    stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile], write: Write
+def test_a_commit_that_looks_whether_a_file_is_known_keeps_it_from_being_forgotten(
+    stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile]
 ) -> None:
+    """One that lists a file of before again would otherwise do so while it goes."""
     move_on(history, dataset, LAST)
-    with stores.database.tenant(dataset.tenant_id) as forgetting:
-        forgetting.execute(select(files).where(files.c.removed_version.is_not(None)).with_for_update())
-        write(table[4])
-    assert forget(history, dataset).files == 4
+    looked, forgotten = Event(), Event()
+
+    def commit() -> None:
+        with stores.database.tenant(dataset.tenant_id) as connection:
+            lock_heads(connection, [dataset.id])
+            looked.set()
+            assert not forgotten.wait(0.3)
+
+    def clean() -> None:
+        assert looked.wait(10)
+        assert forget(history, dataset).files == 4
+        forgotten.set()
+
+    together([commit, clean])
 
 
 def test_a_clean_that_waits_or_runs_is_enough(
@@ -336,7 +348,8 @@ def test_nothing_is_forgotten_of_what_is_not_there(
     with pytest.raises(NotFound):
         history.move_on(neighbour, dataset.id, LAST)
     move_on(history, dataset, LAST)
-    assert history.forget(neighbour, dataset.id, 0, 100).files == 0
+    with pytest.raises(NotFound):
+        history.forget(neighbour, dataset.id, 0, 100)
     stores.catalog.delete(tenant_id, dataset.id, version=None)
     with pytest.raises(NotFound):
         move_on(history, dataset, LAST)
