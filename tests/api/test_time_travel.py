@@ -165,9 +165,12 @@ def test_rollback_undoes_versions_that_writes_made(
 def test_rollback_counts_what_was_accepted_before_it(
     client: httpx.Client, orders: str, service: Service, history: list[Any]
 ) -> None:
+    # Committed together, they are one version.
+    client.post(f"{orders}/writes", json=upsert({"id": 8, "note": "y"}))
     client.post(f"{orders}/writes", json=upsert({"id": 9, "note": "z"}))
-    client.post(f"{orders}/rollbacks", json={"instants": 1})
+    rollback = client.post(f"{orders}/rollbacks", json={"instants": 1}).headers["location"]
     service.work()
+    assert client.get(rollback).json()["result"] == {"from_version": 4, "to_version": 3}
     assert rows_of(client, orders) == history[3]
 
 
