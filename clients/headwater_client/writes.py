@@ -158,10 +158,28 @@ class WriteCalls(JobCalls):
         envelope = {"operation": "delete_partition", "partitions": list(globs)} | options.members()
         return self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)
 
-    def compact(self, dataset: Dataset | str, *, idempotency_key: str | None = None, wait: float = 0) -> Job:
-        """Folds logs, postponed writes, deletion vectors and small files into base files; see `write` for the rest."""
+    def compact(
+        self,
+        dataset: Dataset | str,
+        *,
+        partitions: Sequence[str] | None = None,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Folds logs, postponed writes, deletion vectors and small files into base files; see `write` for the rest.
+
+        `partitions`: globs of those to compact. The job's `result` says what was written anew.
+        """
         path = f"{dataset_path(dataset)}/compactions"
-        return self._start(path, idempotency_key=made_up(idempotency_key), wait=wait)
+        if partitions is None:
+            return self._start(path, idempotency_key=made_up(idempotency_key), wait=wait)
+        return self._start(
+            path,
+            body=msgspec.json.encode({"partitions": list(partitions)}),
+            headers={"Content-Type": JSON},
+            idempotency_key=made_up(idempotency_key),
+            wait=wait,
+        )
 
     def cluster(
         self,

@@ -218,6 +218,8 @@ def test_logs_are_compacted_and_then_told(headwater):
     assert notes(headwater, log, query_type="read_optimized") == []
     assert list(headwater.changes(log)) == []
     compacted = headwater.compact(log, wait=30)
+    assert compacted.result is not None
+    assert (compacted.result["file_groups"], compacted.result["file_groups_left"]) == (1, 0)
     assert (compacted.kind, compacted.operation, compacted.committed_version) == ("compaction", None, 3)
     assert [(change.op, change.row["note"]) for change in headwater.changes(log)] == [
         ("+A", "a"), ("-C", "a"), ("+C", "b"),
