@@ -40,7 +40,7 @@ from workers.wiring import Worker, follower_handlers, keepers, reaper, run_tasks
 
 _log = logging.getLogger(__name__)
 _SHUTDOWN_SECONDS = 20.0
-_KEEP_THREADS = 2
+_KEEP_THREADS = 4
 
 
 def main() -> None:
