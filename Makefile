@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories conformance-long check lint format types contracts openapi lock clean \
-	bench bench-latency bench-upsert bench-feed bench-exports bench-clustering bench-memory bench-small-writes bench-waiting bench-write
+	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-memory bench-small-writes bench-waiting bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,7 +59,7 @@ openapi: setup ## write the schema that the service serves to openapi/openapi.js
 
 # Each starts a service of its own in a scratch folder (BENCH="--scratch DIR" says where, --help what else can be set)
 # and leaves bench/results/NAME.json. docs/performance.md explains them.
-BENCHES := latency upsert feed exports clustering memory small-writes waiting planning
+BENCHES := latency upsert feed exports reads clustering memory small-writes waiting planning
 bench: ## measure the service by itself
 	@$(MAKE) --no-print-directory $(addprefix bench-,$(BENCHES))
 
@@ -74,6 +74,9 @@ bench-feed: setup ## change rows served as JSON, NDJSON and Arrow
 
 bench-exports: setup ## changes, and changed rows, written to files in each format
 	@$(BIN)/python -m bench.exports $(BENCH)
+
+bench-reads: setup ## read jobs of a whole table in each format, of a part of it, in an order
+	@$(BIN)/python -m bench.reads $(BENCH)
 
 bench-clustering: setup ## a hundredth of a table by a filter: as written, partitioned, clustered; rows clustered per second
 	@$(BIN)/python -m bench.clustering $(BENCH)
