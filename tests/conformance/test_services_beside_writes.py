@@ -19,7 +19,11 @@ from app.lake import compaction_plan
 from app.lake.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
 from app.lake.errors import NotVerifiable
 from app.lake.file_group import FileKind
+from app.lake.table_services import ClusterOrder
 from app.lake.verification import check_verifiable
+from app.services.table_service_plans import clustering as cluster
+from app.services.table_service_plans import compaction
+from app.services.task_model import ClusteringTask
 from tests.conformance.dice import Dice, kinds
 from tests.conformance.histories import LONG
 from tests.conformance.kinds import Kind, defined
@@ -120,7 +124,8 @@ class _Both:
         services.meanwhile = self._writers(random.randrange(3))
         services.in_turn = self._writers(random.randrange(2))
         services.tasks.clear()
-        commit = services.serve()
+        clustering = self._clustering()
+        commit = services.serve(clustering, compaction if clustering is None else cluster)
         if not commit.messages:
             return
         plans = len({task.attempt for task in services.tasks})
@@ -128,9 +133,18 @@ class _Both:
         seen["planned again" if plans > 1 else "rebased" if vectors else "published as planned"] += 1
         assert result_of(commit)["file_groups_left"] == 0
         deferred = self.served.dataset.changelog.producer is ChangelogProducer.DEFERRED
-        if not (self._postpones or deferred):
+        if clustering is not None or not (self._postpones or deferred):
             assert not any(message.changelog for message in commit.messages)
         self._verify()
+
+    def _clustering(self) -> ClusteringTask | None:
+        """By some columns, in one order or the other; None where it is to be a compaction."""
+        random, fields = self._dice.random, self.served.dataset.schema.fields
+        flat = [field.name for field in fields if "<" not in field.type]
+        if random.random() < 0.5:
+            return None
+        columns = random.sample(flat, random.randint(1, min(3, len(flat))))
+        return ClusteringTask(columns=tuple(columns), order=random.choice(list(ClusterOrder)))
 
     def _writers(self, groups: int) -> Callable[[], None]:
         """Writes so many groups when it is called first, and none after that."""
