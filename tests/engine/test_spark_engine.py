@@ -32,7 +32,7 @@ from app.lake.write_plan import WriteIntent, plan_merge
 from tests.support.process import spark_tasks
 from tests.support.waiting import until
 from workers.engine.decode_handle import SPLIT_BYTES
-from workers.engine.spark_engine import SparkEngine
+from workers.engine.spark_engine import TASKS_POOL, WRITES_POOL, SparkEngine
 
 pytestmark = [
     pytest.mark.spark,
@@ -155,6 +155,29 @@ def test_merging_on_spark_gives_what_the_merge_gives(engine: SparkEngine, storag
     counts = [sum((m.counts.get(number, RowCounts()) for m in messages), RowCounts()) for number in range(3)]
     assert counts == [expected.counts[number] for number in range(3)]
     assert sorted(path for m in messages for path in m.removed) == sorted(file.path for file in live)
+
+
+def test_writes_and_services_have_scheduling_pools_of_their_own(
+    engine: SparkEngine, storage: LocalStorage
+) -> None:
+    """Between which Spark shares its cores fairly, however many tasks each of them has."""
+    writes = {0: [stage(storage, rows(range(9), seen=1), "pools")]}
+    messages = run(engine, writes, {0: Operation.INSERT}, attempt="00000-9-0")
+    live = [file for message in messages for file in message.added]
+    deletes = {0: [stage(storage, keys(range(3)), "pools-2", Operation.DELETE)]}
+    tasks = plan_merge(
+        DATASET,
+        deletes,
+        {0: WriteIntent(operation=Operation.DELETE)},
+        live,
+        attempt="00000-9-1",
+        data_prefix="tenant/dataset",
+    )
+    engine.rewrite(tasks, "00000-9-1")
+    context = engine.jvm().org.apache.spark.SparkContext.getOrCreate()
+    pools = context.getAllPools()
+    assert context.getSchedulingMode().toString() == "FAIR"
+    assert {WRITES_POOL, TASKS_POOL} <= {pools.apply(number).name() for number in range(pools.size())}
 
 
 def test_an_insert_of_a_live_key_writes_nothing(engine: SparkEngine, storage: LocalStorage) -> None:
