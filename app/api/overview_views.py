@@ -7,12 +7,14 @@ from datetime import datetime
 
 import msgspec
 
+from app.lake.clustering import order_of
 from app.lake.column_summary import ColumnSummary
 from app.lake.file_group import ColumnStatistics, DataFile, FileKind, IndexKind
 from app.lake.instant import Action
 from app.lake.partition import parse_partition, partition_name
 from app.lake.partition.segments import read_segment
 from app.lake.schema import Schema
+from app.lake.table_services import ClusterOrder
 from app.services.model import Dataset
 from app.services.overview_model import PartitionRecord, SizeClass, TableTotals
 from app.services.partition_model import PartitionMark
@@ -22,8 +24,8 @@ class FileView(msgspec.Struct, frozen=True, kw_only=True):
     """A data file at a version. `name` is what `_hw_file_name` shows beside its rows.
 
     `live_rows`: those that no deletion vector has taken out. `added_version`: since when the file is as it is here;
-    `written_version`: the commit that wrote it. `statistics`: by column, if they were asked for; a column that nothing
-    is known of is left out.
+    `written_version`: the commit that wrote it. `clustered`: the order in which a clustering has put its rows.
+    `statistics`: by column, if they were asked for; a column that nothing is known of is left out.
     """
 
     name: str
@@ -39,6 +41,7 @@ class FileView(msgspec.Struct, frozen=True, kw_only=True):
     added_version: int | None
     written_version: int | None
     index: IndexKind | None
+    clustered: ClusterOrder | None
     statistics: dict[str, ColumnStatistics] | None
 
 
@@ -199,6 +202,7 @@ def file_view(file: DataFile, schema: Schema | None) -> FileView:
         added_version=file.added_version,
         written_version=file.written_version,
         index=None if file.index_file is None else file.index_file.kind,
+        clustered=None if file.clustered_by is None else order_of(file.clustered_by),
         statistics=None if schema is None else _by_name(file.statistics, schema),
     )
 

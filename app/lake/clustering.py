@@ -46,6 +46,11 @@ class ClusterBy(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.order.value}:{','.join(str(schema.field(name).id) for name in self.columns)}"
 
 
+def order_of(mark: str) -> ClusterOrder:
+    """The order that a file with the mark stands in."""
+    return ClusterOrder(mark.partition(":")[0])
+
+
 def column_faults(columns: Sequence[str], schema: Schema) -> Iterator[tuple[str, str]]:
     """Why rows cannot be ordered by these columns: a JSON pointer within them, and what was expected."""
     if not 1 <= len(columns) <= COLUMNS_MAX:

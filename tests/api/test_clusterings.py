@@ -76,6 +76,9 @@ def test_rows_stand_in_order_and_nothing_else_is_another(
     assert seen(client, plain) == before
     rows = client.get(f"{plain}/rows").json()["rows"]
     assert [row["n"] for row in rows] == list(range(2, 10))
+    for version, orders in ((3, [None] * 3), (4, ["linear"])):
+        files = client.get(f"{plain}/files", params={"version": version}).json()["items"]
+        assert [file["clustered"] for file in files] == orders
     latest = client.get(f"{plain}/timeline").json()["items"][0]
     assert (latest["action"], latest["state"], latest["version"]) == ("clustering", "completed", 4)
     again = clustered(client, service, plain, columns=["n"])

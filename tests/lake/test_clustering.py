@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.lake.clustering import COLUMNS_MAX, ClusterBy, Curve, column_faults, interleaved
+from app.lake.clustering import COLUMNS_MAX, ClusterBy, Curve, column_faults, interleaved, order_of
 from app.lake.read_order import ReadOrder, in_order
 from app.lake.schema import Field, Schema
 from app.lake.table_services import ClusterOrder
@@ -168,3 +168,5 @@ def test_columns_that_have_no_order_are_named(columns: list[str], faults: dict[s
 def test_a_mark_says_columns_by_id_and_their_order() -> None:
     assert ClusterBy(columns=("b", "a")).mark(SCHEMA) == "linear:7,4"
     assert ClusterBy(columns=("a", "b"), order=ClusterOrder.Z_ORDER).mark(SCHEMA) == "z_order:4,7"
+    for order in ClusterOrder:
+        assert order_of(ClusterBy(columns=("a",), order=order).mark(SCHEMA)) is order
