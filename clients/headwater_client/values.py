@@ -160,7 +160,8 @@ class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far.
 
-    Changes before `earliest_offset` are kept no longer. `services`: what is done for it by itself, in the form of JSON.
+    Changes before `earliest_offset` are kept no longer, nor are versions before `earliest_version` that have no name.
+    `services`: what is done for it by itself, in the form of JSON.
     """
 
     id: str
@@ -177,6 +178,7 @@ class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
     committed_at: datetime | None
     earliest_offset: int = 0
+    earliest_version: int = 0
     services: dict[str, Any] = {}
 
 

@@ -181,6 +181,28 @@ class WriteCalls(JobCalls):
             wait=wait,
         )
 
+    def clean(
+        self,
+        dataset: Dataset | str,
+        *,
+        versions: int | None = None,
+        seconds: int | None = None,
+        idempotency_key: str | None = None,
+        wait: float = 0,
+    ) -> Job:
+        """Forgets versions but the last `versions` and those that were the latest within the last `seconds`.
+
+        With neither, the dataset's `services.history` says what is kept. Names and readers keep their versions.
+        """
+        wanted = {"versions": versions, "seconds": seconds}
+        return self._start(
+            f"{dataset_path(dataset)}/cleans",
+            body=msgspec.json.encode({name: value for name, value in wanted.items() if value is not None}),
+            headers={"Content-Type": JSON},
+            idempotency_key=made_up(idempotency_key),
+            wait=wait,
+        )
+
     def cluster(
         self,
         dataset: Dataset | str,

@@ -40,3 +40,15 @@ def test_versions_are_named_read_restored_and_compared(service, headwater, versi
         with pytest.raises(Problem) as gone:
             headwater.restore(versions, "first")
         assert gone.value.code == "not-found"
+
+
+def test_versions_are_forgotten_but_those_with_a_name(service, headwater, versions):
+    with service.working():
+        headwater.create_tag(versions, "first", version=1, wait=30)
+        found = headwater.clean(versions, versions=1, seconds=0, wait=30).result
+        assert (found["earliest_version"], found["versions_forgotten"]) == (3, 2)
+    assert ids(headwater, versions, tag="first") == [1]
+    assert headwater.get_dataset(versions).earliest_version == 3
+    with pytest.raises(Problem) as gone:
+        ids(headwater, versions, version=2)
+    assert gone.value.code == "version-expired"
