@@ -119,8 +119,9 @@ async def get_result(request: ApiRequest, job: JobId) -> Response[Any]:
     }
     if not result.inline:
         return Response(encode(_listed(found, result, files)), media_type=JSON, headers=headers)
+    parts = await services.threads.run(services.read_jobs.joined, result, files)
     return Stream(
-        _chunks(services, services.read_jobs.joined(result, files)),
+        _chunks(services, parts),
         media_type=ARROW_STREAM if result.format is FileFormat.ARROW else result.format.media_type,
         headers=headers,
     )

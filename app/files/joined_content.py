@@ -11,7 +11,6 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from app.files.storage import Storage
-from app.lake.errors import CorruptFile
 from app.lake.file_format import FileFormat
 from app.lake.rows.encode_csv import csv_header
 
@@ -62,7 +61,7 @@ class JoinedContent:
                 yield from self._bytes(files[0], 0, files[0].size_bytes) if files else [_empty(schema)]
 
     def _bytes(self, file: _File, first: int, end: int) -> Iterator[bytes]:
-        with self._opened(file) as opened:
+        with self._storage.open(file.path) as opened:
             for start in range(first, end, _STEP_BYTES):
                 yield opened.read_at(min(_STEP_BYTES, end - start), start)
 
@@ -70,20 +69,12 @@ class JoinedContent:
         written = _Written()
         with ipc.new_stream(pa.PythonFile(written, mode="w"), schema) as writer:
             for file in files:
-                with self._opened(file) as opened:
+                with self._storage.open(file.path) as opened:
                     reader = ipc.open_file(opened)
                     for number in range(reader.num_record_batches):
                         writer.write_batch(reader.get_batch(number))
                         yield written.taken()
         yield written.taken()
-
-    def _opened(self, file: _File) -> pa.NativeFile:
-        size = self._storage.size(file.path)
-        if size != file.size_bytes:
-            raise CorruptFile(
-                f"{file.path} has {size} bytes, its job recorded {file.size_bytes}", path=file.path
-            )
-        return self._storage.open(file.path)
 
 
 class _Written(io.RawIOBase):

@@ -44,7 +44,12 @@ def base_rows(
         )
         known = None
         if where is not None:
-            known = slices.reader.read_slice(file, decides, begin, stop - begin)
+            known = (
+                slices.reader.read_slice(file, decides, begin, stop - begin)
+                if len(decides)
+                # A filter that names no column is the same for all rows, which have to be counted all the same.
+                else pa.table({"": pa.nulls(stop - begin)})
+            )
             chosen = chosen & matches(where, known)
         if not chosen.any():
             continue

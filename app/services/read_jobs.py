@@ -117,13 +117,16 @@ class ReadJobs:
         _, files = self.result(job)
         for file in files:
             if file.name == name:
-                size = self.storage.size(file.path)
-                if size != file.size_bytes:
-                    raise CorruptFile(
-                        f"{file.path} has {size} bytes, its job recorded {file.size_bytes}", path=file.path
-                    )
+                self._check_file(file)
                 return file
         raise NotFound(f"The result has no file {name!r}")
+
+    def _check_file(self, file: RunFile) -> None:
+        size = self.storage.size(file.path)
+        if size != file.size_bytes:
+            raise CorruptFile(
+                f"{file.path} has {size} bytes, its job recorded {file.size_bytes}", path=file.path
+            )
 
     def open(self, file: RunFile) -> pa.NativeFile:
         """Its bytes. Raises CorruptFile."""
@@ -131,6 +134,9 @@ class ReadJobs:
 
     def joined(self, result: ReadResult, files: Sequence[RunFile]) -> Iterator[bytes]:
         """A result as one content, in parts; in JSON with what else is said of it. Raises CorruptFile."""
+        # Before the first byte is given away: behind it, nobody could be told.
+        for file in files:
+            self._check_file(file)
         about = {
             "disposition": Disposition.INLINE,
             "version": result.version,

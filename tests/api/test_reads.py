@@ -234,6 +234,18 @@ def test_the_result_of_a_job_that_failed_is_its_problem(
     problem(client.get(f"{job}/result"), 500, "corrupt-file")
 
 
+def test_a_damaged_result_is_told_before_any_of_it_is_given(
+    client: httpx.Client, orders: str, service: Service
+) -> None:
+    client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
+    service.work()
+    job = started(client, service, orders)
+    storage = open_storage(service.settings.storage_uri)
+    storage.delete([path for path, _ in storage.list("") if job[-36:] in path])
+    problem(client.get(f"{job}/result"), 500, "corrupt-file")
+    problem(client.get(f"{job}/result/files/part-00001.json"), 500, "corrupt-file")
+
+
 def test_results_are_kept_for_their_time(
     client: httpx.Client, orders: str, service: Service, new_client: Callable[..., httpx.Client]
 ) -> None:

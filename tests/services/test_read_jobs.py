@@ -90,6 +90,13 @@ def test_what_is_asked_for_is_selected(reads: ReadsOf, kind: str) -> None:
     assert all(list(row) == ["note", "id"] for row in found.rows)
 
 
+@pytest.mark.parametrize("kind", ["copy_on_write", "merge_on_read input"])
+def test_a_filter_without_a_column_selects_all_rows_or_none(reads: ReadsOf, kind: str) -> None:
+    reader = reads(kind)
+    assert comparable(reader.read(where="TRUE").rows) == comparable(reader.past.rows[-1])
+    assert reader.read(where="FALSE").rows == reader.read(where="NULL").rows == []
+
+
 def test_path_globs_choose_partitions(reads: ReadsOf) -> None:
     reader = reads("merge_on_read input")
     found = reader.read(partitions=("day=*-20", "day=2026-11-21"))
