@@ -41,7 +41,7 @@ class OrderedSink(AbstractContextManager["OrderedSink"]):
         self._by = by
         self._curve = curve
         self._memory = memory
-        self._slots: list[Slot] = []
+        self._slots: dict[Slot, int] = {}
         self._stack = ExitStack()
         self._runs: RunWriter | None = None
         names = [_SLOT_FIELD.name, *(by.columns if curve is None else [CURVE_FIELD.name])]
@@ -57,11 +57,10 @@ class OrderedSink(AbstractContextManager["OrderedSink"]):
         """Adds rows of a slot. Raises StorageFull."""
         if rows.num_rows == 0:
             return
-        if slot not in self._slots:
-            self._slots.append(slot)
+        at = self._slots.setdefault(slot, len(self._slots))
         if self._runs is None:
             self._begin()
-        number = pa.repeat(pa.scalar(self._slots.index(slot), _SLOT_FIELD.type), rows.num_rows)
+        number = pa.repeat(pa.scalar(at, _SLOT_FIELD.type), rows.num_rows)
         placed = rows.append_column(_SLOT_FIELD, number)
         if self._curve is not None:
             placed = placed.append_column(CURVE_FIELD, self._curve.places(rows.select(self._by.columns)))
@@ -91,13 +90,14 @@ class OrderedSink(AbstractContextManager["OrderedSink"]):
             yield from range_rows(self._scratch, wanted, self._order)
 
     def _hand_on(self, rows: pa.Table) -> None:
+        slots = list(self._slots)
         numbers = rows.column(_SLOT_FIELD.name).to_numpy()
         added = [_SLOT_FIELD.name] if self._curve is None else [_SLOT_FIELD.name, CURVE_FIELD.name]
         rows = rows.drop_columns(added)
         starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
         for start, end in pairwise(starts):
             if start < end:
-                self._sink.write(self._slots[int(numbers[start])], rows.slice(start, end - start))
+                self._sink.write(slots[int(numbers[start])], rows.slice(start, end - start))
 
 
 def curve_through(
