@@ -9,7 +9,7 @@ HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up init test histories conformance-long check lint format types contracts openapi lock clean \
-	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-memory bench-small-writes bench-waiting bench-write
+	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-waiting bench-write
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,7 +59,7 @@ openapi: setup ## write the schema that the service serves to openapi/openapi.js
 
 # Each starts a service of its own in a scratch folder (BENCH="--scratch DIR" says where, --help what else can be set)
 # and leaves bench/results/NAME.json. docs/performance.md explains them.
-BENCHES := latency upsert feed exports reads clustering memory small-writes waiting planning
+BENCHES := latency upsert feed exports reads clustering compaction memory small-writes waiting planning
 bench: ## measure the service by itself
 	@$(MAKE) --no-print-directory $(addprefix bench-,$(BENCHES))
 
@@ -80,6 +80,9 @@ bench-reads: setup ## read jobs of a whole table in each format, of a part of it
 
 bench-clustering: setup ## a hundredth of a table by a filter: as written, partitioned, clustered; rows clustered per second
 	@$(BIN)/python -m bench.clustering $(BENCH)
+
+bench-compaction: setup ## folding logs and small files, beside small writes, and reads of logs
+	@$(BIN)/python -m bench.compaction $(BENCH)
 
 bench-memory: setup ## the API under a 2 GiB upload, the worker under a large upsert
 	@$(BIN)/python -m bench.memory $(BENCH)
