@@ -29,7 +29,9 @@ READS: Final[dict[str, dict[str, Any]]] = {
 }
 
 
-def read(service: Service, client: httpx.Client, table: Table, asked: dict[str, Any]) -> dict[str, Any]:
+def read(
+    service: Service, client: httpx.Client, table: Table, table_rows: int, asked: dict[str, Any]
+) -> dict[str, Any]:
     """Runs a read job to its end."""
     works = tree(service.process("workers.main"))
     cpu_before = processor_seconds(works)
@@ -45,8 +47,8 @@ def read(service: Service, client: httpx.Client, table: Table, asked: dict[str, 
         "MB": round(result["size_bytes"] / 1e6, 1),
         "s": round(seconds, 2),
         "cpu s": round(cpu_seconds, 2),
-        "rows/s": round(result["rows"] / seconds),
-        "rows/cpu s": round(result["rows"] / cpu_seconds),
+        # Of the table, however few of them were asked for.
+        "table rows/cpu s": round(table_rows / cpu_seconds),
     }
 
 
@@ -62,8 +64,11 @@ def main() -> None:
         # What changed last: one in a hundred.
         table.write("upsert", np.arange(0, chosen.rows, 100), ts=1)
         # The first one also checks the files, and starts what tasks need.
-        read(service, client, table, {"format": "ndjson"})
-        figures = [{"read": name, **read(service, client, table, asked)} for name, asked in READS.items()]
+        read(service, client, table, chosen.rows, {"format": "ndjson"})
+        figures = [
+            {"read": name, **read(service, client, table, chosen.rows, asked)}
+            for name, asked in READS.items()
+        ]
     publish("reads", {"buckets": chosen.buckets, "rows": chosen.rows}, figures)
 
 
