@@ -74,7 +74,7 @@ class ReadRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     },
 )
 async def create_read(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
-    """Reads rows of any number. The version is settled now, and kept until they are read; `GET /jobs/{id}/result` has
+    """Reads rows of any number. The version is settled now, and held while they are read; `GET /jobs/{id}/result` has
     them once the job has succeeded. Without a body it reads the whole table as it is.
     """
     services = services_of(request)
