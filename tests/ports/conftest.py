@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 import pytest
 
+import app.store
 from app.lake.identifiers import new_id
 from app.services.model import ClaimRules, Dataset, Job
 from app.store.catalog import CatalogStore
@@ -44,6 +47,11 @@ class Stores:
             changelog=ChangelogStore(database),
             outbox=OutboxStore(database),
         )
+
+
+# The tables of all modules are known then, whichever of them a test is about.
+for _module in pkgutil.iter_modules(app.store.__path__, "app.store."):
+    import_module(_module.name)
 
 
 @pytest.fixture
