@@ -10,6 +10,7 @@ import socket
 import sys
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
@@ -147,9 +148,11 @@ def _serve(
 
 def _keep_tables(worker: Worker, stopping: threading.Event) -> tuple[Runner, Poller]:
     """What looks after datasets by itself, and finds those that are due."""
-    tables = KeepingStore(worker.database)
+    # Connections of their own, until the process ends: looks take none from writes, and are told apart by their name.
+    database = Database(worker.settings.database_url, application_name="headwater keeper")
+    tables = KeepingStore(database)
     keep = Runner(
-        KeepTables(tables=tables, keepers=keepers(worker), owner=worker.id),
+        KeepTables(tables=tables, keepers=keepers(replace(worker, database=database)), owner=worker.id),
         name="keep",
         threads=_KEEP_THREADS,
         per_dataset_max=1,

@@ -78,7 +78,7 @@ class KeptTables(Protocol):
         ...
 
     def claim(self, tenant_id: str, dataset_id: str, owner: str, lease_seconds: float) -> HeldTable | None:
-        """The dataset, held by `owner` now; None if it is not due, or held, or gone."""
+        """The dataset, held by `owner` now; None if it is not due, or held, or being committed to, or gone."""
         ...
 
     def settle(

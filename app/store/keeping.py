@@ -64,12 +64,13 @@ class KeepingStore:
             return list(dict.fromkeys((row[0], row[1]) for row in found))
 
     def claim(self, tenant_id: str, dataset_id: str, owner: str, lease_seconds: float) -> HeldTable | None:
-        """The dataset, held by `owner` now; None if it is not due, or held, or gone."""
+        """The dataset, held by `owner` now; None if it is not due, or held, or being committed to, or gone."""
         with self._database.tenant(tenant_id) as connection:
             # Locked first, in the order in which a commit locks, or a dataset's end: until this is durable nothing is
-            # committed, and what is later marks the head again.
+            # committed, and what is later marks the head again. A commit that is under way is not waited for.
             head = heads.c.dataset_id == dataset_id
-            if connection.execute(select(heads.c.version).where(head).with_for_update()).first() is None:
+            locked = select(heads.c.version).where(head).with_for_update(skip_locked=True)
+            if connection.execute(locked).first() is None:
                 return None
             row = _hold(connection, dataset_id, owner, lease_seconds)
             if row is None:
