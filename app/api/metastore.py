@@ -45,5 +45,5 @@ async def get_metastore_report(request: ApiRequest, dataset: DatasetReference) -
     services = services_of(request)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     state = await services.threads.run(services.metastore_reports.state, found)
-    view = MetastoreReportView(**msgspec.structs.asdict(state), head=found.version)
+    view = msgspec.convert({**msgspec.structs.asdict(state), "head": found.version}, MetastoreReportView)
     return Response(encode(view), media_type=JSON)

@@ -47,7 +47,8 @@ class HivePartition(msgspec.Struct, frozen=True, kw_only=True):
 class HiveReport(msgspec.Struct, frozen=True, kw_only=True):
     """The dataset at a version. `figures`: of all files of one without partitions.
 
-    `complete`: whether `partitions` are all that there are; otherwise those that changed since what was reported last.
+    `standing`: the values of partitions that were told of before and stay; there are these and `partitions`, and no
+    others. None: `partitions` are only those that changed since what was reported last.
     """
 
     table: HiveTable
@@ -55,4 +56,4 @@ class HiveReport(msgspec.Struct, frozen=True, kw_only=True):
     committed_at: datetime | None
     figures: FileFigures | None
     partitions: Sequence[HivePartition]
-    complete: bool
+    standing: Sequence[tuple[str, ...]] | None

@@ -20,6 +20,7 @@ from app.lake.partition.fields import PartitionField, parse_partition, partition
 from app.lake.partition.segments import read_segment
 from app.lake.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp
 
+_ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 HIVE_NAME: Final = re.compile(r"[a-z0-9_]{1,128}")
 _PRIMITIVES: Final = {
     "int8": "tinyint",
@@ -103,6 +104,12 @@ def hive_values(dataset: DatasetDefinition, path: str) -> tuple[str, ...]:
         # Null has a text of its own in paths, which is Hive's too.
         values.append((written if value is None else value) or EMPTY_VALUE)
     return tuple(values)
+
+
+def values_in_name(name: str) -> tuple[str, ...]:
+    """The values in a metastore's name of a partition: `country=DE/day=2026-11-22`, some characters escaped."""
+    found = (segment.partition("=")[2] for segment in name.split("/"))
+    return tuple(_ESCAPE.sub(lambda code: chr(int(code[1], 16)), value) for value in found)
 
 
 def _partition_column(dataset: DatasetDefinition, field: PartitionField) -> HiveColumn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -47,42 +47,57 @@ class KeepMetastore:
         if before.retry_at is not None and before.retry_at > look.now:
             return _kept(before, (before.retry_at - look.now).total_seconds())
         try:
-            complete = self._report(look.dataset, policy)
+            after = self._report(look, before, policy)
         except (MetastoreRefused, ValueError) as error:
             pause = min(_RETRY_SECONDS * 2.0 ** min(before.failures, 16), _RETRY_SECONDS_MAX)
-            failed = msgspec.structs.replace(
+            after = msgspec.structs.replace(
                 before,
                 error=str(error),
                 failures=before.failures + 1,
                 retry_at=look.now + timedelta(seconds=pause),
             )
-            return _kept(failed, pause)
-        if not complete:
-            return _kept(before, None if complete is None else 0.0)
-        reported = MetastoreState(
-            database=policy.database,
-            table=policy.table,
-            version=look.dataset.version,
-            reported_at=look.now,
-        )
-        return _kept(reported, None)
+            return _kept(after, pause)
+        unfinished = after.begun is not None or after.version not in (None, look.dataset.version)
+        return _kept(after, 0.0 if unfinished else None)
 
-    def _report(self, dataset: Dataset, policy: MetastorePolicy) -> bool | None:
-        """Whether the metastore knows of the version now; None if there is nothing to tell it of yet."""
+    def _report(self, look: Look, before: MetastoreState, policy: MetastorePolicy) -> MetastoreState:
+        """Tells what changed since the last report, or goes on telling of all partitions, those behind `after`."""
+        dataset = look.dataset
         table = hive_table(dataset, policy)
         since = self.metastore.reported(table)
+        reported = MetastoreState(
+            database=policy.database, table=policy.table, version=dataset.version, reported_at=look.now
+        )
         if since == dataset.version:
-            return True
+            return reported
+        going = msgspec.structs.replace(before, error=None, failures=0, retry_at=None)
         found = {record.path: record for record in self._partitions(dataset)}
         if since is None and not found:
             # The metastore would make the folder, as a user whom writers may not be.
-            return None
+            return going
+        begun, after = (None, None) if since is None else (before.begun, before.after)
         changed: set[str] | None = None
         # A version that is ahead of the dataset's was told of another state of the catalogue.
-        if since is not None and since < dataset.version:
+        if since is not None and begun is None and since < dataset.version:
             changed = self.touched.touched(dataset.tenant_id, dataset.id, since, dataset.version)
-        report = _report_of(dataset, table, found, changed)
-        return self.metastore.report(report, seconds_max=_SECONDS_MAX)
+        if changed is not None:
+            report = _report_of(dataset, table, found, sorted(changed - {""}), None)
+            told = self.metastore.report(report, seconds_max=_SECONDS_MAX)
+            if told == len(report.partitions):
+                return reported
+            return msgspec.structs.replace(going, begun=dataset.version, after=None)
+        begun = dataset.version if begun is None else begun
+        # Logs that are in no partition have the empty path.
+        paths = sorted(path for path in found if path)
+        behind = [path for path in paths if after is None or path > after]
+        standing = [hive_values(dataset.definition, path) for path in paths[: len(paths) - len(behind)]]
+        report = _report_of(dataset, table, found, behind, standing)
+        told = self.metastore.report(msgspec.structs.replace(report, version=begun), seconds_max=_SECONDS_MAX)
+        if told == len(report.partitions):
+            # What was told of first may have changed since it began: that is told next.
+            return msgspec.structs.replace(reported, version=begun)
+        after = None if told is None else behind[told - 1] if told else after
+        return msgspec.structs.replace(going, begun=begun, after=after)
 
     def _partitions(self, dataset: Dataset) -> Iterator[PartitionRecord]:
         after: str | None = None
@@ -124,22 +139,22 @@ def _kept(state: MetastoreState, wake_after_seconds: float | None) -> Kept:
 
 
 def _report_of(
-    dataset: Dataset, table: HiveTable, found: Mapping[str, PartitionRecord], changed: set[str] | None
+    dataset: Dataset,
+    table: HiveTable,
+    found: Mapping[str, PartitionRecord],
+    paths: Sequence[str],
+    standing: Sequence[tuple[str, ...]] | None,
 ) -> HiveReport:
-    """The report of the partitions that changed; of all of them, if that is None."""
+    """The report of these partitions."""
     definition = dataset.definition
-    partitions: list[HivePartition] = []
-    if definition.partition_by:
-        # Logs that are in no partition have the empty path.
-        paths = (set(found) if changed is None else changed) - {""}
-        partitions = [_partition(definition, path, found.get(path)) for path in sorted(paths)]
+    partitioned = bool(definition.partition_by)
     return HiveReport(
         table=table,
         version=dataset.version,
         committed_at=dataset.committed_at,
-        figures=None if definition.partition_by else _figures(found.get("")),
-        partitions=partitions,
-        complete=changed is None,
+        figures=None if partitioned else _figures(found.get("")),
+        partitions=[_partition(definition, path, found.get(path)) for path in paths if partitioned],
+        standing=standing,
     )
 
 

@@ -20,10 +20,12 @@ class Metastore(Protocol):
         """
         ...
 
-    def report(self, report: HiveReport, *, seconds_max: float) -> bool:
-        """Makes table and partitions what the report says; telling the same again changes nothing.
+    def report(self, report: HiveReport, *, seconds_max: float) -> int | None:
+        """Makes the table, and its partitions one after another, what the report says, and notes the version last.
 
-        False if that took too long: then a complete report is to be told again, and goes on. Raises MetastoreRefused.
+        Telling the same again changes nothing. Returns how many of the partitions it came to in that time: if that is
+        not all, the version is not noted. None if the table had to be made anew, so that partitions are missing that
+        were told of before. Raises MetastoreRefused.
         """
         ...
 
@@ -39,7 +41,8 @@ class TouchedPartitions(Protocol):
 class MetastoreState(msgspec.Struct, frozen=True, kw_only=True):
     """How far a dataset was reported: what its keeper remembers.
 
-    `error`: why it is behind, with how many `failures` in a row; it is tried again at `retry_at`.
+    `error`: why it is behind, with how many `failures` in a row; it is tried again at `retry_at`. `begun`: all of its
+    partitions are being told of since that version, and those up to the path `after` have been.
     """
 
     database: str
@@ -49,6 +52,8 @@ class MetastoreState(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
     failures: int = 0
     retry_at: datetime | None = None
+    begun: int | None = None
+    after: str | None = None
 
 
 class MetastoreStates(Protocol):

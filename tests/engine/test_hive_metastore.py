@@ -86,7 +86,12 @@ def partition(country: str, day: str, rows: int | None) -> HivePartition:
 
 
 def report(
-    told: HiveTable, version: int, *partitions: HivePartition, complete: bool = False, rows: int | None = None
+    told: HiveTable,
+    version: int,
+    *partitions: HivePartition,
+    complete: bool = False,
+    standing: tuple[tuple[str, ...], ...] = (),
+    rows: int | None = None,
 ) -> HiveReport:
     return HiveReport(
         table=told,
@@ -94,7 +99,7 @@ def report(
         committed_at=NOON,
         figures=None if rows is None else figures(rows),
         partitions=partitions,
-        complete=complete,
+        standing=standing if complete else None,
     )
 
 
@@ -119,7 +124,7 @@ def test_partitions_and_their_statistics_are_those_of_the_dataset(
     assert metastore.reported(orders) is None
     first = report(orders, 1, partition("a/b", "1", 5), partition("DE", "1", 7), complete=True)
     for _ in range(2):
-        assert metastore.report(first, seconds_max=60)
+        assert metastore.report(first, seconds_max=60) == 2
     assert metastore.reported(orders) == 1
     assert rows_by_partition(stored, "orders") == {"a/b/1": "5", "DE/1": "7"}
     one = stored.getPartition("default", "orders", ["a/b", "1"])
@@ -133,27 +138,29 @@ def test_partitions_and_their_statistics_are_those_of_the_dataset(
     # What changed since: one partition has other rows, one is gone, one is new.
     second = report(orders, 2, partition("a/b", "1", 6), partition("DE", "1", None), partition("FR", "2", 1))
     for _ in range(2):
-        assert metastore.report(second, seconds_max=60)
+        assert metastore.report(second, seconds_max=60) == 3
     assert rows_by_partition(stored, "orders") == {"a/b/1": "6", "FR/2": "1"}
-    # A complete report takes away what nobody told of before.
-    assert metastore.report(report(orders, 3, partition("FR", "2", 1), complete=True), seconds_max=60)
-    assert rows_by_partition(stored, "orders") == {"FR/2": "1"}
+    # A complete report takes away what is neither told of nor was before.
+    for standing, left in (((("a/b", "1"),), {"a/b/1": "6", "FR/2": "1"}), ((), {"FR/2": "1"})):
+        third = report(orders, 3, partition("FR", "2", 1), complete=True, standing=standing)
+        assert metastore.report(third, seconds_max=60) == 1
+        assert rows_by_partition(stored, "orders") == left
     assert (folder / "1.parquet").exists()
 
 
 def test_columns_follow_the_schema(metastore: HiveMetastore, stored: Any) -> None:
     visits = table("visits", ID, partition_by=(DAY,))
     days = [HivePartition(values=(day,), folder=f"at_day={day}", figures=figures(1)) for day in "12"]
-    assert metastore.report(report(visits, 1, *days, complete=True), seconds_max=60)
+    assert metastore.report(report(visits, 1, *days, complete=True), seconds_max=60) == 2
     wider = table("visits", ID, AMOUNT, partition_by=(DAY,))
-    assert metastore.report(report(wider, 2), seconds_max=60)
+    assert metastore.report(report(wider, 2), seconds_max=60) == 0
     for place in (stored.getTable("default", "visits"), stored.getPartition("default", "visits", ["1"])):
         assert [each.getName() for each in place.getSd().getCols()] == ["id", "amount"]
     # A column less: the metastore cannot alter that, so the table is made anew, and told of in full.
     other = table("visits", AMOUNT, partition_by=(DAY,))
-    assert not metastore.report(report(other, 3), seconds_max=60)
+    assert metastore.report(report(other, 3), seconds_max=60) is None
     assert metastore.reported(other) == 0
-    assert metastore.report(report(other, 3, *days), seconds_max=60)
+    assert metastore.report(report(other, 3, *days), seconds_max=60) == 2
     assert metastore.reported(other) == 3
     assert rows_by_partition(stored, "visits") == {"1": "1", "2": "1"}
     assert [each.getType() for each in stored.getTable("default", "visits").getSd().getCols()] == [
@@ -164,7 +171,7 @@ def test_columns_follow_the_schema(metastore: HiveMetastore, stored: Any) -> Non
 def test_a_table_without_partitions_has_its_statistics_itself(metastore: HiveMetastore, stored: Any) -> None:
     whole = table("whole", ID)
     for version, rows in ((1, 4), (2, 9)):
-        assert metastore.report(report(whole, version, complete=True, rows=rows), seconds_max=60)
+        assert metastore.report(report(whole, version, complete=True, rows=rows), seconds_max=60) == 0
         told = stored.getTable("default", "whole").getParameters()
         assert (told.get("numRows"), told.get("totalSize")) == (str(rows), str(10 * rows))
         assert told.get("headwater.version") == str(version)
@@ -172,7 +179,7 @@ def test_a_table_without_partitions_has_its_statistics_itself(metastore: HiveMet
 
 def test_what_is_not_ours_stays_as_it_is(metastore: HiveMetastore, stored: Any, root: Path) -> None:
     mine = table("shared", ID)
-    assert metastore.report(report(mine, 1, complete=True, rows=1), seconds_max=60)
+    assert metastore.report(report(mine, 1, complete=True, rows=1), seconds_max=60) == 0
     for other in (
         msgspec.structs.replace(mine, dataset_id="dataset-other"),
         msgspec.structs.replace(mine, tenant_id="tenant-2"),

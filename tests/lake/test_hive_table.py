@@ -6,7 +6,7 @@ import pytest
 
 from app.lake.dataset import DatasetDefinition
 from app.lake.define import define_dataset
-from app.lake.hive_table import EMPTY_VALUE, HiveColumn, hive_columns, hive_type, hive_values
+from app.lake.hive_table import EMPTY_VALUE, HiveColumn, hive_columns, hive_type, hive_values, values_in_name
 from app.lake.new_dataset import NewDataset, NewField, NewSchema
 from app.lake.partition.segments import partition_path
 from app.lake.types import parse_type
@@ -81,3 +81,8 @@ def test_values_are_those_of_the_path(value: str | None) -> None:
         assert country == value
     else:
         assert path.endswith(country)
+
+
+def test_values_are_read_from_names_of_partitions() -> None:
+    name = "country=a%2Fb%3Dc %25/day=2026-11-22/näïve=ü"
+    assert values_in_name(name) == ("a/b=c %", "2026-11-22", "ü")

@@ -50,7 +50,8 @@ class Table:
     touches: set[str] | None = None
     version: int | None = None
     told: list[HiveReport] = field(default_factory=list)
-    in_time: bool = True
+    at_once: int = 10_000
+    made_anew: bool = False
     fault: Exception | None = None
     asked: int = 0
 
@@ -68,12 +69,18 @@ class Table:
             raise self.fault
         return self.version
 
-    def report(self, report: HiveReport, *, seconds_max: float) -> bool:
+    def report(self, report: HiveReport, *, seconds_max: float) -> int | None:
         assert seconds_max > 1
         self.told.append(report)
-        if self.in_time:
+        if self.made_anew:
+            self.made_anew, self.version = False, 0
+            return None
+        told = min(len(report.partitions), self.at_once)
+        if told == len(report.partitions):
             self.version = report.version
-        return self.in_time
+        else:
+            self.version = self.version or 0
+        return told
 
     def keep(self, seen: Dataset, memory: dict[str, Any] | None = None, now: datetime = NOON) -> Kept:
         keeper = KeepMetastore(metastore=self, overview=self, touched=self)  # type: ignore[arg-type]
@@ -86,7 +93,7 @@ def test_the_first_report_is_complete_and_later_ones_are_of_what_changed() -> No
     assert kept.wake_after_seconds is None
     assert (kept.memory["version"], kept.memory["error"]) == (5, None)
     [first] = table.told
-    assert (first.version, first.complete, first.figures) == (5, True, None)
+    assert (first.version, first.standing, first.figures) == (5, [], None)
     assert (first.table.database, first.table.table, first.table.folder) == ("lake", "visits", "t/d/data")
     assert first.partitions == [
         HivePartition(
@@ -100,7 +107,7 @@ def test_the_first_report_is_complete_and_later_ones_are_of_what_changed() -> No
     table.touches = {"day=2026-11-21", ""}
     table.keep(dataset(6), kept.memory)
     [gone] = table.told[1].partitions
-    assert (table.told[1].complete, gone.values, gone.figures) == (False, ("2026-11-21",), None)
+    assert (table.told[1].standing, gone.values, gone.figures) == (None, ("2026-11-21",), None)
     # Told already, if by a worker that died before it could say so.
     table.keep(dataset(6), kept.memory)
     assert len(table.told) == 2
@@ -110,7 +117,7 @@ def test_whatever_cannot_be_known_is_told_in_full() -> None:
     for version, touches in ((2, None), (9, set()), (None, set())):
         table = Table(rows={"day=2026-11-21": 3}, touches=touches, version=version)
         table.keep(dataset(5))
-        assert [report.complete for report in table.told] == [True]
+        assert [report.standing for report in table.told] == [[]]
 
 
 def test_a_dataset_without_partitions_has_figures_of_its_own() -> None:
@@ -130,11 +137,33 @@ def test_many_partitions_are_read_page_by_page() -> None:
     assert [len(report.partitions) for report in table.told] == [2_500]
 
 
-def test_what_takes_too_long_goes_on_at_once() -> None:
-    table = Table(rows={"day=2026-11-21": 3}, in_time=False)
-    kept = table.keep(dataset(1))
-    assert kept.wake_after_seconds == 0
-    assert kept.memory["version"] is None
+def test_what_takes_too_long_goes_on_where_it_was() -> None:
+    days = [f"2026-11-2{number}" for number in range(5)]
+    table = Table(rows={f"day={day}": 1 for day in days}, at_once=2)
+    kept, versions = Kept(), []
+    for version in (3, 4, 5):
+        kept = table.keep(dataset(version), kept.memory)
+        versions.append(kept.memory["version"])
+        assert kept.wake_after_seconds == 0
+    # It is of the version at which it began: what came since is told once more.
+    assert versions == [None, None, 3]
+    assert [report.version for report in table.told] == [3, 3, 3]
+    assert [[each.values[0] for each in report.partitions] for report in table.told] == [
+        days,
+        days[2:],
+        days[4:],
+    ]
+    assert [len(report.standing or ()) for report in table.told] == [0, 2, 4]
+    table.touches = {f"day={days[0]}"}
+    kept = table.keep(dataset(5), kept.memory)
+    assert (kept.memory["version"], kept.wake_after_seconds, len(table.told[-1].partitions)) == (5, None, 1)
+
+
+def test_a_table_that_was_made_anew_is_told_of_in_full() -> None:
+    table = Table(rows={"day=2026-11-21": 3}, touches=set(), version=4, made_anew=True)
+    kept = table.keep(dataset(5), table.keep(dataset(5)).memory)
+    assert (kept.memory["version"], kept.wake_after_seconds) == (5, None)
+    assert [(report.standing, len(report.partitions)) for report in table.told] == [(None, 0), ([], 1)]
 
 
 def test_a_failure_is_told_and_waits_longer_each_time() -> None:
@@ -182,4 +211,6 @@ def test_what_is_remembered_is_json() -> None:
         "error": None,
         "failures": 0,
         "retry_at": None,
+        "begun": None,
+        "after": None,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
@@ -11,7 +11,7 @@ from typing import Any, Final
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from app.lake.hive_report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
-from app.lake.hive_table import HiveColumn
+from app.lake.hive_table import HiveColumn, values_in_name
 
 _VERSION: Final = "headwater.version"
 _OWNER: Final = ("headwater.tenant_id", "headwater.dataset_id")
@@ -20,7 +20,7 @@ _OWNER: Final = ("headwater.tenant_id", "headwater.dataset_id")
 _FORMAT: Final = "headwater.ReadThroughTheHeadwaterApi"
 _SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 _TIMEOUT_SECONDS: Final = 20
-_PARTITIONS_AT_ONCE: Final = 200
+_PARTITIONS_AT_ONCE: Final = 100
 _ALL: Final = -1
 
 
@@ -41,26 +41,27 @@ class HiveMetastore:
             stored = client.table()
             return None if stored is None else int(stored.getParameters().get(_VERSION) or 0)
 
-    def report(self, report: HiveReport, *, seconds_max: float) -> bool:
-        """Makes table and partitions what the report says; telling the same again changes nothing.
+    def report(self, report: HiveReport, *, seconds_max: float) -> int | None:
+        """Makes the table, and its partitions one after another, what the report says, and notes the version last.
 
-        False if that took too long: then a complete report is to be told again, and goes on. Raises MetastoreRefused.
+        Telling the same again changes nothing. Returns how many of the partitions it came to in that time: if that is
+        not all, the version is not noted. None if the table had to be made anew, so that partitions are missing that
+        were told of before. Raises MetastoreRefused.
         """
         deadline = time.monotonic() + seconds_max
         with self._client(report.table) as client:
-            anew = client.make_table(report)
-            if anew and not report.complete:
-                # The partitions of the table are gone with it; only a complete report brings them back.
-                return False
-            for start in range(0, len(report.partitions), _PARTITIONS_AT_ONCE):
-                if time.monotonic() > deadline:
-                    return False
-                client.tell(report.partitions[start : start + _PARTITIONS_AT_ONCE])
-            if report.complete and report.table.columns.partition_by:
-                client.drop_others(report.partitions)
+            # The partitions of a table that is made anew are gone with it.
+            if client.make_table(report) and (report.standing is None or report.standing):
+                return None
+            for told in range(0, len(report.partitions), _PARTITIONS_AT_ONCE):
+                if told and time.monotonic() > deadline:
+                    return told
+                client.tell(report.partitions[told : told + _PARTITIONS_AT_ONCE])
+            if report.standing is not None and report.table.columns.partition_by:
+                client.drop_others({*report.standing, *(each.values for each in report.partitions)})
             # Last, since it says that all of this has been done.
             client.note_version(report)
-        return True
+        return len(report.partitions)
 
     @contextmanager
     def _client(self, table: HiveTable) -> Iterator[_Client]:
@@ -92,12 +93,13 @@ class _Client:
         self._api = jvm.org.apache.hadoop.hive.metastore.api
         self._client = client
         self._table = table
+        self._place = table.database, table.table
         self._location = location
 
     def table(self) -> Any | None:
         """The stored table. Raises MetastoreRefused if it is not this dataset's."""
         try:
-            stored = self._client.getTable(self._table.database, self._table.table)
+            stored = self._client.getTable(*self._place)
         except Py4JJavaError as error:
             if _name(error.java_exception) == "NoSuchObjectException":
                 return None
@@ -122,7 +124,7 @@ class _Client:
                 self._alter(stored, cascade=True)
                 return False
             # Its files are not its own: they stay.
-            self._client.dropTable(self._table.database, self._table.table, False, True)
+            self._client.dropTable(*self._place, False, True)
         table = self._api.Table()
         table.setDbName(self._table.database)
         table.setTableName(self._table.table)
@@ -139,37 +141,35 @@ class _Client:
 
     def tell(self, partitions: Sequence[HivePartition]) -> None:
         """Adds, alters and drops partitions."""
-        names = {self._name_of(partition): partition for partition in partitions}
-        listed = self._client.getPartitionsByNames(
-            self._table.database, self._table.table, self._list(list(names))
-        )
-        stored = {self._named(each.getValues()): each for each in listed}
+        warehouse = self._jvm.org.apache.hadoop.hive.metastore.Warehouse
+        keys = self._columns(self._table.columns.partition_by)
+        names = [warehouse.makePartName(keys, self._list(each.values)) for each in partitions]
+        stored = {}
+        for there in self._client.getPartitionsByNames(*self._place, self._list(names)):
+            # Each call of the JVM takes its time, so values come as one text.
+            stored[str(self._jvm.java.lang.String.join("\0", there.getValues()))] = there
         added, altered = self._jvm.java.util.ArrayList(), self._jvm.java.util.ArrayList()
-        for name, partition in names.items():
-            there = stored.get(name)
+        for partition in partitions:
+            there = stored.get("\0".join(partition.values))
             if partition.figures is None:
                 if there is not None:
-                    self._drop(there.getValues())
+                    self._client.dropPartition(*self._place, there.getValues(), False)
             elif there is None:
                 added.add(self._partition(partition, partition.figures))
-            elif any(
-                there.getParameters().get(key) != value for key, value in _figures(partition.figures).items()
-            ):
+            elif not _says(there.getParameters().toString(), partition.figures):
                 there.getParameters().putAll(self._map(_figures(partition.figures)))
                 altered.add(there)
         if added.size():
             self._client.add_partitions(added)
         if altered.size():
-            self._client.alter_partitions(
-                self._table.database, self._table.table, altered, self._context(cascade=False)
-            )
+            self._client.alter_partitions(*self._place, altered, self._context(cascade=False))
 
-    def drop_others(self, partitions: Sequence[HivePartition]) -> None:
-        """Drops partitions that there are not any more."""
-        kept = {self._name_of(partition) for partition in partitions}
-        for name in self._client.listPartitionNames(self._table.database, self._table.table, _ALL):
-            if name not in kept:
-                self._client.dropPartition(self._table.database, self._table.table, name, False)
+    def drop_others(self, kept: Set[tuple[str, ...]]) -> None:
+        """Drops the partitions that have none of these values."""
+        names = self._client.listPartitionNames(*self._place, _ALL)
+        for name in str(self._jvm.java.lang.String.join("\n", names)).split("\n"):
+            if name and values_in_name(name) not in kept:
+                self._client.dropPartition(*self._place, name, False)
 
     def note_version(self, report: HiveReport) -> None:
         """Says which version all of this is of."""
@@ -187,17 +187,12 @@ class _Client:
         self._alter(stored, cascade=False)
 
     def _alter(self, table: Any, *, cascade: bool) -> None:
-        self._client.alter_table_with_environmentContext(
-            self._table.database, self._table.table, table, self._context(cascade=cascade)
-        )
+        self._client.alter_table_with_environmentContext(*self._place, table, self._context(cascade=cascade))
 
     def _context(self, *, cascade: bool) -> Any:
         """Says that figures are given, and not to be made of what lies in folders; `cascade`: partitions follow."""
         told = {"DO_NOT_UPDATE_STATS": "true", **({"CASCADE": "true"} if cascade else {})}
         return self._api.EnvironmentContext(self._map(told))
-
-    def _drop(self, values: Any) -> None:
-        self._client.dropPartition(self._table.database, self._table.table, values, False)
 
     def _partition(self, partition: HivePartition, figures: FileFigures) -> Any:
         made = self._api.Partition()
@@ -207,15 +202,6 @@ class _Client:
         made.setSd(self._storage(f"{self._location}/{partition.folder}"))
         made.setParameters(self._map(_figures(figures)))
         return made
-
-    def _name_of(self, partition: HivePartition) -> str:
-        return self._named(self._list(partition.values))
-
-    def _named(self, values: Any) -> str:
-        """The name by which the metastore knows the partition with these values."""
-        keys = self._columns(self._table.columns.partition_by)
-        warehouse = self._jvm.org.apache.hadoop.hive.metastore.Warehouse
-        return str(warehouse.makePartName(keys, values))
 
     def _storage(self, location: str) -> Any:
         serde = self._api.SerDeInfo()
@@ -255,6 +241,12 @@ def _figures(figures: FileFigures | None) -> dict[str, str]:
         "totalSize": str(figures.size_bytes),
         **_times(figures.written_at),
     }
+
+
+def _says(parameters: str, figures: FileFigures) -> bool:
+    """Whether the text of a map of parameters has these statistics."""
+    found = set(parameters[1:-1].split(", "))
+    return all(f"{name}={value}" in found for name, value in _figures(figures).items())
 
 
 def _times(moment: datetime | None) -> dict[str, str]:
