@@ -77,8 +77,9 @@ class Table:
     def refuses(self, write: Write) -> bool:
         """Whether the write fails: an insert that would meet a live key, or a sum out of range."""
         forgiving = write.drop or write.quarantine
-        if write.operation.refuses_live_keys and not forgiving:
-            return any(self.key(row) in self.live for _, row in write.rows)
+        strict = write.operation.refuses_live_keys and not forgiving
+        if strict and any(self.key(row) in self.live for _, row in write.rows):
+            return True
         try:
             Table(dataset=self.dataset, live=dict(self.live)).play(write)
         except Overflow:

@@ -123,6 +123,14 @@ def test_failing_the_certain_ones_again_and_again_fails_what_the_serial_order_fa
     assert failed == expected
 
 
+def test_a_sum_of_rows_that_an_insert_brings_may_not_fit() -> None:
+    table = Table(dataset=SUMS)
+    rows = [row("new", size=-100), row("new", size=-100)]
+    assert table.conflicts(Operation.INSERT, rows)
+    result = run(table, [(Operation.INSERT, rows)])
+    assert [(conflict.job, conflict.overflowed) for conflict in result.conflicts] == [(0, "size")]
+
+
 def test_a_sum_that_a_failing_write_spoilt_may_yet_fit() -> None:
     table = Table(dataset=SUMS)
     table.apply(Operation.UPSERT, [row("live")])
