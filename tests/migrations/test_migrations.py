@@ -20,7 +20,8 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 import migrations
-from app.services.model import JobState, Lane, Published
+from app.services.model import JobKind, JobState, Lane, Published
+from app.services.task_model import CompactionTask
 from app.store.bootstrap import initialise, migrate
 from app.store.columns import metadata
 from app.store.session import Database
@@ -188,6 +189,36 @@ def test_bytes_of_earlier_commits_are_counted_anew(postgres: TestServer) -> None
                 (2, 0, 0),
                 (3, 250, 100),
             ]
+
+
+WAITING_COMPACTION = f"""
+    INSERT INTO jobs (tenant_id, id, dataset_id, instant_id, kind, state, request, progress, rows, epoch, attempts,
+                      alone)
+    VALUES ('{TENANT}', '44444444-4444-7444-8444-444444444449', '{DATASET}', '20260102030405000000-cccccc',
+            'compaction', 'queued', '{{"operation": "compact"}}', '{{"stage": "queued", "done": 0, "total": 0}}',
+            '{{"inserted": 0, "updated": 0, "deleted": 0, "unchanged": 0, "quarantined": 0}}', 0, 0, true);
+    INSERT INTO instants (tenant_id, dataset_id, id, action, operation, state, job_id, counts)
+    VALUES ('{TENANT}', '{DATASET}', '20260102030405000000-cccccc', 'compaction', 'compact', 'requested',
+            '44444444-4444-7444-8444-444444444449',
+            '{{"inserted": 0, "updated": 0, "deleted": 0, "unchanged": 0, "quarantined": 0}}');
+"""
+
+
+def test_a_compaction_that_waits_among_writes_goes_on_beside_them(postgres: TestServer) -> None:
+    with postgres.fresh_database(template="template0") as name:
+        with owner_connection(postgres, name) as connection:
+            migrate(connection, "0004")
+        with postgres.administration(name) as administration:
+            administration.execute(data_of("0004") + WAITING_COMPACTION)
+        initialise(postgres.owner_url(name), application_url=postgres.application_url(name))
+        database = Database(postgres.application_url(name))
+        stores = Stores.on(database)
+        compaction = stores.jobs.claim_task(TENANT, DATASET, "worker", RULES)
+        assert compaction is not None
+        assert compaction.request == CompactionTask()
+        assert [job.kind for job in stores.jobs.claim(TENANT, DATASET, "worker", RULES)] == [JobKind.WRITE]
+        assert stores.jobs.succeed(TENANT, compaction.claim, {})
+        database.close()
 
 
 def test_a_migration_gives_up_rather_than_block_the_service(postgres: TestServer) -> None:
