@@ -27,7 +27,7 @@ init: setup ## migrate HEADWATER_DATABASE_URL to head; make the first tenant and
 	@$(BIN)/headwater init
 
 # Two processes: see tests/conftest.py. PYTEST says how else to run them.
-PYTEST ?= -n 2 --dist loadgroup --no-loadscope-reorder
+PYTEST ?= -n 2 --dist loadscope --no-loadscope-reorder
 test: check ## everything CI checks
 	@$(BIN)/python -m pytest $(PYTEST) tests
 

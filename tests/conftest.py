@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from app.store.session import Database
 from tests.support.postgres import TestServer
@@ -20,12 +21,21 @@ TESTS: Final = Path(__file__).parent
 _HEAVY: Final = frozenset({"conformance", "engine", "flows"})
 
 
-@pytest.hookimpl(tryfirst=True)
+class _ByModule(LoadScopeScheduling):
+    """Hands out tests by module, those of the heavy folders as one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        module = nodeid.split("::")[0]
+        return "heavy" if Path(module).parts[1] in _HEAVY else module
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByModule:
+    """Who gives tests to the processes."""
+    return _ByModule(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Says which tests stay together, and puts the slow ones first."""
-    for item in items:
-        heavy = item.path.relative_to(TESTS).parts[0] in _HEAVY
-        item.add_marker(pytest.mark.xdist_group("heavy" if heavy else str(item.path.relative_to(TESTS))))
+    """Puts the slow ones first."""
     items.sort(key=lambda item: item.path.relative_to(TESTS).parts[0] not in _HEAVY)
 
 
