@@ -170,8 +170,8 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
             marks=partition_marks, markers=PartitionMarkers(marks=partition_marks, storage=storage)
         ),
         overview=Overview(index=OverviewStore(database), timeline=timeline, versions=versions),
-        table_services=TableServices(group=group, wake=relay.wake),
-        verify=Verify(group=group, wake=relay.wake),
+        table_services=TableServices(request_job=request_job),
+        verify=Verify(request_job=request_job),
         name_versions=NameVersions(names=names, versions=versions, jobs=request_job),
         restores=Restores(names=names, versions=versions, jobs=request_job),
         comparisons=Comparisons(versions=versions, jobs=request_job),

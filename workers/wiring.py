@@ -30,6 +30,7 @@ from app.services.publish_in_turn import PublishInTurn
 from app.services.read_changes import ReadChanges
 from app.services.reap import Reap
 from app.services.refresh_views import DeriveView, FollowInputs
+from app.services.request_job import RequestJob
 from app.services.run_clean import RunClean
 from app.services.run_comparisons import RunComparisons
 from app.services.run_exports import RunExports
@@ -217,13 +218,16 @@ def _keep_clustered(worker: Worker) -> KeepFileGroups:
 
 
 def _policy_jobs(worker: Worker) -> PolicyJobs:
+    return PolicyJobs(services=_table_services(worker), jobs=JobStore(worker.database))
+
+
+def _table_services(worker: Worker) -> TableServices:
     jobs = JobStore(worker.database)
-    return PolicyJobs(services=TableServices(group=GroupAccept(jobs), wake=worker.announce), jobs=jobs)
+    return TableServices(request_job=RequestJob(jobs=jobs, group=GroupAccept(jobs), wake=worker.announce))
 
 
 def _keep_history(worker: Worker) -> KeepHistory:
-    cleans = TableServices(group=GroupAccept(JobStore(worker.database)), wake=worker.announce)
-    return KeepHistory(history=HistoryStore(worker.database), cleans=cleans)
+    return KeepHistory(history=HistoryStore(worker.database), cleans=_table_services(worker))
 
 
 def _keep_partitions(worker: Worker) -> KeepPartitions:

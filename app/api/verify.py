@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from litestar import Response, post
 
 from app.api.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
-from app.api.bodies import JSON, announces_body, read_body, refuse_encoding, require_media_type
+from app.api.bodies import JSON
 from app.api.context import ApiRequest, actor_of, services_of, tenant_of
 from app.api.documented import documented
 from app.api.headers import idempotency_key, preference
-from app.api.json_body import decode_json
 from app.api.query import DatasetReference
-
-_BODY_BYTES_MAX: Final = 64 * 1024
+from app.api.request_body import read_json
 
 
 class NewVerification(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,11 +44,7 @@ async def verify_dataset(request: ApiRequest, dataset: DatasetReference) -> Resp
     services = services_of(request)
     preferred = preference(request.headers)
     key = idempotency_key(request.headers)
-    wanted = NewVerification()
-    if announces_body(request):
-        require_media_type(request, [JSON])
-        refuse_encoding(request)
-        wanted = decode_json(await read_body(request, _BODY_BYTES_MAX), NewVerification)
+    wanted = await read_json(request, NewVerification, default=NewVerification())
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     with services.in_flight.holding(found.tenant_id, found.id, key):
         accepted = await services.threads.run(

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
-from app.lake.identifiers import new_id, new_instant_id
 from app.lake.projection import check_partitions
-from app.services.group_accept import GroupAccept
-from app.services.model import Accepted, Dataset, NewJob
+from app.services.model import Accepted, Dataset
+from app.services.request_job import Asked, RequestJob
 from app.services.task_model import CleanTask, ClusteringTask, CompactionTask
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TableServices:
-    """Accepts the tasks of table services. `wake` is called after one was recorded."""
+    """Accepts the tasks of table services."""
 
-    group: GroupAccept
-    wake: Callable[[], None]
+    request_job: RequestJob
 
     def start(
         self,
@@ -34,16 +31,7 @@ class TableServices:
         """
         if not isinstance(task, CleanTask):
             check_partitions(dataset.definition, task.partitions)
-        new = NewJob(
-            id=new_id(),
-            instant_id=new_instant_id(),
-            dataset_id=dataset.id,
-            request=task,
-            idempotency_key=idempotency_key,
-            request_hash=msgspec.json.encode(task).decode(),
-            actor=actor,
+        text = msgspec.json.encode(task).decode()
+        return self.request_job.accept(
+            dataset, task, Asked(text=text, idempotency_key=idempotency_key, actor=actor)
         )
-        accepted = self.group.accept(dataset.tenant_id, new)
-        if not accepted.replayed:
-            self.wake()
-        return accepted

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
 
 from app.lake.errors import FieldError, InvalidRequest
-from app.lake.identifiers import new_id
 from app.lake.verification import check_verifiable
-from app.services.group_accept import GroupAccept
-from app.services.model import Accepted, Dataset, NewJob
+from app.services.model import Accepted, Dataset
+from app.services.request_job import Asked, RequestJob
 from app.services.task_model import VerifyTask
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Verify:
-    """Accepts verifications. `wake` is called after a job was recorded."""
+    """Accepts verifications."""
 
-    group: GroupAccept
-    wake: Callable[[], None]
+    request_job: RequestJob
 
     def start(
         self,
@@ -46,15 +43,7 @@ class Verify:
                 head=dataset.version,
             )
         task = VerifyTask(version=version)
-        new = NewJob(
-            id=new_id(),
-            dataset_id=dataset.id,
-            request=task,
-            idempotency_key=idempotency_key,
-            request_hash=msgspec.json.encode(task).decode(),
-            actor=actor,
+        text = msgspec.json.encode(task).decode()
+        return self.request_job.accept(
+            dataset, task, Asked(text=text, idempotency_key=idempotency_key, actor=actor)
         )
-        accepted = self.group.accept(dataset.tenant_id, new)
-        if not accepted.replayed:
-            self.wake()
-        return accepted
