@@ -47,7 +47,7 @@ format: setup ## let ruff repair what it can
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-types: setup ## mypy, strict on app/lake and app/services
+types: setup ## mypy, strict on the table format and the use cases
 	@$(BIN)/mypy
 
 contracts: setup ## the direction of imports

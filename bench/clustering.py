@@ -20,14 +20,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from app.changes.service.read_corrections import ReadCorrections
+from app.db.session import Database
 from app.files.parquet_file import ParquetReader
-from app.services.read_corrections import ReadCorrections
-from app.services.read_table import ReadTable, RowQuery
-from app.services.versions import VersionOf
+from app.reads.service.rows import ReadTable, RowQuery
 from app.settings import Settings
-from app.store.named_versions import NamedVersionStore
-from app.store.read_leases import ReadLeaseStore
-from app.store.session import Database
+from app.timeline.repository.read_leases import ReadLeaseStore
+from app.versions.repository.named_versions import NamedVersionStore
+from app.versions.service.versions import VersionOf
 from bench.in_process import InProcess
 from bench.options import parser
 from bench.processes import one_core, processor_seconds, tree

@@ -10,22 +10,22 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from app.catalog.repository.catalog import CatalogStore
+from app.catalog.values import Dataset
+from app.changes.repository.changelog import ChangelogStore
+from app.changes.service.read_changes import FeedQuery, ReadChanges
+from app.db.session import Database
 from app.files.parquet_file import ParquetReader
-from app.files.slice_merge import Memory
+from app.files.slices.slice_merge import Memory
+from app.files.slices.table_reader import TableReader
 from app.files.storage import open_storage
-from app.files.table_reader import TableReader
-from app.lake.file_group import DataFile
+from app.format.file_group import DataFile
+from app.format.paths import dataset_prefix
 from app.lake.filters.evaluate import matches
 from app.lake.filters.parse import parse_filter
-from app.lake.paths import dataset_prefix
-from app.services.model import Dataset
-from app.services.read_changes import FeedQuery, ReadChanges
 from app.settings import Settings
-from app.store.catalog import CatalogStore
-from app.store.changelog_store import ChangelogStore
-from app.store.session import Database
-from app.store.tenants import TenantStore
-from app.store.timeline_store import TimelineStore
+from app.tenants.repository import TenantStore
+from app.timeline.repository.timeline import TimelineStore
 from bench.service import Service
 
 _PAGE_ROWS = 65_536

@@ -19,16 +19,16 @@ import pyarrow as pa
 import xxhash
 
 from app.files.deletion_vector_file import VectorReader
-from app.files.hot_folder import HotFolder
-from app.files.key_index_file import read_index, write_index
-from app.files.lookup import KeyLookup
+from app.files.lookups.hot_folder import HotFolder
+from app.files.lookups.key_index_file import read_index, write_index
+from app.files.lookups.lookup import KeyLookup
 from app.files.parquet_file import BASE_ROW_GROUP_ROWS, ParquetReader, create_parquet
 from app.files.storage import LocalStorage
-from app.lake.file_group import DataFile
-from app.lake.key_hash import hash_keys
-from app.lake.key_index import BloomFilter, KeyIndex
-from app.lake.record_key import bucket_numbers, encode_keys
-from app.lake.staging import Slot
+from app.format.file_group import DataFile
+from app.format.index.key_hash import hash_keys
+from app.format.index.key_index import BloomFilter, KeyIndex
+from app.format.rows.record_key import bucket_numbers, encode_keys
+from app.format.rows.staging import Slot
 from bench.options import parser
 from bench.report import publish
 from bench.trips import SCHEMA, trips

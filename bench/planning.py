@@ -20,25 +20,28 @@ import msgspec
 import psycopg
 from sqlalchemy import insert
 
-from app.lake.commit_message import CommitMessage
-from app.lake.define import define_dataset
-from app.lake.file_group import ChangelogFile, DataFile, bucket_file_group
-from app.lake.identifiers import new_id, new_instant_id
-from app.lake.instant import Action, InstantState, RowCounts
-from app.lake.new_dataset import NewBucket, NewDataset, NewField, NewSchema
-from app.lake.operation import Operation
-from app.lake.staging import Slot, StagedBatch, StagedFile
+from app.catalog.repository.catalog import CatalogStore
+from app.catalog.tables import heads
+from app.catalog.values import Dataset
+from app.commit.commit_message import CommitMessage
+from app.db.session import Database
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.format.file_group import ChangelogFile, DataFile, bucket_file_group
+from app.format.identifiers import new_id, new_instant_id
+from app.format.instant import Action, InstantState, RowCounts
+from app.format.operation import Operation
+from app.format.rows.staging import Slot, StagedBatch, StagedFile
+from app.jobs.repository.jobs import JobStore
+from app.jobs.tables import instants
+from app.jobs.values import ClaimRules, NewJob, WriteRequest
 from app.runtime.postgres import EmbeddedPostgres
-from app.services.model import ClaimRules, Dataset, Fenced, NewJob, WriteRequest
-from app.services.plan_writes import PlanWrites
-from app.services.write_group import Part
-from app.store.bootstrap import initialise
-from app.store.catalog import CatalogStore
-from app.store.file_models import commits, files
-from app.store.jobs import JobStore
-from app.store.models import heads, instants
-from app.store.session import Database
-from app.store.timeline_store import TimelineStore
+from app.tenants.bootstrap import initialise
+from app.timeline.repository.timeline import TimelineStore
+from app.timeline.tables import commits, files
+from app.timeline.values import Fenced
+from app.writes.service.group import Part
+from app.writes.service.plan import PlanWrites
 from bench.options import parser
 from bench.report import percentiles, publish
 

@@ -14,8 +14,52 @@ from typing import Any, Final
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from app.store.session import Database
+from app.db.session import Database
+from tests.support.fixtures import redis, service
 from tests.support.postgres import TestServer
+from tests.support.service_fixtures import (
+    client,
+    events,
+    export,
+    feed,
+    new_client,
+    new_view,
+    orders,
+    receiver,
+    register,
+    trips,
+    write_notes,
+)
+from tests.support.store_fixtures import (
+    accept,
+    claim,
+    dataset,
+    running,
+    stores,
+    tenant_id,
+)
+
+__all__ = [
+    "accept",
+    "claim",
+    "client",
+    "dataset",
+    "events",
+    "export",
+    "feed",
+    "new_client",
+    "new_view",
+    "orders",
+    "receiver",
+    "redis",
+    "register",
+    "running",
+    "service",
+    "stores",
+    "tenant_id",
+    "trips",
+    "write_notes",
+]
 
 TESTS: Final = Path(__file__).parent
 _HEAVY: Final = frozenset({"conformance", "engine", "flows"})

@@ -14,23 +14,23 @@ from dataclasses import replace
 from functools import partial
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
-from app.lake.errors import Unavailable
+from app.consumers.repository.followers import FollowerStore
+from app.consumers.service.follow import Follow
+from app.db.session import Database
+from app.format.errors import Unavailable
+from app.jobs.repository.jobs import JobStore
+from app.jobs.repository.outbox import OutboxStore
+from app.jobs.repository.workers import WorkerStore
+from app.jobs.service.relay import Relay
+from app.jobs.values import Lane
+from app.maintenance.repository.keeping import KeepingStore
+from app.maintenance.service.keep_tables import KeepTables
 from app.messaging.announcements import Announcements
 from app.messaging.sender import Sender
 from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue, celery_app
-from app.services.follow import Follow
-from app.services.keep_tables import KeepTables
-from app.services.model import Lane
-from app.services.relay import Relay
-from app.services.retention import Retain
+from app.retention.repository.feed import RetentionStore
+from app.retention.service.feed import Retain
 from app.settings import Settings, SettingsError
-from app.store.followers import FollowerStore
-from app.store.jobs import JobStore
-from app.store.keeping import KeepingStore
-from app.store.outbox import OutboxStore
-from app.store.retention import RetentionStore
-from app.store.session import Database
-from app.store.workers import WorkerStore
 from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.tasks import TaskSetup

@@ -5,64 +5,64 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from app.catalog.repository.catalog import CatalogStore
+from app.changes.repository.changelog import ChangelogStore
+from app.changes.service.read_changes import ReadChanges
+from app.consumers.followers import ConsumerKind, Follower
+from app.db.session import Database
+from app.exports.repository.exports import ExportStore
+from app.exports.service.run import RunExports
 from app.files.parquet_file import ParquetReader
-from app.files.rebase_files import RebaseFiles
+from app.files.slices.rebase_files import RebaseFiles
 from app.files.storage import open_storage
-from app.files.timeline_file import TimelineFileStore
+from app.jobs.repository.jobs import JobStore
+from app.jobs.service.group_accept import GroupAccept
+from app.jobs.service.request_job import RequestJob
+from app.jobs.service.run_tasks import RunTasks, TaskHandler
+from app.jobs.values import ClaimRules, JobKind
+from app.maintenance.repository.table_shapes import TableShapeStore
+from app.maintenance.service import table_service_plans
+from app.maintenance.service.clustering_policy import ClusterGroups
+from app.maintenance.service.compaction_policy import CompactGroups
+from app.maintenance.service.keep_file_groups import KeepFileGroups
+from app.maintenance.service.policy_jobs import PolicyJobs
+from app.maintenance.service.publish_in_turn import PublishInTurn
+from app.maintenance.service.run_table_service import RunTableService, TableServicePlanner
+from app.maintenance.service.table_services import TableServices
+from app.maintenance.values import Keeper
+from app.metastore.repository import METASTORE_KEEPER
+from app.metastore.service.maintenance import KeepMetastore
 from app.outbound.addresses import Rules
-from app.outbound.webhook_sender import HttpSender
-from app.services import table_service_plans
-from app.services.clustering_policy import ClusterGroups
-from app.services.compaction_policy import CompactGroups
-from app.services.deliver_webhooks import DeliverWebhooks, RetryRules
-from app.services.follower_model import ConsumerKind, Follower
-from app.services.group_accept import GroupAccept
-from app.services.holding import HoldVersions
-from app.services.keep_file_groups import KeepFileGroups
-from app.services.keep_history import KeepHistory
-from app.services.keep_metastore import KeepMetastore
-from app.services.keep_partitions import KeepPartitions, PartitionMarkers
-from app.services.keep_tags import KeepTags
-from app.services.keeper_model import Keeper
-from app.services.model import ClaimRules, JobKind
-from app.services.policy_jobs import PolicyJobs
-from app.services.publish_in_turn import PublishInTurn
-from app.services.read_changes import ReadChanges
-from app.services.reap import Reap
-from app.services.refresh_views import DeriveView, FollowInputs
-from app.services.request_job import RequestJob
-from app.services.run_clean import RunClean
-from app.services.run_comparisons import RunComparisons
-from app.services.run_exports import RunExports
-from app.services.run_names import RunNames
-from app.services.run_reads import RunReads
-from app.services.run_restore import StageEarlier
-from app.services.run_table_service import RunTableService, TableServicePlanner
-from app.services.run_tasks import RunTasks, TaskHandler
-from app.services.run_verify import RunVerify
-from app.services.run_writes import RunWrites
-from app.services.table_services import TableServices
-from app.services.webhook_message import Messages
+from app.overview.repository import OverviewStore
+from app.partitions.repository.marks import PartitionStore
+from app.partitions.repository.touched import TouchedPartitionStore
+from app.partitions.service.maintenance import KeepPartitions, PartitionMarkers
+from app.reads.repository import ReadResultStore
+from app.reads.service.run import RunReads
+from app.retention.repository.history import HistoryStore
+from app.retention.repository.references import ReferenceStore
+from app.retention.service.keep_history import KeepHistory
+from app.retention.service.reap import Reap
+from app.retention.service.run_clean import RunClean
 from app.settings import Settings
-from app.store.catalog import CatalogStore
-from app.store.changelog_store import ChangelogStore
-from app.store.derived_views import ViewStore
-from app.store.exports import ExportStore
-from app.store.history_store import HistoryStore
-from app.store.jobs import JobStore
-from app.store.metastore_states import METASTORE_KEEPER
-from app.store.named_versions import NamedVersionStore
-from app.store.overview_store import OverviewStore
-from app.store.partition_marks import PartitionStore
-from app.store.read_leases import ReadLeaseStore
-from app.store.read_results import ReadResultStore
-from app.store.references import ReferenceStore
-from app.store.session import Database
-from app.store.table_shapes import TableShapeStore
-from app.store.timeline_archives import TimelineArchiveStore
-from app.store.timeline_store import TimelineStore
-from app.store.touched_partitions import TouchedPartitionStore
-from app.store.webhook_deliveries import DeliveryStore
+from app.timeline.files import TimelineFileStore
+from app.timeline.repository.archives import TimelineArchiveStore
+from app.timeline.repository.read_leases import ReadLeaseStore
+from app.timeline.repository.timeline import TimelineStore
+from app.timeline.service.holding import HoldVersions
+from app.verifications.service.run import RunVerify
+from app.versions.repository.named_versions import NamedVersionStore
+from app.versions.service.run_comparisons import RunComparisons
+from app.versions.service.run_names import RunNames
+from app.versions.service.run_restore import StageEarlier
+from app.versions.service.tag_policy import KeepTags
+from app.views.repository.views import ViewStore
+from app.views.service.refresh import DeriveView, FollowInputs
+from app.webhooks.repository.deliveries import DeliveryStore
+from app.webhooks.sender import HttpSender
+from app.webhooks.service.deliver import DeliverWebhooks, RetryRules
+from app.webhooks.service.message import Messages
+from app.writes.service.run import RunWrites
 from workers.engine.hive_metastore import HiveMetastore
 from workers.engine.spark_engine import SparkEngine
 

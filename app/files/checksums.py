@@ -9,10 +9,10 @@ from typing import BinaryIO
 import pyarrow as pa
 import xxhash
 
-from app.lake.errors import CorruptFile
-from app.lake.file_group import IndexFile, StoredFile
-from app.lake.quarantine import QuarantineFile
-from app.lake.staging import RawInput, StagedFile
+from app.format.errors import CorruptFile
+from app.format.file_group import IndexFile, StoredFile
+from app.format.quarantine import QuarantineFile
+from app.format.rows.staging import RawInput, StagedFile
 
 _STEP_BYTES = 8 * 1024 * 1024
 _BUFFER_BYTES = 1024 * 1024

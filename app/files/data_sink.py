@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from app.files.hot_copy import CopyWriter, HotCopies
-from app.files.key_index_file import write_index
-from app.files.lookup import KEPT_ROWS_MIN
+from app.changelog.corrections import CorrectedBounds
+from app.files.lookups.hot_copy import CopyWriter, HotCopies
+from app.files.lookups.key_index_file import write_index
+from app.files.lookups.lookup import KEPT_ROWS_MIN
 from app.files.parquet_file import (
     BASE_ROW_GROUP_ROWS,
     CHANGELOG_ROW_GROUP_ROWS,
@@ -25,15 +26,14 @@ from app.files.parquet_file import (
 )
 from app.files.statistics import column_statistics
 from app.files.storage import Storage
-from app.lake.corrections import CorrectedBounds
-from app.lake.dataset import DatasetDefinition
-from app.lake.file_group import ChangelogFile, DataFile, FileKind, IndexFile, IndexKind
-from app.lake.key_hash import hash_keys
-from app.lake.key_index import BloomFilter, KeyIndex
-from app.lake.meta_columns import CORRECTS_COLUMN, OFFSET_COLUMN
-from app.lake.paths import Folder
-from app.lake.record_key import encode_keys
-from app.lake.staging import Slot
+from app.format.dataset import DatasetDefinition
+from app.format.file_group import ChangelogFile, DataFile, FileKind, IndexFile, IndexKind
+from app.format.index.key_hash import hash_keys
+from app.format.index.key_index import BloomFilter, KeyIndex
+from app.format.paths import Folder
+from app.format.rows.meta_columns import CORRECTS_COLUMN, OFFSET_COLUMN
+from app.format.rows.record_key import encode_keys
+from app.format.rows.staging import Slot
 
 _ROW_GROUP_ROWS_MIN: Final = 256
 # Below this, a relative offset is marked as counted from the commit's first change.

@@ -14,9 +14,9 @@ import xxhash
 from pyroaring import FrozenBitMap
 
 from app.files.storage import Storage
-from app.lake.deletion_vector import from_bytes, to_bytes
-from app.lake.errors import CorruptFile
-from app.lake.file_group import DeletionVector
+from app.format.errors import CorruptFile
+from app.format.file_group import DeletionVector
+from app.format.index.deletion_vector import from_bytes, to_bytes
 
 _VECTORS_CACHED: Final = 256
 

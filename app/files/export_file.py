@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from app.files.checksums import HashingSink, buffered
 from app.files.parquet_file import BASE_ROW_GROUP_ROWS, dictionary_columns
 from app.files.storage import Storage
-from app.lake.export import ExportedFile
-from app.lake.file_format import FileFormat
+from app.format.file_format import FileFormat
+from app.format.result_file import ExportedFile
 
 _GROUP_BYTES: Final = 64 * 1024 * 1024
 

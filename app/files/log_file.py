@@ -13,15 +13,15 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from app.commit.write_plan import WriteIntent
 from app.files.parquet_file import ParquetReader
-from app.files.slice_merge import Incoming, incoming_schema
-from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
-from app.lake.dataset import DatasetDefinition
-from app.lake.file_group import DataFile
-from app.lake.meta_columns import META_FIELDS, resolved
-from app.lake.operation import Operation
-from app.lake.staging import JOB_COLUMN
-from app.lake.write_plan import WriteIntent
+from app.files.slices.slice_merge import Incoming, incoming_schema
+from app.format.dataset import DatasetDefinition
+from app.format.file_group import DataFile
+from app.format.operation import Operation
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
+from app.format.rows.meta_columns import META_FIELDS, resolved
+from app.format.rows.staging import JOB_COLUMN
 
 PUT: Final = 4
 _MERGES: Final = WriteIntent(operation=Operation.CHANGELOG)

@@ -15,13 +15,13 @@ from app.files.begun_groups import BegunGroups
 from app.files.checksums import HashingSink, buffered, verify
 from app.files.statistics import row_groups, stretches
 from app.files.storage import Storage
-from app.lake.conforming import conform, sources
-from app.lake.dataset import DatasetDefinition
-from app.lake.errors import CorruptFile
-from app.lake.file_group import StoredFile
+from app.format.dataset import DatasetDefinition
+from app.format.errors import CorruptFile
+from app.format.file_group import StoredFile
+from app.format.schema.conforming import conform, sources
+from app.format.schema.schema import Schema
 from app.lake.filters.prune import Sought
 from app.lake.filters.tree import Filter
-from app.lake.schema import Schema
 
 BASE_ROW_GROUP_ROWS: Final = 128 * 1024
 CHANGELOG_ROW_GROUP_ROWS: Final = 16 * 1024

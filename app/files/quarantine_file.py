@@ -10,14 +10,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from app.codecs.bad_records import BadRecord
+from app.codecs.json.objects import json_texts
+from app.codecs.records import RECORD_FIELDS
 from app.files.checksums import verify
 from app.files.parquet_file import ParquetSink, create_parquet
 from app.files.storage import Storage
-from app.lake.errors import CorruptFile, FieldError
-from app.lake.quarantine import QuarantineFile
-from app.lake.rows.bad_records import BadRecord
-from app.lake.rows.objects import json_texts
-from app.lake.rows.records import RECORD_FIELDS
+from app.format.errors import CorruptFile, FieldError
+from app.format.quarantine import QuarantineFile
 
 _FAULT: Final = pa.struct([("pointer", pa.string()), ("detail", pa.string())])
 _SCHEMA: Final = pa.schema([("position", pa.int64()), ("errors", pa.list_(_FAULT)), *RECORD_FIELDS])

@@ -11,12 +11,12 @@ import pyarrow.ipc as ipc
 
 from app.files.checksums import HashingSink, buffered, verify
 from app.files.storage import Storage
-from app.lake.changelog import OP_COLUMN, OP_FIELD
-from app.lake.conforming import conform
-from app.lake.dataset import BucketMode, DatasetDefinition
-from app.lake.operation import Operation
-from app.lake.partition import partition_codes
-from app.lake.staging import ROW_COLUMN, Slot, StagedBatch, StagedFile, split_by_slot, with_ops
+from app.format.dataset import BucketMode, DatasetDefinition
+from app.format.operation import Operation
+from app.format.partition import partition_codes
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.format.rows.staging import ROW_COLUMN, Slot, StagedBatch, StagedFile, split_by_slot, with_ops
+from app.format.schema.conforming import conform
 
 _OPTIONS = ipc.IpcWriteOptions(compression="lz4")
 

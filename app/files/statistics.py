@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from app.lake.column_bounds import stored_bound
-from app.lake.conforming import field_id
-from app.lake.file_group import ColumnStatistics
+from app.format.file_group import ColumnStatistics
+from app.format.index.column_bounds import stored_bound
+from app.format.schema.conforming import field_id
+from app.format.schema.schema import Schema
 from app.lake.filters.prune import Sought, may_match
 from app.lake.filters.tree import Filter
-from app.lake.schema import Schema
 
 
 def column_statistics(metadata: pq.FileMetaData, schema: Schema) -> dict[str, ColumnStatistics]:

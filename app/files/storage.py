@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from app.lake.errors import CorruptFile, StorageFull
+from app.format.errors import CorruptFile, StorageFull
 
 _S3_TIMEOUT_SECONDS = 30.0
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from app.jobs.ports import OutboxMessage
 from app.messaging.announcements import Announcements
 from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue
-from app.services.ports import OutboxMessage
 
 _log = logging.getLogger(__name__)
 

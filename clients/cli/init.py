@@ -6,8 +6,8 @@ from sqlalchemy.exc import OperationalError
 
 from app.runtime.private_file import write_private
 from app.settings import Settings
-from app.store.bootstrap import BootstrapResult, initialise
-from app.store.tenants import new_api_key
+from app.tenants.bootstrap import BootstrapResult, initialise
+from app.tenants.repository import new_api_key
 from clients.cli.failure import CommandError
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from app.api.openapi import schema_json
+from app.openapi import schema_json
 
 
 def openapi() -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILE_LINES_MAX = 400
+FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
 
 # Each with its reason: an import inside a function hides a cycle or a cost.
 IMPORTS_INSIDE_FUNCTIONS: dict[str, str] = {
-    "workers/engine/text_forms.py": "polars takes memory, and of all tasks only those that write JSON use it"
+    "workers/engine/read/text_forms.py": "polars takes memory, and of all tasks only those that write JSON use it"
 }
 
 UNFINISHED = re.compile(r"\b(TOD[O]|FIXM[E]|XX[X])\b")  # bracketed, lest this line finds itself

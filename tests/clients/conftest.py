@@ -9,10 +9,7 @@ import httpx
 import pytest
 
 from clients.headwater_client import Dataset, Headwater, NewDataset, NewField
-from tests.support.fixtures import redis, service
 from tests.support.service import Service
-
-__all__ = ["redis", "service"]
 
 _numbers = count(1)
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from app.commit.commit_message import CommitMessage
+from app.commit.write_plan import MergeTask
 from app.files.storage import LocalStorage
-from app.lake.commit_message import CommitMessage
-from app.lake.write_plan import MergeTask
 from tests.conformance.histories import Combination, batches, combinations, run_histories
 from tests.support.spark import running_engine
 

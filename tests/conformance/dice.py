@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from app.lake.changelog import OP_COLUMN, Op
-from app.lake.dataset import ChangelogProducer, DatasetDefinition
-from app.lake.errors import InvalidRequest
-from app.lake.operation import Operation
-from app.lake.write_options import Overwrite, OverwriteScope, WriteOptions, check_options
+from app.commit.write_options import Overwrite, OverwriteScope, WriteOptions, check_options
+from app.format.dataset import ChangelogProducer, DatasetDefinition
+from app.format.errors import InvalidRequest
+from app.format.operation import Operation
+from app.format.rows.changelog import OP_COLUMN, Op
 from tests.conformance.kinds import Kind, distinct_kinds
 from tests.conformance.operations import Predicate
 from tests.support.lake_table import Row, Write

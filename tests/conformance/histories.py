@@ -14,10 +14,10 @@ from functools import cache
 from itertools import product
 from typing import Final
 
+from app.commit.commit_message import CommitMessage
+from app.commit.write_plan import MergeTask
 from app.files.storage import LocalStorage
-from app.lake.commit_message import CommitMessage
-from app.lake.dataset import DatasetDefinition, TableType
-from app.lake.write_plan import MergeTask
+from app.format.dataset import DatasetDefinition, TableType
 from tests.conformance.kinds import (
     AXES,
     BUCKETS,

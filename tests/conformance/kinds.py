@@ -8,7 +8,7 @@ from functools import cache
 from itertools import product
 from typing import Any, Final
 
-from app.lake.dataset import (
+from app.format.dataset import (
     Aggregate,
     BucketFunction,
     BucketMode,
@@ -18,9 +18,8 @@ from app.lake.dataset import (
     MergeMode,
     TableType,
 )
-from app.lake.define import define_dataset
-from app.lake.errors import InvalidDataset
-from app.lake.new_dataset import (
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import (
     NewBucket,
     NewChangelog,
     NewDataset,
@@ -29,6 +28,7 @@ from app.lake.new_dataset import (
     NewSchema,
     NewSequenceGroup,
 )
+from app.format.errors import InvalidDataset
 
 Reason = tuple[str, str]
 """A pointer into the request, and what was expected there."""

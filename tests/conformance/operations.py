@@ -9,11 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.lake.changelog import OP_COLUMN, Op
-from app.lake.dataset import DatasetDefinition
-from app.lake.errors import InvalidRequest
-from app.lake.operation import Operation
-from app.lake.write_options import (
+from app.commit.write_options import (
     DEFAULT_OPTIONS,
     OnError,
     Overwrite,
@@ -21,6 +17,10 @@ from app.lake.write_options import (
     WriteOptions,
     check_options,
 )
+from app.format.dataset import DatasetDefinition
+from app.format.errors import InvalidRequest
+from app.format.operation import Operation
+from app.format.rows.changelog import OP_COLUMN, Op
 from tests.conformance.kinds import Reason
 from tests.support.lake_table import Row, Write
 

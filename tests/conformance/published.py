@@ -11,7 +11,7 @@ from itertools import combinations as combinations_of
 from pathlib import Path
 from typing import Final
 
-from app.lake.dataset import DatasetDefinition
+from app.format.dataset import DatasetDefinition
 from tests.conformance.histories import share
 from tests.conformance.kinds import AXES, Kind, Reason, defined, every_kind, legal_kinds
 from tests.conformance.operations import WAYS, Way

@@ -20,19 +20,19 @@ import psutil
 import pyarrow as pa
 
 import app.arrow  # noqa: F401
-from app.files.file_slice import SliceReader
-from app.files.merged_slice import merged_blocks
-from app.files.slice_merge import Memory
+from app.files.slices.file_slice import SliceReader
+from app.files.slices.merged_slice import merged_blocks
+from app.files.slices.slice_merge import Memory
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
-from app.lake.dataset import ChangelogProducer, DatasetDefinition, TableType
-from app.lake.define import define_dataset
-from app.lake.meta_columns import META_NAMES
-from app.lake.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
-from app.lake.operation import Operation
-from app.lake.staging import StagedFile
+from app.format.dataset import ChangelogProducer, DatasetDefinition, TableType
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
+from app.format.operation import Operation
+from app.format.rows.meta_columns import META_NAMES
+from app.format.rows.staging import StagedFile
 from tests.support.lake_table import COMPACT, LakeTable, Write
-from workers.engine.merge_handle import MergeHandle
+from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
 TEXT_BYTES: Final = 400

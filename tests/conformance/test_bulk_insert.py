@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from app.files import slice_merge
-from app.files.slice_merge import Memory
+from app.files.slices import slice_merge
+from app.files.slices.slice_merge import Memory
 from app.files.storage import LocalStorage
-from app.lake.dataset import TableType
-from app.lake.define import define_dataset
-from app.lake.new_dataset import NewBucket, NewDataset, NewField, NewSchema
-from app.lake.operation import Operation
+from app.format.dataset import TableType
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.format.operation import Operation
 from tests.support.lake_table import LakeTable, Write
-from workers.engine.merge_handle import MergeHandle
+from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
 

@@ -11,16 +11,23 @@ from typing import Any, Final
 import pytest
 
 from app.files import data_sink
-from app.files.slice_merge import Memory
+from app.files.slices.slice_merge import Memory
 from app.files.storage import LocalStorage
-from app.lake.dataset import BucketMode, ChangelogProducer, IndexType, TableType
-from app.lake.define import define_dataset
-from app.lake.errors import InvalidDataset
-from app.lake.file_group import DataFile, FileKind
-from app.lake.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewIndex, NewSchema
-from app.lake.operation import Operation
+from app.format.dataset import BucketMode, ChangelogProducer, IndexType, TableType
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import (
+    NewBucket,
+    NewChangelog,
+    NewDataset,
+    NewField,
+    NewIndex,
+    NewSchema,
+)
+from app.format.errors import InvalidDataset
+from app.format.file_group import DataFile, FileKind
+from app.format.operation import Operation
 from tests.support.lake_table import LakeTable, Row, Write
-from workers.engine.merge_handle import MergeHandle
+from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
 _TARGET: Final = 64 * 1024

@@ -8,14 +8,15 @@ from typing import Final
 
 import pytest
 
-from app.files import data_sink, lookup
-from app.files.hot_folder import HotFolder
-from app.files.slice_merge import Memory
+from app.changelog.verification import check_verifiable
+from app.commit import compaction_plan
+from app.files import data_sink
+from app.files.lookups import lookup
+from app.files.lookups.hot_folder import HotFolder
+from app.files.slices.slice_merge import Memory
 from app.files.storage import LocalStorage
-from app.lake import compaction_plan
-from app.lake.dataset import DatasetDefinition
-from app.lake.errors import NotVerifiable
-from app.lake.verification import check_verifiable
+from app.format.dataset import DatasetDefinition
+from app.format.errors import NotVerifiable
 from tests.conformance.dice import Dice, kinds
 from tests.conformance.histories import LONG
 from tests.conformance.kinds import Kind, defined
@@ -23,7 +24,7 @@ from tests.conformance.model import Expected, HeapModel, KeyedModel, hold, model
 from tests.conformance.operations import Predicate
 from tests.support.lake_table import COMPACT, LakeTable, Outcome, Write
 from tests.support.verified import verified
-from workers.engine.merge_handle import MergeHandle
+from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
 HISTORIES: Final = int(os.environ.get("HISTORIES", "4000" if LONG else "60"))

@@ -12,26 +12,27 @@ from typing import Final
 
 import pytest
 
-from app.files import data_sink, lookup
-from app.files.slice_merge import Memory
+from app.changelog.verification import check_verifiable
+from app.commit import compaction_plan
+from app.files import data_sink
+from app.files.lookups import lookup
+from app.files.slices.slice_merge import Memory
 from app.files.storage import LocalStorage
-from app.lake import compaction_plan
-from app.lake.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
-from app.lake.errors import NotVerifiable
-from app.lake.file_group import FileKind
-from app.lake.table_services import ClusterOrder
-from app.lake.verification import check_verifiable
-from app.services.table_service_plans import clustering as cluster
-from app.services.table_service_plans import compaction
-from app.services.task_model import ClusteringTask
+from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
+from app.format.errors import NotVerifiable
+from app.format.file_group import FileKind
+from app.format.policies import ClusterOrder
+from app.jobs.tasks import ClusteringTask
+from app.maintenance.service.table_service_plans import clustering as cluster
+from app.maintenance.service.table_service_plans import compaction
+from tests.commit.reference import exact
 from tests.conformance.dice import Dice, kinds
 from tests.conformance.histories import LONG
 from tests.conformance.kinds import Kind, defined
-from tests.lake.reference import exact
 from tests.support.lake_table import LakeTable, Write
 from tests.support.table_services import ServedTable, result_of
 from tests.support.verified import verified
-from workers.engine.merge_handle import MergeHandle
+from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
 HISTORIES: Final = int(os.environ.get("HISTORIES", "2000" if LONG else "12"))

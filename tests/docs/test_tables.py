@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.api.problems import STATUS
-from app.lake.dataset import (
+from app.commit.storing import Storing
+from app.commit.write_effect import WriteEffect
+from app.commit.write_options import OnError, OverwriteScope, SaveMode, WriteOptions
+from app.format.dataset import (
     Aggregate,
     BucketFunction,
     BucketMode,
@@ -18,19 +20,17 @@ from app.lake.dataset import (
     MergeMode,
     TableType,
 )
-from app.lake.file_answer import FileAnswer
-from app.lake.new_dataset import NewBucket, NewDataset
-from app.lake.operation import Operation
-from app.lake.rows.formats import MEDIA_TYPES
-from app.lake.storing import Storing
-from app.lake.types import parse_type
+from app.format.definition.new_dataset import NewBucket, NewDataset
+from app.format.index.file_answer import FileAnswer
+from app.format.operation import Operation
+from app.format.rows.formats import MEDIA_TYPES
+from app.format.schema.types import parse_type
+from app.http.problems import STATUS
+from app.jobs.repository.replays import SERVICE_MADE
 from app.lake.views import parse_view
 from app.lake.views.functions import FUNCTIONS
-from app.lake.write_effect import WriteEffect
-from app.lake.write_options import OnError, OverwriteScope, SaveMode, WriteOptions
-from app.services.read_table import QueryType
+from app.reads.service.rows import QueryType
 from app.settings import VARIABLES, Settings
-from app.store.replays import SERVICE_MADE
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
-from app.files.slice_merge import Memory
+from app.files.slices.slice_merge import Memory
 from app.files.storage import LocalStorage
-from app.lake.changelog import OP_COLUMN
-from app.lake.dataset import BucketMode, ChangelogProducer, TableType
-from app.lake.define import define_dataset
-from app.lake.errors import CorruptFile, DerivationFailed, EngineStopped
-from app.lake.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
-from app.lake.operation import Operation
+from app.format.dataset import BucketMode, ChangelogProducer, TableType
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
+from app.format.errors import CorruptFile, DerivationFailed, EngineStopped
+from app.format.operation import Operation
+from app.format.rows.changelog import OP_COLUMN
 from app.lake.views.refresh import changes_sql, rows_sql
 from tests.support.derived import (
     all_of,
@@ -35,7 +35,7 @@ from tests.support.derived import (
 )
 from tests.support.lake_table import LakeTable, Row, Write
 from tests.support.waiting import until
-from workers.engine.merge_handle import MergeHandle
+from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.task_files import Place
 

@@ -11,17 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from app.lake.define import define_dataset
-from app.lake.evolution import evolve
-from app.lake.hive_report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
-from app.lake.hive_table import HiveColumn, HiveColumns
-from app.lake.new_dataset import NewDataset, NewField, NewSchema
-from app.lake.schema_change import DropField
-from app.lake.table_services import MetastorePolicy, TableServices
-from app.services.keep_metastore import KeepMetastore
-from app.services.keeper_model import Look
-from app.services.model import Dataset
-from app.services.overview_model import PartitionRecord
+from app.catalog.values import Dataset
+from app.format.definition.define import define_dataset
+from app.format.definition.evolution import evolve
+from app.format.definition.hive_table import HiveColumn, HiveColumns
+from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.schema_change import DropField
+from app.format.policies import MetastorePolicy, TableServices
+from app.maintenance.values import Look
+from app.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
+from app.metastore.service.maintenance import KeepMetastore
+from app.overview.values import PartitionRecord
 from tests.support.metastore import running_metastore
 from workers.engine.hive_metastore import HiveMetastore
 from workers.engine.spark_engine import SparkEngine

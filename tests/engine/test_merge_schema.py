@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
+from app.codecs import Format
+from app.commit.write_options import WriteOptions
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
-from app.lake.errors import SchemaMismatch
-from app.lake.operation import Operation
-from app.lake.rows import Format
-from app.lake.staging import RawInput
-from app.lake.write_options import WriteOptions
+from app.format.errors import SchemaMismatch
+from app.format.operation import Operation
+from app.format.rows.staging import RawInput
 from tests.support.lakehouse import definition
 from workers.engine.spark_engine import SparkEngine
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import xxhash
 
+from app.codecs import BadRecord, Format
 from app.files.quarantine_file import QuarantineFileStore
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
-from app.lake.operation import Operation
-from app.lake.rows import BadRecord, Format
-from app.lake.staging import ROW_COLUMN, RawInput
+from app.format.operation import Operation
+from app.format.rows.staging import ROW_COLUMN, RawInput
 from tests.support.lakehouse import definition
-from workers.engine.decode_handle import SPLIT_BYTES
+from workers.engine.decode.decode_handle import SPLIT_BYTES
 from workers.engine.spark_engine import SparkEngine
 
 DATASET = definition()

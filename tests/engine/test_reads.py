@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from app.files import sorted_runs
+from app.files.slices import sorted_runs
 from app.files.storage import LocalStorage
-from app.lake import read_job
-from app.lake.errors import CorruptFile
-from app.lake.file_format import FileFormat
-from app.lake.read_order import ReadOrder
-from app.services import run_reads
-from app.services.task_model import ReadQuery
+from app.format.errors import CorruptFile
+from app.format.file_format import FileFormat
+from app.format.rows.read_order import ReadOrder
+from app.jobs.tasks import ReadQuery
+from app.reads import tasks as read_job
+from app.reads.service import run as run_reads
 from tests.support.past_tables import comparable, written_past
 from tests.support.past_versions import KeptVersions
 from tests.support.read_runs import Reads

@@ -14,24 +14,24 @@ import xxhash
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from app.commit.commit_message import CommitMessage, failed_writes
+from app.commit.merge.merge import merge
+from app.commit.write_plan import WriteIntent, plan_merge
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
-from app.lake.changelog import OP_COLUMN
-from app.lake.commit_message import CommitMessage, failed_writes
-from app.lake.define import define_dataset
-from app.lake.errors import CorruptFile, EngineStopped, SchemaMismatch
-from app.lake.file_group import DataFile
-from app.lake.instant import RowCounts
-from app.lake.merge import merge
-from app.lake.meta_columns import CORRECTS_COLUMN, META_FIELDS, META_NAMES
-from app.lake.new_dataset import NewBucket, NewDataset, NewField, NewSchema
-from app.lake.operation import Operation
-from app.lake.rows.formats import Format
-from app.lake.staging import JOB_COLUMN, ROW_COLUMN, RawInput, StagedFile, with_ops
-from app.lake.write_plan import WriteIntent, plan_merge
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.format.errors import CorruptFile, EngineStopped, SchemaMismatch
+from app.format.file_group import DataFile
+from app.format.instant import RowCounts
+from app.format.operation import Operation
+from app.format.rows.changelog import OP_COLUMN
+from app.format.rows.formats import Format
+from app.format.rows.meta_columns import CORRECTS_COLUMN, META_FIELDS, META_NAMES
+from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN, RawInput, StagedFile, with_ops
 from tests.support.process import spark_tasks
 from tests.support.waiting import until
-from workers.engine.decode_handle import SPLIT_BYTES
+from workers.engine.decode.decode_handle import SPLIT_BYTES
 from workers.engine.spark_engine import TASKS_POOL, WRITES_POOL, SparkEngine
 
 pytestmark = [

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from app.files.slice_merge import Memory
+from app.changelog.verification import FoldVerdict
+from app.files.slices.slice_merge import Memory
 from app.files.storage import LocalStorage
-from app.lake.define import define_dataset
-from app.lake.errors import CorruptFile
-from app.lake.new_dataset import NewBucket, NewDataset, NewField, NewSchema
-from app.lake.operation import Operation
-from app.lake.verification import FoldVerdict
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.format.errors import CorruptFile
+from app.format.operation import Operation
 from tests.support.lake_table import LakeTable, Write
 from tests.support.verified import fold_tasks, verified
-from workers.engine.merge_handle import MergeHandle
+from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.task_files import Place
 

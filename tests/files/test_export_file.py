@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
+from app.codecs.csv.encode_csv import csv_header, encode_csv
 from app.files.export_file import ExportSink, TextForm
 from app.files.storage import LocalStorage
-from app.lake.file_format import FileFormat
-from app.lake.rows.encode_csv import csv_header, encode_csv
+from app.format.file_format import FileFormat
 
 SCHEMA = pa.schema([("n", pa.int64()), ("text", pa.string())])
 COLUMNAR = [FileFormat.PARQUET, FileFormat.ARROW]

@@ -20,15 +20,15 @@ from app.files.parquet_file import ParquetReader, create_parquet, unique_columns
 from app.files.staged_file import StagedFileStore
 from app.files.statistics import column_statistics
 from app.files.storage import LocalStorage
-from app.lake.changelog import OP_COLUMN, OP_FIELD, Op
-from app.lake.define import define_dataset
-from app.lake.errors import CorruptFile
-from app.lake.evolution import evolve
-from app.lake.file_group import ColumnStatistics, StoredFile
-from app.lake.new_dataset import NewBucket, NewDataset, NewField, NewSchema
-from app.lake.operation import Operation
-from app.lake.schema_change import AddField, DropField, RenameField, WidenField
-from app.lake.staging import ROW_COLUMN
+from app.format.definition.define import define_dataset
+from app.format.definition.evolution import evolve
+from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.format.definition.schema_change import AddField, DropField, RenameField, WidenField
+from app.format.errors import CorruptFile
+from app.format.file_group import ColumnStatistics, StoredFile
+from app.format.operation import Operation
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
+from app.format.rows.staging import ROW_COLUMN
 
 DATASET = define_dataset(
     NewDataset(

@@ -16,22 +16,22 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
-from app.files.slice_merge import Memory
+from app.changelog.verification import Difference, DifferenceKind, check_verifiable
+from app.commit.write_options import WriteOptions
+from app.files.slices.slice_merge import Memory
 from app.files.storage import LocalStorage
-from app.lake.changelog import OP_COLUMN, Op
-from app.lake.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
-from app.lake.define import define_dataset
-from app.lake.errors import CorruptFile, NotVerifiable
-from app.lake.evolution import evolve
-from app.lake.file_group import StoredFile
-from app.lake.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
-from app.lake.operation import Operation
-from app.lake.schema_change import AddField, DropField, WidenField
-from app.lake.verification import Difference, DifferenceKind, check_verifiable
-from app.lake.write_options import WriteOptions
+from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
+from app.format.definition.define import define_dataset
+from app.format.definition.evolution import evolve
+from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
+from app.format.definition.schema_change import AddField, DropField, WidenField
+from app.format.errors import CorruptFile, NotVerifiable
+from app.format.file_group import StoredFile
+from app.format.operation import Operation
+from app.format.rows.changelog import OP_COLUMN, Op
 from tests.support.lake_table import LakeTable, Row, Write
 from tests.support.verified import verified
-from workers.engine.merge_handle import MergeHandle
+from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
 Edit = Callable[[pa.Table], pa.Table]

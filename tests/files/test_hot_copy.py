@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.files import hot_copy
-from app.files.hot_copy import HotCopies
-from app.files.hot_folder import HotFolder
+from app.files.lookups import hot_copy
+from app.files.lookups.hot_copy import HotCopies
+from app.files.lookups.hot_folder import HotFolder
 from app.files.parquet_file import ParquetReader, create_parquet
 from app.files.storage import LocalStorage
-from app.lake.errors import CorruptFile
-from app.lake.file_group import StoredFile
-from app.lake.schema import Field, Schema
+from app.format.errors import CorruptFile
+from app.format.file_group import StoredFile
+from app.format.schema.schema import Field, Schema
 
 SCHEMA = Schema(
     id=1,

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from app.files import hot_folder
-from app.files.hot_folder import HotFolder
+from app.files.lookups import hot_folder
+from app.files.lookups.hot_folder import HotFolder
 
 ROOT = Path(__file__).parents[2]
 # The clock that stamps files ticks this often, or more often.

@@ -9,12 +9,12 @@ import pyarrow.fs as pafs
 import pytest
 
 from app.files.deletion_vector_file import VectorReader, write_vectors
-from app.files.key_index_file import read_index, write_index
+from app.files.lookups.key_index_file import read_index, write_index
 from app.files.storage import ArrowStorage, LocalStorage, Storage
-from app.lake.deletion_vector import positions_set
-from app.lake.errors import CorruptFile
-from app.lake.file_group import DeletionVector, IndexFile, IndexKind
-from app.lake.key_index import BloomFilter, KeyIndex
+from app.format.errors import CorruptFile
+from app.format.file_group import DeletionVector, IndexFile, IndexKind
+from app.format.index.deletion_vector import positions_set
+from app.format.index.key_index import BloomFilter, KeyIndex
 
 HASHES = np.random.default_rng(7).integers(0, 2**64, 5_000, dtype=np.uint64)
 

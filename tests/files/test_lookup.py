@@ -13,22 +13,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.files import hot_copy, lookup
 from app.files.deletion_vector_file import VectorReader, write_vectors
-from app.files.hot_folder import HotFolder
-from app.files.key_index_file import write_index
-from app.files.lookup import FoundRows, KeyLookup
+from app.files.lookups import hot_copy, lookup
+from app.files.lookups.hot_folder import HotFolder
+from app.files.lookups.key_index_file import write_index
+from app.files.lookups.lookup import FoundRows, KeyLookup
 from app.files.parquet_file import ParquetReader, create_parquet
 from app.files.storage import ArrowStorage, LocalStorage, Storage
-from app.lake import key_index
-from app.lake.deletion_vector import positions_set
-from app.lake.errors import CorruptFile
-from app.lake.file_group import DataFile, IndexKind
-from app.lake.key_hash import hash_keys
-from app.lake.key_index import BloomFilter, KeyIndex
-from app.lake.record_key import encode_keys
-from app.lake.schema import Field, Schema
-from app.lake.staging import Slot
+from app.format.errors import CorruptFile
+from app.format.file_group import DataFile, IndexKind
+from app.format.index import key_index
+from app.format.index.deletion_vector import positions_set
+from app.format.index.key_hash import hash_keys
+from app.format.index.key_index import BloomFilter, KeyIndex
+from app.format.rows.record_key import encode_keys
+from app.format.rows.staging import Slot
+from app.format.schema.schema import Field, Schema
 
 KEY = ["name", "number"]
 SCHEMA = Schema(

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from app.codecs import BadRecord, BadRecords, Split, decode_ndjson
+from app.codecs.records import iter_record_tables
+from app.codecs.splits import plan_splits
 from app.files.quarantine_file import QuarantineFileStore
 from app.files.storage import Storage, open_storage
-from app.lake.errors import CorruptFile, FieldError, StorageFull
-from app.lake.quarantine import QuarantineFile
-from app.lake.rows import BadRecord, BadRecords, Split, decode_ndjson
-from app.lake.rows.formats import Format
-from app.lake.rows.records import iter_record_tables
-from app.lake.rows.splits import plan_splits
-from tests.lake.rows.samples import schema_of
+from app.format.errors import CorruptFile, FieldError, StorageFull
+from app.format.quarantine import QuarantineFile
+from app.format.rows.formats import Format
+from tests.codecs.samples import schema_of
 
 SCHEMA = schema_of({"id": "int32!", "name": "string"})
 

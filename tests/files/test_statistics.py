@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.files.statistics import stretches
-from app.lake.conforming import conform
+from app.format.schema.conforming import conform
+from app.format.schema.schema import Field, Schema
 from app.lake.filters.evaluate import matches
 from app.lake.filters.parse import parse_filter
-from app.lake.schema import Field, Schema
 from tests.lake.filters.columns import SCHEMA, table_of
 from tests.lake.filters.test_prune import cases
 

@@ -11,7 +11,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from app.files.storage import ArrowStorage, LocalStorage, Storage, open_storage
-from app.lake.errors import CorruptFile, StorageFull
+from app.format.errors import CorruptFile, StorageFull
 
 
 @pytest.fixture(params=["local", "arrow"])

@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from app.files.merged_stretches import MergedStretches, Stretch
 from app.files.parquet_file import ParquetReader
-from app.files.slice_merge import Memory
+from app.files.slices.merged_stretches import MergedStretches, Stretch
+from app.files.slices.slice_merge import Memory
+from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
-from app.files.table_reader import TableReader
-from app.lake.file_group import FileKind
-from app.lake.meta_columns import FILE_NAME_FIELD, META_FIELDS, PARTITION_FIELD, VERSION_COLUMN
+from app.format.file_group import FileKind
+from app.format.rows.meta_columns import FILE_NAME_FIELD, META_FIELDS, PARTITION_FIELD, VERSION_COLUMN
 from tests.support.past_tables import Past, comparable, written_past
 
 KINDS = ("merge_on_read full", "merge_on_read none", "key_dynamic with logs", "unaware with deletion vectors")

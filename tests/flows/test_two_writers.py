@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-from app.lake.record_key import bucket_numbers
+from app.format.rows.record_key import bucket_numbers
 from tests.support.deployment import Deployment
 from tests.support.table import Row, Table
 from tests.support.waiting import until

@@ -10,9 +10,9 @@ import pytest
 from psycopg import sql
 from sqlalchemy import make_url
 
-from app.store.bootstrap import DEFAULT_TENANT_ID, OPERATOR_SCOPES, BootstrapResult, initialise
-from app.store.session import Database
-from app.store.tenants import TenantStore, new_api_key
+from app.db.session import Database
+from app.tenants.bootstrap import DEFAULT_TENANT_ID, OPERATOR_SCOPES, BootstrapResult, initialise
+from app.tenants.repository import TenantStore, new_api_key
 from tests.support.postgres import TestServer
 from tests.support.threads import together
 

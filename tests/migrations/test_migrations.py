@@ -20,15 +20,16 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 import migrations
-from app.services.model import JobKind, JobState, Lane, Published
-from app.services.task_model import CompactionTask
-from app.store.bootstrap import initialise, migrate
-from app.store.columns import metadata
-from app.store.session import Database
-from app.store.timeline_store import TimelineStore
-from tests.ports.conftest import Stores
+from app.db.session import Database
+from app.jobs.tasks import CompactionTask
+from app.jobs.values import JobKind, JobState, Lane
+from app.tables import metadata
+from app.tenants.bootstrap import initialise, migrate
+from app.timeline.repository.timeline import TimelineStore
+from app.timeline.values import Published
 from tests.support.lakehouse import RULES, commit_of, message, new_job
 from tests.support.postgres import TestServer
+from tests.support.store_fixtures import Stores
 
 FOLDER = Path(migrations.__file__).parent
 SCRIPTS = ScriptDirectory(str(FOLDER))

@@ -16,7 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from app.lake.forms import ChangeForm
+from app.changelog.forms import ChangeForm
 from tests.support.http import ORDERS, upsert
 
 COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"

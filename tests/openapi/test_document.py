@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.api.openapi import schema_json
-from app.api.routes import ROUTES
+from app.openapi import schema_json
+from app.routes import ROUTES
 
 COMMITTED = Path(__file__).parents[2] / "openapi" / "openapi.json"
 DOCUMENT = json.loads(COMMITTED.read_text())

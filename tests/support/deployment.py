@@ -13,17 +13,17 @@ from typing import Any, Self
 import httpx
 import psycopg
 
+from app.db.session import Database
 from app.files.storage import open_storage
+from app.retention.repository.references import ReferenceStore
+from app.retention.service.reap import Reap
 from app.runtime.child import ChildSpec
 from app.runtime.java import java_home
 from app.runtime.loopback import LOOPBACK, free_port
 from app.runtime.postgres import EmbeddedPostgres
 from app.runtime.redis import EmbeddedRedis
 from app.runtime.stack import answers_ready
-from app.services.reap import Reap
-from app.store.bootstrap import initialise
-from app.store.references import ReferenceStore
-from app.store.session import Database
+from app.tenants.bootstrap import initialise
 from tests.support.gates import Gates
 from tests.support.process import Process
 from tests.support.proxy import BreakingProxy

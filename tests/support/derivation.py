@@ -9,17 +9,17 @@ from typing import Any
 import pyarrow as pa
 
 from app.files.deletion_vector_file import VectorReader
-from app.files.file_slice import SliceReader
-from app.files.merged_slice import merged_blocks
 from app.files.parquet_file import ParquetReader
-from app.files.slice_merge import Memory
+from app.files.slices.file_slice import SliceReader
+from app.files.slices.merged_slice import merged_blocks
+from app.files.slices.slice_merge import Memory
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage
-from app.lake.changelog import OP_COLUMN, OP_FIELD
-from app.lake.errors import DerivationFailed
-from app.lake.file_group import DataFile
-from app.lake.staging import StagedFile
-from app.lake.views.derive_request import DeriveInput, DeriveRequest, FeedInput, TableInput
+from app.format.errors import DerivationFailed
+from app.format.file_group import DataFile
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.format.rows.staging import StagedFile
+from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
 
 Row = dict[str, Any]
 # Of a list of rows for each input, in the order of their names. Of a view that follows its input row by row it makes

@@ -8,16 +8,16 @@ from itertools import count
 
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
-from app.lake.changelog import OP_COLUMN, Op
-from app.lake.dataset import DatasetDefinition
-from app.lake.file_group import ChangelogSegment
-from app.lake.new_dataset import NewBucket
-from app.lake.operation import Operation
-from app.lake.staging import StagedFile
+from app.format.dataset import DatasetDefinition
+from app.format.definition.new_dataset import NewBucket
+from app.format.file_group import ChangelogSegment
+from app.format.operation import Operation
+from app.format.rows.changelog import OP_COLUMN, Op
+from app.format.rows.staging import StagedFile
 from app.lake.views import ViewPlan, bind_view, parse_view
-from app.lake.views.derive_request import DeriveInput, DeriveRequest, FeedInput, TableInput
-from app.lake.views.new_view import NewView, define_view
 from app.lake.views.refresh import rows_sql
+from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
+from app.views.new_view import NewView, define_view
 from tests.support.lake_table import LakeTable, Row
 from workers.engine.spark_engine import SparkEngine
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from sqlalchemy import text
 
 from app.files.storage import open_storage
-from app.services.reap import Reap
-from app.store.references import ReferenceStore
+from app.retention.repository.references import ReferenceStore
+from app.retention.service.reap import Reap
 from tests.support.service import Service
 
 Row = dict[str, Any]

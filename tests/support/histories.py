@@ -10,12 +10,12 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from app.lake.changelog import Op
-from app.lake.dataset import DatasetDefinition
-from app.lake.define import define_dataset
-from app.lake.new_dataset import NewDataset, NewField, NewSchema
-from app.lake.operation import Operation
-from tests.lake.reference import Row, Table
+from app.format.dataset import DatasetDefinition
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.operation import Operation
+from app.format.rows.changelog import Op
+from tests.commit.reference import Row, Table
 
 FIELDS = [
     NewField(name="k", type="string"),

@@ -10,27 +10,27 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from app.commit.commit_message import CommitMessage, KeyConflict, failed_writes
+from app.commit.compaction_plan import plan_compaction
+from app.commit.conflict import CommittedChange
+from app.commit.write_options import DEFAULT_OPTIONS, OnError, WriteOptions
+from app.commit.write_plan import MergeTask, WriteIntent, plan_merge
+from app.commit.write_scope import scope_of
 from app.files.deletion_vector_file import VectorReader
-from app.files.file_slice import SliceReader
-from app.files.merged_slice import merged_blocks
 from app.files.parquet_file import ParquetReader
-from app.files.slice_merge import Memory
+from app.files.slices.file_slice import SliceReader
+from app.files.slices.merged_slice import merged_blocks
+from app.files.slices.slice_merge import Memory
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
-from app.lake.changelog import OP_COLUMN, OP_FIELD
-from app.lake.commit_message import CommitMessage, KeyConflict, failed_writes
-from app.lake.compaction_plan import plan_compaction
-from app.lake.conflict import CommittedChange
-from app.lake.dataset import DatasetDefinition
-from app.lake.file_group import ChangelogFile, DataFile, FileKind
-from app.lake.instant import RowCounts
-from app.lake.meta_columns import CORRECTS_COLUMN, META_NAMES, resolved_offsets
-from app.lake.operation import Operation
-from app.lake.quarantine import QuarantineFile
-from app.lake.staging import StagedFile
-from app.lake.write_options import DEFAULT_OPTIONS, OnError, WriteOptions
-from app.lake.write_plan import MergeTask, WriteIntent, plan_merge
-from app.lake.write_scope import scope_of
+from app.format.dataset import DatasetDefinition
+from app.format.file_group import ChangelogFile, DataFile, FileKind
+from app.format.instant import RowCounts
+from app.format.operation import Operation
+from app.format.quarantine import QuarantineFile
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, resolved_offsets
+from app.format.rows.staging import StagedFile
 
 Row = dict[str, Any]
 Run = Callable[[Sequence[MergeTask]], Sequence[CommitMessage]]

@@ -7,28 +7,19 @@ from itertools import count
 
 import msgspec
 
-from app.lake.commit_message import CommitMessage
-from app.lake.conflict import Conflicted
-from app.lake.dataset import DatasetDefinition
-from app.lake.define import define_dataset
-from app.lake.file_group import ChangelogFile, ColumnStatistics, DataFile, bucket_file_group
-from app.lake.identifiers import new_id, new_instant_id
-from app.lake.instant import Action, RowCounts
-from app.lake.new_dataset import NewDataset, NewField, NewSchema
-from app.lake.operation import Operation
-from app.lake.staging import Slot
-from app.services.model import (
-    Claim,
-    ClaimRules,
-    Fenced,
-    Job,
-    JobOutcome,
-    NewCommit,
-    NewJob,
-    Published,
-    WriteRequest,
-)
-from app.store.timeline_store import TimelineStore
+from app.commit.commit_message import CommitMessage
+from app.commit.conflict import Conflicted
+from app.format.dataset import DatasetDefinition
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.file_group import ChangelogFile, ColumnStatistics, DataFile, bucket_file_group
+from app.format.identifiers import new_id, new_instant_id
+from app.format.instant import Action, RowCounts
+from app.format.operation import Operation
+from app.format.rows.staging import Slot
+from app.jobs.values import Claim, ClaimRules, Job, NewJob, WriteRequest
+from app.timeline.repository.timeline import TimelineStore
+from app.timeline.values import Fenced, JobOutcome, NewCommit, Published
 
 
 class OneByOne(TimelineStore):

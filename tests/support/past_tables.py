@@ -8,18 +8,32 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from app.files.slice_merge import Memory
+from app.catalog.values import Dataset
+from app.commit.write_options import WriteOptions
+from app.files.slices.slice_merge import Memory
 from app.files.storage import LocalStorage
-from app.lake.dataset import BucketMode, ChangelogProducer, DatasetDefinition, IndexType, MergeMode, TableType
-from app.lake.define import define_dataset
-from app.lake.file_group import DataFile
-from app.lake.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewIndex, NewSchema
-from app.lake.operation import Operation
-from app.lake.schema import Schema
-from app.lake.write_options import WriteOptions
-from app.services.model import Dataset
+from app.format.dataset import (
+    BucketMode,
+    ChangelogProducer,
+    DatasetDefinition,
+    IndexType,
+    MergeMode,
+    TableType,
+)
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import (
+    NewBucket,
+    NewChangelog,
+    NewDataset,
+    NewField,
+    NewIndex,
+    NewSchema,
+)
+from app.format.file_group import DataFile
+from app.format.operation import Operation
+from app.format.schema.schema import Schema
 from tests.support.lake_table import COMPACT, LakeTable, Write
-from workers.engine.merge_handle import MergeHandle
+from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
 Row = dict[str, Any]

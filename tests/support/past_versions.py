@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from app.lake.errors import NotFound, VersionExpired
-from app.services.task_model import NamedVersion, VersionKind
-from app.services.versions import VersionOf
+from app.format.errors import NotFound, VersionExpired
+from app.jobs.tasks import NamedVersion, VersionKind
+from app.versions.service.versions import VersionOf
 from tests.support.past_tables import Past, committed_at
 
 

@@ -13,7 +13,7 @@ from psycopg import sql
 from sqlalchemy import make_url
 
 from app.runtime.postgres import EmbeddedPostgres
-from app.store.bootstrap import initialise
+from app.tenants.bootstrap import initialise
 
 TEMPLATE = "template_headwater"
 

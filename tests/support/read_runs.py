@@ -15,21 +15,22 @@ import pyarrow.csv as pacsv
 import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
-from app.files.joined_content import JoinedContent
-from app.files.slice_merge import Memory
+from app.catalog.values import Dataset
+from app.files.slices.slice_merge import Memory
 from app.files.storage import LocalStorage
-from app.lake.file_format import FileFormat
-from app.lake.identifiers import new_id
-from app.lake.instant import RowCounts
-from app.lake.read_job import ReadAnswer, ReadPart
-from app.services.export_model import RunFile
-from app.services.holding import HoldVersions
-from app.services.model import Accepted, Dataset, Job, JobRequest, JobState, Progress, kind_of
-from app.services.read_job_model import FinishedRead, NewRead, ReadEngine, ReadResult
-from app.services.read_jobs import ReadJobs
-from app.services.request_job import Asked
-from app.services.run_reads import RunReads
-from app.services.task_model import Disposition, ReadQuery
+from app.format.file_format import FileFormat
+from app.format.identifiers import new_id
+from app.format.instant import RowCounts
+from app.format.result_file import RunFile
+from app.jobs.service.request_job import Asked
+from app.jobs.tasks import Disposition, ReadQuery
+from app.jobs.values import Accepted, Job, JobRequest, JobState, Progress, kind_of
+from app.reads.content import JoinedContent
+from app.reads.jobs import FinishedRead, NewRead, ReadEngine, ReadResult
+from app.reads.service.jobs import ReadJobs
+from app.reads.service.run import RunReads
+from app.reads.tasks import ReadAnswer, ReadPart
+from app.timeline.service.holding import HoldVersions
 from tests.support.past_tables import Past, committed_at
 from tests.support.past_versions import KeptVersions, versions_of
 from tests.support.table_feed import TableFeed

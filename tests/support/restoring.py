@@ -6,21 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from app.files.restage_files import restage
-from app.files.slice_merge import Memory
-from app.lake.identifiers import new_id, new_instant_id
-from app.lake.instant import RowCounts
-from app.lake.operation import Operation
-from app.lake.restoring import RestageTask
-from app.lake.staging import StagedFile
-from app.services.holding import HoldVersions
-from app.services.model import Dataset, Earlier, Job, JobKind, JobState, NewCommit, Progress, WriteRequest
-from app.services.plan_writes import PlanWrites
-from app.services.run_restore import Restored, StageEarlier
-from app.services.write_group import Part
+from app.catalog.values import Dataset
+from app.commit.restoring import RestageTask
+from app.files.slices.restage_files import restage
+from app.files.slices.slice_merge import Memory
+from app.format.identifiers import new_id, new_instant_id
+from app.format.instant import RowCounts
+from app.format.operation import Operation
+from app.format.rows.staging import StagedFile
+from app.jobs.values import Earlier, Job, JobKind, JobState, Progress, WriteRequest
+from app.timeline.service.holding import HoldVersions
+from app.timeline.values import NewCommit
+from app.versions.service.run_restore import Restored, StageEarlier
+from app.writes.service.group import Part
+from app.writes.service.plan import PlanWrites
 from tests.support.past_tables import Past, committed_at
 from tests.support.past_versions import KeptVersions
-from workers.engine.merge_handle import MergeHandle
+from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 
 _attempts = count(1)

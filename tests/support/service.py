@@ -11,42 +11,42 @@ from pathlib import Path
 
 import httpx
 
-from app.files.compare_files import compare
-from app.files.restage_files import restage
-from app.files.slice_merge import Memory
+from app.changelog.verification import FoldTask, FoldVerdict
+from app.commit.commit_message import CommitMessage
+from app.commit.comparison import Compared, CompareTask
+from app.commit.restoring import RestageTask
+from app.commit.write_options import DEFAULT_OPTIONS, WriteOptions
+from app.commit.write_plan import MergeTask
+from app.consumers.repository.followers import FollowerStore
+from app.consumers.service.follow import Follow
+from app.db.session import Database
+from app.exports.tasks import ExportedPart, ExportPart
+from app.files.slices.compare_files import compare
+from app.files.slices.restage_files import restage
+from app.files.slices.slice_merge import Memory
 from app.files.storage import Storage, open_storage
-from app.lake.commit_message import CommitMessage
-from app.lake.comparison import Compared, CompareTask
-from app.lake.dataset import DatasetDefinition
-from app.lake.export import ExportedPart, ExportPart
-from app.lake.operation import Operation
-from app.lake.quarantine import DecodedInput
-from app.lake.read_job import ReadAnswer, ReadPart
-from app.lake.restoring import RestageTask
-from app.lake.staging import RawInput, StagedFile
-from app.lake.verification import FoldTask, FoldVerdict
-from app.lake.views.derive_request import DeriveRequest
-from app.lake.write_options import DEFAULT_OPTIONS, WriteOptions
-from app.lake.write_plan import MergeTask
+from app.format.dataset import DatasetDefinition
+from app.format.operation import Operation
+from app.format.quarantine import DecodedInput
+from app.format.rows.staging import RawInput, StagedFile
+from app.jobs.repository.jobs import JobStore
+from app.jobs.repository.outbox import OutboxStore
+from app.jobs.service.relay import Relay
+from app.jobs.service.run_tasks import RunTasks
+from app.jobs.values import Lane
 from app.main import Api, compose, server
 from app.messaging.announcements import Announcements
 from app.messaging.sender import Sender
 from app.messaging.work_queue import WorkQueue
+from app.reads.tasks import ReadAnswer, ReadPart
 from app.runtime.loopback import LOOPBACK, free_port
-from app.services.follow import Follow
-from app.services.model import Lane
-from app.services.relay import Relay
-from app.services.run_tasks import RunTasks
-from app.services.run_writes import RunWrites
 from app.settings import Settings
-from app.store.followers import FollowerStore
-from app.store.jobs import JobStore
-from app.store.outbox import OutboxStore
-from app.store.session import Database
-from app.store.tenants import TenantStore
+from app.tenants.repository import TenantStore
+from app.views.derivation import DeriveRequest
+from app.writes.service.run import RunWrites
 from tests.support.derivation import DerivationInProcess
-from workers.engine.decode_input import Tasks, decode_input
-from workers.engine.merge_handle import MergeHandle
+from workers.engine.decode.decode_input import Tasks, decode_input
+from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import Place
 from workers.engine.tasks import Answer, run_task
 from workers.wiring import Worker, follower_handlers, run_tasks, run_writes

@@ -8,15 +8,15 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pyarrow as pa
 
-from app.lake.changelog import OP_COLUMN
-from app.lake.conforming import conform
-from app.lake.file_group import ChangelogFile, ChangelogSegment, StoredFile
+from app.catalog.values import Dataset
+from app.changes.values import FeedBounds
+from app.format.file_group import ChangelogFile, ChangelogSegment, StoredFile
+from app.format.rows.changelog import OP_COLUMN
+from app.format.rows.meta_columns import CORRECTS_FIELD
+from app.format.schema.conforming import conform
+from app.format.schema.schema import Schema
 from app.lake.filters.evaluate import matches
 from app.lake.filters.tree import Filter
-from app.lake.meta_columns import CORRECTS_FIELD
-from app.lake.schema import Schema
-from app.services.model import Dataset
-from app.services.read_model import FeedBounds
 from tests.support.histories import DEFINITION, History, committed_ms
 
 DATASET = Dataset(

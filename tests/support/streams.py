@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from app.api.change_events import _as_events, _events
-from app.api.looks import head_watches
-from app.api.shared_pages import SharedPages
-from app.api.threads import Threads
-from app.api.wakeups import Wakeups
-from app.api.watches import Watches
-from app.lake.changelog import Op
-from app.services.read_changes import FeedQuery, ReadChanges
-from app.services.read_model import ChangePage
+from app.changes.handlers.events import _as_events, _events
+from app.changes.handlers.head_watches import head_watches
+from app.changes.handlers.shared_pages import SharedPages
+from app.changes.service.read_changes import FeedQuery, ReadChanges
+from app.changes.values import ChangePage
+from app.format.rows.changelog import Op
+from app.http.threads import Threads
+from app.http.waiting.wakeups import Wakeups
+from app.http.waiting.watches import Watches
 from tests.support.histories import DEFINITION, History
 from tests.support.stored_feed import DATASET, Stored
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from app.lake.corrections import resolved_bound
-from app.lake.errors import NotFound
-from app.lake.file_group import ChangelogFile, ChangelogSegment
-from app.services.model import Dataset, SchemaVersion
-from app.services.read_corrections import ReadCorrections
-from app.services.read_model import FeedBounds
+from app.catalog.values import Dataset, SchemaVersion
+from app.changelog.corrections import resolved_bound
+from app.changes.service.read_corrections import ReadCorrections
+from app.changes.values import FeedBounds
+from app.format.errors import NotFound
+from app.format.file_group import ChangelogFile, ChangelogSegment
 from tests.support.lake_table import LakeTable
 from tests.support.past_tables import Past, committed_at
 

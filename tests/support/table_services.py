@@ -8,28 +8,20 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from app.files.rebase_files import RebaseFiles
-from app.lake.commit_message import CommitMessage
-from app.lake.conflict import Conflicted, check_conflicts
-from app.lake.file_group import DataFile
-from app.lake.identifiers import new_id
-from app.lake.instant import RowCounts
-from app.lake.write_plan import MergeTask
-from app.services import table_service_plans
-from app.services.model import (
-    Dataset,
-    Fenced,
-    Job,
-    JobKind,
-    JobState,
-    NewCommit,
-    Progress,
-    Published,
-    Waits,
-)
-from app.services.publish_in_turn import PublishInTurn, TurnRules
-from app.services.run_table_service import RunTableService, TableServicePlanner
-from app.services.task_model import CompactionTask, TaskRequest
+from app.catalog.values import Dataset
+from app.commit.commit_message import CommitMessage
+from app.commit.conflict import Conflicted, check_conflicts
+from app.commit.write_plan import MergeTask
+from app.files.slices.rebase_files import RebaseFiles
+from app.format.file_group import DataFile
+from app.format.identifiers import new_id
+from app.format.instant import RowCounts
+from app.jobs.tasks import CompactionTask, TaskRequest
+from app.jobs.values import Job, JobKind, JobState, Progress
+from app.maintenance.service import table_service_plans
+from app.maintenance.service.publish_in_turn import PublishInTurn, TurnRules
+from app.maintenance.service.run_table_service import RunTableService, TableServicePlanner
+from app.timeline.values import Fenced, NewCommit, Published, Waits
 from tests.support.lake_table import LakeTable
 
 AT_ONCE = TurnRules(turn_seconds=0.001, pause_seconds=0.001, try_seconds=0.0, try_seconds_max=0.0)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from app.changelog.verification import FoldTask, FoldVerdict, plan_fold
 from app.files.deletion_vector_file import VectorReader
-from app.files.file_slice import SliceReader
-from app.files.fold_files import check_files
 from app.files.parquet_file import ParquetReader
-from app.files.slice_merge import Memory
-from app.lake.file_group import ChangelogSegment
-from app.lake.schema import Schema
-from app.lake.verification import FoldTask, FoldVerdict, plan_fold
+from app.files.slices.file_slice import SliceReader
+from app.files.slices.fold_files import check_files
+from app.files.slices.slice_merge import Memory
+from app.format.file_group import ChangelogSegment
+from app.format.schema.schema import Schema
 from tests.support.lake_table import LakeTable
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.lake.dataset import DatasetDefinition
-from app.lake.define import define_dataset
-from app.lake.new_dataset import NewDataset, NewField, NewSchema
+from app.format.dataset import DatasetDefinition
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
 from app.lake.views import ViewPlan, bind_view, parse_view
 
 

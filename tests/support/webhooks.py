@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from app.store.tenants import TenantStore
+from app.tenants.repository import TenantStore
 from tests.support.http import upsert
 from tests.support.service import Service
 

@@ -10,22 +10,22 @@ from typing import Any, Final
 
 from pyspark.sql import SparkSession
 
-from app.lake.commit_message import CommitMessage
-from app.lake.comparison import Compared, CompareTask
-from app.lake.dataset import DatasetDefinition
-from app.lake.errors import EngineStopped
-from app.lake.export import ExportedPart, ExportPart
-from app.lake.operation import Operation
-from app.lake.quarantine import DecodedInput
-from app.lake.read_job import ReadAnswer, ReadPart
-from app.lake.restoring import Restaged, RestageTask
-from app.lake.staging import RawInput, StagedFile
-from app.lake.verification import FoldTask, FoldVerdict
-from app.lake.views.derive_request import DeriveRequest
-from app.lake.write_options import DEFAULT_OPTIONS, WriteOptions
-from app.lake.write_plan import MergeTask
-from workers.engine.decode_input import Tasks, decode_input
-from workers.engine.derive import derive
+from app.changelog.verification import FoldTask, FoldVerdict
+from app.commit.commit_message import CommitMessage
+from app.commit.comparison import Compared, CompareTask
+from app.commit.restoring import Restaged, RestageTask
+from app.commit.write_options import DEFAULT_OPTIONS, WriteOptions
+from app.commit.write_plan import MergeTask
+from app.exports.tasks import ExportedPart, ExportPart
+from app.format.dataset import DatasetDefinition
+from app.format.errors import EngineStopped
+from app.format.operation import Operation
+from app.format.quarantine import DecodedInput
+from app.format.rows.staging import RawInput, StagedFile
+from app.reads.tasks import ReadAnswer, ReadPart
+from app.views.derivation import DeriveRequest
+from workers.engine.decode.decode_input import Tasks, decode_input
+from workers.engine.derive.derive import derive
 from workers.engine.tasks import Answer, Task, TaskSetup, pack, run_partition, unpack_answer
 
 # Below this many input bytes, starting one more Python task costs more than it saves.

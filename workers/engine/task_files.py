@@ -9,26 +9,26 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from app.commit.write_plan import MergeTask
 from app.files.data_sink import ChangelogSink, DataSink
 from app.files.deletion_vector_file import VectorReader
-from app.files.file_slice import Block, SliceReader
-from app.files.hot_folder import HotFolder
-from app.files.lookup import KeyLookup
+from app.files.lookups.hot_folder import HotFolder
+from app.files.lookups.lookup import KeyLookup
 from app.files.ordered_sink import OrderedSink, curve_through
 from app.files.parquet_file import ParquetReader
-from app.files.slice_merge import Incoming, InScope, Memory, incoming_schema
+from app.files.slices.file_slice import Block, SliceReader
+from app.files.slices.slice_merge import Incoming, InScope, Memory, incoming_schema
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage
-from app.lake.dataset import BucketMode, DatasetDefinition, IndexType, TableType
-from app.lake.errors import FieldError, InvalidRequest
-from app.lake.file_group import DataFile, FileKind, IndexKind
+from app.format.dataset import BucketMode, DatasetDefinition, IndexType, TableType
+from app.format.errors import FieldError, InvalidRequest
+from app.format.file_group import DataFile, FileKind, IndexKind
+from app.format.partition import partition_codes
+from app.format.paths import Folder, written_path
+from app.format.rows.meta_columns import stored_schema
+from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN, Slot
 from app.lake.filters.evaluate import matches
 from app.lake.filters.prune import Sought
-from app.lake.meta_columns import stored_schema
-from app.lake.partition import partition_codes
-from app.lake.paths import Folder, written_path
-from app.lake.staging import JOB_COLUMN, ROW_COLUMN, Slot
-from app.lake.write_plan import MergeTask
 
 # Segments of many small batches are read at once.
 _STEP_ROWS: Final = 256 * 1024

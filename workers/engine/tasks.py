@@ -11,21 +11,21 @@ import msgspec
 import pyarrow as pa
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
-from app.files.compare_files import compare
-from app.files.fold_files import check_files
-from app.files.hot_folder import HotFolder
-from app.files.restage_files import restage
-from app.files.slice_merge import Memory
+from app.changelog.verification import FoldTask, FoldVerdict
+from app.commit.commit_message import CommitMessage
+from app.commit.comparison import Compared, CompareTask
+from app.commit.restoring import Restaged, RestageTask
+from app.commit.write_plan import MergeTask
+from app.exports.tasks import ExportedPart, ExportPart
+from app.files.lookups.hot_folder import HotFolder
+from app.files.slices.compare_files import compare
+from app.files.slices.fold_files import check_files
+from app.files.slices.restage_files import restage
+from app.files.slices.slice_merge import Memory
 from app.files.storage import open_storage
-from app.lake.commit_message import CommitMessage
-from app.lake.comparison import Compared, CompareTask
-from app.lake.errors import HeadwaterError, error_of
-from app.lake.export import ExportedPart, ExportPart
-from app.lake.read_job import ReadAnswer, ReadPart
-from app.lake.restoring import Restaged, RestageTask
-from app.lake.verification import FoldTask, FoldVerdict
-from app.lake.write_plan import MergeTask
-from workers.engine.decode_handle import (
+from app.format.errors import HeadwaterError, error_of
+from app.reads.tasks import ReadAnswer, ReadPart
+from workers.engine.decode.decode_handle import (
     Decoded,
     DecodeTask,
     Inferred,
@@ -36,9 +36,9 @@ from workers.engine.decode_handle import (
     infer,
     prepare,
 )
-from workers.engine.export_handle import export
-from workers.engine.merge_handle import MergeHandle
-from workers.engine.read_handle import read
+from workers.engine.merge.merge_handle import MergeHandle
+from workers.engine.read.export_handle import export
+from workers.engine.read.read_handle import read
 from workers.engine.task_files import Place
 
 Task = (

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from app.lake.errors import Unavailable
+from app.format.errors import Unavailable
 from workers.jobs.runner import Runner
 
 _log = logging.getLogger(__name__)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from app.format.schema.types import Decimal, Primitive, parse_type, to_arrow
 from app.lake.filters.tree import (
     And,
     Column,
@@ -27,7 +28,6 @@ from app.lake.filters.tree import (
     Or,
     Value,
 )
-from app.lake.types import Decimal, Primitive, parse_type, to_arrow
 
 _COMPARE: Final[Mapping[Operator, Callable[[Any, Any], Any]]] = {
     Operator.EQUAL: pc.equal,

@@ -15,7 +15,7 @@ from sqlglot import Token, TokenType, exp, generator, parser, tokens
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError, TokenError
 
-from app.lake.errors import InvalidFilter
+from app.format.errors import InvalidFilter
 
 TEXT_CHARACTERS_MAX: Final = 10_000
 DEPTH_MAX: Final = 50

@@ -18,6 +18,10 @@ from typing import Final
 
 import msgspec
 
+from app.codecs.exact import Refused, read_text
+from app.codecs.faults import shown
+from app.format.schema.texts import DATE_DAYS_MAX, DATE_DAYS_MIN, TICKS, timestamp_bounds
+from app.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp, parse_type
 from app.lake.filters.tree import (
     And,
     Column,
@@ -31,10 +35,6 @@ from app.lake.filters.tree import (
     Or,
     Value,
 )
-from app.lake.rows.exact import Refused, read_text
-from app.lake.rows.faults import shown
-from app.lake.rows.texts import DATE_DAYS_MAX, DATE_DAYS_MIN, TICKS, timestamp_bounds
-from app.lake.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp, parse_type
 
 _INTEGER: Final = re.compile(r"(u?)int([0-9]+)")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+\.?[0-9]*([eE][+-]?[0-9]+)?")

@@ -8,7 +8,10 @@ from typing import Final
 
 from sqlglot import exp
 
-from app.lake.errors import InvalidFilter
+from app.codecs.faults import shown
+from app.format.errors import InvalidFilter
+from app.format.schema.schema import Schema
+from app.format.schema.types import DataType, Struct
 from app.lake.filters.grammar import BINARY, DATE, TIMESTAMP, canonical_text, invalid, parse_condition, place
 from app.lake.filters.literals import Kind, Literal, Unfit, compared, one_of
 from app.lake.filters.tree import (
@@ -24,9 +27,6 @@ from app.lake.filters.tree import (
     Operator,
     Or,
 )
-from app.lake.rows.faults import shown
-from app.lake.schema import Schema
-from app.lake.types import DataType, Struct
 
 _OPERATORS: Final[Mapping[type[exp.Expr], Operator]] = {
     exp.EQ: Operator.EQUAL,

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-from app.lake.column_bounds import comparable_bound
-from app.lake.file_group import ColumnStatistics
+from app.format.file_group import ColumnStatistics
+from app.format.index.column_bounds import comparable_bound
+from app.format.schema.schema import Schema
+from app.format.schema.types import Decimal, Primitive, parse_type
 from app.lake.filters.tree import (
     And,
     Column,
@@ -28,8 +30,6 @@ from app.lake.filters.tree import (
     Or,
     Value,
 )
-from app.lake.schema import Schema
-from app.lake.types import Decimal, Primitive, parse_type
 
 _NO_STATISTICS: Final = ColumnStatistics()
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from app.lake.dataset import DatasetDefinition
-from app.lake.rows.faults import shown
-from app.lake.schema import Field, Schema
+from app.codecs.faults import shown
+from app.format.dataset import DatasetDefinition
+from app.format.schema.schema import Field, Schema
 from app.lake.views.coercion import Untyped
 from app.lake.views.keys import key_of_select, passed_on
 from app.lake.views.parse import ParsedView

@@ -7,7 +7,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Final
 
-from app.lake.rows.faults import shown
+from app.codecs.faults import shown
 from app.lake.views.clause import Clause
 from app.lake.views.coercion import Untyped, common_type, is_flat
 from app.lake.views.functions import FUNCTIONS, REFUSED_FUNCTIONS, Function, Role

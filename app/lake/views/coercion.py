@@ -10,7 +10,7 @@ from enum import Enum
 from functools import reduce
 from typing import Final, TypeAlias
 
-from app.lake.types import DECIMAL_PRECISION_MAX, DataType, Decimal, Primitive, Timestamp
+from app.format.schema.types import DECIMAL_PRECISION_MAX, DataType, Decimal, Primitive, Timestamp
 
 
 class Untyped(Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.lake.types import DataType, Timestamp, TypeSyntaxError, parse_type
+from app.format.schema.types import DataType, Timestamp, TypeSyntaxError, parse_type
 from app.lake.views.call_parser import CallParser
 from app.lake.views.relation_types import relation_type
 from app.lake.views.token_reader import RESERVED

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from app.lake.rows.faults import shown
-from app.lake.types import List, Map
+from app.codecs.faults import shown
+from app.format.schema.types import List, Map
 from app.lake.views.calls import CallBinder
 from app.lake.views.coercion import (
     BIGINT,

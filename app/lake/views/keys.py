@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.lake.schema import Schema
-from app.lake.types import may_be_key
+from app.format.schema.schema import Schema
+from app.format.schema.types import may_be_key
 from app.lake.views.expressions import Binder
 from app.lake.views.queries import BoundSelect
 from app.lake.views.tree import Binary, Call, Expression, Item, Name, Number, Select

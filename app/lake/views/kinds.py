@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from app.lake.types import List, Map, Timestamp
+from app.format.schema.types import List, Map, Timestamp
 from app.lake.views.coercion import (
     BIGINT,
     BINARY,

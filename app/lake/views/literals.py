@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from app.lake.types import Decimal
+from app.format.schema.types import Decimal
 from app.lake.views.coercion import (
     BIGINT,
     BINARY,

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from app.lake.schema import Schema
-from app.lake.types import Primitive
+from app.format.schema.schema import Schema
+from app.format.schema.types import Primitive
 from app.lake.views.relation_types import quoted, spark_type, text_literal
 
 _FLOATS: Final = (Primitive("float"), Primitive("double"))

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
-from app.lake.dataset import DatasetDefinition
-from app.lake.rows.faults import shown
-from app.lake.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
-from app.lake.types import List, Map, Struct
+from app.codecs.faults import shown
+from app.format.dataset import DatasetDefinition
+from app.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
+from app.format.schema.types import List, Map, Struct
 from app.lake.views.clause import Clause, Subquery
 from app.lake.views.coercion import SqlType, Untyped, common_type, is_flat
 from app.lake.views.expressions import Binder

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from app.lake.changelog import OP_COLUMN
-from app.lake.dataset import DatasetDefinition
-from app.lake.errors import InvalidView
-from app.lake.rows.faults import shown
+from app.codecs.faults import shown
+from app.format.dataset import DatasetDefinition
+from app.format.errors import InvalidView
+from app.format.rows.changelog import OP_COLUMN
 from app.lake.views.plan import ViewPlan, to_spark_sql
 from app.lake.views.relation_types import quoted, text_literal
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from app.lake.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp
+from app.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp
 
 _WIDER: Final = {"uint8": "int16", "uint16": "int32", "uint32": "int64"}
 _SPARK: Final = {

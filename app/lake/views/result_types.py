@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from app.lake.types import DECIMAL_PRECISION_MAX, Decimal, List, Map
+from app.format.schema.types import DECIMAL_PRECISION_MAX, Decimal, List, Map
 from app.lake.views.coercion import (
     BIGINT,
     BOOLEAN,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
-from app.lake.errors import InvalidView
-from app.lake.rows.faults import shown
-from app.lake.types import Struct
+from app.codecs.faults import shown
+from app.format.errors import InvalidView
+from app.format.schema.types import Struct
 from app.lake.views.coercion import SqlType, is_flat
 from app.lake.views.relation_types import quoted
 from app.lake.views.tree import Name

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from app.lake.dataset import DatasetDefinition
-from app.lake.rows.faults import shown
+from app.codecs.faults import shown
+from app.format.dataset import DatasetDefinition
 from app.lake.views.clause import Clause, Subquery
 from app.lake.views.coercion import common_type, is_flat
 from app.lake.views.expressions import Binder

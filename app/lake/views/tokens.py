@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
-from app.lake.errors import InvalidView
+from app.format.errors import InvalidView
 
 TEXT_BYTES_MAX: Final = 64 * 1024
 _NEAR_CHARACTERS: Final = 20

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
 
-from app.lake.types import DataType
+from app.format.schema.types import DataType
 
 
 class Side(Enum):

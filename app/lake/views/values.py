@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from app.lake.errors import InvalidView
-from app.lake.types import Decimal
+from app.format.errors import InvalidView
+from app.format.schema.types import Decimal
 from app.lake.views.coercion import SqlType, Untyped, as_decimal, computed_type, is_integer
 from app.lake.views.relation_types import spark_type
 from app.lake.views.tokens import invalid

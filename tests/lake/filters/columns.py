@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from app.lake.schema import Field, Schema
+from app.format.schema.schema import Field, Schema
 
 Row = dict[str, Any]
 EXACT = decimal.Context(prec=60)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.format.schema.schema import Field, Schema
 from app.lake.filters.evaluate import matches
 from app.lake.filters.parse import parse_filter
 from app.lake.filters.tree import Filter
-from app.lake.schema import Field, Schema
 from tests.lake.filters.columns import SCHEMA, TYPES, rows, table_of
 from tests.lake.filters.reference import OPERATORS, filters
 

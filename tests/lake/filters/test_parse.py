@@ -9,10 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from app.lake.errors import InvalidFilter
+from app.format.errors import InvalidFilter
+from app.format.schema.schema import Field, Schema
 from app.lake.filters.parse import parse_filter
 from app.lake.filters.tree import Column, Comparison, Constant, OneOf, Operator
-from app.lake.schema import Field, Schema
 from tests.lake.filters.columns import SCHEMA
 
 

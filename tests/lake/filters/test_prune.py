@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.files.statistics import column_statistics
-from app.lake.file_group import ColumnStatistics
+from app.format.file_group import ColumnStatistics
+from app.format.schema.schema import Field, Schema
 from app.lake.filters.evaluate import matches
 from app.lake.filters.parse import parse_filter
 from app.lake.filters.prune import may_match, must_match
-from app.lake.schema import Field, Schema
 from tests.lake.filters.columns import FLAT, SCHEMA, TYPES, rows, table_of
 from tests.lake.filters.reference import filters
 

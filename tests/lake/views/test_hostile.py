@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.lake.errors import InvalidView
+from app.format.errors import InvalidView
 from app.lake.views import bind_view, parse_view, to_spark_sql
 from app.lake.views.tokens import TEXT_BYTES_MAX
 from tests.support.views import DATASETS, planned

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from app.lake.dataset import TableType
-from app.lake.errors import InvalidDataset, InvalidView
-from app.lake.new_dataset import NewBucket
-from app.lake.views.new_view import NewView, define_view
+from app.format.dataset import TableType
+from app.format.definition.new_dataset import NewBucket
+from app.format.errors import InvalidDataset, InvalidView
 from app.lake.views.refresh import check_inputs, follows_changes, rows_sql
+from app.views.new_view import NewView, define_view
 from tests.support.views import DATASETS, planned
 
 

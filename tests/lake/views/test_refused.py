@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from app.lake.errors import InvalidView
+from app.format.errors import InvalidView
 from app.lake.views.expression_parser import PATTERN_CHARACTERS_MAX
 from app.lake.views.functions import FUNCTIONS, REFUSED_FUNCTIONS, Role
 from tests.support.views import DATASETS, planned

@@ -1,0 +1,95 @@
+"""Registering datasets and finding them again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset, SchemaVersion
+from app.format.definition.define import define_dataset, with_retention, with_services
+from app.format.definition.evolution import evolve
+from app.format.definition.new_dataset import NewDataset
+from app.format.definition.schema_change import DatasetChanges
+from app.format.errors import DerivedDataset, PreconditionFailed
+from app.format.identifiers import new_id, new_instant_id
+from app.metastore.service.reports import check_metastore
+from app.paging import Page
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Datasets:
+    """The datasets of a tenant. `metastore`: whether there is one that they can be reported to."""
+
+    catalog: Catalog
+    metastore: bool = False
+
+    def register(self, tenant_id: str, new: NewDataset) -> Dataset:
+        """Raises InvalidDataset, DatasetExists."""
+        check_metastore(new.services, available=self.metastore)
+        return self.catalog.create(tenant_id, new_id(), define_dataset(new))
+
+    def get(self, tenant_id: str, reference: str) -> Dataset:
+        """`reference` is an id or a name. Raises NotFound."""
+        return self.catalog.get(tenant_id, reference)
+
+    def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """Datasets by name."""
+        return self.catalog.list(tenant_id, page_size=page_size, page_token=page_token)
+
+    def evolve(
+        self,
+        tenant_id: str,
+        reference: str,
+        wanted: DatasetChanges,
+        *,
+        version: int,
+        actor: str | None = None,
+    ) -> Dataset:
+        """Changes the schema of a dataset that must be at `version` still, how long its feed is kept, or its services.
+
+        That makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
+        DerivedDataset (the schema of a view is that of its SQL).
+        """
+        dataset = self.catalog.get(tenant_id, reference)
+        if dataset.version != version:
+            raise PreconditionFailed(
+                f"The dataset is at version {dataset.version}, not {version}", version=dataset.version
+            )
+        evolved, retained = dataset.definition, wanted.changelog
+        if retained is not msgspec.UNSET:
+            evolved = with_retention(evolved, retained.retention)
+        if wanted.services is not msgspec.UNSET:
+            check_metastore(wanted.services, available=self.metastore)
+            evolved = with_services(evolved, wanted.services)
+        if wanted.changes or evolved is dataset.definition:
+            refuse_derived(dataset)
+            evolved = evolve(evolved, wanted.changes)
+        return self.catalog.evolve(
+            tenant_id, dataset.id, evolved, version=version, instant_id=new_instant_id(), actor=actor
+        )
+
+    def schema(self, dataset: Dataset, schema_id: int | None) -> SchemaVersion:
+        """A schema of the dataset, the one it has unless said. Raises NotFound."""
+        wanted = dataset.definition.schema.id if schema_id is None else schema_id
+        return self.catalog.schema(dataset.tenant_id, dataset.id, wanted)
+
+    def schemas(self, dataset: Dataset, *, page_size: int, page_token: str | None) -> Page:
+        """Every schema that the dataset had, the latest first."""
+        return self.catalog.schemas(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
+
+    def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
+        """Ends a dataset; `version`, if given, must be its version still.
+
+        Raises NotFound, PreconditionFailed, DatasetInUse.
+        """
+        self.catalog.delete(tenant_id, reference, version=version)
+
+
+def refuse_derived(dataset: Dataset) -> None:
+    """Raises DerivedDataset if the dataset is a view's: what it holds comes of its refreshes alone."""
+    if dataset.derived:
+        raise DerivedDataset(
+            f"{dataset.definition.name!r} is a view: it changes when the datasets that it reads do, so write to these"
+        )

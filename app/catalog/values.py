@@ -1,0 +1,48 @@
+"""Values that the use cases and their ports exchange."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from app.format.dataset import DatasetDefinition
+from app.format.schema.schema import Schema
+
+
+class Dataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A registered dataset and where its head stands.
+
+    `next_offset` is the number of changes so far; those from `earliest_offset` on are kept. So are the files of the
+    versions from `earliest_version` on, and of those that have a name.
+    `derived`: it is a view's, so that nothing but its refreshes writes to it.
+    """
+
+    id: str
+    tenant_id: str
+    definition: DatasetDefinition
+    version: int
+    next_offset: int
+    created_at: datetime
+    committed_at: datetime | None
+    earliest_offset: int = 0
+    earliest_version: int = 0
+    derived: bool = False
+
+
+class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the schemas that a dataset had."""
+
+    schema: Schema
+    created_at: datetime
+
+
+class Upload(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes that a producer put on storage, to be named by a write."""
+
+    id: str
+    dataset_id: str
+    path: str
+    size_bytes: int
+    checksum: str
+    created_at: datetime

@@ -1,0 +1,169 @@
+"""Looking through changelog files for the changes that a reader asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from app.changelog.told_changes import Told
+from app.format.errors import FieldError, SchemaMismatch
+from app.format.file_group import ChangelogSegment, StoredFile
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op, whole_pairs
+from app.format.schema.schema import Schema
+from app.lake.filters.tree import Filter
+
+# What a look at fewer changes counts for: it has a file to open.
+_LOOKED_MIN: Final = 1024
+# So many changes that bounds rule out take the time of one that is read.
+_RULED_OUT: Final = 64
+
+_Offsets = npt.NDArray[np.int64]
+_Mask = npt.NDArray[np.bool_]
+
+
+class ChangelogReader(Protocol):
+    """Reads changelog files, checking that they are the ones that were written."""
+
+    def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+        """Rows [first_row, first_row + rows) of a file, under a schema of the dataset, found by field id.
+
+        Raises CorruptFile, pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
+        """
+        ...
+
+    def stretches(
+        self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
+    ) -> list[tuple[int, int]]:
+        """Where some of the rows [first_row, first_row + rows) may match: [first, end) of each row group, in order.
+
+        `schema`: the one that the filter was parsed against, whichever the file was written under. Raises CorruptFile.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Looked:
+    """The changes that were found, by offset, and how many it counts for to have looked for them."""
+
+    changes: pa.Table
+    looked: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChangelogScan:
+    """Finds changes as they are told."""
+
+    reader: ChangelogReader
+    told: Told
+
+    def look(self, segment: ChangelogSegment, first: int, last: int, *, lower: int, upper: int) -> Looked:
+        """Those of the changes with offsets [first, last) of a file that are asked for.
+
+        The other half of a pair comes along, as far as it is at [lower, upper). Raises SchemaMismatch, CorruptFile.
+        """
+        stretches = self._stretches(segment, first, last)
+        read = sum(end - start for start, end in stretches)
+        return Looked(
+            changes=self._found(
+                segment, stretches, max(lower, segment.first_offset), min(upper, segment.end_offset)
+            ),
+            looked=max(read + (last - first - read) // _RULED_OUT, _LOOKED_MIN),
+        )
+
+    def splits_pair(self, segment: ChangelogSegment, position: int) -> bool:
+        """Whether the position is between a -C and its +C, which are in one file, one behind the other."""
+        if not segment.first_offset < position < segment.end_offset:
+            return False
+        before = position - 1 - segment.first_offset
+        ops = self.reader.read_slice(segment.file, pa.schema([OP_FIELD]), before, 2).column(OP_COLUMN)
+        return bool(ops.to_pylist() == [Op.CORRECT_FROM, Op.CORRECT_TO])
+
+    def _stretches(self, segment: ChangelogSegment, first: int, last: int) -> list[tuple[int, int]]:
+        """The offsets at which there may be changes that are asked for."""
+        if self.told.rules_out(segment.file):
+            return []
+        if self.told.where is None:
+            return [(first, last)]
+        begin = segment.first_offset
+        found = self.reader.stretches(
+            segment.file, self.told.where, self.told.schema, first - begin, last - first
+        )
+        return [(begin + start, begin + end) for start, end in found]
+
+    def _found(
+        self, segment: ChangelogSegment, stretches: list[tuple[int, int]], lower: int, upper: int
+    ) -> pa.Table:
+        parts, masks, places = [], [], []
+        wide = len(self.told.stored_schema()) >= 2 * len(self.told.deciding_schema())
+        rare = False
+        for start, end in stretches:
+            # Where some are asked for all over a file, to look for them first costs more than it spares.
+            if rare and wide and not self._any_chosen(segment, start, end):
+                continue
+            parts.append(self.read(segment, start, end))
+            masks.append(self.told.chosen(parts[-1]))
+            places.append(np.arange(start, end, dtype=np.int64))
+            rare = not masks[-1].any()
+        if not parts:
+            return self.told.changes_schema().empty_table()
+        stored, chosen, offsets = pa.concat_tables(parts), np.concatenate(masks), np.concatenate(places)
+        lacking = _lacking(offsets, _ops(stored), chosen, lower, upper)
+        if len(lacking):
+            stored = pa.concat_tables([stored, *(self.read(segment, at, at + 1) for at in lacking)])
+            offsets = np.concatenate([offsets, lacking])
+            chosen = np.concatenate([chosen, np.zeros(len(lacking), dtype=np.bool_)])
+            order = np.argsort(offsets)
+            stored, offsets, chosen = stored.take(pa.array(order)), offsets[order], chosen[order]
+        chosen = whole_pairs(offsets, _ops(stored), chosen)
+        if not chosen.all():
+            stored, offsets = stored.filter(pa.array(chosen)), offsets[chosen]
+        return self.told.changes(stored, segment, offsets)
+
+    def _any_chosen(self, segment: ChangelogSegment, start: int, end: int) -> bool:
+        """Whether some of the changes [start, end) are asked for, from the columns that decide it alone."""
+        deciding = self._read_columns(segment, start, end, self.told.deciding_schema())
+        return bool(self.told.chosen(deciding).any())
+
+    def read(self, segment: ChangelogSegment, start: int, end: int, *, also: Sequence[str] = ()) -> pa.Table:
+        """The changes [start, end) of a file as they are stored, with what is told of them and the columns `also`.
+
+        Raises SchemaMismatch, CorruptFile.
+        """
+        return self._read_columns(segment, start, end, self.told.stored_schema(also))
+
+    def _read_columns(self, segment: ChangelogSegment, start: int, end: int, schema: pa.Schema) -> pa.Table:
+        try:
+            return self.reader.read_slice(segment.file, schema, start - segment.first_offset, end - start)
+        except pa.ArrowInvalid as error:
+            raise _does_not_fit(self.told.schema, segment, error) from error
+
+
+def _ops(stored: pa.Table) -> npt.NDArray[np.uint8]:
+    ops: npt.NDArray[np.uint8] = stored.column(OP_COLUMN).to_numpy()
+    return ops
+
+
+def _lacking(
+    offsets: _Offsets, ops: npt.NDArray[np.uint8], chosen: _Mask, lower: int, upper: int
+) -> _Offsets:
+    """The offsets at [lower, upper) of halves of pairs that were not read, though the other half is chosen."""
+    jumps = np.diff(offsets) > 1
+    first, last = np.append(True, jumps), np.append(jumps, True)
+    before = offsets[first & chosen & (ops == Op.CORRECT_TO)] - 1
+    behind = offsets[last & chosen & (ops == Op.CORRECT_FROM)] + 1
+    lacking = np.unique(np.concatenate([before, behind]))
+    return lacking[(lacking >= lower) & (lacking < upper)]
+
+
+def _does_not_fit(schema: Schema, segment: ChangelogSegment, error: pa.ArrowInvalid) -> SchemaMismatch:
+    detail = f"expected `latest`, or an id from {segment.file.schema_id} on"
+    return SchemaMismatch(
+        f"changes of version {segment.version} were written under schema {segment.file.schema_id} and do not fit "
+        f"schema {schema.id}: {error}",
+        [FieldError(pointer="/schema", detail=detail)],
+    )

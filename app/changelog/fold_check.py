@@ -1,0 +1,226 @@
+"""Folding changes strictly, and comparing what they make with a table: pure values, all rows of some keys at once.
+
+What is live before a change is said by the change before it of the same key alone. So whether a change is legal needs
+no walk from change to change: changes are sorted by key, and each is compared with its neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from app.changelog.verification import Difference, DifferenceKind, FoldVerdict, earlier
+from app.codecs.json.objects import to_objects
+from app.commit.merge.numbered_rows import key_numbers
+from app.commit.merge.values import row_codes
+from app.format.dataset import DatasetDefinition
+from app.format.rows.changelog import OP_COLUMN, SYMBOLS, Op
+from app.format.rows.meta_columns import OFFSET_COLUMN
+
+BEFORE: Final = -1
+"""The offset of rows that the fold starts with."""
+
+_NONE: Final = -1
+_Numbers: TypeAlias = npt.NDArray[np.int64]
+_Flags: TypeAlias = npt.NDArray[np.bool_]
+
+
+def check_fold(dataset: DatasetDefinition, changes: pa.Table, table: pa.Table) -> FoldVerdict:
+    """Whether folding the changes makes the rows of the table, and where first not.
+
+    `changes`: `_hw_op`, `_hw_offset` and the dataset's columns, by offset; rows that the fold starts with are appends
+    at the offset BEFORE. `table`: the dataset's columns; both are all there is of the keys in them.
+    """
+    names = dataset.schema.names()
+    told = changes.select(names)
+    rows = pa.concat_tables([told, table.select(names)])
+    values = row_codes(rows)
+    keys = key_numbers(rows, dataset.record_key) if dataset.keyed else values
+    offsets: _Numbers = changes.column(OFFSET_COLUMN).to_numpy()
+    sides = _Sides(
+        ops=changes.column(OP_COLUMN).to_numpy().astype(np.int64),
+        offsets=offsets,
+        keys=keys[: told.num_rows],
+        values=values[: told.num_rows],
+        table_keys=keys[told.num_rows :],
+        table_values=values[told.num_rows :],
+    )
+    found = sides.of_keys() if dataset.keyed else sides.of_bags()
+    return FoldVerdict(
+        rows=table.num_rows,
+        changes=int((offsets != BEFORE).sum()),
+        differences=sum(each.count for each in found),
+        first=_first(found, dataset, sides, told, table),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Found:
+    """Differences of one kind, arrays of one length: the changes and the rows of the table that each is about, -1 for
+    none. `told`: whether folding makes the row of the change. `count`: how many rows they are.
+    """
+
+    kind: DifferenceKind
+    change: _Numbers
+    row: _Numbers
+    told: bool
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Sides:
+    """Changes and rows of the table as numbers: those of keys and values are the same in both where they are equal."""
+
+    ops: _Numbers
+    offsets: _Numbers
+    keys: _Numbers
+    values: _Numbers
+    table_keys: _Numbers
+    table_values: _Numbers
+
+    @property
+    def _key_count(self) -> int:
+        return max(int(self.keys.max(initial=-1)), int(self.table_keys.max(initial=-1))) + 1
+
+    def of_keys(self) -> list[_Found]:
+        """At most one row is live per key."""
+        order = np.argsort(self.keys, kind="stable")
+        illegal = order[~self._legal_of_keys(order)]
+        last, row = self._last_changes(order), self._first_rows()
+        puts = np.isin(self.ops, (Op.APPEND, Op.CORRECT_TO))
+        ends = last[last != _NONE]
+        made = np.full(self._key_count, _NONE)
+        made[self.keys[ends]] = np.where(puts[ends], ends, _NONE)
+        missing = np.flatnonzero((made != _NONE) & (row == _NONE))
+        unexpected = np.flatnonzero((made == _NONE) & (row != _NONE))
+        both = np.flatnonzero((made != _NONE) & (row != _NONE))
+        different = both[self.values[made[both]] != self.table_values[row[both]]]
+        again = np.flatnonzero(row[self.table_keys] != np.arange(len(self.table_keys)))
+        extra = np.concatenate([row[unexpected], again])
+        return [
+            _found(DifferenceKind.ILLEGAL_CHANGE, illegal, row[self.keys[illegal]], told=True),
+            _found(DifferenceKind.MISSING, made[missing], row[missing], told=True),
+            _found(DifferenceKind.DIFFERENT, made[different], row[different], told=True),
+            _found(DifferenceKind.UNEXPECTED, last[self.table_keys[extra]], extra, told=False),
+        ]
+
+    def _legal_of_keys(self, order: _Numbers) -> _Flags:
+        """Which changes, in an order by key and then offset, fit those before them."""
+        keys, ops, values, offsets = (
+            each[order] for each in (self.keys, self.ops, self.values, self.offsets)
+        )
+        follows = ~_begins(keys)
+        live = follows & np.isin(_shifted(ops), (Op.APPEND, Op.CORRECT_TO))
+        same = live & (_shifted(values) == values)
+        closes = (
+            follows
+            & (ops == Op.CORRECT_TO)
+            & (_shifted(ops) == Op.CORRECT_FROM)
+            & (_shifted(offsets) == offsets - 1)
+        )
+        closed = np.append(closes[1:], np.zeros(min(len(closes), 1), dtype=bool))
+        legal: _Flags = np.select(
+            [ops == Op.APPEND, ops == Op.CORRECT_TO, ops == Op.CORRECT_FROM],
+            [~live, closes, same & closed],
+            same,
+        )
+        return legal
+
+    def of_bags(self) -> list[_Found]:
+        """Rows are told apart by their values, and counted. Nothing is corrected where nothing has a key."""
+        order = np.argsort(self.keys, kind="stable")
+        keys, ops = self.keys[order], self.ops[order]
+        steps = np.where(ops == Op.APPEND, 1, np.where(ops == Op.RETRACT, -1, 0))
+        begins = _begins(keys)
+        starts = np.flatnonzero(begins)
+        lengths = np.diff(np.append(starts, len(keys)))
+        sums = np.cumsum(steps)
+        sums -= np.repeat(sums[starts] - steps[starts], lengths)
+        # How far below nothing the count was so far: each bag lies lower than all before it, so one pass does for all.
+        depth = np.repeat(np.arange(len(starts)), lengths) * (2 * len(keys) + 1)
+        lowest = np.minimum(np.minimum.accumulate(sums - depth) + depth, 0)
+        legal = (lowest == np.where(begins, 0, _shifted(lowest))) & (steps != 0)
+        illegal = order[~legal]
+        ends = starts + lengths - 1
+        counts = np.zeros(self._key_count, dtype=np.int64)
+        counts[keys[ends]] = sums[ends] - lowest[ends]
+        surplus = counts - np.bincount(self.table_keys, minlength=self._key_count)
+        missing, extra = np.flatnonzero(surplus > 0), np.flatnonzero(surplus < 0)
+        last, row = self._last_changes(order), self._first_rows()
+        none, lacking, more = np.full(len(missing), _NONE), surplus[missing].sum(), -surplus[extra].sum()
+        return [
+            _found(DifferenceKind.ILLEGAL_CHANGE, illegal, row[self.keys[illegal]], told=True),
+            _found(DifferenceKind.MISSING, last[missing], none, told=True, count=int(lacking)),
+            _found(DifferenceKind.UNEXPECTED, last[extra], row[extra], told=False, count=int(more)),
+        ]
+
+    def _last_changes(self, order: _Numbers) -> _Numbers:
+        """By key, the number of its last change; -1 for none."""
+        last = np.full(self._key_count, _NONE)
+        last[self.keys[order]] = order
+        return last
+
+    def _first_rows(self) -> _Numbers:
+        """By key, the number of the first row that the table has of it; -1 for none."""
+        first = np.full(self._key_count, _NONE)
+        first[self.table_keys[::-1]] = np.arange(len(self.table_keys))[::-1]
+        return first
+
+
+def _begins(keys: _Numbers) -> _Flags:
+    """Which of ordered keys are the first of their kind."""
+    begins: _Flags = np.diff(keys, prepend=-1) != 0
+    return begins
+
+
+def _found(
+    kind: DifferenceKind, change: _Numbers, row: _Numbers, *, told: bool, count: int | None = None
+) -> _Found:
+    return _Found(kind=kind, change=change, row=row, told=told, count=len(change) if count is None else count)
+
+
+def _shifted(values: Any) -> Any:
+    """The value before each; the first is its own."""
+    return np.append(values[:1], values[:-1])
+
+
+def _first(
+    found: list[_Found], dataset: DatasetDefinition, sides: _Sides, told: pa.Table, table: pa.Table
+) -> Difference | None:
+    first = None
+    for each in found:
+        if len(each.change):
+            offsets = np.append(sides.offsets, BEFORE)[each.change]
+            at = int(np.argmin(np.where(offsets == BEFORE, np.iinfo(np.int64).max, offsets)))
+            first = earlier(first, _difference(each, at, dataset, sides, told, table))
+    return first
+
+
+def _difference(
+    found: _Found, at: int, dataset: DatasetDefinition, sides: _Sides, told: pa.Table, table: pa.Table
+) -> Difference:
+    change, row = int(found.change[at]), int(found.row[at])
+    known = change != _NONE and sides.offsets[change] != BEFORE
+    in_feed = _row(told, change) if found.told else None
+    in_table = _row(table.select(told.column_names), row)
+    values = in_feed or in_table or {}
+    return Difference(
+        kind=found.kind,
+        key={name: values[name] for name in dataset.record_key},
+        offset=int(sides.offsets[change]) if known else None,
+        op=SYMBOLS[int(sides.ops[change])] if known else None,
+        in_feed=in_feed,
+        in_table=in_table,
+    )
+
+
+def _row(rows: pa.Table, number: int) -> dict[str, Any] | None:
+    """As JSON carries it."""
+    if number == _NONE:
+        return None
+    one = rows.slice(number, 1).combine_chunks()
+    return {name: to_objects(pa.concat_arrays(one.column(name).chunks))[0] for name in one.column_names}

@@ -1,0 +1,27 @@
+"""What the use cases need of the world. Every port has one test suite, run on each implementation.
+
+The tenant is the first argument of everything that touches a tenant's data.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from app.changes.values import FeedBounds
+from app.format.file_group import ChangelogSegment
+
+
+class ChangelogIndex(Protocol):
+    """Which changelog file holds which offsets."""
+
+    def bounds(self, tenant_id: str, dataset_id: str) -> FeedBounds: ...
+
+    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
+        """The files that hold offsets [since, until), in order."""
+        ...
+
+    def correcting(
+        self, tenant_id: str, dataset_id: str, first: int, last: int, *, since: int, limit: int
+    ) -> list[ChangelogSegment]:
+        """Up to `limit` files with changes from `since` on that may take back one of first–last, in order."""
+        ...

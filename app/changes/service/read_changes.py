@@ -1,0 +1,224 @@
+"""Reading the feed: the one way to a page of changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset
+from app.changelog.change_positions import changes_since, count_since, end_of, offset_at, op_is, opens_pair
+from app.changelog.changelog_scan import ChangelogReader, ChangelogScan
+from app.changelog.forms import ChangeForm, in_form
+from app.changelog.told_changes import Told
+from app.changes.ports import ChangelogIndex
+from app.changes.positions import Landmark, landing
+from app.changes.values import ChangePage, FeedBounds
+from app.format.dataset import DatasetDefinition
+from app.format.errors import CorruptFile, FieldError, InvalidRequest, NotFound, OffsetExpired
+from app.format.file_group import ChangelogSegment
+from app.format.rows.changelog import Op
+from app.format.schema.schema import Schema
+
+# A page looks at so many changes at most. One that is asked for few of them ends there, and its position goes on.
+LOOKED_CHANGES_MAX: Final = 256 * 1024
+_STEP_CHANGES_MAX: Final = 128 * 1024
+# Steps grow until one has so many files.
+_STEP_FILES: Final = 64
+# What a file counts for that lies in a partition which is not asked for.
+_PASSED_FILE: Final = 64
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FeedQuery:
+    """What a reader wants of a feed, the same for every page of a walk.
+
+    At most `limit` changes a page; none at or beyond position `until`; of each row the named columns only, unless
+    None. The record key need not be among them. `form` is how the changes are told, `schema_id` the schema under which
+    the rows are, whichever they were written under: the latest, unless said. `where`: a filter on those rows.
+    `partitions`: globs, one of which the partition of the row must match. A pair is told whole if either half is asked
+    for.
+    """
+
+    limit: int
+    form: ChangeForm = ChangeForm.TWO_EVENT
+    until: int | None = None
+    columns: tuple[str, ...] | None = None
+    schema_id: int | None = None
+    where: str | None = None
+    partitions: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.limit < 1 or (self.until is not None and self.until < 0):
+            raise ValueError(f"limit {self.limit} or until {self.until} is out of range")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadChanges:
+    """Pages of a dataset's feed."""
+
+    catalog: Catalog
+    index: ChangelogIndex
+    reader: ChangelogReader
+
+    def page(self, dataset: Dataset, since: int | Landmark, query: FeedQuery) -> ChangePage:
+        """The changes from position `since` on, in the form asked for.
+
+        A page never ends between a -C and its +C: it is one change longer than `limit` if need be. An `until`
+        between the two ends the page before both. A `since` between the two starts there, with the +C alone, but in the
+        forms where the two are one event: that has the offset of the +C, so it is told whole.
+
+        A page that has looked at `LOOKED_CHANGES_MAX` changes ends, however few of them were asked for: then it may be
+        empty, though changes follow.
+
+        Raises InvalidRequest, InvalidFilter, OffsetAhead, OffsetExpired, SchemaMismatch (a value that the types of the
+        asked schema cannot hold), CorruptFile, NotFound.
+        """
+        return self._page_within(self.index.bounds(dataset.tenant_id, dataset.id), dataset, since, query)
+
+    def page_as_found(self, dataset: Dataset, since: int | Landmark, query: FeedQuery) -> ChangePage:
+        """`page`, of what the feed was when the dataset was found: that spares asking where it begins and ends."""
+        bounds = FeedBounds(earliest=dataset.earliest_offset, next_offset=dataset.next_offset)
+        return self._page_within(bounds, dataset, since, query)
+
+    def _page_within(
+        self, bounds: FeedBounds, dataset: Dataset, since: int | Landmark, query: FeedQuery
+    ) -> ChangePage:
+        start = landing(since, bounds)
+        try:
+            return self._page(dataset, bounds, start, query)
+        except (CorruptFile, OffsetExpired):
+            # The feed may have been cut while the page was read, and the file that is missing with it.
+            if self.index.bounds(dataset.tenant_id, dataset.id).earliest == bounds.earliest:
+                raise
+        return self.page(dataset, since, query)
+
+    def _page(self, dataset: Dataset, bounds: FeedBounds, start: int, query: FeedQuery) -> ChangePage:
+        end = bounds.next_offset if query.until is None else min(query.until, bounds.next_offset)
+        # One change more than asked for tells whether the last one has its other half behind it.
+        segments = self._segments(dataset, start, min(start + query.limit + 1, end))
+        told = self._told(dataset, segments, query)
+        found = self._walk(dataset, told, query, segments, range(start, end), bounds.earliest)
+        return ChangePage(
+            events=in_form(found.changes, query.form, dataset.definition.name),
+            schema_id=told.schema.id,
+            form=query.form,
+            next_since=found.position,
+            pending=bounds.next_offset - found.position,
+            earliest=bounds.earliest,
+            complete=query.until is not None and found.position + found.splits_end >= query.until,
+            vocabulary=dataset.definition.changelog.vocabulary,
+        )
+
+    def _segments(self, dataset: Dataset, since: int, until: int) -> list[ChangelogSegment]:
+        return self.index.segments(dataset.tenant_id, dataset.id, since, until) if since < until else []
+
+    def _told(self, dataset: Dataset, segments: Sequence[ChangelogSegment], query: FeedQuery) -> Told:
+        """How the rows of these files are told: under a schema no earlier than theirs, unless one is asked for."""
+        if _outdated(dataset.definition, segments):
+            # The schema has moved on since the reader found the dataset.
+            dataset = self.catalog.get(dataset.tenant_id, dataset.id)
+        schema = dataset.definition.schema
+        if query.schema_id is not None and query.schema_id != schema.id:
+            schema = self._earlier_schema(dataset, query.schema_id)
+        return Told.asked(
+            dataset.definition,
+            schema,
+            columns=query.columns,
+            where=query.where,
+            partitions=query.partitions,
+        )
+
+    def _earlier_schema(self, dataset: Dataset, schema_id: int) -> Schema:
+        try:
+            return self.catalog.schema(dataset.tenant_id, dataset.id, schema_id).schema
+        except NotFound as error:
+            detail = f"expected `latest` or 1–{dataset.definition.schema.id}, the id of one of the dataset's schemas"
+            raise InvalidRequest(error.detail, [FieldError(pointer="/schema", detail=detail)]) from None
+
+    def _walk(
+        self,
+        dataset: Dataset,
+        told: Told,
+        query: FeedQuery,
+        segments: Sequence[ChangelogSegment],
+        among: range,
+        earliest: int,
+    ) -> _Found:
+        """What a page has. `among`: the offsets that may be looked at; `segments`: the files of the first step."""
+        scan = ChangelogScan(reader=self.reader, told=told)
+        parts = [told.changes_schema().empty_table()]
+        # Between two halves, the first one may be what is asked for, or be told with the other.
+        first = max(earliest, among.start - told.selects)
+        lower = max(earliest, among.start - (told.selects or query.form.joins_pairs))
+        position, room, looked, segment = among.start, query.limit, 0, None
+        for segment, last, passed in self._pieces(dataset, told, segments, among, query.limit + 1):
+            if passed:
+                position = first = last
+                looked += _PASSED_FILE
+                if looked >= LOOKED_CHANGES_MAX:
+                    break
+                continue
+            upper = among.stop if told.selects else last
+            part = scan.look(segment, max(first, segment.first_offset), last, lower=lower, upper=upper)
+            parts.append(changes_since(part.changes, among.start, whole=query.form.joins_pairs))
+            position = first = max(last, end_of(part.changes))
+            room -= count_since(parts[-1], among.start)
+            looked += part.looked
+            if room <= 0 or (told.selects and looked >= LOOKED_CHANGES_MAX):
+                break
+        changes = pa.concat_tables(parts)
+        kept = _page_end(changes, changes.num_rows + min(room, 0))
+        if kept < changes.num_rows:
+            return _Found(changes=changes.slice(0, kept), position=offset_at(changes, kept))
+        if segment is None or not (told.selects or op_is(changes, kept - 1, Op.CORRECT_FROM)):
+            return _Found(changes=changes, position=position)
+        if not scan.splits_pair(segment, position):
+            return _Found(changes=changes, position=position)
+        position -= 1
+        kept -= end_of(changes) > position
+        return _Found(
+            changes=changes.slice(0, kept), position=position, splits_end=position + 1 == among.stop
+        )
+
+    def _pieces(
+        self, dataset: Dataset, told: Told, segments: Sequence[ChangelogSegment], among: range, step: int
+    ) -> Iterator[tuple[ChangelogSegment, int, bool]]:
+        """The files that hold the offsets, each with the offset up to which to look, and whether there is no need to.
+
+        They end before those that are told under a schema which `told` does not know yet.
+        """
+        position = among.start
+        while segments and not _outdated(told.definition, segments):
+            stop = min(position + step, among.stop)
+            for segment in segments:
+                passed = told.rules_out(segment.file)
+                position = min(among.stop if passed else stop, segment.end_offset)
+                yield segment, position, passed
+            if len(segments) <= _STEP_FILES:
+                step = min(4 * step, _STEP_CHANGES_MAX)
+            segments = self._segments(dataset, position, min(position + step, among.stop))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Found:
+    """The changes of a page, and the position behind what was looked at for it.
+
+    `splits_end`: whether that is one before the end of what may be looked at, since that splits a pair.
+    """
+
+    changes: pa.Table
+    position: int
+    splits_end: bool = False
+
+
+def _outdated(definition: DatasetDefinition, segments: Sequence[ChangelogSegment]) -> bool:
+    return any(segment.file.schema_id > definition.schema.id for segment in segments)
+
+
+def _page_end(changes: pa.Table, kept: int) -> int:
+    """How many changes a page has that has room for `kept`: one more where that keeps a -C with its +C."""
+    return kept + opens_pair(changes, kept - 1)

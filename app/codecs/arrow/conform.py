@@ -1,0 +1,266 @@
+"""Arrow data of strangers (Arrow streams, Parquet files) to tables of a schema, by lossless casts only.
+
+Taken are: the same type; its dictionary, large and view variants; narrower integers for wider ones; float
+for double; coarser timestamps for finer ones, in any zone if the schema has one; date64 for date; decimals
+of no more digits on either side of the point; the null type. Else both types are named and refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import field as member
+from functools import partial
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from app.codecs.arrow.arrow_casts import cast_lossless, is_lossless
+from app.codecs.arrow.arrow_checks import (
+    expanded_bytes,
+    invalid_text_rows,
+    unfit_rows,
+    viewed_bytes,
+    without_text,
+)
+from app.codecs.arrow.flat_form import FlatForm, flat_form
+from app.codecs.bad_records import BadRecords, Findings, findings_of
+from app.codecs.compiled import CompiledSchema
+from app.codecs.faults import (
+    Faults,
+    below,
+    malformed,
+    missing_field,
+    null_field,
+    reader_faults,
+    shown,
+    unknown_field,
+)
+from app.codecs.json.objects import json_texts
+from app.format.errors import BodyTooLarge
+from app.format.schema.schema import Schema
+
+STEP_ROWS_MAX: Final = 65_536
+STEP_BYTES: Final = 16 << 20
+ROW_BYTES_MAX: Final = 256 << 20
+TABLE_BYTES_MAX: Final = 1 << 30
+
+
+def conform(
+    table: pa.Table,
+    schema: Schema,
+    *,
+    first_row: int = 0,
+    pointer: str = "/rows",
+    aside: BadRecords | None = None,
+) -> pa.Table:
+    """The table with exactly the schema's columns, in any order given; missing nullable ones are null.
+
+    `first_row`: the number of the first row, for the pointers of faults. `aside`: takes the rows that do not fit;
+    without it the first of them refuses all.
+    Raises SchemaMismatch, MalformedBody (Arrow data that contradict themselves), BodyTooLarge (over 1 GiB).
+    """
+    check_columns(table.schema, schema, pointer)
+    findings = findings_of(aside, pointer)
+    tables = []
+    size = 0
+    start = first_row
+    for batch in table.to_batches():
+        for row, step in steps(batch, start, schema, findings):
+            size += sum(expanded_bytes(column) for column in step.columns)
+            if size > TABLE_BYTES_MAX:
+                raise _too_large()
+            tables.append(conform_step(step, schema, row, findings))
+            if findings.full:
+                findings.settle()
+        start += batch.num_rows
+    findings.settle()
+    return pa.concat_tables(tables) if tables else schema.to_arrow().empty_table()
+
+
+def check_columns(columns: pa.Schema, schema: Schema, pointer: str) -> None:
+    """Raises SchemaMismatch for columns that the schema lacks, needs, or cannot take without loss."""
+    faults = Faults()
+    seen: set[str] = set()
+    with reader_faults("the names and types of the columns cannot be read"):
+        compiled = flat_form(schema, columns).compiled
+        for column in columns:
+            if fault := _column_fault(column, compiled, seen):
+                faults.add(pointer, fault)
+            seen.add(column.name)
+    for name, data_type in compiled.types.items():
+        if name in compiled.required and name not in seen:
+            faults.add(pointer, f"a column is missing: {missing_field(name, str(data_type))}")
+    faults.raise_if_any()
+
+
+def _column_fault(column: pa.Field, compiled: CompiledSchema, seen: set[str]) -> str | None:
+    if column.name not in compiled.types:
+        return f"column {shown(column.name)}: {unknown_field(column.name, compiled.types)}"
+    if column.name in seen:
+        return f"column {shown(column.name)} appears more than once"
+    expected = compiled.types[column.name]
+    if is_lossless(column.type, expected):
+        return None
+    return (
+        f"column {shown(column.name)}: expected {expected}, "
+        f"got Arrow type {column.type}, which does not fit without loss"
+    )
+
+
+def steps(
+    batch: pa.RecordBatch, row: int, schema: Schema, findings: Findings
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The batch, checked to be valid Arrow, in steps of at most 65,536 rows and about 16 MiB of plain values.
+
+    `row`: the number of its first row; each step comes with that of its own. Rows with text that is not UTF-8 are
+    left out, and `findings` is told of them. Raises MalformedBody, SchemaMismatch, BodyTooLarge (one row over 256 MiB).
+    """
+    for first, sound in _sound_runs(batch, row, schema, findings):
+        for start in range(0, sound.num_rows, STEP_ROWS_MAX):
+            yield from _of_bounded_size(first + start, sound.slice(start, STEP_ROWS_MAX))
+
+
+def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, findings: Findings) -> pa.Table:
+    """The good rows of one valid batch, whose columns were checked; of the others `findings` is told."""
+    form = flat_form(schema, batch.schema)
+    compiled = form.compiled
+    columns = []
+    found: list[tuple[int, str, str]] = []
+    given = set(batch.schema.names)
+    for field in compiled.arrow:
+        if field.name not in given:
+            columns.append(pa.nulls(batch.num_rows, field.type))
+            continue
+        array = _cast(batch.column(field.name), compiled, field)
+        columns.append(array)
+        found.extend(_column_faults(array, compiled, field, findings.sought_max))
+    table = pa.Table.from_arrays(columns, schema=compiled.arrow)
+    found.extend(form.faults(table, findings.sought_max))
+    if not found:
+        return form.rows(table)
+    bad = _faults_of_rows(found)
+    payloads = _Payloads(
+        rows=table.select([name for name in table.column_names if name in given]),
+        numbers=list(bad),
+        form=form,
+    )
+    for number, faults in bad.items():
+        findings.add(row + number, faults, partial(payloads.of, number))
+    good = np.ones(table.num_rows, dtype=np.bool_)
+    good[list(bad)] = False
+    return form.rows(table.filter(pa.array(good)))
+
+
+def _faults_of_rows(found: list[tuple[int, str, str]]) -> dict[int, Faults]:
+    """The faults by row, in the order of the rows, those of a row in the order of the columns."""
+    bad: dict[int, Faults] = {}
+    for number, name, reason in sorted(found, key=lambda each: each[0]):
+        bad.setdefault(number, Faults()).add(below("", name), reason)
+    return bad
+
+
+@dataclass(slots=True, kw_only=True)
+class _Payloads:
+    """The texts of some rows of a table as JSON objects, made all at once when the first of them is asked for."""
+
+    rows: pa.Table
+    numbers: list[int]
+    form: FlatForm
+    texts: dict[int, bytes] = member(default_factory=dict)
+
+    def of(self, number: int) -> bytes:
+        if not self.texts:
+            some = self.rows.take(pa.array(self.numbers)).combine_chunks()
+            columns = {name: some.column(name).chunk(0) for name in some.column_names}
+            self.texts = dict(
+                zip(self.numbers, json_texts(self.form.record(columns), some.num_rows), strict=True)
+            )
+        return self.texts[number]
+
+
+def _cast(array: pa.Array, compiled: CompiledSchema, field: pa.Field) -> pa.Array:
+    with reader_faults(f"column {shown(field.name)} cannot be read as {compiled.types[field.name]}"):
+        return cast_lossless(array, compiled.types[field.name])
+
+
+def _column_faults(
+    array: pa.Array, compiled: CompiledSchema, field: pa.Field, sought_max: int
+) -> Iterator[tuple[int, str, str]]:
+    """(row, column, reason) of each value that the schema refuses, up to the number that is sought."""
+    data_type = compiled.types[field.name]
+    if not field.nullable and array.null_count:
+        nulls = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
+        for row in nulls[:sought_max]:
+            yield int(row), field.name, null_field(field.name, str(data_type))
+    for rows, reason in unfit_rows(array, data_type):
+        for row in rows[:sought_max]:
+            yield int(row), field.name, f"expected {data_type}, {reason}"
+
+
+def _sound_runs(
+    batch: pa.RecordBatch, row: int, schema: Schema, findings: Findings
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows that are valid Arrow, each run of them with the number of its first row."""
+    bad = _invalid_text(batch)
+    faults = _faults_of_rows(
+        [
+            (number, name, "expected string, got invalid UTF-8")
+            for name, rows in bad.items()
+            for number in rows
+        ]
+    )
+    for number, each in faults.items():
+        findings.add(row + number, each, partial(_payload, batch.slice(number, 1), schema))
+    findings.settle()
+    start = 0
+    for number in [*faults, batch.num_rows]:
+        if number > start:
+            yield row + start, batch.slice(start, number - start)
+        start = number + 1
+
+
+def _invalid_text(batch: pa.RecordBatch) -> dict[str, list[int]]:
+    """The rows with text that is not UTF-8, by column. Raises MalformedBody for anything else that is not valid."""
+    try:
+        batch.validate()
+        if sum(viewed_bytes(column) for column in batch.columns) > TABLE_BYTES_MAX:
+            raise _too_large()
+        batch.validate(full=True)
+    except (pa.ArrowException, OSError, OverflowError) as fault:
+        found = {}
+        for name, array in zip(batch.schema.names, batch.columns, strict=True):
+            with reader_faults(f"the Arrow data of column {shown(name)} contradict themselves"):
+                without_text(array).validate(full=True)
+                found[name] = [int(number) for number in invalid_text_rows(array)]
+        if not any(found.values()):
+            raise malformed("the Arrow data contradict themselves", fault) from None
+        return found
+    return {}
+
+
+def _payload(row: pa.RecordBatch, schema: Schema) -> bytes:
+    form = flat_form(schema, row.schema)
+    columns = {
+        field.name: _cast(row.column(field.name), form.compiled, field)
+        for field in form.compiled.arrow
+        if field.name in row.schema.names
+    }
+    return json_texts(form.record(columns), 1)[0]
+
+
+def _too_large() -> BodyTooLarge:
+    return BodyTooLarge(f"the rows expand to more than {TABLE_BYTES_MAX} bytes", limit_bytes=TABLE_BYTES_MAX)
+
+
+def _of_bounded_size(row: int, batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
+    size = sum(expanded_bytes(column) for column in batch.columns)
+    if size <= STEP_BYTES or batch.num_rows == 1:
+        if size > ROW_BYTES_MAX:
+            raise BodyTooLarge(f"one row takes more than {ROW_BYTES_MAX} bytes", limit_bytes=ROW_BYTES_MAX)
+        yield row, batch
+        return
+    half = batch.num_rows // 2
+    yield from _of_bounded_size(row, batch.slice(0, half))
+    yield from _of_bounded_size(row + half, batch.slice(half))

@@ -1,0 +1,119 @@
+"""What the columns of an Arrow table, a Parquet file or a CSV mean: fields of rows, and of changes also their op.
+
+Changes have a column `op` beside those of their rows: the symbols +A, -R, -C, +C or the codes 0–3. Where the dataset
+has a column of that name, it is called `_op`, or where it has both, `_hw_op`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.codecs.compiled import CompiledSchema, compile_schema
+from app.codecs.faults import Faults, below, null_field
+from app.codecs.json.changelog_rows import PUT_THERE
+from app.format.rows.change_schema import ChangeSchema
+from app.format.rows.changelog import OP_COLUMN, SYMBOLS
+from app.format.schema.schema import Field, Schema
+
+_OP_NAMES: Final = ("op", "_op", OP_COLUMN)
+_TEXTS: Final = pa.array([*SYMBOLS, *(str(code) for code in range(len(SYMBOLS)))])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatForm:
+    """`columns`: as they come. `changes`: what they are made into, None for plain rows, which stay as they are."""
+
+    columns: Schema
+    changes: ChangeSchema | None
+
+    @property
+    def compiled(self) -> CompiledSchema:
+        """The columns, compiled."""
+        return compile_schema(self.columns)
+
+    def faults(self, table: pa.Table, sought_max: int) -> Iterator[tuple[int, str, str]]:
+        """(row, column, reason) of what is wrong with rows whose values all fit their columns."""
+        if self.changes is None:
+            return
+        codes = _codes(table.column(0))
+        given = table.column(0).is_valid().to_numpy()
+        for row in np.flatnonzero((codes < 0) & given)[:sought_max]:
+            got = table.column(0)[int(row)].as_py()
+            yield int(row), table.column_names[0], f"expected +A, -R, -C, +C or a code 0–3, got {got!r}"
+        put_there = np.isin(codes, PUT_THERE)
+        for field in self.changes.rows().fields:
+            if field.name in self.changes.required and field.nullable:
+                column = table.column(field.name)
+                absent = (
+                    column.is_null().to_numpy() & put_there if column.null_count else np.zeros(0, dtype=bool)
+                )
+                for row in np.flatnonzero(absent)[:sought_max]:
+                    yield int(row), field.name, null_field(field.name, field.type)
+
+    def add_faults(self, table: pa.Table, found: dict[int, Faults], sought_max: int) -> None:
+        """Adds what is wrong with rows of which nothing was found yet, up to the number of faults that is sought."""
+        if sum(faults.count for faults in found.values()) < sought_max:
+            for row, name, reason in [
+                each for each in self.faults(table, sought_max) if each[0] not in found
+            ]:
+                found.setdefault(row, Faults()).add(below("", name), reason)
+
+    def rows(self, table: pa.Table) -> pa.Table:
+        """The rows of a table without faults, changes with `_hw_op` in front."""
+        if self.changes is None:
+            return table
+        codes = pa.array(_codes(table.column(0)).astype(np.uint8))
+        return pa.Table.from_arrays([codes, *table.columns[1:]], schema=self.changes.to_arrow())
+
+    def record(self, columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
+        """The columns of rows as those of records, as JSON has them: of changes the op and the row."""
+        if self.changes is None or not columns:
+            return columns
+        ops, *fields = columns.values()
+        _, *names = columns
+        codes = _codes(pa.chunked_array([ops]))
+        known = pa.array(SYMBOLS).take(pa.array(np.maximum(codes, 0)))
+        told = (
+            known
+            if not (codes < 0).any()
+            else pc.if_else(pa.array(codes >= 0), known, pc.cast(ops, pa.string()))
+        )
+        return {"op": told, "row": pa.StructArray.from_arrays(fields, names)}
+
+
+def _codes(ops: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+    """The code of each op, -1 for what is none."""
+    if pa.types.is_string(ops.type):
+        places = pc.fill_null(pc.index_in(ops, _TEXTS), -1).to_numpy().astype(np.int64)
+        return np.where(places < 0, -1, places % len(SYMBOLS))
+    numbers: npt.NDArray[np.int64] = pc.fill_null(ops, -1).to_numpy()
+    return np.where((numbers >= 0) & (numbers < len(SYMBOLS)), numbers, -1)
+
+
+def flat_form(schema: Schema, given: pa.Schema | None = None) -> FlatForm:
+    """The form of columns that are to become rows of the schema. `given`: their types, where they have any yet."""
+    if not isinstance(schema, ChangeSchema):
+        return FlatForm(columns=schema, changes=None)
+    name = _op_name(schema)
+    kinds = [] if given is None else [column.type for column in given if column.name == name]
+    return _flat_changes(schema, name, "int64" if kinds and pa.types.is_integer(kinds[0]) else "string")
+
+
+def _op_name(schema: ChangeSchema) -> str:
+    taken = set(schema.rows().names())
+    return next(name for name in _OP_NAMES if name not in taken)
+
+
+@functools.lru_cache(maxsize=256)
+def _flat_changes(schema: ChangeSchema, op_name: str, op_type: str) -> FlatForm:
+    op = Field(id=0, name=op_name, type=op_type, nullable=False)
+    rows = schema.rows()
+    return FlatForm(columns=Schema(id=rows.id, fields=(op, *rows.fields)), changes=schema)

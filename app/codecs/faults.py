@@ -1,0 +1,143 @@
+"""Collecting what is wrong with rows: pointers, wording, and the error that carries them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, NoReturn
+
+import msgspec
+import pyarrow as pa
+
+from app.format.errors import FieldError, MalformedBody, SchemaMismatch
+from app.format.schema.schema import FIELD_NAME_CHARACTERS_MAX
+
+ERRORS_LISTED_MAX: Final = 50
+# Looking for more than this many faults helps nobody, and a hostile body should not buy more work.
+ERRORS_COUNTED_MAX: Final = 1_000
+_SHOWN_CHARACTERS_MAX: Final = 60
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a piece of input begins in the whole of it: what row, line and byte its first one is."""
+
+    row: int = 0
+    line: int = 1
+    byte: int = 0
+
+
+@dataclass(slots=True)
+class Faults:
+    """The faults found so far: the first ones in full, all of them counted up to a bound."""
+
+    listed: list[FieldError] = field(default_factory=list)
+    count: int = 0
+
+    def add(self, pointer: str, detail: str) -> None:
+        self.count += 1
+        if len(self.listed) < ERRORS_LISTED_MAX:
+            self.listed.append(FieldError(pointer=pointer, detail=detail))
+
+    def take(self, pointer: str, others: Faults) -> None:
+        """Adds faults whose pointers start at `pointer`."""
+        self.count += others.count
+        for fault in others.listed[: ERRORS_LISTED_MAX - len(self.listed)]:
+            self.listed.append(FieldError(pointer=pointer + fault.pointer, detail=fault.detail))
+
+    @property
+    def full(self) -> bool:
+        """Whether enough faults are known to stop looking."""
+        return self.count >= ERRORS_COUNTED_MAX
+
+    def raise_if_any(self) -> None:
+        """Raises SchemaMismatch with the facts `errors`, `error_count`, `counting_stopped`."""
+        if self.count == 0:
+            return
+        first = self.listed[0]
+        number = (
+            f"{'at least ' if self.full else ''}{self.count} faults; the first is " if self.count > 1 else ""
+        )
+        raise SchemaMismatch(
+            f"{number}{first.pointer}: {first.detail}",
+            errors=self.listed,
+            error_count=self.count,
+            counting_stopped=self.full,
+        )
+
+
+def mismatch(pointer: str, detail: str) -> NoReturn:
+    """Raises SchemaMismatch for one fault."""
+    faults = Faults()
+    faults.add(pointer, detail)
+    faults.raise_if_any()
+    raise AssertionError("unreachable: a fault was added")
+
+
+def below(pointer: str, name: str | int) -> str:
+    """The JSON pointer (RFC 6901) of a member or element below `pointer`; names too long for a field are cut."""
+    token = str(name)
+    if len(token) > FIELD_NAME_CHARACTERS_MAX:
+        token = token[:FIELD_NAME_CHARACTERS_MAX] + "…"
+    return f"{pointer}/{token.replace('~', '~0').replace('/', '~1')}"
+
+
+def shown(text: str) -> str:
+    """Text of a user as it is quoted in a message: escaped, and cut where it is long."""
+    cut = text if len(text) <= _SHOWN_CHARACTERS_MAX else text[:_SHOWN_CHARACTERS_MAX] + "…"
+    return (
+        '"' + cut.encode("unicode_escape").decode("ascii").replace('"', '\\"') + '"'
+        if _odd(cut)
+        else f'"{cut}"'
+    )
+
+
+def _odd(text: str) -> bool:
+    return not text.isprintable() or '"' in text
+
+
+def unknown_field(name: str, names: Iterable[str]) -> str:
+    """The sentence for a member or column that the schema does not have."""
+    alike = [known for known in names if known.casefold() == name.casefold()]
+    hint = f"; it has {shown(alike[0])}" if alike else ""
+    return f"the schema has no field {shown(name)}{hint}"
+
+
+def missing_field(name: str, type_name: str) -> str:
+    """The sentence for a required field without a value."""
+    return f"a value is required: {shown(name)} is {type_name} and not nullable"
+
+
+def null_field(name: str, type_name: str) -> str:
+    """The sentence for null where the schema allows none."""
+    return f"expected {type_name}, got null: {shown(name)} is not nullable"
+
+
+def malformed_row(origin: Origin, reason: str, byte: int, text: bytes) -> MalformedBody:
+    """The error for a row that begins at `origin` and whose `text` cannot be read from its byte number `byte` on."""
+    line, byte = origin.line + text.count(b"\n", 0, byte), origin.byte + byte
+    return MalformedBody(
+        f"row {origin.row} (line {line}, byte {byte}): {reason}", row=origin.row, line=line, byte=byte
+    )
+
+
+def malformed(reason: str, fault: BaseException | None = None) -> MalformedBody:
+    """The error for bytes that are not what they claim to be, with the reader's own words cut short."""
+    words = " ".join(str(fault).split()) if fault is not None else ""
+    return MalformedBody(f"{reason}: {words[:200]}" if words else reason)
+
+
+@contextmanager
+def reader_faults(reason: str) -> Iterator[None]:
+    """Turns what Arrow raises for bytes it cannot read into MalformedBody; the storage's own errors pass."""
+    try:
+        yield
+    except MemoryError as fault:
+        raise malformed(f"{reason}: it asks for more memory than there is", fault) from None
+    except OSError as fault:
+        # Arrow raises OSError for bad bytes too, but only the system's own errors have a number.
+        if fault.errno is not None:
+            raise
+        raise malformed(reason, fault) from None
+    except (pa.ArrowException, EOFError, UnicodeDecodeError, OverflowError) as fault:
+        raise malformed(reason, fault) from None

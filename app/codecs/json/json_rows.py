@@ -1,0 +1,263 @@
+"""JSON and NDJSON rows to Arrow: many rows at once, and one by one only where that fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from app.codecs.bad_records import BadRecords, Findings, findings_of
+from app.codecs.compiled import TABLE_VALUES_MAX, compile_schema, refuse_many_values, too_many_values
+from app.codecs.exact import describe, parse_json, parse_json_array
+from app.codecs.faults import Faults, Origin, malformed_row, mismatch
+from app.codecs.json.changelog_rows import reader_of
+from app.codecs.json.row_reader import RecordReader
+from app.format.errors import MalformedBody
+from app.format.schema.schema import Schema
+
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+_BLANKS: Final = b" \t\r"
+# After a failure the good rows around the bad ones still go through the fast path, in ever smaller pieces.
+_PIECE_ROWS_MAX: Final = 1_024
+_PIECE_ROWS_MIN: Final = 64
+_ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def decode_json_rows(
+    raw: bytes, schema: Schema, *, pointer: str = "/source/rows", aside: BadRecords | None = None
+) -> pa.Table:
+    """The rows of a JSON array of row objects, in order; `raw` is the text of the array, which may be `[]`.
+
+    `aside`: takes the rows that do not fit; without it the first of them refuses all.
+    Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `line`, `byte`),
+    BodyTooLarge (over 16 million values, absent ones included).
+    """
+    refuse_nothing(raw)
+    findings = findings_of(aside, pointer)
+    return collect(iter_array_tables(raw, schema, pointer, findings), schema, findings)
+
+
+def decode_ndjson(
+    data: bytes,
+    schema: Schema,
+    *,
+    first_row: int = 0,
+    pointer: str = "/rows",
+    aside: BadRecords | None = None,
+) -> pa.Table:
+    """The rows of newline-delimited JSON, one object a line. Blank lines are skipped and are no rows.
+
+    `first_row`: the number of the first row, for the pointers of faults. `aside`: as in `decode_json_rows`.
+    Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `row`, `line`, `byte`),
+    BodyTooLarge (over 16 million values, absent ones included).
+    """
+    refuse_nothing(data)
+    findings = findings_of(aside, pointer)
+    return collect(iter_line_tables(data, schema, Origin(row=first_row), findings), schema, findings)
+
+
+def iter_array_tables(raw: bytes, schema: Schema, pointer: str, findings: Findings) -> Iterator[pa.Table]:
+    """The good rows of an array in steps; of the others `findings` is told."""
+    reader = reader_of(schema)
+    try:
+        rows = _ARRAY.decode(raw)
+    except (msgspec.DecodeError, RecursionError):
+        yield _array_exactly(raw, reader, pointer, findings)
+        return
+    yield from _iter_steps(rows, _locate_elements(raw, rows), reader, findings)
+
+
+def iter_line_tables(data: bytes, schema: Schema, origin: Origin, findings: Findings) -> Iterator[pa.Table]:
+    """The good rows of whole lines that begin at `origin`, in steps; of the others `findings` is told."""
+    if origin.byte == 0:
+        _refuse_byte_order_mark(data)
+    lines = data.split(b"\n")
+    rows = [line for line in lines if line.strip(_BLANKS)]
+    yield from _iter_steps(rows, _locate(lines, origin), reader_of(schema), findings)
+
+
+def iter_text_tables(
+    texts: Sequence[bytes], first_row: int, schema: Schema, findings: Findings
+) -> Iterator[pa.Table]:
+    """The good rows of JSON texts of one row each, in steps; of the others `findings` is told."""
+    located = ((Origin(row=first_row + number), text) for number, text in enumerate(texts))
+    yield from _iter_steps(texts, located, reader_of(schema), findings)
+
+
+def _iter_steps(
+    rows: Sequence[bytes | msgspec.Raw],
+    located: Iterator[tuple[Origin, bytes]],
+    reader: RecordReader,
+    findings: Findings,
+) -> Iterator[pa.Table]:
+    """The rows of JSON texts in steps. `located` gives the same texts with where they begin, which is seldom asked."""
+    passed = 0
+    for start in range(0, len(rows), reader.compiled.step_rows):
+        step = list(map(bytes, rows[start : start + reader.compiled.step_rows]))
+        table = reader.at_once(step)
+        if table is None:
+            some = list(islice(located, start - passed, start - passed + len(step)))
+            passed = start + len(step)
+            table = pa.concat_tables(_piecewise(some, reader, findings)).combine_chunks()
+        yield table
+        if findings.full:
+            return
+
+
+def _locate(lines: Iterable[bytes], origin: Origin) -> Iterator[tuple[Origin, bytes]]:
+    """The lines that are rows, each with where it begins."""
+    row, byte = origin.row, origin.byte
+    for number, line in enumerate(lines):
+        if line.strip(_BLANKS):
+            yield Origin(row=row, line=origin.line + number, byte=byte), line
+            row += 1
+        byte += len(line) + 1
+
+
+def _locate_elements(raw: bytes, elements: Iterable[msgspec.Raw]) -> Iterator[tuple[Origin, bytes]]:
+    """The elements of the array, each with where it begins."""
+    line, end = 1, 0
+    for row, text in enumerate(map(bytes, elements)):
+        # Only blanks, a comma or the bracket lie between two elements, so what is found is the element itself.
+        byte = raw.index(text, end)
+        line += raw.count(b"\n", end, byte)
+        yield Origin(row=row, line=line, byte=byte), text
+        line += text.count(b"\n")
+        end = byte + len(text)
+
+
+def collect(tables: Iterable[pa.Table], schema: Schema, findings: Findings) -> pa.Table:
+    """All steps as one table. Raises SchemaMismatch where bad records refuse it, and BodyTooLarge."""
+    compiled = compile_schema(schema)
+    kept = []
+    values = 0
+    for table in tables:
+        values += table.num_rows * compiled.leaves
+        if values > TABLE_VALUES_MAX:
+            raise too_many_values()
+        kept.append(table)
+    findings.settle()
+    return kept[0] if len(kept) == 1 else pa.concat_tables([compiled.arrow.empty_table(), *kept])
+
+
+def count_rows(data: bytes) -> int:
+    """How many rows NDJSON lines hold, whether or not they are good."""
+    return sum(1 for line in data.split(b"\n") if line.strip(_BLANKS))
+
+
+def refuse_nothing(data: bytes) -> None:
+    """Raises MalformedBody for text that holds nothing, or starts with a byte order mark."""
+    _refuse_byte_order_mark(data)
+    if not data or data.isspace():
+        raise MalformedBody("the body is empty")
+
+
+def _refuse_byte_order_mark(data: bytes) -> None:
+    if data.startswith(_BYTE_ORDER_MARK) or data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+        raise MalformedBody("the body starts with a byte order mark; send plain UTF-8", line=1, byte=0)
+
+
+def _piecewise(
+    rows: Sequence[tuple[Origin, bytes]], reader: RecordReader, findings: Findings
+) -> Iterator[pa.Table]:
+    """The good rows of texts of which some need a close look; at least one table."""
+    size = max(1, min(_PIECE_ROWS_MAX, len(rows) // 2))
+    for start in range(0, len(rows), size):
+        piece = rows[start : start + size]
+        table = reader.at_once([text for _, text in piece])
+        if table is not None:
+            yield table
+        elif len(piece) > _PIECE_ROWS_MIN:
+            yield from _piecewise(piece, reader, findings)
+        else:
+            yield reader.table(_read_texts(piece, reader, findings))
+        if findings.full:
+            break
+
+
+def _read_texts(rows: Iterable[tuple[Origin, bytes]], reader: RecordReader, findings: Findings) -> list[Any]:
+    """The rows of the good records, as `reader` gives them."""
+    read = []
+    for origin, text in rows:
+        faults = Faults()
+        unreadable = None
+        try:
+            found = reader.read(parse_json(text.decode("utf-8")), faults)
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as fault:
+            reason, byte = _unreadable(fault)
+            faults.add("", f"{reason} (at byte {byte} of the record)")
+            unreadable = malformed_row(origin, reason, byte, text)
+        if not faults.count:
+            read.extend(found)
+            continue
+        findings.add(origin.row, faults, partial(text.strip, _BLANKS), unreadable=unreadable)
+        if findings.full:
+            break
+    return read
+
+
+def _unreadable(fault: UnicodeDecodeError | json.JSONDecodeError | RecursionError) -> tuple[str, int]:
+    """Why a text is no JSON, and at which of its bytes."""
+    match fault:
+        case UnicodeDecodeError():
+            return f"invalid UTF-8: {fault.reason}", fault.start
+        case json.JSONDecodeError():
+            return f"not JSON: {_lower(fault.msg)}", len(fault.doc[: fault.pos].encode("utf-8"))
+        case _:
+            return "the JSON is nested too deeply", 0
+
+
+def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, findings: Findings) -> pa.Table:
+    """The good rows of a text that msgspec does not take for a JSON array: the search for the reason."""
+    refuse_many_values(raw, reader.compiled)
+    # Bytes that are no UTF-8 stay what they are, so that one element that has some does not cost the others.
+    text = raw.decode("utf-8", "surrogateescape")
+    read = []
+    try:
+        for number, (value, element) in enumerate(parse_json_array(text)):
+            octets = element.encode("utf-8", "surrogateescape")
+            faults = Faults()
+            unreadable = None
+            try:
+                octets.decode("utf-8")
+            except UnicodeDecodeError as fault:
+                faults.add("", f"invalid UTF-8: {fault.reason} (at byte {fault.start} of the record)")
+                unreadable = _not_utf8(raw)
+            found = reader.read(value, faults) if unreadable is None else []
+            if not faults.count:
+                read.extend(found)
+                continue
+            findings.add(number, faults, partial(bytes, octets), unreadable=unreadable)
+            if findings.full:
+                break
+    except json.JSONDecodeError as fault:
+        byte = len(text[: fault.pos].encode("utf-8", "surrogateescape"))
+        raise _not_utf8(raw) or _malformed_at(raw, byte, f"not JSON: {_lower(fault.msg)}") from None
+    except RecursionError:
+        raise MalformedBody("the JSON is nested too deeply") from None
+    except TypeError:
+        mismatch(pointer, f"expected an array of row objects, got {describe(parse_json(text))}")
+    return reader.table(read)
+
+
+def _not_utf8(raw: bytes) -> MalformedBody | None:
+    """The error for a text that is not UTF-8, if it is not."""
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as fault:
+        return _malformed_at(raw, fault.start, f"invalid UTF-8: {fault.reason}")
+    return None
+
+
+def _malformed_at(raw: bytes, byte: int, reason: str) -> MalformedBody:
+    line = raw.count(b"\n", 0, byte) + 1
+    return MalformedBody(f"line {line}, byte {byte}: {reason}", line=line, byte=byte)
+
+
+def _lower(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]

@@ -1,0 +1,88 @@
+"""Reading records of JSON: many at once where all are good, or one by one with a sentence for every fault."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from app.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, Tally, quotation_marks, refuse_many_values
+from app.codecs.exact import Members, describe, distinct_members, read_value
+from app.codecs.faults import Faults, below, missing_field, null_field, unknown_field
+
+
+class RecordReader(Protocol):
+    """What records mean: each is a row, or tells of changes to rows."""
+
+    @property
+    def compiled(self) -> CompiledSchema:
+        """The schema of the rows in the records."""
+        ...
+
+    def at_once(self, texts: Sequence[bytes]) -> pa.Table | None:
+        """The rows of JSON texts, or None if any of them does not fit."""
+        ...
+
+    def read(self, value: Any, faults: Faults) -> list[Any]:
+        """What the record holds, in a form of the reader's own, for `table`. Nothing counts if there are faults.
+
+        `value`: as `parse_json` gives it. `faults` is told what is wrong, with pointers from the record on.
+        """
+        ...
+
+    def table(self, found: Sequence[Any]) -> pa.Table:
+        """The rows of what was read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowReader:
+    """Every record is a row: an object with its fields."""
+
+    compiled: CompiledSchema
+
+    def at_once(self, texts: Sequence[bytes]) -> pa.Table | None:
+        text = b"\n".join(texts)
+        refuse_many_values(text, self.compiled)
+        if self.compiled.decode_row is None:
+            return None
+        try:
+            tally = Tally()
+            table = self.compiled.assemble(list(map(self.compiled.decode_row.decode, texts)), tally)
+        except FAST_PATH_FAULTS:
+            return None
+        return table if tally.accounts_for(quotation_marks(text)) else None
+
+    def read(self, value: Any, faults: Faults) -> list[Any]:
+        return [read_row(value, self.compiled, faults)]
+
+    def table(self, found: Sequence[Any]) -> pa.Table:
+        columns = [
+            pa.array([row.get(field.name) for row in found], field.type) for field in self.compiled.arrow
+        ]
+        return pa.Table.from_arrays(columns, schema=self.compiled.arrow)
+
+
+def read_row(value: Any, compiled: CompiledSchema, faults: Faults) -> dict[str, Any]:
+    """The Python values of one row by column; what is wrong with it goes to `faults`."""
+    if not isinstance(value, Members):
+        faults.add("", f"expected an object with the fields of a row, got {describe(value)}")
+        return {}
+    members = distinct_members(value, "", faults)
+    row: dict[str, Any] = {}
+    for name, member in members.items():
+        if faults.full:
+            break
+        place = below("", name)
+        if name not in compiled.types:
+            faults.add(place, unknown_field(name, compiled.types))
+        elif member is None and name in compiled.required:
+            faults.add(place, null_field(name, str(compiled.types[name])))
+        else:
+            row[name] = read_value(member, compiled.types[name], place, faults)
+    for name, data_type in compiled.types.items():
+        if name in compiled.required and name not in members and not faults.full:
+            faults.add(below("", name), missing_field(name, str(data_type)))
+    return row

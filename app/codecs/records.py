@@ -1,0 +1,86 @@
+"""Records that were set aside and are sent again: a Parquet file in which each has its own bytes.
+
+`payload` holds a record, `header` the header line that names the cells of one of CSV, null for one of JSON. Each record
+is read by itself, so that none of them can swallow the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import groupby
+from typing import Final
+
+import pyarrow as pa
+
+from app.codecs.arrow.parquet_rows import iter_row_groups, open_parquet
+from app.codecs.bad_records import BadRecords, Findings, findings_of
+from app.codecs.csv.csv_records import is_record
+from app.codecs.csv.csv_rows import Records, read_header
+from app.codecs.faults import Faults, Origin, malformed_row, reader_faults
+from app.codecs.json.json_rows import iter_text_tables
+from app.codecs.splits import Split
+from app.format.rows.formats import Source
+from app.format.schema.schema import Schema
+
+RECORD_FIELDS: Final = (("payload", pa.binary()), ("header", pa.binary()))
+
+
+def iter_record_tables(
+    source: Source,
+    schema: Schema,
+    *,
+    split: Split,
+    pointer: str = "/rows",
+    aside: BadRecords | None = None,
+) -> Iterator[pa.Table]:
+    """The rows of the records in a split, in order, in tables of exactly the schema's columns; none without rows.
+
+    Records are numbered in the whole file. `aside`: takes those that do not fit.
+    Raises SchemaMismatch, MalformedBody, BodyTooLarge.
+    """
+    findings = findings_of(aside, pointer)
+    file = open_parquet(source)
+    with reader_faults("the file of records cannot be read"):
+        groups = range(file.metadata.num_row_groups) if split.row_groups is None else split.row_groups
+    for row, batch in iter_row_groups(source, file, groups):
+        payloads = batch.column("payload").to_pylist()
+        headers = batch.column("header").to_pylist()
+        for header, run in groupby(range(batch.num_rows), headers.__getitem__):
+            numbers = list(run)
+            texts = [payloads[number] for number in numbers]
+            first = row + numbers[0]
+            if header is None:
+                tables = iter_text_tables(texts, first, schema, findings)
+            else:
+                tables = _csv_tables(header, texts, first, schema, findings)
+            for table in tables:
+                findings.settle()
+                if table.num_rows:
+                    yield table
+            findings.settle()
+
+
+def _csv_tables(
+    header: bytes, texts: list[bytes], first: int, schema: Schema, findings: Findings
+) -> Iterator[pa.Table]:
+    named = read_header(header + b"\n", schema)
+    records = Records(header=named, schema=schema, findings=findings, origin=Origin(row=first))
+    number = 0
+    for sound, run in groupby(texts, partial(is_record, blank_lines=len(named.names) == 1)):
+        some = list(run)
+        records.origin = Origin(row=first + number)
+        if sound:
+            yield from records.tables(b"".join(text + b"\n" for text in some), last=True)
+        else:
+            for offset, text in enumerate(some):
+                _refuse(header, text, first + number + offset, findings)
+        number += len(some)
+
+
+def _refuse(header: bytes, text: bytes, row: int, findings: Findings) -> None:
+    reason = "not one CSV record: a quotation mark is out of place, or a line ends outside quotes"
+    faults = Faults()
+    faults.add("", reason)
+    unreadable = malformed_row(Origin(row=row), reason, 0, text)
+    findings.add(row, faults, partial(bytes, text), header=header, unreadable=unreadable)

@@ -1,0 +1,220 @@
+"""Decoding an input of any size, step by step: one table per step, of about 64 Ki rows or 16 MiB at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+
+from app.codecs.arrow.conform import check_columns, conform_step, steps
+from app.codecs.arrow.parquet_rows import iter_row_groups, joined, open_parquet
+from app.codecs.bad_records import BadRecords, Findings, Refusal, findings_of
+from app.codecs.csv.csv_rows import RECORD_BYTES_MAX, Records, read_header
+from app.codecs.faults import Origin, reader_faults
+from app.codecs.json.json_rows import count_rows, iter_array_tables, iter_line_tables, refuse_nothing
+from app.codecs.splits import Split
+from app.format.errors import MalformedBody, SchemaMismatch
+from app.format.rows.formats import Format, Source
+from app.format.schema.schema import Schema
+
+READ_BYTES: Final = 4 << 20
+_ARROW_END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+_WHOLE: Final = Split()
+
+
+def iter_tables(
+    form: Format,
+    source: Source,
+    schema: Schema,
+    *,
+    split: Split = _WHOLE,
+    pointer: str = "/rows",
+    aside: BadRecords | None = None,
+) -> Iterator[pa.Table]:
+    """The rows of a split in order, in tables of exactly the schema's columns; none without rows.
+
+    `source` stays open. Row numbers in pointers count from the start of the whole input. `aside`: takes the records
+    that do not fit; their positions count from the start of the whole input, in a split of NDJSON from its own start.
+    Raises SchemaMismatch, MalformedBody, BodyTooLarge at the first step that is at fault; then what earlier
+    steps gave is to be dropped.
+    """
+    findings = findings_of(aside, pointer)
+    match form:
+        case Format.NDJSON:
+            tables = _iter_ndjson(source, schema, split, pointer, findings)
+        case Format.CSV:
+            tables = _iter_csv(source, schema, pointer, findings)
+        case Format.ARROW:
+            tables = _iter_arrow(source, schema, pointer, findings)
+        case Format.PARQUET:
+            tables = _iter_parquet(source, schema, split, pointer, findings)
+        case Format.JSON_ROWS:
+            tables = _iter_json_rows(source, schema, pointer, findings)
+    return _settled(tables, findings)
+
+
+def _settled(tables: Iterator[pa.Table], findings: Findings) -> Iterator[pa.Table]:
+    """The tables up to the first with which bad records were found, unless they are wanted. Raises SchemaMismatch."""
+    for table in tables:
+        findings.settle()
+        if table.num_rows:
+            yield table
+    findings.settle()
+
+
+def _iter_json_rows(source: Source, schema: Schema, pointer: str, findings: Findings) -> Iterator[pa.Table]:
+    source.seek(0)
+    raw = source.read()
+    refuse_nothing(raw)
+    yield from iter_array_tables(raw, schema, pointer, findings)
+
+
+def _iter_ndjson(
+    source: Source, schema: Schema, split: Split, pointer: str, findings: Findings
+) -> Iterator[pa.Table]:
+    size = source.seek(0, 2)
+    if size == 0:
+        raise MalformedBody("the body is empty")
+    start, end = split.byte_range or (0, size)
+    rows, lines = 0, 1
+    for byte, text in owned_lines(source, start, min(end, size)):
+        origin = Origin(row=rows, line=lines, byte=byte)
+        try:
+            for table in iter_line_tables(text, schema, origin, findings):
+                findings.settle()
+                yield table
+        except (SchemaMismatch, MalformedBody):
+            if start == 0:
+                raise
+            # Only now is it worth reading all that lies before, to number the row in the whole input.
+            rows_before, lines_before = _count_before(source, byte)
+            origin = Origin(row=rows_before, line=lines_before + 1, byte=byte)
+            refusal = Refusal(pointer=pointer)
+            for _ in iter_line_tables(text, schema, origin, refusal):
+                refusal.settle()
+            raise
+        # A record of a change may be two rows or none, so records are counted by themselves.
+        records = count_rows(text)
+        findings.passed(records)
+        rows += records
+        lines += text.count(b"\n")
+
+
+def owned_lines(source: Source, start: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """The lines that start in [start, end), some at a time, each time with the byte at which they begin.
+
+    Raises MalformedBody for a line over the limit of a record.
+    """
+    at = _first_line(source, start)
+    carry = b""
+    while at < end:
+        source.seek(at + len(carry))
+        # Reading as much again as is held keeps a line of any length from being copied more than twice.
+        chunk = source.read(max(READ_BYTES, len(carry)))
+        text = carry + chunk
+        if not chunk:
+            if text:
+                yield at, text
+            return
+        # The line that holds the last byte of the range is its last one, and may end beyond it.
+        last = text.find(b"\n", end - 1 - at) if at + len(text) >= end else -1
+        cut = (last if last >= 0 else text.rfind(b"\n")) + 1
+        if cut:
+            yield at, text[:cut]
+        if last >= 0:
+            return
+        at, carry = at + cut, text[cut:]
+        if len(carry) > RECORD_BYTES_MAX:
+            raise MalformedBody(
+                f"the line that starts at byte {at} is longer than {RECORD_BYTES_MAX} bytes", byte=at
+            )
+
+
+def _first_line(source: Source, start: int) -> int:
+    """The position of the first line that starts at or after `start`."""
+    position = max(start - 1, 0)
+    source.seek(position)
+    while start > 0 and (chunk := source.read(READ_BYTES)):
+        end = chunk.find(b"\n")
+        if end >= 0:
+            return position + end + 1
+        position += len(chunk)
+    return position
+
+
+def _count_before(source: Source, end: int) -> tuple[int, int]:
+    """Rows and lines of the NDJSON before the line that starts at `end`."""
+    rows = lines = 0
+    for _, text in owned_lines(source, 0, end):
+        rows += count_rows(text)
+        lines += text.count(b"\n")
+    return rows, lines
+
+
+def _iter_csv(source: Source, schema: Schema, pointer: str, findings: Findings) -> Iterator[pa.Table]:
+    source.seek(0)
+    text = source.read(READ_BYTES)
+    if not text:
+        raise MalformedBody("the body is empty")
+    header = read_header(text, schema, pointer)
+    origin = Origin(line=1 + text.count(b"\n", 0, header.size_bytes), byte=header.size_bytes)
+    records = Records(header=header, schema=schema, findings=findings, origin=origin)
+    text = text[header.size_bytes :]
+    while True:
+        chunk = source.read(max(READ_BYTES, len(text)))
+        yield from records.tables(text + chunk, last=not chunk)
+        if not chunk:
+            return
+        text = records.rest
+
+
+def _iter_arrow(source: Source, schema: Schema, pointer: str, findings: Findings) -> Iterator[pa.Table]:
+    _refuse_other_arrow(source)
+    with reader_faults("the Arrow stream cannot be read"):
+        reader = pa.ipc.open_stream(source)
+    check_columns(reader.schema, schema, pointer)
+    start = 0
+    while True:
+        with reader_faults("the Arrow stream cannot be read"):
+            try:
+                batch = reader.read_next_batch()
+            except StopIteration:
+                break
+        for row, step in steps(batch, start, schema, findings):
+            yield conform_step(step, schema, row, findings)
+        start += batch.num_rows
+    _require_end(source)
+
+
+def _refuse_other_arrow(source: Source) -> None:
+    source.seek(0)
+    start = source.read(8)
+    source.seek(0)
+    if not start:
+        raise MalformedBody("the body is empty")
+    if start[:6] == b"ARROW1":
+        raise MalformedBody("the body is an Arrow file; send the stream format")
+
+
+def _require_end(source: Source) -> None:
+    """Raises MalformedBody where the mark of the end is missing, for then batches may be missing as well."""
+    end = source.tell()
+    source.seek(max(end - len(_ARROW_END), 0))
+    if source.read(len(_ARROW_END)) != _ARROW_END:
+        raise MalformedBody("the Arrow stream is truncated: its end-of-stream mark is missing")
+    if source.read(1):
+        raise MalformedBody(f"bytes follow the end of the Arrow stream at byte {end}", byte=end)
+
+
+def _iter_parquet(
+    source: Source, schema: Schema, split: Split, pointer: str, findings: Findings
+) -> Iterator[pa.Table]:
+    file = open_parquet(source)
+    with reader_faults("the Parquet file cannot be read"):
+        columns, count = file.schema_arrow, file.metadata.num_row_groups
+    check_columns(columns, schema, pointer)
+    groups = range(count) if split.row_groups is None else split.row_groups
+    for start, batch in joined(iter_row_groups(source, file, groups)):
+        for row, step in steps(batch, start, schema, findings):
+            yield conform_step(step, schema, row, findings)

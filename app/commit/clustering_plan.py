@@ -1,0 +1,179 @@
+"""The plan of a clustering: which files it puts in order, and into which file groups they go."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from app.commit.read_plan import in_globs
+from app.commit.write_plan import MergeTask
+from app.format.clustering import ClusterBy
+from app.format.dataset import ChangelogProducer, DatasetDefinition
+from app.format.file_group import DataFile, FileKind, append_file_group, bucket_slot, partition_of
+from app.format.rows.staging import Slot
+
+# So many bytes of rows without a key are put in order together. The more, the fewer row groups hold a value.
+TOGETHER_BYTES_MAX: Final = 1024 * 1024 * 1024
+
+_Work = Iterator[tuple[str, Slot, Sequence[DataFile]]]
+"""File groups with their slots, and the files whose rows are put in order there."""
+
+
+def plan_clustering(
+    dataset: DatasetDefinition,
+    live: Iterable[DataFile],
+    by: ClusterBy,
+    *,
+    partitions: Sequence[str] | None = None,
+    file_groups: Collection[str] | None = None,
+    attempt: str,
+    data_prefix: str,
+) -> list[MergeTask]:
+    """One task per file group with files that are not in order; without a key per partition, by so much at a time.
+
+    A group with logs goes as a whole, since those may touch any of its rows. Otherwise files that are in order stay as
+    they are until half as many bytes come beside them: then all are put in one. So a row is written anew each time that
+    what it lies in has grown by half, and there are few orders side by side, each more than twice as large as the next.
+    Rows without a key go to a new group, from whichever groups of their partition.
+
+    `live`: all files of the groups that it is about, or of the table. `partitions`: globs, of which a file's must match
+    one; None for all. `file_groups`: those to put in order, None for all.
+    """
+    mark = by.mark(dataset.schema)
+    groups = _movable(
+        dataset, [file for file in live if _asked_for(dataset, file, mark, file_groups)], partitions
+    )
+    work = _by_group(groups, mark) if dataset.keyed else _by_partition(groups, mark, attempt)
+    return [
+        MergeTask(
+            dataset=dataset,
+            slot=slot,
+            file_group=group,
+            files=tuple(sorted(files, key=lambda file: (file.added_version or 0, file.path))),
+            segments=(),
+            intents={},
+            attempt=attempt,
+            data_prefix=data_prefix,
+            compact=True,
+            cluster=by,
+        )
+        for group, slot, files in work
+    ]
+
+
+class UnorderedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A file group with bytes of files that are not in an order; `logs`: whether some of them are logs."""
+
+    file_group: str
+    size_bytes: int
+    logs: bool
+
+
+def due_groups(dataset: DatasetDefinition, groups: Iterable[UnorderedGroup], bytes_min: int) -> list[str]:
+    """Those with so many bytes that are not in order; without a key those of a partition count together."""
+    waits = dataset.changelog.producer is ChangelogProducer.DEFERRED
+    counted: dict[str, list[UnorderedGroup]] = {}
+    for group in groups:
+        if not (waits and group.logs):
+            name = group.file_group if dataset.keyed else partition_of(group.file_group)
+            counted.setdefault(name, []).append(group)
+    return sorted(
+        group.file_group
+        for together in counted.values()
+        for group in together
+        if sum(each.size_bytes for each in together) >= bytes_min
+    )
+
+
+def _movable(
+    dataset: DatasetDefinition,
+    live: Iterable[DataFile],
+    partitions: Sequence[str] | None,
+) -> Mapping[str, Sequence[DataFile]]:
+    """The files of each group that can be written anew without telling a change.
+
+    Postponed writes stay where they are, and nobody sees them. Logs that are told of when they are folded wait, with
+    their group, for a compaction.
+    """
+    groups: dict[str, list[DataFile]] = {}
+    for file in live:
+        if file.kind is not FileKind.POSTPONED:
+            groups.setdefault(file.file_group, []).append(file)
+    waits = dataset.changelog.producer is ChangelogProducer.DEFERRED
+    found = {}
+    for name, files in groups.items():
+        if not any(file.kind is FileKind.LOG for file in files):
+            files = [file for file in files if _named(file, partitions)]
+        elif waits or not any(_named(file, partitions) for file in files):
+            continue
+        found[name] = files
+    return found
+
+
+def _asked_for(
+    dataset: DatasetDefinition, file: DataFile, mark: str, file_groups: Collection[str] | None
+) -> bool:
+    # What is in order already may be put in one with it, also from other groups of the partition.
+    joins = not dataset.keyed and file.clustered_by == mark
+    return file_groups is None or file.file_group in file_groups or joins
+
+
+def _named(file: DataFile, partitions: Sequence[str] | None) -> bool:
+    return partitions is None or in_globs(file.slot.partition_path, partitions)
+
+
+def _by_group(groups: Mapping[str, Sequence[DataFile]], mark: str) -> _Work:
+    for name, files in sorted(groups.items()):
+        logs = any(file.kind is FileKind.LOG for file in files)
+        chosen = files if logs else _worthwhile(files, mark)
+        if chosen:
+            yield name, bucket_slot(name), chosen
+
+
+def _by_partition(groups: Mapping[str, Sequence[DataFile]], mark: str, attempt: str) -> _Work:
+    partitions: dict[Slot, list[DataFile]] = {}
+    for name in sorted(groups):
+        for file in groups[name]:
+            partitions.setdefault(file.slot, []).append(file)
+    for slot, files in sorted(partitions.items()):
+        for number, pack in enumerate(_packs(_worthwhile(files, mark))):
+            yield append_file_group(slot, f"{attempt}-{number}" if number else attempt), slot, pack
+
+
+def _worthwhile(files: Sequence[DataFile], mark: str) -> list[DataFile]:
+    """The files that are not in order, and those that are and weigh up to twice as much, from the smallest on."""
+    chosen = [file for file in files if file.clustered_by != mark]
+    if not chosen:
+        return []
+    size_bytes = _bytes(chosen)
+    # What one task wrote is in one order.
+    orders: dict[tuple[int, str], list[DataFile]] = {}
+    for file in files:
+        if file.clustered_by == mark:
+            orders.setdefault((file.written_version or 0, file.file_group), []).append(file)
+    for _, ordered in sorted(orders.items(), key=lambda item: (_bytes(item[1]), item[0])):
+        if _bytes(ordered) > min(2 * size_bytes, TOGETHER_BYTES_MAX // 2):
+            break
+        chosen += ordered
+        size_bytes += _bytes(ordered)
+    return chosen
+
+
+def _packs(files: Iterable[DataFile]) -> Iterator[list[DataFile]]:
+    """The files in the order of their commits, so many together as are put in order at once."""
+    pack: list[DataFile] = []
+    size_bytes = 0
+    for file in sorted(files, key=lambda file: (file.added_version or 0, file.path)):
+        if pack and size_bytes + file.size_bytes > TOGETHER_BYTES_MAX:
+            yield pack
+            pack, size_bytes = [], 0
+        pack.append(file)
+        size_bytes += file.size_bytes
+    if pack:
+        yield pack
+
+
+def _bytes(files: Iterable[DataFile]) -> int:
+    return sum(file.size_bytes for file in files)

@@ -1,0 +1,72 @@
+"""When a file group is to be compacted without anybody asking: what its policy makes of its shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+import msgspec
+
+from app.commit.compaction_plan import small_below
+from app.format.dataset import DatasetDefinition
+from app.format.policies import CompactionPolicy
+
+
+class GroupShape(msgspec.Struct, frozen=True, kw_only=True):
+    """What a file group consists of. Postponed writes count as logs; `oldest_log` is the version that the oldest came
+    with.
+
+    `deleted_rows`: rows of base files that deletion vectors took out. `small_files`: base files far from the size at
+    which the next is begun, in the bucket of the group that has most of them; without a key in its partition, or 0
+    where the group has none itself.
+    """
+
+    file_group: str
+    logs: int = 0
+    log_bytes: int = 0
+    oldest_log: int | None = None
+    base_bytes: int = 0
+    base_rows: int = 0
+    deleted_rows: int = 0
+    small_files: int = 0
+
+
+Times = Mapping[int, datetime]
+"""When versions were committed, of which the oldest logs of some groups are."""
+
+
+def is_due(
+    policy: CompactionPolicy, dataset: DatasetDefinition, shape: GroupShape, times: Times, now: datetime
+) -> bool:
+    """Whether any bound of the policy is reached.
+
+    Ratios count once what is to be folded is no small file: a table of a few rows would be compacted all the time.
+    """
+    worth = small_below(dataset)
+    deleted_bytes = shape.base_bytes * shape.deleted_rows / max(shape.base_rows, 1)
+    folds_at = _folds_at(policy, shape, times)
+    return (
+        (policy.logs is not None and shape.logs >= policy.logs)
+        or (
+            policy.log_ratio is not None
+            and shape.log_bytes >= max(worth, policy.log_ratio * shape.base_bytes)
+        )
+        or (
+            policy.deleted_ratio is not None
+            and deleted_bytes >= max(worth, policy.deleted_ratio * shape.base_bytes)
+        )
+        or (policy.small_files is not None and shape.small_files >= policy.small_files)
+        or (folds_at is not None and folds_at <= now)
+    )
+
+
+def next_due_at(policy: CompactionPolicy, shapes: Iterable[GroupShape], times: Times) -> datetime | None:
+    """When the first of the groups will be due though nothing is written to it; None if none ever will."""
+    return min((at for shape in shapes if (at := _folds_at(policy, shape, times)) is not None), default=None)
+
+
+def _folds_at(policy: CompactionPolicy, shape: GroupShape, times: Times) -> datetime | None:
+    """When its oldest log has the age at which it is folded."""
+    if policy.seconds is None or shape.oldest_log is None or shape.oldest_log not in times:
+        return None
+    return times[shape.oldest_log] + timedelta(seconds=policy.seconds)

@@ -1,0 +1,117 @@
+"""Conflict rules: may a commit that was planned at one version be published after others came in between?
+
+The rules make the history serializable in the order of versions: whatever a commit read must still be so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from app.commit.commit_message import CommitMessage, Reads
+from app.commit.write_plan import Scope
+from app.format.errors import CommitConflict
+
+
+class CommittedChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that came or went with a commit after the plan's read version, in its file group and partition."""
+
+    version: int
+    instant_id: str
+    file_group: str
+    partition_path: str
+    path: str
+    removed: bool
+
+
+class Clean(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing that the commit read has changed."""
+
+
+class Conflicted(msgspec.Struct, frozen=True, kw_only=True):
+    """These file groups changed since they were read; `winner` is the latest instant that changed one.
+
+    All other file groups are as they were read up to `head_version`: only the named ones need a new plan, unless the
+    commit has a scope, which is then to be read again as a whole. `dataset_id`: among commits published together, the
+    dataset whose commit it is.
+    """
+
+    file_groups: tuple[str, ...]
+    winner: str
+    head_version: int
+    dataset_id: str = ""
+
+
+def check_conflicts(
+    messages: Iterable[CommitMessage],
+    window: Iterable[CommittedChange],
+    *,
+    head_version: int,
+    scope: Scope | None = None,
+) -> Clean | Conflicted:
+    """Compares what a commit read with the window (read version, `head_version`].
+
+    A merge reads every file group it writes, even one that was empty: an insert must see that its key is new.
+    Appends write file groups of their own, which no window can hold, so they never conflict; neither do logs, that are
+    merged on top of whatever is there. A table service changes no row, so what matters to it is that the files it
+    replaces are still there as they were: rows and logs that came beside them stay beside what takes their place.
+    What a commit with a scope has read is all of the scope, also what was not there: any change in it is a conflict.
+    """
+    owners = _owners(messages)
+    hits = [
+        (owner or change.file_group, change)
+        for change in window
+        if (owner := owners.of(change)) is not None or _within(change, scope)
+    ]
+    if not hits:
+        return Clean()
+    _, winner = max(hits, key=lambda hit: hit[1].version)
+    return Conflicted(
+        file_groups=tuple(sorted({group for group, _ in hits})),
+        winner=winner.instant_id,
+        head_version=head_version,
+    )
+
+
+class _Owners(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose file groups, and whose files (by path), must be as they were."""
+
+    groups: frozenset[str]
+    files: dict[str, str]
+
+    def of(self, change: CommittedChange) -> str | None:
+        """The file group of the message that the change is a conflict for; None if it is none."""
+        if change.file_group in self.groups:
+            return change.file_group
+        return self.files.get(change.path) if change.removed else None
+
+
+def _owners(messages: Iterable[CommitMessage]) -> _Owners:
+    groups: set[str] = set()
+    files: dict[str, str] = {}
+    for message in messages:
+        match message.reads:
+            case Reads.GROUP:
+                groups.add(message.file_group)
+            case Reads.FILES:
+                files |= dict.fromkeys(message.removed, message.file_group)
+    return _Owners(groups=frozenset(groups), files=files)
+
+
+def _within(change: CommittedChange, scope: Scope | None) -> bool:
+    if scope is None:
+        return False
+    return scope.partitions is None or change.partition_path in scope.partitions
+
+
+def check_version(dataset_id: str, expected: int | None, head_version: int) -> None:
+    """Raises CommitConflict unless the head is at the version that the write expects, if it expects one."""
+    if expected is not None and expected != head_version:
+        raise CommitConflict(
+            f"the write expects the dataset at version {expected}, and it is at {head_version}",
+            dataset_id=dataset_id,
+            expected_version=expected,
+            head_version=head_version,
+            retryable=False,
+        )

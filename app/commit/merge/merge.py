@@ -1,0 +1,231 @@
+"""The merge: what becomes of live rows when grouped writes meet them.
+
+Only rows whose keys were touched come in; the untouched rest of a file group never passes through here. All rows get
+numbers, each write is reduced to one turn per key, the turns are played in order of acceptance, and what came of it is
+gathered once, at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.commit.commit_message import KeyConflict
+from app.commit.merge.fold import FOLDING, Fold
+from app.commit.merge.numbered_rows import NumberedRows, key_numbers, occurrence_numbers
+from app.commit.merge.outcome import Feed, Past, key_conflicts, overflow_conflicts, row_counts
+from app.commit.merge.play import ABSENT, Board, Play, meetings_of
+from app.commit.merge.turns import IncomingRows, Keep, Reduced, Turns, reduce_writes
+from app.commit.write_plan import WriteIntent
+from app.format.dataset import DatasetDefinition, MergeMode
+from app.format.instant import RowCounts
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.format.rows.meta_columns import CORRECTS_FIELD, META_FIELDS
+from app.format.rows.staging import JOB_COLUMN
+
+_ORDERED = (MergeMode.EVENT_TIME, *FOLDING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeResult:
+    """`kept`: over the current rows (bool), true where the row stays as it is. `rows`: rows to add, the dataset's
+    columns and the meta columns. `replaced`: by row of `rows`, the index of the current row whose place it takes, or -1
+    (int64). `changes`: `_hw_op`, `_hw_corrects` and the dataset's columns, in feed order. `counts`: by grouped write.
+    `set_aside`: incoming rows that go into quarantine. With conflicts there are neither rows nor changes to use.
+    """
+
+    kept: np.ndarray
+    rows: pa.Table
+    replaced: np.ndarray
+    changes: pa.Table
+    counts: dict[int, RowCounts]
+    conflicts: tuple[KeyConflict, ...]
+    set_aside: pa.Table
+
+
+def merge(
+    dataset: DatasetDefinition,
+    current: pa.Table,
+    incoming: pa.Table,
+    intents: Mapping[int, WriteIntent],
+    *,
+    retract_rest: bool = False,
+) -> MergeResult:
+    """Merges grouped writes into the live rows of their keys.
+
+    `current`: live rows, the dataset's columns and the meta columns, unique by key. `incoming`: `_hw_op`, the dataset's
+    columns (nullable), `_hw_job` and `_hw_row`, ordered by both; with the meta columns where it is what logs hold: then
+    the rows that come out carry those of the rows that caused them. `intents`: by `_hw_job`.
+
+    `retract_rest`: current rows whose key no incoming row has are taken out, for the only write. Rows without a key
+    are told apart by all their values, and meet in this way only.
+    """
+    if not dataset.keyed and not retract_rest:
+        raise ValueError("rows without a key meet only where all that is not given again is taken out")
+    merging = _Merging.of(dataset, current, incoming, intents)
+    play = merging.play(intents)
+    play.run()
+    if retract_rest:
+        merging.retract_rest(play, min(intents))
+    return merging.result(play, intents)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Merging:
+    """What a merge starts from: `rows` are the current and the incoming ones; `key` and `order` go by row number."""
+
+    dataset: DatasetDefinition
+    current: pa.Table
+    incoming: pa.Table
+    fold: Fold | None
+    rows: NumberedRows
+    key: np.ndarray
+    order: np.ndarray
+    facts: IncomingRows
+    reduced: Reduced
+
+    @classmethod
+    def of(
+        cls,
+        dataset: DatasetDefinition,
+        current: pa.Table,
+        incoming: pa.Table,
+        intents: Mapping[int, WriteIntent],
+    ) -> _Merging:
+        fold = Fold.of(dataset)
+        columns = dataset.schema.names()
+        relaxed = pa.schema([field.with_nullable(True) for field in dataset.schema.to_arrow()])
+        widened = relaxed if fold is None else fold.widened()
+        job = incoming.column(JOB_COLUMN).to_numpy().astype(np.int64)
+        given = incoming.select(columns).cast(widened).combine_chunks()
+        if fold is not None:
+            replacing = [number for number, intent in intents.items() if intent.operation.replaces]
+            given = fold.states(given, ~np.isin(job, replacing))
+        rows = NumberedRows([current.select(columns).cast(widened), given])
+        base, everything = current.num_rows, rows.all()
+        keyed = dataset.keyed
+        key = key_numbers(everything, dataset.record_key) if keyed else occurrence_numbers(everything, base)
+        order = _order_ranks(everything, dataset)
+        facts = IncomingRows(
+            key=key[base:], job=job, op=incoming.column(OP_COLUMN).to_numpy(), order=order[base:]
+        )
+        keep: Keep = "all" if fold is not None else "last"
+        keep = "first" if dataset.merge_mode is MergeMode.FIRST else keep
+        return cls(
+            dataset=dataset,
+            current=current,
+            incoming=incoming,
+            fold=fold,
+            rows=rows,
+            key=key,
+            order=order,
+            facts=facts,
+            reduced=reduce_writes(facts, keep=keep),
+        )
+
+    def play(self, intents: Mapping[int, WriteIntent]) -> Play:
+        base = self.current.num_rows
+        return Play(
+            mode=self.dataset.merge_mode,
+            fold=self.fold,
+            rows=self.rows,
+            turns=self._turns(),
+            board=Board.of(int(self.key.max(initial=-1)) + 1, self.key[:base], self.order[:base]),
+            meetings=meetings_of(intents),
+        )
+
+    def _turns(self) -> Turns:
+        reduced, facts = self.reduced, self.facts
+        cause = reduced.cause
+        row = self.current.num_rows + cause
+        order = facts.order[cause]
+        if self.fold is not None:
+            several = np.bincount(reduced.member_of, minlength=len(cause)) > 1
+            if several.any():
+                folded = several[reduced.member_of]
+                numbers = self.current.num_rows + reduced.members[folded]
+                made = self.fold.meet_in_order(self.rows.gather(numbers), reduced.member_of[folded])
+                row[several] = self.rows.add(made)
+        return Turns(
+            cause=cause,
+            row=row,
+            key=facts.key[cause],
+            job=facts.job[cause],
+            order=order,
+            reset=reduced.reset,
+            puts=reduced.puts,
+        )
+
+    def retract_rest(self, play: Play, job: int) -> None:
+        base = self.current.num_rows
+        named = np.zeros(len(play.board.live), dtype=bool)
+        named[self.facts.key] = True
+        gone = self.key[:base][~named[self.key[:base]]]
+        # Without a key nothing shows which row takes the place of which: readers are rid of the old ones first.
+        play.retract(gone, job, len(self.facts.key) if self.dataset.keyed else -len(gone))
+
+    def result(self, play: Play, intents: Mapping[int, WriteIntent]) -> MergeResult:
+        base = self.current.num_rows
+        aside = self._set_aside(play)
+        feed = Feed.of(play.events)
+        changes = self.rows.gather(feed.row)
+        keys = self.incoming.select(list(self.dataset.record_key))
+        conflicts = key_conflicts(play.refused, self.facts.job, keys)
+        if self.fold is not None:
+            conflicts += overflow_conflicts(self.fold.unfit(changes), feed, keys, intents)
+        counts = row_counts(play.outcomes, intents)
+        if conflicts:
+            return self._refused(counts, conflicts)
+        at = play.board.live[self.key[:base]]
+        kept = at == np.arange(base)
+        live = np.sort(play.board.live[play.board.live >= base])
+        replaced_by = np.full(self.rows.count, -1, dtype=np.int64)
+        gone = np.flatnonzero(~kept & (at != ABSENT))
+        replaced_by[at[gone]] = gone
+        past = Past.of(self.rows.count, self.current, self.incoming, feed)
+        schema = self.dataset.schema.to_arrow()
+        return MergeResult(
+            kept=kept,
+            rows=past.stored(self.rows.gather(live).cast(schema), live),
+            replaced=replaced_by[live],
+            changes=past.told(changes.cast(schema), feed),
+            counts=counts,
+            conflicts=(),
+            set_aside=self.incoming.take(pa.array(aside)),
+        )
+
+    def _set_aside(self, play: Play) -> np.ndarray:
+        """Positions of the incoming rows that go into quarantine; the others that a write merged away are unchanged."""
+        chosen = np.zeros(len(self.reduced.cause), dtype=bool)
+        chosen[np.concatenate([np.zeros(0, dtype=np.int64), *play.aside])] = True
+        aside = np.sort(self.reduced.members[chosen[self.reduced.member_of]])
+        play.note("quarantined", self.facts.job[aside])
+        away = self.reduced.merged_away
+        play.note("unchanged", self.facts.job[away[~np.isin(away, aside)]])
+        return aside
+
+    def _refused(self, counts: dict[int, RowCounts], conflicts: list[KeyConflict]) -> MergeResult:
+        schema = self.dataset.schema.to_arrow()
+        return MergeResult(
+            kept=np.ones(self.current.num_rows, dtype=bool),
+            rows=pa.schema([*schema, *META_FIELDS]).empty_table(),
+            replaced=np.zeros(0, dtype=np.int64),
+            changes=pa.schema([OP_FIELD, CORRECTS_FIELD, *schema]).empty_table(),
+            counts=counts,
+            conflicts=tuple(conflicts),
+            set_aside=self.incoming.slice(0, 0),
+        )
+
+
+def _order_ranks(rows: pa.Table, dataset: DatasetDefinition) -> np.ndarray:
+    """The dense rank of every row's ordering value: int64, from 1, 0 for null. Without an ordering field, all 0."""
+    if dataset.ordering_field is None or dataset.merge_mode not in _ORDERED:
+        return np.zeros(rows.num_rows, dtype=np.int64)
+    values = rows.column(dataset.ordering_field)
+    ranks: np.ndarray = pc.rank(values, tiebreaker="dense").to_numpy().astype(np.int64)
+    ranks[values.is_null().to_numpy()] = 0
+    return ranks

@@ -1,0 +1,95 @@
+"""The rows of a merge under numbers: the current ones, then the incoming ones, then those that merging made.
+
+Whatever is decided is decided on numbers; the columns, of any type, are gathered only where values are compared or
+handed out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.commit.merge.values import row_codes
+from app.format.index.key_hash import hash_keys
+from app.format.rows.record_key import encode_keys
+
+
+class NumberedRows:
+    """Tables of one schema whose rows are numbered through, from 0."""
+
+    def __init__(self, tables: Sequence[pa.Table]) -> None:
+        self._parts: list[pa.Table] = []
+        self._starts: list[int] = []
+        self.count = 0
+        for table in tables:
+            self.add(table)
+
+    def add(self, rows: pa.Table) -> np.ndarray:
+        """Takes in further rows and returns their numbers."""
+        start = self.count
+        self._starts.append(start)
+        self._parts.append(rows)
+        self.count += rows.num_rows
+        return np.arange(start, self.count)
+
+    def all(self) -> pa.Table:
+        return pa.concat_tables(self._parts)
+
+    def gather(self, numbers: np.ndarray) -> pa.Table:
+        """The rows of those numbers, in that order."""
+        if len(numbers) == 0:
+            return self._parts[0].slice(0, 0)
+        parts = np.searchsorted(self._starts, [numbers.min(), numbers.max()], side="right") - 1
+        if parts[0] == parts[1]:
+            return _taken(self._parts[parts[0]], numbers - self._starts[parts[0]])
+        return _taken(self.all(), numbers)
+
+
+def _taken(table: pa.Table, rows: np.ndarray) -> pa.Table:
+    """The rows in that order; without a copy where they stand in it already, as in a load of new keys."""
+    if rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
+        return table.slice(int(rows[0]), len(rows))
+    return table.take(pa.array(rows))
+
+
+def key_numbers(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
+    """A dense number per distinct key, for every row.
+
+    Keys are told apart by their hashes, which sort many times faster, as long as equal hashes are those of equal keys.
+    """
+    keys = encode_keys(rows, key)
+    hashes = hash_keys(keys)
+    order = np.argsort(hashes)
+    again = np.append(False, np.diff(hashes[order]) == 0) if len(order) else np.zeros(0, dtype=bool)
+    repeats = np.flatnonzero(again)
+    one, other = (keys.take(pa.array(order[at])) for at in (repeats, repeats - 1))
+    if pc.all(pc.equal(one, other)).as_py() is False:
+        encoded = keys.combine_chunks().dictionary_encode()
+        return np.asarray(encoded.indices).astype(np.int64)
+    numbers = np.empty(len(order), dtype=np.int64)
+    numbers[order] = np.cumsum(~again) - 1
+    return numbers
+
+
+def occurrence_numbers(rows: pa.Table, current_rows: int) -> np.ndarray:
+    """What stands for keys where there are none: a dense number per row value and occurrence of it.
+
+    The n-th of equal current rows and the n-th of equal incoming ones get the same number.
+    """
+    codes = row_codes(rows)
+    turns = np.concatenate([_occurrences(codes[:current_rows]), _occurrences(codes[current_rows:])])
+    _, numbers = np.unique(codes * (len(codes) + 1) + turns, return_inverse=True)
+    return numbers.astype(np.int64)
+
+
+def _occurrences(codes: np.ndarray) -> np.ndarray:
+    """How many equal codes stand before each."""
+    order = np.argsort(codes, kind="stable")
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    lengths = np.diff(np.append(starts, len(order)))
+    turns = np.empty(len(codes), dtype=np.int64)
+    turns[order] = np.arange(len(order)) - np.repeat(starts, lengths)
+    return turns

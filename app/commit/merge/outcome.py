@@ -1,0 +1,176 @@
+"""The outcome of a merge: changes in feed order, rows to store with what they know of their past, conflicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from app.commit.commit_message import KeyConflict
+from app.commit.write_plan import WriteIntent
+from app.format.instant import RowCounts
+from app.format.rows.changelog import OP_FIELD, Op
+from app.format.rows.meta_columns import (
+    CORRECTS_FIELD,
+    META_FIELDS,
+    META_NAMES,
+    OFFSET_COLUMN,
+    VERSION_COLUMN,
+)
+
+KEYS_NAMED_MAX: Final = 10
+UNKNOWN: Final = np.iinfo(np.int64).min
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Feed:
+    """Changes in feed order, as arrays of one length (int64 unless said otherwise): the position of the incoming row
+    that caused each, `op` (uint8), the number of the row that it tells, the job.
+    """
+
+    cause: np.ndarray
+    op: np.ndarray
+    row: np.ndarray
+    job: np.ndarray
+
+    @classmethod
+    def of(cls, events: Iterable[tuple[np.ndarray, Op, np.ndarray, np.ndarray]]) -> Feed:
+        """In the order of the rows that caused them, so that a key's changes stand in order of acceptance."""
+        parts = [part for part in events if len(part[0])]
+        nothing = np.zeros(0, dtype=np.int64)
+        cause = np.concatenate([nothing, *(part[0] for part in parts)])
+        op = np.concatenate(
+            [nothing.astype(np.uint8), *(np.full(len(part[0]), part[1], dtype=np.uint8) for part in parts)]
+        )
+        order = np.lexsort((op, cause))
+        return cls(
+            cause=cause[order],
+            op=op[order],
+            row=np.concatenate([nothing, *(part[2] for part in parts)])[order],
+            job=np.concatenate([nothing, *(part[3] for part in parts)])[order],
+        )
+
+    @property
+    def sets(self) -> np.ndarray:
+        """Which changes put a row there (bool); the others take one back."""
+        return np.isin(self.op, (Op.APPEND, Op.CORRECT_TO))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Past:
+    """What rows know of their past, by row number (int64, UNKNOWN for null)."""
+
+    version: np.ndarray
+    offset: np.ndarray
+
+    @classmethod
+    def of(cls, rows: int, current: pa.Table, incoming: pa.Table, feed: Feed) -> Past:
+        """Rows that were put there have the version and offset of the row that caused it, if it brought them along.
+
+        Otherwise the version is not known yet, and the offset is relative to the changes of this merge.
+        """
+        version = np.full(rows, UNKNOWN, dtype=np.int64)
+        offset = np.full(rows, UNKNOWN, dtype=np.int64)
+        version[: current.num_rows] = _numbers(current.column(VERSION_COLUMN))
+        offset[: current.num_rows] = _numbers(current.column(OFFSET_COLUMN))
+        places = np.flatnonzero(feed.sets)
+        if set(META_NAMES).issubset(incoming.column_names):
+            cause = feed.cause[places]
+            version[feed.row[places]] = _numbers(incoming.column(VERSION_COLUMN))[cause]
+            offset[feed.row[places]] = _numbers(incoming.column(OFFSET_COLUMN))[cause]
+        else:
+            offset[feed.row[places]] = -1 - places
+        return cls(version=version, offset=offset)
+
+    def stored(self, rows: pa.Table, numbers: np.ndarray) -> pa.Table:
+        """The rows of those numbers with their meta columns."""
+        rows = rows.append_column(META_FIELDS[0], _nullable(self.version[numbers]))
+        return rows.append_column(META_FIELDS[1], _nullable(self.offset[numbers]))
+
+    def told(self, changes: pa.Table, feed: Feed) -> pa.Table:
+        """The changes with `_hw_op` and `_hw_corrects` in front."""
+        corrects = np.where(feed.sets, UNKNOWN, self.offset[feed.row])
+        changes = changes.add_column(0, CORRECTS_FIELD, _nullable(corrects))
+        return changes.add_column(0, OP_FIELD, pa.array(feed.op))
+
+
+def row_counts(
+    outcomes: Mapping[str, Iterable[np.ndarray]], intents: Mapping[int, WriteIntent]
+) -> dict[int, RowCounts]:
+    """By job, from the jobs of rows by the name of what became of them."""
+    totals = {job: dict.fromkeys(RowCounts.__struct_fields__, 0) for job in sorted(intents)}
+    for outcome, parts in outcomes.items():
+        counted = np.bincount(np.concatenate([*parts]), minlength=max(totals, default=0) + 1)
+        for job, total in totals.items():
+            total[outcome] = int(counted[job])
+    return {job: RowCounts(**total) for job, total in totals.items()}
+
+
+def key_conflicts(
+    refused: Iterable[tuple[np.ndarray, np.ndarray]], job_of: np.ndarray, keys: pa.Table
+) -> list[KeyConflict]:
+    """One conflict per write. `refused`: positions of incoming rows, and the jobs whose rows were in the way.
+
+    `keys`: the key fields of the incoming rows.
+    """
+    parts = [part for part in refused if len(part[0])]
+    if not parts:
+        return []
+    positions, blamed = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    conflicts = []
+    for job in np.unique(job_of[positions]):
+        mine = job_of[positions] == job
+        conflicts.append(
+            KeyConflict(
+                job=int(job),
+                blamed=tuple(int(other) for other in np.unique(blamed[mine])),
+                keys=_named(keys, positions[mine]),
+                count=int(mine.sum()),
+            )
+        )
+    return conflicts
+
+
+def overflow_conflicts(
+    unfit: Mapping[str, np.ndarray], feed: Feed, keys: pa.Table, intents: Mapping[int, WriteIntent]
+) -> list[KeyConflict]:
+    """One conflict per write and field whose sum does not fit. `unfit`: which changes (bool) hold such, by field.
+
+    Every earlier write of the group may have contributed.
+    """
+    conflicts = []
+    for name, beyond in unfit.items():
+        culprits = beyond & feed.sets
+        for job in np.unique(feed.job[culprits]):
+            causes = feed.cause[culprits & (feed.job == job)]
+            conflicts.append(
+                KeyConflict(
+                    job=int(job),
+                    blamed=(-1, *(other for other in sorted(intents) if other < job)),
+                    keys=_named(keys, causes),
+                    count=len(causes),
+                    overflowed=name,
+                )
+            )
+    return conflicts
+
+
+def _named(keys: pa.Table, positions: np.ndarray) -> tuple[dict[str, object], ...]:
+    few = keys.take(pa.array(positions[:KEYS_NAMED_MAX]))
+    return tuple({name: _plain(value) for name, value in row.items()} for row in few.to_pylist())
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, bool | int | str) else str(value)
+
+
+def _numbers(column: pa.ChunkedArray) -> np.ndarray:
+    numbers: np.ndarray = column.fill_null(UNKNOWN).to_numpy()
+    return numbers
+
+
+def _nullable(numbers: np.ndarray) -> pa.Array:
+    return pa.array(numbers, mask=numbers == UNKNOWN)

@@ -1,0 +1,76 @@
+"""The plan of a read: which file groups of a version, and which of their rows, may hold what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from app.commit.write_plan import Scope, reaches
+from app.format.dataset import DatasetDefinition
+from app.format.file_group import DataFile, FileKind
+from app.format.partition import matches_partition_glob
+from app.lake.filters.tree import Filter
+
+Stretch = tuple[int, int | None]
+"""Live rows [first, end) of a file group, by number; to the end of the group where that is None."""
+
+
+class GroupScan(msgspec.Struct, frozen=True, kw_only=True):
+    """A file group with its files in the order of their commits, and the stretches to look at, in order."""
+
+    file_group: str
+    files: tuple[DataFile, ...]
+    stretches: tuple[Stretch, ...]
+
+
+def plan_read(
+    dataset: DatasetDefinition,
+    live: Iterable[DataFile],
+    *,
+    where: Filter | None = None,
+    partitions: Sequence[str] | None = None,
+) -> list[GroupScan]:
+    """The groups to look at, by name, of those whose `live` files a version has. What certainly has no row is left out.
+
+    `partitions`: globs of which the row's must match one, any if None. Postponed writes are not rows yet.
+    """
+    visible = [file for file in live if file.kind is not FileKind.POSTPONED]
+    paths = None
+    if partitions is not None:
+        paths = tuple(
+            path for path in {file.slot.partition_path for file in visible} if in_globs(path, partitions)
+        )
+    scope = Scope(partitions=paths, where=where)
+    groups: dict[str, list[DataFile]] = {}
+    for file in sorted(visible, key=lambda file: (file.added_version or 0, file.path)):
+        groups.setdefault(file.file_group, []).append(file)
+    scans = []
+    for name in sorted(groups):
+        stretches = tuple(_stretches(scope, dataset, groups[name]))
+        if stretches:
+            scans.append(GroupScan(file_group=name, files=tuple(groups[name]), stretches=stretches))
+    return scans
+
+
+def in_globs(path: str, globs: Sequence[str]) -> bool:
+    """Whether one of the globs matches the partition path."""
+    return any(matches_partition_glob(path, glob) for glob in globs)
+
+
+def _stretches(scope: Scope, dataset: DatasetDefinition, files: Sequence[DataFile]) -> Iterator[Stretch]:
+    if any(file.kind is FileKind.LOG for file in files):
+        # Where a row of a merged group is, only the merge knows.
+        if any(reaches(scope, dataset, file) for file in files):
+            yield 0, None
+        return
+    first = end = 0
+    for file in files:
+        if reaches(scope, dataset, file):
+            end += file.live_rows
+            continue
+        if end > first:
+            yield first, end
+        first = end = end + file.live_rows
+    if end > first:
+        yield first, end

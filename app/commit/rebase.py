@@ -1,0 +1,71 @@
+"""Rebasing: where rows that were deleted meanwhile stand in the files that were written in place of theirs.
+
+A rewrite that keeps rows in their order puts the live rows of its files behind each other, bucket by bucket. So a row's
+position in what it wrote follows from how many live rows came before it, and no row has to be read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from pyroaring import FrozenBitMap
+
+from app.format.file_group import DataFile
+from app.format.index.deletion_vector import positions_of
+from app.format.rows.staging import Slot
+
+_NOTHING = FrozenBitMap()
+
+
+class Rewritten(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that was written anew: the rows that were gone from it then, and those that are by now."""
+
+    file: DataFile
+    before: FrozenBitMap | None
+    now: FrozenBitMap | None
+
+
+def rebased(
+    rewritten: Sequence[Rewritten], written: Sequence[DataFile]
+) -> Mapping[str, npt.NDArray[np.int64]]:
+    """By path of the `written` files, in the order in which they were begun, the positions of the rows that are gone.
+
+    Files that lost no row are left out. Raises ValueError if the written files do not hold just the rows that lived.
+    """
+    gone: dict[str, npt.NDArray[np.int64]] = {}
+    for slot in sorted({each.file.slot for each in rewritten} | {file.slot for file in written}):
+        places = [place for place in _places(slot, rewritten) if len(place)]
+        targets = [file for file in written if file.slot == slot]
+        ends = np.cumsum([file.row_count for file in targets])
+        lived = sum(_lived(each) for each in rewritten if each.file.slot == slot)
+        if lived != (int(ends[-1]) if targets else 0):
+            raise ValueError(f"{lived} rows lived in {slot}, and {ends[-1:]} were written")
+        if not places:
+            continue
+        places_all = np.concatenate(places)
+        owners = np.searchsorted(ends, places_all, side="right")
+        for number in np.unique(owners):
+            target = targets[int(number)]
+            first = int(ends[number]) - target.row_count
+            gone[target.path] = places_all[owners == number] - first
+    return gone
+
+
+def _places(slot: Slot, rewritten: Sequence[Rewritten]) -> Iterator[npt.NDArray[np.int64]]:
+    """The places, among the slot's rows that lived, of those that were deleted since, file by file."""
+    first = 0
+    for each in rewritten:
+        if each.file.slot != slot:
+            continue
+        before = each.before or _NOTHING
+        deleted = positions_of((each.now or _NOTHING) - before)
+        # As many places earlier as rows before it were gone already.
+        yield first + deleted - np.searchsorted(positions_of(before), deleted)
+        first += _lived(each)
+
+
+def _lived(each: Rewritten) -> int:
+    return each.file.row_count - len(each.before or _NOTHING)

@@ -1,0 +1,38 @@
+"""What a write would do to a key, as far as it can be told before it runs."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from app.format.operation import Operation
+from app.format.rows.changelog import Op
+
+
+class WriteEffect(str, Enum):
+    """`merge`: the rule of the merge mode decides between the row and the live one."""
+
+    INSERT = "insert"
+    MERGE = "merge"
+    REPLACE = "replace"
+    DELETE = "delete"
+    NOTHING = "nothing"
+    REFUSE = "refuse"
+    QUARANTINE = "quarantine"
+    DROP = "drop"
+
+
+def effect_of(
+    operation: Operation, op: int, *, live: bool, drop_duplicates: bool, quarantine: bool
+) -> WriteEffect:
+    """The effect of a row on its key. `op`: what the row does to it; `live`: whether the key has a row."""
+    if op in (Op.RETRACT, Op.CORRECT_FROM):
+        return WriteEffect.DELETE if live else WriteEffect.NOTHING
+    if not live:
+        return WriteEffect.INSERT
+    if operation.replaces:
+        return WriteEffect.REPLACE
+    if not operation.refuses_live_keys:
+        return WriteEffect.MERGE
+    if drop_duplicates:
+        return WriteEffect.DROP
+    return WriteEffect.QUARANTINE if quarantine else WriteEffect.REFUSE

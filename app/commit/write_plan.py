@@ -1,0 +1,251 @@
+"""The plan of a write: one task per touched file group."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from app.format.clustering import ClusterBy
+from app.format.dataset import DatasetDefinition
+from app.format.file_group import DataFile, FileKind, append_file_group, bucket_file_group, bucket_slot
+from app.format.operation import Operation
+from app.format.partition.statistics import partition_statistics
+from app.format.rows.staging import Slot, StagedFile
+from app.lake.filters.prune import may_match
+from app.lake.filters.tree import Filter
+
+# Staged rows of one partition that a task appends; more go to several tasks, which run at once.
+APPEND_BYTES_MAX: Final = 32 * 1024 * 1024
+
+
+class StagedSegment(msgspec.Struct, frozen=True, kw_only=True):
+    """Some record batches of one staged file, rows of grouped write `job`."""
+
+    job: int
+    file: StagedFile
+    batch_indices: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        return sum(self.file.batches[index].rows for index in self.batch_indices)
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """Which live rows of a table a write takes out without naming their keys, unless its own rows bring them.
+
+    `partitions`: paths, all if None. `where`: a filter, all rows if None. Both must hold.
+    """
+
+    partitions: tuple[str, ...] | None = None
+    where: Filter | None = None
+
+
+class WriteIntent(msgspec.Struct, frozen=True, kw_only=True):
+    """What a grouped write wants done with its rows.
+
+    `drop_duplicates`: rows of an insert whose key is live are dropped and counted as unchanged. `quarantine`: they are
+    set aside.
+    """
+
+    operation: Operation
+    drop_duplicates: bool = False
+    quarantine: bool = False
+
+
+class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Everything a task needs to bring one file group up to date; plain values, sent to Spark.
+
+    `slot` is the group's own, `files` are its live files in the order of their commits, `intents` those of the grouped
+    writes by number, `scope` (of a write that runs by itself) tells which live rows must go. `compact`: it is the task
+    of a table service, which changes no row; `files` are just those that it writes anew, with logs, postponed writes
+    and deletion vectors folded in, and may be of other groups; `cluster` is the order that their rows get, if
+    any. `attempt` goes into the names of the files the task writes, so that no two attempts ever write the same path.
+    """
+
+    dataset: DatasetDefinition
+    slot: Slot
+    file_group: str
+    files: tuple[DataFile, ...]
+    segments: tuple[StagedSegment, ...]
+    intents: dict[int, WriteIntent]
+    attempt: str
+    data_prefix: str
+    scope: Scope | None = None
+    compact: bool = False
+    cluster: ClusterBy | None = None
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether all live rows of the files go to new ones, and no others do.
+
+        Without `cluster` they go in the order in which they stand, bucket by bucket.
+        """
+        return self.compact and all(file.kind is FileKind.BASE for file in self.files)
+
+
+def touched_groups(writes: Mapping[int, Sequence[StagedFile]]) -> list[str]:
+    """The file groups of the buckets that the rows of grouped writes with keys go to."""
+    return [bucket_file_group(slot) for slot in sorted(_segments_by_slot(writes))]
+
+
+def plan_merge(
+    dataset: DatasetDefinition,
+    writes: Mapping[int, Sequence[StagedFile]],
+    intents: Mapping[int, WriteIntent],
+    live: Iterable[DataFile],
+    *,
+    scope: Scope | None = None,
+    done: Container[str] = frozenset(),
+    attempt: str,
+    data_prefix: str,
+) -> list[MergeTask]:
+    """One task per file group that the rows go to or the scope reaches, but for the groups that are `done`.
+
+    `writes`: numbered in order of acceptance. `live`: the live files of the touched groups, with a scope of all.
+    """
+    segments = _segments_by_slot(writes)
+    files = sorted(live, key=lambda file: (file.added_version or 0, file.path))
+    if dataset.keyed:
+        work = _by_bucket(dataset, segments, files, scope)
+    elif scope is None:
+        work = _appends(dataset, segments, attempt)
+    elif any(intent.operation.replaces for intent in intents.values()):
+        work = _by_partition(dataset, segments, files, scope, attempt)
+    else:
+        work = _by_group(dataset, files, scope)
+    return [
+        MergeTask(
+            dataset=dataset,
+            slot=each.slot,
+            file_group=each.file_group,
+            files=each.files,
+            segments=each.segments,
+            # A scope is that of the one write that there is, also where none of its rows go.
+            intents=dict(intents) if scope else {part.job: intents[part.job] for part in each.segments},
+            attempt=attempt,
+            data_prefix=data_prefix,
+            scope=scope,
+        )
+        for each in work
+        if each.file_group not in done
+    ]
+
+
+class _Work(msgspec.Struct, frozen=True, kw_only=True):
+    """What becomes one task."""
+
+    slot: Slot
+    file_group: str
+    files: tuple[DataFile, ...] = ()
+    segments: tuple[StagedSegment, ...] = ()
+
+
+_Segments = Mapping[Slot, Sequence[StagedSegment]]
+
+
+def _by_bucket(
+    dataset: DatasetDefinition, segments: _Segments, live: Sequence[DataFile], scope: Scope | None
+) -> list[_Work]:
+    """The buckets that rows go to, and those in which a file may hold rows in scope, each with all its files."""
+    slots = {bucket_file_group(slot): slot for slot in segments}
+    files: dict[str, list[DataFile]] = {}
+    for file in live:
+        files.setdefault(file.file_group, []).append(file)
+        if scope is not None and reaches(scope, dataset, file):
+            slots.setdefault(file.file_group, bucket_slot(file.file_group))
+    return [
+        _Work(
+            slot=slots[group],
+            file_group=group,
+            files=tuple(files.get(group, ())),
+            segments=tuple(segments.get(slots[group], ())),
+        )
+        for group in sorted(slots)
+    ]
+
+
+def _appends(dataset: DatasetDefinition, segments: _Segments, attempt: str) -> list[_Work]:
+    """Rows without a key meet nothing: large ones go to several groups at once, unless a partition is to be one."""
+    work = []
+    for slot in sorted(segments):
+        whole = dataset.bucket.shuffle_by_partition
+        for number, part in enumerate([segments[slot]] if whole else _packed(segments[slot])):
+            group = append_file_group(slot, f"{attempt}-{number}" if number else attempt)
+            work.append(_Work(slot=slot, file_group=group, segments=tuple(part)))
+    return work
+
+
+def _by_partition(
+    dataset: DatasetDefinition, segments: _Segments, live: Sequence[DataFile], scope: Scope, attempt: str
+) -> list[_Work]:
+    """What replaces rows without a key: a new group per partition, with what is in scope of the old ones."""
+    files: dict[Slot, list[DataFile]] = {}
+    for file in live:
+        if reaches(scope, dataset, file):
+            files.setdefault(Slot(partition_path=file.slot.partition_path, bucket=0), []).append(file)
+    return [
+        _Work(
+            slot=slot,
+            file_group=append_file_group(slot, attempt),
+            files=tuple(files.get(slot, ())),
+            segments=tuple(segments.get(slot, ())),
+        )
+        for slot in sorted({*segments, *files})
+    ]
+
+
+def _by_group(dataset: DatasetDefinition, live: Sequence[DataFile], scope: Scope) -> list[_Work]:
+    """Rows without a key that are taken out: each group by itself, with those of its files that may hold any."""
+    files: dict[str, list[DataFile]] = {}
+    for file in live:
+        if reaches(scope, dataset, file):
+            files.setdefault(file.file_group, []).append(file)
+    return [
+        _Work(slot=files[group][0].slot, file_group=group, files=tuple(files[group]))
+        for group in sorted(files)
+    ]
+
+
+def reaches(scope: Scope, dataset: DatasetDefinition, file: DataFile) -> bool:
+    """Whether the file may hold rows in scope: false only if it certainly holds none."""
+    path = file.slot.partition_path
+    # Logs of groups that hold several partitions lie in none.
+    if scope.partitions is not None and path and path not in scope.partitions:
+        return False
+    if scope.where is None:
+        return True
+    known = [partition_statistics(path, dataset.partition_by, dataset.schema)]
+    # What rows in a log become is known once they are merged.
+    if file.kind is FileKind.BASE:
+        known.append(file.statistics)
+    return all(may_match(scope.where, statistics, dataset.schema, file.row_count) for statistics in known)
+
+
+def _segments_by_slot(writes: Mapping[int, Sequence[StagedFile]]) -> dict[Slot, list[StagedSegment]]:
+    segments: dict[Slot, list[StagedSegment]] = {}
+    for job in sorted(writes):
+        for staged in writes[job]:
+            batches: dict[Slot, list[int]] = {}
+            for batch in staged.batches:
+                batches.setdefault(batch.slot, []).append(batch.index)
+            for slot, indices in batches.items():
+                segment = StagedSegment(job=job, file=staged, batch_indices=tuple(indices))
+                segments.setdefault(slot, []).append(segment)
+    return segments
+
+
+def _packed(segments: Iterable[StagedSegment]) -> Iterator[list[StagedSegment]]:
+    """The segments in order, so many together that a task is worth its while."""
+    pack: list[StagedSegment] = []
+    packed_bytes = 0.0
+    for segment in segments:
+        size_bytes = segment.file.size_bytes * segment.rows / max(segment.file.rows, 1)
+        if pack and packed_bytes + size_bytes > APPEND_BYTES_MAX:
+            yield pack
+            pack, packed_bytes = [], 0.0
+        pack.append(segment)
+        packed_bytes += size_bytes
+    if pack:
+        yield pack

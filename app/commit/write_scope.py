@@ -1,0 +1,86 @@
+"""What a write takes out of the table without naming keys, and what it has read for that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from app.commit.write_options import Overwrite, OverwriteScope, SaveMode, WriteOptions
+from app.commit.write_plan import Scope
+from app.format.dataset import DatasetDefinition
+from app.format.errors import DataExists
+from app.format.file_group import DataFile
+from app.format.operation import Operation
+from app.format.partition import matches_partition_glob
+from app.format.rows.staging import StagedFile
+from app.lake.filters.parse import parse_filter
+
+
+def has_scope(operation: Operation, options: WriteOptions) -> bool:
+    """Whether planning the write needs to know every live file of the table."""
+    return (
+        operation.replaces
+        or operation is Operation.DELETE_PARTITION
+        or options.where is not None
+        or _saves(options)
+    )
+
+
+def scope_of(
+    operation: Operation,
+    options: WriteOptions,
+    dataset: DatasetDefinition,
+    staged: Sequence[StagedFile],
+    live: Iterable[DataFile],
+) -> Scope | None:
+    """The live rows that go, unless the write brings them; None for a write that touches only what it names."""
+    match operation:
+        case Operation.OVERWRITE:
+            return _overwritten(options.overwrite or Overwrite(), dataset, staged)
+        case Operation.SNAPSHOT:
+            return Scope()
+        case Operation.DELETE_PARTITION:
+            paths = {file.slot.partition_path for file in live}
+            named = {
+                path
+                for path in paths
+                if any(matches_partition_glob(path, glob) for glob in options.partitions)
+            }
+            return Scope(partitions=tuple(sorted(named)))
+        case Operation.DELETE if options.where is not None:
+            return Scope(where=parse_filter(options.where, dataset.schema))
+        case _:
+            return None
+
+
+def read_scope(operation: Operation, options: WriteOptions, scope: Scope | None) -> Scope | None:
+    """What no later commit may have changed: a write that looked whether there is anything has read all."""
+    if _saves(options) or operation is Operation.DELETE_PARTITION:
+        return Scope()
+    return None if scope is None else Scope(partitions=scope.partitions)
+
+
+def is_moot(options: WriteOptions, *, holds_rows: bool, version: int) -> bool:
+    """Whether the save mode leaves the table as it is. Raises DataExists where it refuses to."""
+    if holds_rows and options.mode is SaveMode.ERROR_IF_EXISTS:
+        raise DataExists(
+            f"the dataset holds rows already, at version {version}, and the write's mode is {options.mode.value}",
+            version=version,
+        )
+    return holds_rows and options.mode is SaveMode.IGNORE
+
+
+def _overwritten(overwrite: Overwrite, dataset: DatasetDefinition, staged: Sequence[StagedFile]) -> Scope:
+    match overwrite.scope:
+        case OverwriteScope.PARTITIONS:
+            told = {path for file in staged for path in file.partitions}
+            paths = told or {batch.slot.partition_path for file in staged for batch in file.batches}
+            return Scope(partitions=tuple(sorted(paths)))
+        case OverwriteScope.FILTER:
+            return Scope(where=parse_filter(overwrite.where or "", dataset.schema))
+        case OverwriteScope.TABLE:
+            return Scope()
+
+
+def _saves(options: WriteOptions) -> bool:
+    """Whether the save mode asks for what is there already."""
+    return options.mode in (SaveMode.IGNORE, SaveMode.ERROR_IF_EXISTS)

@@ -1,0 +1,275 @@
+"""Consumers of feeds, as their readers see and move them. All time is the database's clock."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    case,
+    delete,
+    func,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as insert_unless
+
+from app.catalog.repository.catalog import share_datasets
+from app.catalog.tables import heads
+from app.changes.repository.changelog import lock_feed
+from app.changes.values import FeedBounds
+from app.consumers.followers import ConsumerKind
+from app.consumers.repository.followers import CONSUMER_COLUMNS, IN_FEED, consumer_of
+from app.consumers.tables import consumers
+from app.consumers.values import (
+    ConsumerChange,
+    ConsumerLease,
+    Expected,
+    Standing,
+    check_hold,
+    lease_token,
+    leased,
+    managed,
+    moved,
+    started,
+)
+from app.db.session import Database
+from app.format.errors import LeaseLost, NotFound, PreconditionFailed, PreconditionRequired
+from app.jobs.repository.claim import lease_end
+from app.paging import Page, decode_token, page_of
+from app.timeline.tables import commits
+
+_NO_HOLD: Final[dict[str, Any]] = {"member": None, "lease_until": None}
+
+
+class ConsumerStore:
+    """Consumers in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, tenant_id: str, dataset_id: str, name: str) -> Standing:
+        """Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return _existing(_find(connection, dataset_id, name), name)
+
+    def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """Standing items of every kind, by name. Raises InvalidRequest for a token that is none."""
+        query = _standings().where(consumers.c.dataset_id == dataset_id)
+        if page_token is not None:
+            query = query.where(consumers.c.name > decode_token(page_token))
+        with self._database.tenant(tenant_id) as connection:
+            rows = connection.execute(query.order_by(consumers.c.name).limit(page_size + 1)).all()
+        return page_of(rows, page_size, lambda row: row.name, _standing)
+
+    def put(
+        self, tenant_id: str, dataset_id: str, name: str, change: ConsumerChange, expected: Expected
+    ) -> tuple[Standing, bool]:
+        """Makes or moves a reader's consumer; true if it was made.
+
+        No change between its position and the head is cut meanwhile. Raises NotFound (dataset gone),
+        PreconditionFailed, PreconditionRequired, InvalidRequest, OffsetAhead, OffsetExpired, ConsumerLeased, LeaseLost.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            # A cut looks at the rows of consumers under their locks, so that of one that is there is enough.
+            found = _find(connection, dataset_id, name, lock=True)
+            made = found is None and _insert(connection, dataset_id, name, change, expected)
+            if not made:
+                # Another may have made it since.
+                before = _existing(found or _find(connection, dataset_id, name, lock=True), name)
+                if change.lease is not None:
+                    # Before all else, so that a member that was too slow is told so, not that others were faster.
+                    check_hold(before, change.lease)
+                _check_expected(before.consumer.revision, expected)
+                if change.lease is None and change.offset is not None:
+                    check_hold(before, None)
+                _update(connection, before, change)
+            return _existing(_find(connection, dataset_id, name), name), made
+
+    def delete(self, tenant_id: str, dataset_id: str, name: str, *, revision: int | None) -> None:
+        """Raises NotFound, PreconditionFailed, ConsumerManaged."""
+        with self._database.tenant(tenant_id) as connection:
+            found = _readers(connection, dataset_id, name)
+            if revision is not None:
+                _check_expected(found.consumer.revision, Expected(revision=revision))
+            connection.execute(delete(consumers).where(_named(dataset_id, name)))
+
+    def lease(
+        self, tenant_id: str, dataset_id: str, name: str, member: str, seconds: int, token: str | None
+    ) -> ConsumerLease:
+        """Gives the consumer to a member, or extends the hold that the token is of.
+
+        A member that has lost its token is given a new one, and what it still does with the old one is refused. Raises
+        NotFound, ConsumerLeased, LeaseLost, ConsumerManaged.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            found = _readers(connection, dataset_id, name)
+            if token is not None:
+                check_hold(found, token)
+            if found.lease_seconds > 0 and member != found.consumer.member:
+                raise leased(found)
+            row = connection.execute(
+                update(consumers)
+                .where(_named(dataset_id, name))
+                .values(
+                    member=member,
+                    lease_epoch=consumers.c.lease_epoch + (1 if token is None else 0),
+                    lease_until=lease_end(seconds),
+                )
+                .returning(*CONSUMER_COLUMNS)
+            ).one()
+        return ConsumerLease(
+            token=lease_token(consumer_of(row)),
+            until=row.lease_until,
+            position=row.position,
+            revision=row.revision,
+        )
+
+    def release(self, tenant_id: str, dataset_id: str, name: str, token: str) -> None:
+        """Ends a hold, if it has not ended by itself. Raises NotFound, LeaseLost, ConsumerManaged."""
+        with self._database.tenant(tenant_id) as connection:
+            found = _readers(connection, dataset_id, name)
+            if found.consumer.member is None and token == lease_token(found.consumer):
+                return
+            check_hold(found, token)
+            connection.execute(update(consumers).where(_named(dataset_id, name)).values(**_NO_HOLD))
+
+
+def behind_since(dataset_id: ColumnElement[str], position: ColumnElement[int]) -> ColumnElement[Any]:
+    """When the oldest change from a position on was committed; null if there is none."""
+    return (
+        select(commits.c.committed_at)
+        .where(commits.c.dataset_id == dataset_id, commits.c.next_offset > position)
+        .order_by(commits.c.next_offset)
+        .limit(1)
+        .scalar_subquery()
+    )
+
+
+def seconds_since(moment: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Seconds from a moment until now; 0 for null, and for one to come."""
+    return func.greatest(func.coalesce(func.extract("epoch", func.clock_timestamp() - moment), 0), 0)
+
+
+def _standings() -> Select[Any]:
+    left = func.extract("epoch", consumers.c.lease_until - func.clock_timestamp())
+    head = and_(heads.c.tenant_id == consumers.c.tenant_id, heads.c.dataset_id == consumers.c.dataset_id)
+    return (
+        select(
+            *CONSUMER_COLUMNS,
+            heads.c.earliest_offset,
+            heads.c.next_offset,
+            seconds_since(behind_since(consumers.c.dataset_id, consumers.c.position)).label("behind_seconds"),
+            func.greatest(func.coalesce(left, 0), 0).label("lease_seconds"),
+        )
+        .join(heads, head)
+        .where(IN_FEED)
+    )
+
+
+def _standing(row: Any) -> Standing:
+    return Standing(
+        consumer=consumer_of(row),
+        bounds=FeedBounds(earliest=row.earliest_offset, next_offset=row.next_offset),
+        behind_seconds=float(row.behind_seconds),
+        lease_seconds=float(row.lease_seconds),
+    )
+
+
+def _named(dataset_id: str, name: str) -> ColumnElement[bool]:
+    return and_(consumers.c.dataset_id == dataset_id, consumers.c.name == name)
+
+
+def _find(connection: Connection, dataset_id: str, name: str, *, lock: bool = False) -> Standing | None:
+    if "\0" in name:
+        return None  # Postgres would refuse to compare it with a name
+    if lock:
+        # By itself: what is read along with a row that had to be waited for is older than the row.
+        connection.execute(select(consumers.c.name).where(_named(dataset_id, name)).with_for_update())
+    row = connection.execute(_standings().where(_named(dataset_id, name))).one_or_none()
+    return None if row is None else _standing(row)
+
+
+def _existing(found: Standing | None, name: str) -> Standing:
+    if found is None:
+        raise NotFound(f"There is no consumer {name!r} of this dataset")
+    return found
+
+
+def _readers(connection: Connection, dataset_id: str, name: str) -> Standing:
+    """A reader's consumer, locked. Raises NotFound, ConsumerManaged."""
+    found = _existing(_find(connection, dataset_id, name, lock=True), name)
+    if found.consumer.kind is not ConsumerKind.READER:
+        raise managed(found.consumer)
+    return found
+
+
+def _insert(
+    connection: Connection, dataset_id: str, name: str, change: ConsumerChange, expected: Expected
+) -> bool:
+    """Makes the consumer; false if another has made it since it was looked for."""
+    bounds = lock_feed(connection, dataset_id)
+    if not share_datasets(connection, [dataset_id]):
+        raise NotFound(f"There is no dataset {dataset_id!r}")
+    if expected.revision is not None:
+        raise PreconditionFailed(f"There is no consumer {name!r} of this dataset", version=None)
+    if change.lease is not None:
+        raise LeaseLost(f"there is no consumer {name!r}, so nobody holds it")
+    made = connection.execute(
+        insert_unless(consumers)
+        .values(
+            dataset_id=dataset_id,
+            name=name,
+            kind=ConsumerKind.READER.value,
+            position=started(change, bounds),
+            **_bounds(change),
+        )
+        .on_conflict_do_nothing()
+        .returning(consumers.c.name)
+    )
+    return made.one_or_none() is not None
+
+
+def _update(connection: Connection, before: Standing, change: ConsumerChange) -> None:
+    at = before.consumer
+    position = moved(before, change)
+    # Whoever had a hold that has run out is not the last any more who moved it.
+    hold = _NO_HOLD if change.offset is not None and change.lease is None else {}
+    connection.execute(
+        update(consumers)
+        .where(_named(at.dataset_id, at.name))
+        .values(
+            position=position,
+            revision=consumers.c.revision + 1,
+            moved_at=case(
+                (consumers.c.position == position, consumers.c.moved_at), else_=func.clock_timestamp()
+            ),
+            **_bounds(change),
+            **hold,
+        )
+    )
+
+
+def _bounds(change: ConsumerChange) -> dict[str, Any]:
+    match change.max_lag:
+        case msgspec.UNSET:
+            return {}
+        case None:
+            return {"max_lag_rows": None, "max_lag_seconds": None}
+        case bounds:
+            return {"max_lag_rows": bounds.changes, "max_lag_seconds": bounds.seconds}
+
+
+def _check_expected(revision: int, expected: Expected) -> None:
+    if expected.absent:
+        raise PreconditionFailed(f"The consumer is there already, at revision {revision}", version=revision)
+    if expected.revision is None:
+        raise PreconditionRequired('send If-Match with the ETag that the consumer had, such as "7"')
+    if expected.revision != revision:
+        raise PreconditionFailed(
+            f"The consumer is at revision {revision}, not {expected.revision}", version=revision
+        )

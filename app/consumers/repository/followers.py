@@ -1,0 +1,189 @@
+"""Consumers that workers serve, and which of them are due. All time is the database's clock."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    case,
+    exists,
+    func,
+    insert,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+
+from app.catalog.tables import heads
+from app.consumers.followers import Consumer, ConsumerKind
+from app.consumers.tables import consumers
+from app.db.session import Database
+from app.jobs.repository.claim import lease_end
+from app.jobs.repository.ending import post
+
+CONSUMER_COLUMNS: Final = tuple(consumers.c[name] for name in Consumer.__struct_fields__)
+_NEVER: Final[ColumnElement[Any]] = literal_column("'infinity'::timestamptz")
+
+# Whose position is one in the feed of changes. The others are woken by what they count.
+IN_FEED: Final = consumers.c.kind != ConsumerKind.PARTITION_WEBHOOK.value
+
+_FREE: Final = or_(consumers.c.lease_until.is_(None), consumers.c.lease_until < func.clock_timestamp())
+_DUE: Final = and_(
+    consumers.c.kind != ConsumerKind.READER.value,
+    or_(
+        and_(IN_FEED, consumers.c.wake_at.is_(None), consumers.c.position < heads.c.next_offset),
+        consumers.c.wake_at <= func.clock_timestamp(),
+    ),
+)
+_HEAD: Final = and_(heads.c.tenant_id == consumers.c.tenant_id, heads.c.dataset_id == consumers.c.dataset_id)
+
+
+class FollowerStore:
+    """Followers in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def due(self, limit: int) -> list[tuple[str, str]]:
+        """Tenants and datasets with followers that are due and that nobody holds."""
+        query = select(consumers.c.tenant_id, consumers.c.dataset_id).join(heads, _HEAD).where(_DUE, _FREE)
+        with self._database.relay() as connection:
+            return [(row[0], row[1]) for row in connection.execute(query.distinct().limit(limit))]
+
+    def claim(self, tenant_id: str, dataset_id: str, owner: str, lease_seconds: float) -> Consumer | None:
+        """A follower of the dataset that is due, held by `owner` now; None if there is none that is free."""
+        free = (
+            select(consumers.c.name)
+            .join(heads, _HEAD)
+            .where(consumers.c.dataset_id == dataset_id, _DUE, _FREE)
+            # Whoever moved longest ago comes first, so that none starves behind one that is always due.
+            .order_by(consumers.c.moved_at)
+            .limit(1)
+            .with_for_update(of=consumers, skip_locked=True)
+        )
+        # The time of the transaction, so that both columns get the same: see `settle`.
+        until = func.now() + func.make_interval(0, 0, 0, 0, 0, 0, lease_seconds)
+        with self._database.tenant(tenant_id) as connection:
+            name = connection.execute(free).scalar_one_or_none()
+            if name is None:
+                return None
+            held = (
+                update(consumers)
+                .where(consumers.c.dataset_id == dataset_id, consumers.c.name == name)
+                .values(
+                    member=owner,
+                    lease_epoch=consumers.c.lease_epoch + 1,
+                    lease_until=until,
+                    wake_at=until,
+                )
+                .returning(*CONSUMER_COLUMNS)
+            )
+            return consumer_of(connection.execute(held).one())
+
+    def settle(self, tenant_id: str, consumer: Consumer, wake_after_seconds: float | None) -> None:
+        """Ends the hold, and says when the follower is due again, as `Follower.follow` returned it.
+
+        Changes nothing if the hold was lost meanwhile. Whoever woke the follower while it was held knew better when it
+        is due, so that stays.
+        """
+        not_woken = consumers.c.wake_at == consumers.c.lease_until
+        with self._database.tenant(tenant_id) as connection:
+            connection.execute(
+                update(consumers)
+                .where(
+                    _named(consumer.dataset_id, consumer.name),
+                    consumers.c.lease_epoch == consumer.lease_epoch,
+                )
+                .values(
+                    member=None,
+                    lease_until=None,
+                    wake_at=case((not_woken, _wake_at(wake_after_seconds)), else_=consumers.c.wake_at),
+                )
+            )
+
+
+def consumer_of(row: Any) -> Consumer:
+    """The consumer in a row of CONSUMER_COLUMNS."""
+    values = {name: getattr(row, name) for name in Consumer.__struct_fields__}
+    return Consumer(**{**values, "kind": ConsumerKind(row.kind)})
+
+
+def add_follower(
+    connection: Connection,
+    dataset_id: str,
+    name: str,
+    kind: ConsumerKind,
+    position: int,
+    *,
+    wake_after_seconds: float | None = None,
+    max_lag_rows: int | None = None,
+    max_lag_seconds: int | None = None,
+) -> None:
+    """Adds a follower, at a position that the caller has checked under a lock of the dataset's head.
+
+    It is looked at as soon as this transaction is durable.
+    """
+    connection.execute(
+        insert(consumers).values(
+            dataset_id=dataset_id,
+            name=name,
+            kind=kind.value,
+            position=position,
+            max_lag_rows=max_lag_rows,
+            max_lag_seconds=max_lag_seconds,
+            wake_at=_wake_at(wake_after_seconds),
+        )
+    )
+    post(connection, "follow", dataset_id)
+
+
+def wake_follower(
+    connection: Connection, dataset_id: str, name: str, after_seconds: float | None = 0.0
+) -> None:
+    """Makes a follower due after so many seconds (None: whenever it is behind), and has it looked at."""
+    connection.execute(
+        update(consumers).where(_named(dataset_id, name)).values(wake_at=_wake_at(after_seconds))
+    )
+    post(connection, "follow", dataset_id)
+
+
+def wake_partition_webhooks(connection: Connection, dataset_id: str) -> None:
+    """Has the webhooks that are told of a dataset's partitions looked at."""
+    woken = connection.execute(
+        update(consumers)
+        .where(consumers.c.dataset_id == dataset_id, ~IN_FEED)
+        .values(wake_at=func.clock_timestamp())
+    )
+    if woken.rowcount:
+        post(connection, "follow", dataset_id)
+
+
+def move_follower(connection: Connection, dataset_id: str, name: str, since: int, next_since: int) -> bool:
+    """Moves a position from `since` on to `next_since`; False if it is not at `since` any more."""
+    moved = connection.execute(
+        update(consumers)
+        .where(_named(dataset_id, name), consumers.c.position == since)
+        .values(position=next_since, revision=consumers.c.revision + 1, moved_at=func.clock_timestamp())
+    )
+    return bool(moved.rowcount)
+
+
+def is_followed(dataset_id: ColumnElement[str]) -> ColumnElement[bool]:
+    """Whether a dataset has followers of its feed."""
+    is_follower = consumers.c.kind != ConsumerKind.READER.value
+    return exists().where(consumers.c.dataset_id == dataset_id, is_follower, IN_FEED)
+
+
+def _named(dataset_id: str, name: str) -> ColumnElement[bool]:
+    return and_(consumers.c.dataset_id == dataset_id, consumers.c.name == name)
+
+
+def _wake_at(after_seconds: float | None) -> Any:
+    if after_seconds is None:
+        return None
+    return _NEVER if math.isinf(after_seconds) else lease_end(after_seconds)

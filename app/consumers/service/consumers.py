@@ -1,0 +1,61 @@
+"""Consumers: durable positions that readers of a feed commit."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from app.catalog.values import Dataset
+from app.consumers.values import ConsumerChange, ConsumerIndex, ConsumerLease, Expected, Standing, managed
+from app.format.errors import FieldError, HeadwaterError, InvalidRequest, NotFound
+from app.paging import Page
+
+# No URL keeps the names `.` and `..`. Those of followers have a `:`, so that no reader's is ever theirs.
+_NAME: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Consumers:
+    """The consumers of a tenant's datasets."""
+
+    index: ConsumerIndex
+
+    def get(self, dataset: Dataset, name: str) -> Standing:
+        """Raises NotFound."""
+        return self.index.get(dataset.tenant_id, dataset.id, name)
+
+    def list(self, dataset: Dataset, *, page_size: int, page_token: str | None) -> Page:
+        """Standing items of every kind, by name. Raises InvalidRequest."""
+        return self.index.list(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
+
+    def put(
+        self, dataset: Dataset, name: str, change: ConsumerChange, expected: Expected
+    ) -> tuple[Standing, bool]:
+        """Makes a consumer, or moves it; true if it was made. Raises as `ConsumerIndex.put` does."""
+        if not _NAME.fullmatch(name):
+            raise self._unnameable(dataset, name)
+        return self.index.put(dataset.tenant_id, dataset.id, name, change, expected)
+
+    def _unnameable(self, dataset: Dataset, name: str) -> HeadwaterError:
+        try:
+            return managed(self.get(dataset, name).consumer)
+        except NotFound:
+            detail = "expected 1–128 letters, digits, '.', '_' or '-', and neither '.' nor '..'"
+            return InvalidRequest(
+                f"{name!r} is no name for a consumer", [FieldError(pointer="/name", detail=detail)]
+            )
+
+    def delete(self, dataset: Dataset, name: str, *, revision: int | None) -> None:
+        """Raises NotFound, PreconditionFailed, ConsumerManaged."""
+        self.index.delete(dataset.tenant_id, dataset.id, name, revision=revision)
+
+    def lease(
+        self, dataset: Dataset, name: str, member: str, seconds: int, token: str | None
+    ) -> ConsumerLease:
+        """Raises NotFound, ConsumerLeased, LeaseLost, ConsumerManaged."""
+        return self.index.lease(dataset.tenant_id, dataset.id, name, member, seconds, token)
+
+    def release(self, dataset: Dataset, name: str, token: str) -> None:
+        """Raises NotFound, LeaseLost, ConsumerManaged."""
+        self.index.release(dataset.tenant_id, dataset.id, name, token)

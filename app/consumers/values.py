@@ -1,0 +1,173 @@
+"""Consumers as their readers see and move them, and the rules of that."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Final, Protocol
+
+import msgspec
+
+from app.changes.positions import Landmark, _invalid_offset, landing
+from app.changes.values import FeedBounds
+from app.consumers.followers import Consumer
+from app.format.errors import ConsumerLeased, ConsumerManaged, LeaseLost
+from app.paging import Page
+
+_NATURAL: Final = msgspec.Meta(ge=0, le=2**63 - 1)
+_SECONDS: Final = msgspec.Meta(ge=0, le=2**31 - 1)
+_BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class MaxLag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How far behind the head a consumer may be and still keep what it has not read: no bound where null."""
+
+    changes: Annotated[int, _NATURAL] | None = None
+    seconds: Annotated[int, _SECONDS] | None = None
+
+
+class ConsumerChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What becomes of a consumer: the position that it commits, its bounds, or both.
+
+    A position goes forward, unless `reset`. `lease`: the token of the lease under which it is committed.
+    """
+
+    offset: Annotated[int, _NATURAL] | Landmark | None = None
+    max_lag: MaxLag | msgspec.UnsetType | None = msgspec.UNSET
+    reset: bool = False
+    lease: str | None = None
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What a change was made for: a consumer that is not there yet (`absent`), or one at a `revision`."""
+
+    absent: bool = False
+    revision: int | None = None
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """A consumer, and how it stands to its feed by the database's clock.
+
+    `behind_seconds`: the age of the oldest change that it has not committed, 0 if there is none. `lease_seconds`: how
+    long it is held still, 0 if it is not.
+    """
+
+    consumer: Consumer
+    bounds: FeedBounds
+    behind_seconds: float
+    lease_seconds: float
+
+    @property
+    def behind_changes(self) -> int:
+        """How many changes it has not committed."""
+        return self.bounds.next_offset - self.consumer.position
+
+    @property
+    def expired(self) -> bool:
+        """Whether changes that it has not committed are gone."""
+        return self.consumer.position < self.bounds.earliest
+
+
+class ConsumerLease(msgspec.Struct, frozen=True, kw_only=True):
+    """The hold of a member on a consumer. The token goes with its commits."""
+
+    token: str
+    until: datetime
+    position: int
+    revision: int
+
+
+class ConsumerIndex(Protocol):
+    """The consumers of a dataset. All that a call changes happens in one transaction, or none of it."""
+
+    def get(self, tenant_id: str, dataset_id: str, name: str) -> Standing:
+        """Raises NotFound."""
+        ...
+
+    def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """Standing items of every kind, by name. Raises InvalidRequest for a token that is none."""
+        ...
+
+    def put(
+        self, tenant_id: str, dataset_id: str, name: str, change: ConsumerChange, expected: Expected
+    ) -> tuple[Standing, bool]:
+        """Makes or moves a reader's consumer; true if it was made.
+
+        No change between its position and the head is cut meanwhile. Raises NotFound (dataset gone),
+        PreconditionFailed, PreconditionRequired, InvalidRequest, OffsetAhead, OffsetExpired, ConsumerLeased, LeaseLost.
+        """
+        ...
+
+    def delete(self, tenant_id: str, dataset_id: str, name: str, *, revision: int | None) -> None:
+        """Raises NotFound, PreconditionFailed, ConsumerManaged."""
+        ...
+
+    def lease(
+        self, tenant_id: str, dataset_id: str, name: str, member: str, seconds: int, token: str | None
+    ) -> ConsumerLease:
+        """Gives the consumer to a member, or extends the hold that the token is of.
+
+        Raises NotFound, ConsumerLeased, LeaseLost, ConsumerManaged.
+        """
+        ...
+
+    def release(self, tenant_id: str, dataset_id: str, name: str, token: str) -> None:
+        """Ends a hold, if it has not ended by itself. Raises NotFound, LeaseLost, ConsumerManaged."""
+        ...
+
+
+def started(change: ConsumerChange, bounds: FeedBounds) -> int:
+    """The position of a new consumer. Raises InvalidRequest, OffsetAhead, OffsetExpired."""
+    if change.offset is None:
+        raise _invalid_offset("expected a position, `earliest` or `now`")
+    return landing(change.offset, bounds)
+
+
+def moved(standing: Standing, change: ConsumerChange) -> int:
+    """The position after a change. Raises InvalidRequest, OffsetAhead, OffsetExpired."""
+    at = standing.consumer.position
+    if change.offset is None:
+        if change.max_lag is msgspec.UNSET or change.reset:
+            raise _invalid_offset("expected a position, `earliest` or `now`")
+        return at
+    position = landing(change.offset, standing.bounds)
+    if position < at and not change.reset:
+        raise _invalid_offset(f"expected {at} or more; to go back, send `reset: true` along")
+    return position
+
+
+def lease_token(consumer: Consumer) -> str:
+    """Names the latest hold on the consumer: no other has this token, also of one that had its name before."""
+    created = (consumer.created_at - _BEGINNING) // timedelta(microseconds=1)
+    return f"{created:x}-{consumer.lease_epoch:x}"
+
+
+def check_hold(standing: Standing, token: str | None) -> None:
+    """Raises ConsumerLeased if another member holds the consumer, LeaseLost for a token of a hold that has ended.
+
+    A hold that has run out but that nobody has taken since has not ended: its member is the last who may have moved it.
+    """
+    if token is None and standing.lease_seconds > 0:
+        raise leased(standing)
+    if token is not None and (standing.consumer.member is None or token != lease_token(standing.consumer)):
+        raise LeaseLost("the lease was released, or another member has taken it since; nothing was changed")
+
+
+def managed(consumer: Consumer) -> ConsumerManaged:
+    """Says whose a position is that no reader moves."""
+    kind = consumer.kind.value
+    return ConsumerManaged(
+        f"{consumer.name!r} is the position of {'an' if kind[0] in 'aeiou' else 'a'} {kind}, which moves it and ends "
+        "with it; nothing was changed",
+        kind=kind,
+    )
+
+
+def leased(standing: Standing) -> ConsumerLeased:
+    """Says who holds the consumer, and how long still."""
+    consumer = standing.consumer
+    return ConsumerLeased(
+        f"{consumer.member!r} holds the consumer; send the token of its lease, or wait until it has run out",
+        member=consumer.member,
+        until=consumer.lease_until,
+        retry_after_seconds=int(standing.lease_seconds) + 1,
+    )

@@ -1,0 +1,144 @@
+"""The one door to Postgres. Whatever passes it acts as one tenant, or as the relay, and as no one else.
+
+A connection takes the application's role when it is opened, and a transaction takes its tenant when it
+begins; row level security does the rest. Nothing else in this package opens a connection (a test holds that).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from sqlalchemy import Connection, Executable, create_engine, event, make_url, text
+from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from app.db.document import ENCODER
+from app.format.errors import Unavailable
+
+APPLICATION_ROLE: Final = "headwater_app"
+RELAY_ROLE: Final = "headwater_relay"
+
+_AS_TENANT: Final = text("SELECT set_config('headwater.tenant_id', :value, true)")
+_AS_CREDENTIAL: Final = text("SELECT set_config('headwater.key_digest', :value, true)")
+_AS_RELAY: Final = text(f"SET LOCAL ROLE {RELAY_ROLE}")
+
+
+class CommitInDoubt(Unavailable):
+    """The connection broke once COMMIT was sent: whether the transaction happened is not known."""
+
+
+class Database:
+    """A pool of connections to one database. Transactions are READ COMMITTED and short: see the timeouts."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        application_name: str = "headwater",
+        connections_max: int = 20,
+        statement_timeout_seconds: float = 60.0,
+        lock_timeout_seconds: float = 15.0,
+        idle_timeout_seconds: float = 60.0,
+    ) -> None:
+        """`url`: postgresql://… of a login that may take both roles.
+
+        No connection is made before it is needed.
+        """
+        self._engine = create_engine(
+            make_url(url).set(drivername="postgresql+psycopg"),
+            isolation_level="READ COMMITTED",
+            pool_size=min(5, connections_max),
+            max_overflow=max(0, connections_max - 5),
+            pool_timeout=lock_timeout_seconds,
+            connect_args={"connect_timeout": 10},
+            json_serializer=lambda value: ENCODER.encode(value).decode(),
+        )
+        settings = {
+            "role": APPLICATION_ROLE,
+            "timezone": "UTC",
+            "application_name": application_name,
+            "statement_timeout": _milliseconds(statement_timeout_seconds),
+            "lock_timeout": _milliseconds(lock_timeout_seconds),
+            "idle_in_transaction_session_timeout": _milliseconds(idle_timeout_seconds),
+        }
+
+        @event.listens_for(self._engine, "connect")
+        def settle(connection: Any, _record: Any) -> None:
+            # Outside of a transaction, so that no rollback takes the settings back.
+            connection.autocommit = True
+            calls = ", ".join("set_config(%s, %s, false)" for _ in settings)
+            connection.execute(f"SELECT {calls}", [word for pair in settings.items() for word in pair])
+            connection.autocommit = False
+
+    @contextmanager
+    def tenant(self, tenant_id: str) -> Iterator[Connection]:
+        """A transaction that sees and makes rows of this tenant only; committed at the end, unless it raises.
+
+        Raises Unavailable if the database cannot be reached or does not answer in time, CommitInDoubt if the
+        connection breaks at the commit.
+        """
+        with self._transaction(_AS_TENANT, {"value": tenant_id}) as connection:
+            yield connection
+
+    @contextmanager
+    def credential(self, digest: bytes) -> Iterator[Connection]:
+        """A transaction that sees the API key with this digest, and nothing else."""
+        with self._transaction(_AS_CREDENTIAL, {"value": digest.hex()}) as connection:
+            yield connection
+
+    @contextmanager
+    def relay(self) -> Iterator[Connection]:
+        """A transaction that sees who has work, in every tenant, but none of the tenants' data."""
+        with self._transaction(_AS_RELAY, {}) as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Closes the pooled connections."""
+        self._engine.dispose()
+
+    @contextmanager
+    def _transaction(self, opening: Executable, values: dict[str, str]) -> Iterator[Connection]:
+        try:
+            connection = self._begin(opening, values)
+            try:
+                yield connection
+                if connection.in_transaction():
+                    _commit(connection)
+            finally:
+                connection.close()
+        except (OperationalError, PoolTimeout) as error:
+            raise Unavailable("The database does not answer; nothing was changed, try again") from error
+
+    def _begin(self, opening: Executable, values: dict[str, str]) -> Connection:
+        try:
+            return self._open(opening, values)
+        except DBAPIError as error:
+            if not error.connection_invalidated:
+                raise
+        # The pooled connection was dead (a restarted server, say). That emptied the pool: the next one is
+        # new.
+        return self._open(opening, values)
+
+    def _open(self, opening: Executable, values: dict[str, str]) -> Connection:
+        connection = self._engine.connect()
+        try:
+            connection.execute(opening, values)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _commit(connection: Connection) -> None:
+    try:
+        connection.commit()
+    except DBAPIError as error:
+        if error.connection_invalidated:
+            raise CommitInDoubt("The database was lost at the commit, which may have happened") from error
+        raise
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(round(seconds * 1000))

@@ -1,0 +1,75 @@
+"""The files of exports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, TypeAlias
+
+from litestar import Response, get, head
+from litestar.params import PathParameter
+from litestar.response import Stream
+
+from app.exports.handlers.exports import TAGS, ExportId, RunNumber
+from app.exports.tasks import ExportFormat
+from app.exports.values import MANIFEST_NAME
+from app.format.file_format import FileFormat
+from app.http.auth import SCOPE
+from app.http.bodies import JSON
+from app.http.context import ApiRequest, services_of, tenant_of
+from app.http.openapi.documented import BINARY, TEXT, Answer, documented
+from app.http.stored_file import FILE_HEADERS, PART_HEADERS, RANGE_HEADERS, download, without_content
+
+_CONTENT: Final[Mapping[str, Any]] = {
+    JSON: TEXT,
+    **{each.file_format.media_type: BINARY for each in ExportFormat},
+}
+
+FileName: TypeAlias = Annotated[str, PathParameter(description="The name of a file of a run.")]
+
+
+@get(
+    "/exports/{export:str}/runs/{number:int}/files/{name:str}",
+    operation_id="download_export_file",
+    summary="Download a file of an export",
+    tags=TAGS,
+    opt=documented(
+        {
+            200: Answer(description="The file.", content=_CONTENT, headers=FILE_HEADERS),
+            206: Answer(description="The part that was asked for.", content=_CONTENT, headers=PART_HEADERS),
+        },
+        request_headers=RANGE_HEADERS,
+        problems=[400, 404, 416],
+    ),
+)
+async def download_export_file(
+    request: ApiRequest, export: ExportId, number: RunNumber, name: FileName
+) -> Stream:
+    """A file that a run has written, or `manifest.json`, which lists the others. A download that broke off goes on
+    with `Range` and `If-Range`.
+    """
+    services = services_of(request)
+    file = await services.threads.run(services.exports.file, tenant_of(request), export, number, name)
+    return await download(request, services.exports.open, file, _media_type(name))
+
+
+@head(
+    "/exports/{export:str}/runs/{number:int}/files/{name:str}",
+    operation_id="check_export_file",
+    summary="Look at a file of an export",
+    tags=TAGS,
+    opt={
+        SCOPE: "read",
+        **documented({200: Answer(description="It is there.", headers=FILE_HEADERS)}, problems=[400, 404]),
+    },
+)
+async def check_export_file(
+    request: ApiRequest, export: ExportId, number: RunNumber, name: FileName
+) -> Response[None]:
+    """What `GET` would answer, without the file: its size and its ETag."""
+    services = services_of(request)
+    file = await services.threads.run(services.exports.file, tenant_of(request), export, number, name)
+    return without_content(file, _media_type(name))
+
+
+def _media_type(name: str) -> str:
+    return JSON if name == MANIFEST_NAME else FileFormat(name.rpartition(".")[2]).media_type

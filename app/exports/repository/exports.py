@@ -1,0 +1,260 @@
+"""Exports: added, changed and ended along with the consumers that hold their positions. All time is the database's."""
+
+from __future__ import annotations
+
+import msgspec
+from sqlalchemy import Connection, delete, insert, select, update
+
+from app.changes.positions import landing
+from app.changes.repository.changelog import lock_feed
+from app.changes.values import FeedBounds
+from app.consumers.followers import ConsumerKind
+from app.consumers.repository.followers import add_follower, wake_follower
+from app.db.session import Database
+from app.exports.repository.export_rows import consumer_name, find_export, find_run, list_exports, list_runs
+from app.exports.repository.runs import (
+    drop_consumer,
+    end_export,
+    finish_run,
+    next_run,
+    plan_run,
+    refuse_ended,
+)
+from app.exports.tables import export_files, export_runs, exports
+from app.exports.values import (
+    Export,
+    ExportChange,
+    ExportDefinition,
+    ExportRun,
+    ExportState,
+    FinishedRun,
+    NewExport,
+    NewRun,
+    StartedRun,
+)
+from app.format.errors import ExportEnded, FieldError, InvalidRequest, NotFound, PreconditionFailed
+from app.format.result_file import RunFile
+from app.jobs.repository.ending import UNFINISHED, end_jobs, lock_jobs
+from app.jobs.repository.replays import replayed_job
+from app.jobs.tables import jobs
+from app.jobs.tasks import ExportTask
+from app.jobs.values import JobState
+from app.paging import Page
+
+
+class ExportStore:
+    """Exports in Postgres. Whoever changes one locks the head of its dataset, then the export, then jobs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, tenant_id: str, new: NewExport) -> Export:
+        """One transaction: the export, its consumer, and the first run with its job.
+
+        One with a schedule has no run before there is a change. Raises NotFound, InvalidRequest, OffsetAhead,
+        OffsetExpired.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            bounds = lock_feed(connection, new.dataset_id)
+            since = landing(new.start, bounds)
+            definition = msgspec.structs.replace(new.definition, since=since)
+            _check_end(definition)
+            connection.execute(
+                insert(exports).values(
+                    id=new.id,
+                    dataset_id=new.dataset_id,
+                    definition=definition,
+                    state=ExportState.ACTIVE.value,
+                )
+            )
+            _follow(connection, new.dataset_id, new.id, definition, since)
+            first = NewRun(job_id=new.job_id, idempotency_key=None, request_hash="", actor=new.actor)
+            export = find_export(connection, new.id)
+            next_run(connection, export, bounds.next_offset, first, also_empty=definition.schedule is None)
+            return find_export(connection, new.id)
+
+    def get(self, tenant_id: str, export_id: str) -> Export:
+        """Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return find_export(connection, export_id)
+
+    def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """Export items of a dataset, the latest first. Raises InvalidRequest for a token that is none."""
+        with self._database.tenant(tenant_id) as connection:
+            return list_exports(connection, dataset_id, page_size=page_size, page_token=page_token)
+
+    def change(self, tenant_id: str, export_id: str, change: ExportChange) -> Export:
+        """Raises NotFound, PreconditionFailed, ExportEnded, OffsetExpired."""
+        with self._database.tenant(tenant_id) as connection:
+            export, bounds = _lock(connection, export_id)
+            if export.revision != change.revision:
+                raise PreconditionFailed(
+                    f"The export is at revision {export.revision}, not {change.revision}",
+                    revision=export.revision,
+                )
+            if export.state is ExportState.ENDED:
+                _go_on(connection, export, bounds, change)
+            definition = export.definition
+            if change.schedule is not msgspec.UNSET:
+                definition = msgspec.structs.replace(definition, schedule=change.schedule)
+            asked = change.state
+            connection.execute(
+                update(exports)
+                .where(exports.c.id == export_id)
+                .values(
+                    definition=definition,
+                    state=(export.state if isinstance(asked, msgspec.UnsetType) else asked).value,
+                    stopped_at=None,
+                    revision=exports.c.revision + 1,
+                )
+            )
+            export = find_export(connection, export_id)
+            if definition.schedule is None and _idle(export):
+                # Nothing will ever run by itself, so it must not hold the feed.
+                end_export(connection, export)
+            else:
+                wake_follower(connection, export.dataset_id, consumer_name(export_id))
+            return find_export(connection, export_id)
+
+    def delete(self, tenant_id: str, export_id: str) -> None:
+        """Ends the export and its jobs, and forgets its files. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            export, _ = _lock(connection, export_id)
+            its = select(export_runs.c.job_id).where(export_runs.c.export_id == export_id)
+            running = lock_jobs(connection, jobs.c.id.in_(its), UNFINISHED)
+            end_jobs(connection, running, JobState.CANCELLED)
+            drop_consumer(connection, export)
+            connection.execute(delete(exports).where(exports.c.id == export_id))
+
+    def start(self, tenant_id: str, export_id: str, new: NewRun) -> StartedRun:
+        """The run from where the export stopped to the head: one that is under way, that failed, or a new one.
+
+        Raises NotFound, ExportEnded, OffsetExpired, IdempotencyMismatch.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            export, bounds = _lock(connection, export_id)
+            replayed = _replayed(connection, export, new)
+            if replayed is not None:
+                return StartedRun(run=replayed, replayed=True)
+            if export.state is ExportState.ENDED:
+                _resume(connection, export, bounds)
+                export = find_export(connection, export_id)
+            run = next_run(connection, export, bounds.next_offset, new, also_empty=True)
+            if run is None:
+                raise AssertionError("an empty run will do")
+            return StartedRun(run=run, replayed=False)
+
+    def plan(self, tenant_id: str, export_id: str, job_id: str) -> float | None:
+        """Starts the next run of an export with a schedule if it is due.
+
+        Returns when to look again, as `Follower.follow` does. Raises NotFound.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            export, bounds = _lock(connection, export_id)
+            return plan_run(connection, export, bounds.next_offset, job_id)
+
+    def runs(self, tenant_id: str, export_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """ExportRun items, the latest first. Raises NotFound, InvalidRequest for a token that is none."""
+        with self._database.tenant(tenant_id) as connection:
+            return list_runs(connection, export_id, page_size=page_size, page_token=page_token)
+
+    def run(self, tenant_id: str, export_id: str, number: int) -> ExportRun:
+        """A run with its manifest, if it has one yet. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return find_run(connection, export_id, number)
+
+    def file(self, tenant_id: str, export_id: str, number: int, name: str) -> RunFile:
+        """Raises NotFound."""
+        columns = [export_files.c[field] for field in RunFile.__struct_fields__]
+        wanted = (
+            export_files.c.export_id == export_id,
+            export_files.c.number == number,
+            export_files.c.name == name,
+        )
+        with self._database.tenant(tenant_id) as connection:
+            find_export(connection, export_id)
+            row = None
+            if "\0" not in name:
+                row = connection.execute(select(*columns).where(*wanted)).one_or_none()
+        if row is None:
+            raise NotFound(f"Run {number} of the export has no file {name!r}")
+        return RunFile(**row._asdict())
+
+    def finish(self, tenant_id: str, finished: FinishedRun) -> bool:
+        """One transaction: manifest, files, the position of the consumer, and the success of the job.
+
+        False, and nothing, if the claim is void.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            _lock_export(connection, finished.manifest.export_id)
+            return finish_run(connection, finished)
+
+
+def _lock_export(connection: Connection, export_id: str) -> None:
+    connection.execute(select(exports.c.id).where(exports.c.id == export_id).with_for_update())
+
+
+def _lock(connection: Connection, export_id: str) -> tuple[Export, FeedBounds]:
+    """The export, and the bounds of its feed, both locked. Raises NotFound."""
+    bounds = lock_feed(connection, find_export(connection, export_id).dataset_id)
+    _lock_export(connection, export_id)
+    return find_export(connection, export_id), bounds
+
+
+def _check_end(definition: ExportDefinition) -> None:
+    until = definition.until
+    if until is not None and until < definition.since:
+        detail = f"expected at least {definition.since}, where the export starts"
+        raise InvalidRequest(
+            "the export would end before it starts", [FieldError(pointer="/until", detail=detail)]
+        )
+
+
+def _follow(
+    connection: Connection, dataset_id: str, export_id: str, definition: ExportDefinition, position: int
+) -> None:
+    lag = definition.max_lag
+    add_follower(
+        connection,
+        dataset_id,
+        consumer_name(export_id),
+        ConsumerKind.EXPORT,
+        position,
+        max_lag_rows=None if lag is None else lag.changes,
+        max_lag_seconds=None if lag is None else lag.seconds,
+    )
+
+
+def _idle(export: Export) -> bool:
+    return not export.runs or export.runs[0].job.state.final
+
+
+def _go_on(connection: Connection, export: Export, bounds: FeedBounds, change: ExportChange) -> None:
+    """Takes an ended export up again, if that is asked for. Raises ExportEnded, OffsetExpired."""
+    if change.state is not ExportState.ACTIVE:
+        raise ExportEnded(
+            "The export has ended; send `state: active` for it to go on",
+            offset=export.offset,
+            until=export.definition.until,
+        )
+    _resume(connection, export, bounds)
+
+
+def _resume(connection: Connection, export: Export, bounds: FeedBounds) -> None:
+    """Gives an ended export its consumer again, where it stopped. Raises ExportEnded, OffsetExpired."""
+    refuse_ended(export)
+    _follow(connection, export.dataset_id, export.id, export.definition, landing(export.offset, bounds))
+    connection.execute(
+        update(exports)
+        .where(exports.c.id == export.id)
+        .values(state=ExportState.ACTIVE.value, stopped_at=None, revision=exports.c.revision + 1)
+    )
+
+
+def _replayed(connection: Connection, export: Export, new: NewRun) -> ExportRun | None:
+    if new.idempotency_key is None:
+        return None
+    job = replayed_job(connection, export.dataset_id, new.idempotency_key, new.request_hash)
+    if job is None or not isinstance(job.request, ExportTask):
+        return None
+    return find_run(connection, export.id, job.request.number)

@@ -1,0 +1,131 @@
+"""Exports as users ask for them: added, changed, run, and their files read."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from app.catalog.values import Dataset
+from app.changelog.told_changes import Told
+from app.changes.positions import Landmark
+from app.exports.values import (
+    Export,
+    ExportChange,
+    ExportDefinition,
+    ExportRun,
+    Exports,
+    NewExport,
+    NewRun,
+    StartedRun,
+)
+from app.files.ports import ObjectStorage
+from app.format.dataset import ChangelogProducer
+from app.format.errors import CorruptFile, NoFeed
+from app.format.identifiers import new_id
+from app.format.result_file import RunFile
+from app.paging import Page
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ManageExports:
+    """The exports of a tenant. `wake` is called after a job or a follower was recorded."""
+
+    exports: Exports
+    storage: ObjectStorage
+    wake: Callable[[], None]
+
+    def create(
+        self,
+        dataset: Dataset,
+        definition: ExportDefinition,
+        start: int | Landmark,
+        *,
+        actor: str | None = None,
+    ) -> Export:
+        """Adds an export; its first run is on its way, unless it waits for a change.
+
+        Raises InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired.
+        """
+        _check(dataset, definition)
+        new = NewExport(
+            id=new_id(),
+            dataset_id=dataset.id,
+            definition=definition,
+            start=start,
+            job_id=new_id(),
+            actor=actor,
+        )
+        export = self.exports.create(dataset.tenant_id, new)
+        self.wake()
+        return export
+
+    def get(self, tenant_id: str, export_id: str) -> Export:
+        """Raises NotFound."""
+        return self.exports.get(tenant_id, export_id)
+
+    def list(self, dataset: Dataset, *, page_size: int, page_token: str | None) -> Page:
+        """Export items, the latest first."""
+        return self.exports.list(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
+
+    def change(self, tenant_id: str, export_id: str, change: ExportChange) -> Export:
+        """Raises NotFound, PreconditionFailed, ExportEnded, OffsetExpired."""
+        export = self.exports.change(tenant_id, export_id, change)
+        self.wake()
+        return export
+
+    def delete(self, tenant_id: str, export_id: str) -> None:
+        """Ends the export, its jobs and its files. Raises NotFound."""
+        self.exports.delete(tenant_id, export_id)
+
+    def start(self, export: Export, idempotency_key: str | None, *, actor: str | None = None) -> StartedRun:
+        """A run from where the export stopped to the head.
+
+        Raises NotFound, ExportEnded, OffsetExpired, IdempotencyMismatch.
+        """
+        new = NewRun(
+            job_id=new_id(),
+            idempotency_key=idempotency_key,
+            request_hash=hashlib.sha256(f"run export {export.id}".encode()).hexdigest(),
+            actor=actor,
+        )
+        started = self.exports.start(export.tenant_id, export.id, new)
+        self.wake()
+        return started
+
+    def runs(self, tenant_id: str, export_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """ExportRun items, the latest first. Raises NotFound."""
+        return self.exports.runs(tenant_id, export_id, page_size=page_size, page_token=page_token)
+
+    def run(self, tenant_id: str, export_id: str, number: int) -> ExportRun:
+        """A run with its manifest. Raises NotFound."""
+        return self.exports.run(tenant_id, export_id, number)
+
+    def file(self, tenant_id: str, export_id: str, number: int, name: str) -> RunFile:
+        """A file of a run, which is there with the size that was recorded. Raises NotFound, CorruptFile."""
+        file = self.exports.file(tenant_id, export_id, number, name)
+        size = self.storage.size(file.path)
+        if size != file.size_bytes:
+            raise CorruptFile(
+                f"{file.path} has {size} bytes, its run recorded {file.size_bytes}", path=file.path
+            )
+        return file
+
+    def open(self, file: RunFile) -> pa.NativeFile:
+        """Its bytes. Raises CorruptFile."""
+        return self.storage.open(file.path)
+
+
+def _check(dataset: Dataset, definition: ExportDefinition) -> None:
+    """Raises InvalidRequest, InvalidFilter, NoFeed."""
+    if dataset.definition.changelog.producer is ChangelogProducer.NONE:
+        raise NoFeed("the changelog.producer of the dataset is none, so nothing tells what changed")
+    Told.asked(
+        dataset.definition,
+        dataset.definition.schema,
+        columns=definition.columns,
+        where=definition.where,
+        partitions=definition.partitions,
+    )

@@ -1,0 +1,170 @@
+"""Running exports: a range of the feed is read and written by tasks; what they wrote is published at once, or never."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import msgspec
+import xxhash
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset
+from app.changes.ports import ChangelogIndex
+from app.consumers.followers import Consumer
+from app.exports.tasks import ExportedPart, ExportQuery, ExportSpec, export_parts
+from app.exports.values import (
+    MANIFEST_NAME,
+    ExportDefinition,
+    ExportEngine,
+    ExportRun,
+    Exports,
+    FinishedRun,
+    Manifest,
+    ManifestFile,
+    ManifestSchema,
+    Offsets,
+    Versions,
+)
+from app.files.ports import ObjectStorage
+from app.format.errors import NotFound
+from app.format.file_group import ChangelogSegment
+from app.format.identifiers import new_id
+from app.format.paths import dataset_prefix, export_folder
+from app.format.result_file import ExportedFile, RunFile
+from app.jobs.tasks import ExportTask
+from app.jobs.values import Job
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunExports:
+    """Does the runs of exports, and starts those of exports with a schedule."""
+
+    catalog: Catalog
+    exports: Exports
+    index: ChangelogIndex
+    storage: ObjectStorage
+    engine: ExportEngine
+
+    def run(self, job: Job, tag: str) -> None:
+        """Raises NotFound, InvalidRequest, InvalidFilter, OffsetExpired, CorruptFile, StorageFull, EngineStopped."""
+        if not isinstance(job.request, ExportTask):
+            raise TypeError(f"job {job.id} is no run of an export: {job.kind.value}")
+        run = self.exports.run(job.tenant_id, job.request.export_id, job.request.number)
+        definition = self.exports.get(job.tenant_id, run.export_id).definition
+        bounds = self.index.bounds(job.tenant_id, job.dataset_id)
+        bounds.checked(run.since)
+        segments = self.index.segments(job.tenant_id, job.dataset_id, run.since, run.until)
+        # Behind the segments, so that its schema is none before theirs.
+        dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        folder = export_folder(
+            dataset_prefix(job.tenant_id, job.dataset_id), run.export_id, run.number, job.id, job.epoch
+        )
+        parts = export_parts(
+            _spec(dataset, definition),
+            segments,
+            since=run.since,
+            until=run.until,
+            earliest=bounds.earliest,
+            prefix=f"{folder}/part",
+        )
+        answers = self.engine.export(parts, tag)
+        manifest = _manifest(dataset, definition, run, segments, answers)
+        files = [_of_part(file) for answer in answers for file in answer.files]
+        files.append(self._write_manifest(f"{folder}/{MANIFEST_NAME}", manifest))
+        self.exports.finish(
+            job.tenant_id, FinishedRun(claim=job.claim, manifest=manifest, files=tuple(files))
+        )
+
+    def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
+        """Starts the next run of an export with a schedule, if it is due."""
+        try:
+            return self.exports.plan(tenant_id, consumer.name.partition(":")[2], new_id())
+        except NotFound:
+            # The export has been deleted since, or its dataset has ended.
+            return math.inf
+
+    def _write_manifest(self, path: str, manifest: Manifest) -> RunFile:
+        content = msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+        with self.storage.create(path) as file:
+            file.write(content)
+        return RunFile(
+            path=path,
+            name=MANIFEST_NAME,
+            row_count=0,
+            size_bytes=len(content),
+            checksum=xxhash.xxh3_128(content).hexdigest(),
+        )
+
+
+def _spec(dataset: Dataset, definition: ExportDefinition) -> ExportSpec:
+    return ExportSpec(
+        dataset=dataset.definition,
+        query=definition.query,
+        format=definition.format,
+        form=definition.form,
+        columns=definition.columns,
+        where=definition.where,
+        partitions=definition.partitions,
+        target_bytes=definition.target_bytes,
+    )
+
+
+def _manifest(
+    dataset: Dataset,
+    definition: ExportDefinition,
+    run: ExportRun,
+    segments: Sequence[ChangelogSegment],
+    answers: Sequence[ExportedPart],
+) -> Manifest:
+    files = [file for answer in answers for file in answer.files]
+    changes = definition.query is ExportQuery.CHANGES
+    schema = dataset.definition.schema
+    next_since = run.until - any(answer.splits_end for answer in answers)
+    return Manifest(
+        export_id=run.export_id,
+        number=run.number,
+        dataset=dataset.id,
+        dataset_name=dataset.definition.name,
+        query=definition.query,
+        form=definition.form if changes else None,
+        format=definition.format,
+        offsets=Offsets(since=run.since, next_since=next_since),
+        versions=Versions(first=segments[0].version, last=segments[-1].version) if segments else None,
+        schema=ManifestSchema(id=schema.id, fields=schema.fields),
+        files=tuple(_listed(files, run.since, next_since, changes=changes)),
+        rows=sum(file.row_count for file in files),
+        created_at=datetime.now(UTC),
+    )
+
+
+def _listed(
+    files: Sequence[ExportedFile], since: int, next_since: int, *, changes: bool
+) -> list[ManifestFile]:
+    """The files as the manifest has them. Those of changes join: one ends where the next begins."""
+    positions = [since, *(file.end for file in files[:-1]), next_since]
+    return [
+        ManifestFile(
+            name=_of_part(file).name,
+            rows=file.row_count,
+            size_bytes=file.size_bytes,
+            checksum=f"xxh3-128:{file.checksum}",
+            sha256=file.sha256,
+            first_offset=first if changes else None,
+            next_offset=last if changes else None,
+        )
+        for file, (first, last) in zip(files, pairwise(positions), strict=False)
+    ]
+
+
+def _of_part(file: ExportedFile) -> RunFile:
+    return RunFile(
+        path=file.path,
+        name=file.path.rpartition("/")[2],
+        row_count=file.row_count,
+        size_bytes=file.size_bytes,
+        checksum=file.checksum,
+    )

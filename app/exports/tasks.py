@@ -1,0 +1,167 @@
+"""Exports: what is written to files, and the tasks that write them.
+
+A range of a feed is exported either as the changes that it tells, or as the rows that the changed keys have at its end.
+Tasks take parts of the range and write files, which are told apart by the number of the task and their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from app.changelog.forms import ChangeForm
+from app.format.dataset import DatasetDefinition
+from app.format.file_format import FileFormat
+from app.format.file_group import ChangelogSegment
+from app.format.result_file import ExportedFile
+
+TARGET_BYTES_MIN: Final = 64 * 1024
+TARGET_BYTES_MAX: Final = 16 * 1024 * 1024 * 1024
+# So much of the changelog is worth a task of its own.
+_PART_BYTES: Final = 16 * 1024 * 1024
+_PART_ROWS: Final = 1_000_000
+
+
+class ExportQuery(str, Enum):
+    """What is exported: the changes of a range, or the latest rows of the keys that changed in it."""
+
+    CHANGES = "changes"
+    INCREMENTAL = "incremental"
+
+
+class ExportFormat(str, Enum):
+    """Which of the formats of files an export can be written in."""
+
+    PARQUET = FileFormat.PARQUET.value
+    CSV = FileFormat.CSV.value
+    NDJSON = FileFormat.NDJSON.value
+    ARROW = FileFormat.ARROW.value
+
+    @property
+    def file_format(self) -> FileFormat:
+        """How the files are written."""
+        return FileFormat(self.value)
+
+
+class ExportSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What is written of a dataset, under its schema as it is here; `form` is for changes.
+
+    `columns`: all, unless named. `where`: a filter on rows; `partitions`: globs, one of which a row's partition must
+    match. A file is ended once it has `target_bytes`.
+    """
+
+    dataset: DatasetDefinition
+    query: ExportQuery
+    format: ExportFormat
+    form: ChangeForm
+    columns: tuple[str, ...] | None
+    where: str | None
+    partitions: tuple[str, ...] | None
+    target_bytes: int
+
+
+class ExportPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """One task of the export of the changes [since, until): those at [first, last), which `segments` hold, in order.
+
+    `earliest`: no change before it can be read. `retracting`: without a key, files that may take back some of the
+    changes of the part. `prefix`: what the paths of the files start with.
+    """
+
+    spec: ExportSpec
+    segments: tuple[ChangelogSegment, ...]
+    since: int
+    until: int
+    first: int
+    last: int
+    earliest: int
+    retracting: tuple[ChangelogSegment, ...] = ()
+    prefix: str
+
+
+class ExportedPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What came of a part: its files in their order. `splits_end`: the range ends between a -C and its +C, so that it
+    was exported up to the position before both.
+    """
+
+    files: tuple[ExportedFile, ...]
+    splits_end: bool = False
+
+
+def export_parts(
+    spec: ExportSpec,
+    segments: Sequence[ChangelogSegment],
+    *,
+    since: int,
+    until: int,
+    earliest: int,
+    prefix: str,
+) -> list[ExportPart]:
+    """The tasks of an export of the changes [since, until), which `segments` hold, in order."""
+    by_group = spec.query is ExportQuery.INCREMENTAL and spec.dataset.keyed
+    whole = ExportPart(
+        spec=spec, segments=(), since=since, until=until, first=since, last=until, earliest=earliest, prefix=prefix
+    )  # fmt: skip
+    drafts = _of_groups(segments, since, until) if by_group else _of_offsets(segments, since, until)
+    retracting = [each for each in segments if each.file.corrects_max is not None]
+    if spec.query is ExportQuery.CHANGES or spec.dataset.keyed:
+        retracting = []
+    return [
+        msgspec.structs.replace(
+            whole,
+            segments=tuple(part),
+            first=first,
+            last=last,
+            retracting=tuple(each for each in retracting if _may_retract(each, first, last)),
+            prefix=f"{prefix}-{number:05d}",
+        )
+        for number, (part, first, last) in enumerate(drafts)
+    ]
+
+
+_Draft = tuple[list[ChangelogSegment], int, int]
+
+
+def _may_retract(segment: ChangelogSegment, first: int, last: int) -> bool:
+    least, greatest = segment.file.corrects_min, segment.file.corrects_max
+    return least is None or greatest is None or (least < last and greatest >= first)
+
+
+def _of_offsets(segments: Sequence[ChangelogSegment], since: int, until: int) -> Iterator[_Draft]:
+    """Stretches of the feed that are about as large; they may begin and end within a file."""
+    part: list[ChangelogSegment] = []
+    first, size_bytes = since, 0.0
+    for segment in segments:
+        position, end = max(since, segment.first_offset), min(until, segment.end_offset)
+        row_bytes = segment.file.size_bytes / max(segment.file.row_count, 1)
+        while position < end:
+            room = min(_PART_ROWS - (position - first), int((_PART_BYTES - size_bytes) / max(row_bytes, 1)))
+            step = min(max(room, 1), end - position)
+            if not part or part[-1] is not segment:
+                part.append(segment)
+            position += step
+            size_bytes += step * row_bytes
+            if position - first >= _PART_ROWS or size_bytes >= _PART_BYTES:
+                yield part, first, position
+                part, first, size_bytes = [], position, 0.0
+    if part:
+        yield part, first, until
+
+
+def _of_groups(segments: Sequence[ChangelogSegment], since: int, until: int) -> Iterator[_Draft]:
+    """File groups, whole, since all changes of a key are in one; small ones together."""
+    groups: dict[str, list[ChangelogSegment]] = {}
+    for segment in segments:
+        groups.setdefault(segment.file.file_group, []).append(segment)
+    part: list[ChangelogSegment] = []
+    size_bytes = 0
+    for name in sorted(groups):
+        part += groups[name]
+        size_bytes += sum(segment.file.size_bytes for segment in groups[name])
+        if size_bytes >= _PART_BYTES:
+            yield part, since, until
+            part, size_bytes = [], 0
+    if part:
+        yield part, since, until

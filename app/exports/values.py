@@ -1,0 +1,272 @@
+"""Exports: what is to be written to files and when, its runs, and what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Final, Protocol
+
+import msgspec
+
+from app.changelog.forms import ChangeForm
+from app.changes.positions import Landmark
+from app.consumers.values import MaxLag
+from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery
+from app.format.result_file import RunFile
+from app.format.schema.schema import Field
+from app.jobs.engine import TaskProgress
+from app.jobs.values import Claim, Job, JobState
+from app.paging import Page
+
+RUNS_SHOWN: Final = 5
+MANIFEST_NAME: Final = "manifest.json"
+EVERY_SECONDS_MIN: Final = 10
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When an export goes on by itself: so long after its last run began, if there are changes."""
+
+    every_seconds: Annotated[int, msgspec.Meta(ge=EVERY_SECONDS_MIN, le=366 * 86_400)]
+
+
+class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """What an export writes. `since`, `until`: the positions between which it does, to whatever there is for None.
+
+    `form` is for changes. `columns`: all, unless named. `where`: a filter on rows; `partitions`: globs, one of which a
+    row's partition must match. Without a `schedule` it runs when it is asked to. `max_lag`: how far behind the head it
+    may be and still keep what it has not written.
+    """
+
+    name: str | None
+    query: ExportQuery
+    format: ExportFormat
+    form: ChangeForm
+    columns: tuple[str, ...] | None
+    where: str | None
+    partitions: tuple[str, ...] | None
+    since: int
+    until: int | None
+    schedule: Schedule | None
+    target_bytes: int
+    max_lag: MaxLag | None = None
+
+
+class ExportState(str, Enum):
+    """`active` exports hold the feed from their position on, and so do `paused` ones, which do not run by themselves.
+
+    `ended` ones have reached their end, or ran once as they were asked to: they hold nothing but their files.
+    """
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    ENDED = "ended"
+
+
+class Offsets(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes [since, next_since)."""
+
+    since: int
+    next_since: int
+
+
+class Versions(msgspec.Struct, frozen=True, kw_only=True):
+    """The versions of the first and of the last change of a range."""
+
+    first: int
+    last: int
+
+
+class ManifestSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """The schema of the dataset under which rows are written."""
+
+    id: int
+    fields: tuple[Field, ...]
+
+
+class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a run. `checksum` is `xxh3-128:` and the digest, `sha256` another; both hexadecimal.
+
+    Of changes, `first_offset` and `next_offset` are the positions between which the file has all that was asked for.
+    """
+
+    name: str
+    rows: int
+    size_bytes: int
+    checksum: str
+    sha256: str
+    first_offset: int | None
+    next_offset: int | None
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run has written. `form` is null but for changes.
+
+    `versions` is null where the range was empty.
+    """
+
+    export_id: str
+    number: int
+    dataset: str
+    dataset_name: str
+    query: ExportQuery
+    form: ChangeForm | None
+    format: ExportFormat
+    offsets: Offsets
+    versions: Versions | None
+    schema: ManifestSchema
+    files: tuple[ManifestFile, ...]
+    rows: int
+    created_at: datetime
+
+
+class ExportRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of an export, numbered from 1: the changes [since, until), and the last job that did it or is to.
+
+    `manifest`: what it has written; left out of listings.
+    """
+
+    export_id: str
+    number: int
+    since: int
+    until: int
+    job: Job
+    created_at: datetime
+    manifest: Manifest | None = None
+
+
+class Export(msgspec.Struct, frozen=True, kw_only=True):
+    """An export as users see it. `offset` is where the next run starts; `runs` are the latest, the last one first.
+
+    `revision` counts its changes from 1.
+    """
+
+    id: str
+    tenant_id: str
+    dataset_id: str
+    definition: ExportDefinition
+    state: ExportState
+    offset: int
+    revision: int
+    runs: tuple[ExportRun, ...]
+    created_at: datetime
+
+    @property
+    def last_failed(self) -> ExportRun | None:
+        """The last run, if it failed."""
+        return self.runs[0] if self.runs and self.runs[0].job.state is JobState.FAILED else None
+
+
+class NewExport(msgspec.Struct, frozen=True, kw_only=True):
+    """An export to add, with the id of the job of its first run. `start` gives the definition its `since`."""
+
+    id: str
+    dataset_id: str
+    definition: ExportDefinition
+    start: int | Landmark
+    job_id: str
+    actor: str | None = None
+
+
+class ExportChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What changes of an export, which must be at `revision` still."""
+
+    revision: int
+    state: ExportState | msgspec.UnsetType
+    schedule: Schedule | msgspec.UnsetType | None
+
+
+class NewRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that is asked for, with the id of its job; by nobody, if it is time for it."""
+
+    job_id: str
+    idempotency_key: str | None
+    request_hash: str
+    actor: str | None = None
+
+
+class StartedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """The run of a request; `replayed` if an earlier one with the same idempotency key started it."""
+
+    run: ExportRun
+    replayed: bool
+
+
+class FinishedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """What a held job has done for a run: the files of `manifest`, and the manifest as a file of its own."""
+
+    claim: Claim
+    manifest: Manifest
+    files: tuple[RunFile, ...]
+
+
+class Exports(Protocol):
+    """Exports and their runs. Each active or paused one has a consumer, whose position is where its next run starts."""
+
+    def create(self, tenant_id: str, new: NewExport) -> Export:
+        """One transaction: the export, its consumer, and the first run with its job.
+
+        One with a schedule has no run before there is a change. Raises NotFound, InvalidRequest, OffsetAhead,
+        OffsetExpired.
+        """
+        ...
+
+    def get(self, tenant_id: str, export_id: str) -> Export:
+        """Raises NotFound."""
+        ...
+
+    def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """Export items of a dataset, the latest first. Raises InvalidRequest for a token that is none."""
+        ...
+
+    def change(self, tenant_id: str, export_id: str, change: ExportChange) -> Export:
+        """Raises NotFound, PreconditionFailed, ExportEnded, OffsetExpired."""
+        ...
+
+    def delete(self, tenant_id: str, export_id: str) -> None:
+        """Ends the export and its jobs, and forgets its files. Raises NotFound."""
+        ...
+
+    def start(self, tenant_id: str, export_id: str, new: NewRun) -> StartedRun:
+        """The run from where the export stopped to the head: one that is under way, that failed, or a new one.
+
+        Raises NotFound, ExportEnded, OffsetExpired, IdempotencyMismatch.
+        """
+        ...
+
+    def plan(self, tenant_id: str, export_id: str, job_id: str) -> float | None:
+        """Starts the next run of an export with a schedule if it is due.
+
+        Returns when to look again, as `Follower.follow` does. Raises NotFound.
+        """
+        ...
+
+    def runs(self, tenant_id: str, export_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """ExportRun items, the latest first. Raises NotFound, InvalidRequest for a token that is none."""
+        ...
+
+    def run(self, tenant_id: str, export_id: str, number: int) -> ExportRun:
+        """A run with its manifest, if it has one yet. Raises NotFound."""
+        ...
+
+    def file(self, tenant_id: str, export_id: str, number: int, name: str) -> RunFile:
+        """Raises NotFound."""
+        ...
+
+    def finish(self, tenant_id: str, finished: FinishedRun) -> bool:
+        """One transaction: manifest, files, the position of the consumer, and the success of the job.
+
+        False, and nothing, if the claim is void.
+        """
+        ...
+
+
+class ExportEngine(TaskProgress, Protocol):
+    """Runs the tasks of an export on Spark."""
+
+    def export(self, parts: Sequence[ExportPart], tag: str) -> list[ExportedPart]:
+        """One answer per part, in order.
+
+        Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
+        """
+        ...

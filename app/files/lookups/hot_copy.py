@@ -1,0 +1,198 @@
+"""Copies of data files as uncompressed Arrow, for rows that are needed by position.
+
+Rows at random positions lie in nearly every row group, so Parquet has to decode nearly all of a file for a few of
+them. A copy gives them from where they lie.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.ipc as ipc
+
+from app.files.lookups.hot_folder import HotFolder, NewFile
+from app.files.parquet_file import ParquetReader
+from app.format.file_group import StoredFile
+from app.format.schema.conforming import conform, sources
+
+_log = logging.getLogger(__name__)
+
+Positions = npt.NDArray[np.int64]
+# How many rows there are in a part of a file, and how to read them.
+_Block = tuple[int, Callable[[], pa.Table]]
+
+# Fewer record batches are faster to read, and larger ones take more memory to write.
+_BATCH_ROWS: Final = 128 * 1024
+_BATCH_BYTES: Final = 64 * 1024 * 1024
+# Rows of a file with fewer are had as fast from Parquet.
+COPIED_ROWS_MIN: Final = 2_000
+
+
+class HotCopies:
+    """Rows of data files by position: from a copy in the folder, or from Parquet if there is no folder or no room."""
+
+    def __init__(self, reader: ParquetReader, folder: HotFolder | None) -> None:
+        self._reader = reader
+        self._folder = folder
+
+    @contextmanager
+    def creating(self, path: str) -> Iterator[CopyWriter]:
+        """A copy of the data file at `path`, made by whoever writes that file; an exception leaves none."""
+        copy = CopyWriter(self._folder, path)
+        try:
+            yield copy
+            copy.publish()
+        finally:
+            copy.discard()
+
+    def take(self, file: StoredFile, positions: Positions, schema: pa.Schema) -> pa.Table:
+        """The rows at these positions, in their order, under `schema`. Makes a copy if there is none.
+
+        Raises CorruptFile, IndexError for a position behind the last row.
+        """
+        if len(positions) and not 0 <= int(positions.min()) <= int(positions.max()) < file.row_count:
+            raise IndexError(
+                f"{file.path} has {file.row_count} rows, there is none at {int(positions.max())}"
+            )
+        copy = self._open(file)
+        if copy is None:
+            copy = self._copied(file)
+        blocks = self._row_groups(file, schema) if copy is None else _batches(copy, schema)
+        return _taken(blocks, positions, schema)
+
+    def read(self, file: StoredFile, schema: pa.Schema) -> pa.Table:
+        """All rows under `schema`: from a copy if there is one, else from Parquet. Raises CorruptFile."""
+        copy = self._open(file)
+        if copy is None:
+            return self._reader.read_slice(file, schema, 0, file.row_count)
+        return conform(copy.read_all().select(_stored_names(copy.schema, schema)), schema)
+
+    def _row_groups(self, file: StoredFile, schema: pa.Schema) -> Iterator[_Block]:
+        metadata = self._reader.open(file).metadata
+        for number in range(metadata.num_row_groups):
+            rows = metadata.row_group(number).num_rows
+            yield rows, partial(self._reader.read_row_group, file, number, schema)
+
+    def _open(self, file: StoredFile) -> ipc.RecordBatchFileReader | None:
+        opened = None if self._folder is None else self._folder.open(_name(file.path))
+        try:
+            return None if opened is None else ipc.open_file(opened)
+        except pa.ArrowInvalid:
+            # Somebody else touched it; the copy that is made now takes its place.
+            return None
+
+    def _copied(self, file: StoredFile) -> ipc.RecordBatchFileReader | None:
+        if self._folder is None or file.row_count < COPIED_ROWS_MIN:
+            return None
+        with self.creating(file.path) as copy:
+            parquet = self._reader.open(file)
+            for group in range(parquet.metadata.num_row_groups):
+                copy.write(parquet.read_row_group(group, use_threads=False))
+                if not copy.wanted:
+                    break
+        return self._open(file)
+
+
+class CopyWriter:
+    """Takes the rows of a data file in its order. A fault of the folder ends the copy, never the caller's work."""
+
+    def __init__(self, folder: HotFolder | None, path: str) -> None:
+        self._folder = folder
+        self._path = path
+        self._new: NewFile | None = None
+        self._writer: ipc.RecordBatchFileWriter | None = None
+        self._pending: list[pa.Table] = []
+        self._pending_rows = self._pending_bytes = 0
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is a folder, and has been room in it so far."""
+        return self._folder is not None
+
+    def write(self, rows: pa.Table) -> None:
+        """Adds rows; all have one schema."""
+        if self._folder is None or not rows.num_rows:
+            return
+        self._pending.append(rows)
+        self._pending_rows += rows.num_rows
+        self._pending_bytes += rows.nbytes
+        if self._pending_rows >= _BATCH_ROWS or self._pending_bytes >= _BATCH_BYTES:
+            self._attempt(last=False)
+
+    def publish(self) -> None:
+        """Lets others see the copy; there is none of a file whose rows are had as fast from Parquet."""
+        if self._new is None and self._pending_rows < COPIED_ROWS_MIN:
+            self._pending.clear()
+            return
+        self._attempt(last=True)
+
+    def discard(self) -> None:
+        """Leaves nothing behind, unless the copy was published."""
+        if self._new is not None:
+            self._new.discard()
+
+    def _attempt(self, *, last: bool) -> None:
+        if self._folder is None:
+            return
+        try:
+            self._flush(self._folder)
+            if last and self._new is not None and self._writer is not None:
+                self._writer.close()
+                self._new.publish()
+        except OSError as error:
+            _log.warning("%s has no hot copy: %s", self._path, error)
+            self._folder = None
+            self._pending.clear()
+
+    def _flush(self, folder: HotFolder) -> None:
+        if not self._pending:
+            return
+        rows = pa.concat_tables(self._pending).combine_chunks()
+        self._pending.clear()
+        self._pending_rows = self._pending_bytes = 0
+        if self._new is None or self._writer is None:
+            self._new = folder.create(_name(self._path))
+            self._writer = ipc.new_file(self._new.file, rows.schema)
+        self._writer.write_table(rows)
+        if self._new.file.tell() > folder.bytes_max:
+            raise OSError(f"it is larger than the folder, which may have {folder.bytes_max} bytes")
+
+
+def _name(path: str) -> str:
+    return f"{path}#rows"
+
+
+def _stored_names(stored: pa.Schema, schema: pa.Schema) -> list[str]:
+    return [name for name in dict.fromkeys(sources(stored, schema)) if name is not None]
+
+
+def _batches(copy: ipc.RecordBatchFileReader, schema: pa.Schema) -> Iterator[_Block]:
+    names = _stored_names(copy.schema, schema)
+    for number in range(copy.num_record_batches):
+        batch = copy.get_batch(number)
+        yield batch.num_rows, partial(pa.Table.from_batches, [batch.select(names)])
+
+
+def _taken(blocks: Iterator[_Block], positions: Positions, schema: pa.Schema) -> pa.Table:
+    """Rows by position among all rows of the blocks. A block without any of them is not read."""
+    if (positions[1:] < positions[:-1]).any():
+        order = np.argsort(positions)
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
+        return _taken(blocks, positions[order], schema).combine_chunks().take(pa.array(places))
+    parts = [schema.empty_table()]
+    first = begin = 0
+    for rows, read in blocks:
+        end = int(np.searchsorted(positions, first + rows))
+        if end > begin:
+            part = read().take(pa.array(positions[begin:end] - first))
+            parts.append(conform(part, schema))
+        first, begin = first + rows, end
+    return pa.concat_tables(parts)

@@ -1,0 +1,135 @@
+"""Where keys are in a file group now, for whoever asks without writing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.commit.storing import Storing
+from app.commit.write_plan import Scope
+from app.files.deletion_vector_file import VectorReader
+from app.files.log_file import logged
+from app.files.lookups.find_files import FileFinder
+from app.files.lookups.lookup import KeyLookup
+from app.files.parquet_file import ParquetReader
+from app.files.slices.file_slice import Block, SliceReader
+from app.files.slices.slice_merge import Memory, meet
+from app.files.storage import Storage
+from app.format.dataset import DatasetDefinition
+from app.format.file_group import DataFile, FileKind
+from app.format.index.file_answer import FileAnswer
+from app.format.index.key_hash import hash_keys
+from app.format.index.live_key import LiveKey
+from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, VERSION_COLUMN, resolved, stored_schema
+from app.format.rows.record_key import encode_keys
+
+
+class KeySearch:
+    """Asks the indexes of files, and reads the rows of the keys that are found. Safe to use from any thread."""
+
+    def __init__(self, storage: Storage, reader: ParquetReader, memory: Memory) -> None:
+        """`memory`: what one search may take to merge the log rows of its keys."""
+        vectors = VectorReader(storage)
+        self._reader = reader
+        self._memory = memory
+        self._finder = FileFinder(storage, SliceReader(reader, vectors))
+        self._lookup = KeyLookup(storage, reader, vectors, None)
+
+    def answers(
+        self,
+        dataset: DatasetDefinition,
+        files: Sequence[DataFile],
+        keys: pa.ChunkedArray,
+        scope: Scope | None,
+        storing: Storing,
+    ) -> dict[int, FileAnswer]:
+        """For the base files of a group, by number, whether a write of these keys has to read each. Raises CorruptFile.
+
+        `keys`: canonical, `large_binary`.
+        """
+        hashes = np.unique(hash_keys(keys))
+        return self._finder.answers(dataset, files, hashes, scope=scope, storing=storing)
+
+    def live(
+        self, dataset: DatasetDefinition, files: Sequence[DataFile], keys: pa.ChunkedArray
+    ) -> dict[bytes, LiveKey]:
+        """Those of the canonical `keys` that have a live row, with logs merged in. `files`: a group's, by commit.
+
+        Raises CorruptFile.
+        """
+        unique = pa.chunked_array([keys.unique()])
+        logs = [file for file in files if file.kind is FileKind.LOG]
+        blocks = self._logged(dataset, files, logs, unique) if logs else self._based(dataset, files, unique)
+        found: dict[bytes, LiveKey] = {}
+        for block in blocks:
+            columns = (
+                encode_keys(block.rows, dataset.record_key),
+                block.rows.column(VERSION_COLUMN),
+                block.rows.column(OFFSET_COLUMN),
+            )
+            places = zip(block.positions.tolist(), *(column.to_pylist() for column in columns), strict=True)
+            for position, key, version, offset in places:
+                found[key] = LiveKey(
+                    file=None if block.file < 0 else block.file,
+                    position=None if block.file < 0 else position,
+                    version=version,
+                    offset=None if offset is None or offset < 0 else offset,
+                )
+        return found
+
+    def _based(
+        self,
+        dataset: DatasetDefinition,
+        files: Sequence[DataFile],
+        keys: pa.ChunkedArray,
+        schema: pa.Schema | None = None,
+    ) -> Iterator[Block]:
+        """The rows of the keys in base files; of each the key, unless another `schema` is asked for."""
+        declared = dataset.schema.to_arrow()
+        if schema is None:
+            schema = pa.schema([*(declared.field(name) for name in dataset.record_key), *META_FIELDS])
+        numbers = [number for number, file in enumerate(files) if file.kind is FileKind.BASE]
+        base = [files[number] for number in numbers]
+        for found in self._lookup.find_rows(base, keys, dataset.record_key, schema):
+            file = base[found.file]
+            rows = resolved(found.rows, file.written_version, file.first_offset)
+            yield Block(file=numbers[found.file], positions=found.positions, rows=rows)
+
+    def _logged(
+        self,
+        dataset: DatasetDefinition,
+        files: Sequence[DataFile],
+        logs: Sequence[DataFile],
+        keys: pa.ChunkedArray,
+    ) -> Iterator[Block]:
+        incoming = logged(self._reader, dataset, logs)
+        named = replace(incoming, tables=_of_keys(incoming.tables, dataset, keys))
+        schema = stored_schema(dataset)
+        met = meet(
+            dataset,
+            lambda _: self._based(dataset, files, keys, schema),
+            named,
+            self._memory,
+            live_rows=sum(file.live_rows for file in files),
+        )
+        for item in met:
+            if isinstance(item, Block):
+                yield item
+                continue
+            yield from item.kept_blocks()
+            rows = item.result.rows
+            yield Block(file=-1, positions=np.full(rows.num_rows, -1, dtype=np.int64), rows=rows)
+
+
+def _of_keys(
+    tables: Iterable[pa.Table], dataset: DatasetDefinition, keys: pa.ChunkedArray
+) -> Iterator[pa.Table]:
+    wanted = keys.combine_chunks()
+    for rows in tables:
+        named = rows.filter(pc.is_in(encode_keys(rows, dataset.record_key), value_set=wanted))
+        if named.num_rows:
+            yield named

@@ -1,0 +1,167 @@
+"""Looking keys up in the data files of a file group: which live row has which key, and where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.files.deletion_vector_file import VectorReader
+from app.files.lookups.hot_copy import HotCopies, Positions
+from app.files.lookups.hot_folder import HotFolder
+from app.files.lookups.key_index_file import index_in, put_index, read_index
+from app.files.parquet_file import ParquetReader
+from app.files.storage import LocalStorage, Storage
+from app.format.file_group import DataFile
+from app.format.index.deletion_vector import live_mask
+from app.format.index.key_hash import Hashes, hash_keys
+from app.format.index.key_index import BloomFilter, KeyIndex
+from app.format.rows.record_key import encode_keys
+
+# An index of fewer keys is built about as fast as it is opened.
+KEPT_ROWS_MIN: Final = 2_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FoundRows:
+    """Live rows of one file that were asked for, in the file's order.
+
+    `file` is the file's number among those searched. Row `n` of `rows` is at `positions[n]` of the file, and answers
+    key (or hash) number `incoming[n]`; both are int64, shape (rows,).
+    """
+
+    file: int
+    positions: Positions
+    incoming: Positions
+    rows: pa.Table
+
+    def at(self, chosen: pa.ChunkedArray) -> FoundRows:
+        """The rows where `chosen` (bool) is true."""
+        mask = chosen.to_numpy()
+        return FoundRows(
+            file=self.file,
+            positions=self.positions[mask],
+            incoming=self.incoming[mask],
+            rows=self.rows.filter(chosen),
+        )
+
+
+class KeyLookup:
+    """Finds rows by key, through the key indexes of the files.
+
+    What a file lacks is made from its key columns. `folder` keeps that, and copies of files that rows are taken from,
+    for all processes of the machine; without one it is made again each time.
+    """
+
+    def __init__(
+        self, storage: Storage, reader: ParquetReader, vectors: VectorReader, folder: HotFolder | None
+    ) -> None:
+        self._storage = storage
+        self._vectors = vectors
+        self._folder = folder
+        self.copies = HotCopies(reader, folder)
+
+    def find_rows(
+        self, files: Sequence[DataFile], keys: pa.ChunkedArray, key: Sequence[str], schema: pa.Schema
+    ) -> Iterator[FoundRows]:
+        """The live rows that have one of `keys`, for each file that has some. Raises CorruptFile.
+
+        `keys`: canonical (`encode_keys` of the columns `key`), each any number of times. `schema`: the columns of the
+        rows to return, the key's among them. At most one row of a key is live, so what one file has is not looked
+        for in the next.
+        """
+        hashes = hash_keys(keys)
+        combined = keys.combine_chunks()
+        missing = np.ones(len(hashes), dtype=np.bool_)
+        for number, file in enumerate(files):
+            found = self._in_file(file, number, hashes, np.flatnonzero(missing), key, schema)
+            if found is None:
+                continue
+            same = pc.equal(encode_keys(found.rows, key), combined.take(pa.array(found.incoming)))
+            found = found if pc.all(same).as_py() else found.at(same)
+            if len(found.incoming):
+                yield found
+                missing[found.incoming] = False
+
+    def rows_of_hashes(
+        self, files: Sequence[DataFile], hashes: Hashes, key: Sequence[str], schema: pa.Schema
+    ) -> Iterator[FoundRows]:
+        """The live rows whose keys have one of `hashes`, for each file that has some. Raises CorruptFile.
+
+        They may have other keys than the caller means: two keys of one hash are rare, but they happen.
+        """
+        every = np.arange(len(hashes))
+        for number, file in enumerate(files):
+            found = self._in_file(file, number, hashes, every, key, schema)
+            if found is not None:
+                yield found
+
+    def _in_file(
+        self,
+        file: DataFile,
+        number: int,
+        hashes: Hashes,
+        missing: Positions,
+        key: Sequence[str],
+        schema: pa.Schema,
+    ) -> FoundRows | None:
+        incoming, positions = self._candidates(file, hashes, missing, [schema.field(name) for name in key])
+        if not len(incoming):
+            return None
+        rows = self.copies.take(file, positions, schema)
+        return FoundRows(file=number, positions=positions, incoming=incoming, rows=rows)
+
+    def _candidates(
+        self, file: DataFile, hashes: Hashes, missing: Positions, key: Sequence[pa.Field]
+    ) -> tuple[Positions, Positions]:
+        """Pairs of the number of a missing hash and the position of a live row that has it, by position."""
+        index = self._stored_index(file) if len(missing) else None
+        if isinstance(index, BloomFilter):
+            missing = missing[index.may_contain(hashes[missing])]
+            index = None
+        if not len(missing):
+            return missing, missing
+        if index is None:
+            index = self._built_index(file, key)
+        numbers, positions = index.probe(hashes[missing])
+        if file.deletion_vector is not None and len(positions):
+            live = live_mask(self._vectors.read(file.deletion_vector), 0, file.row_count)[positions]
+            numbers, positions = numbers[live], positions[live]
+        order = np.argsort(positions)
+        return missing[numbers[order]], positions[order]
+
+    def _stored_index(self, file: DataFile) -> KeyIndex | BloomFilter | None:
+        """The index that was written with the file."""
+        if file.index_file is None:
+            return None
+        read = partial(read_index, self._storage, file.index_file)
+        # What lies on a local disk is mapped from there.
+        return read() if isinstance(self._storage, LocalStorage) else self._kept(file.index_file.path, read)
+
+    def _built_index(self, file: DataFile, key: Sequence[pa.Field]) -> KeyIndex:
+        def build() -> KeyIndex:
+            rows = self.copies.read(file, pa.schema(key))
+            return KeyIndex.build(encode_keys(rows, [field.name for field in key]))
+
+        if file.row_count < KEPT_ROWS_MIN:
+            return build()
+        return cast(KeyIndex, self._kept(f"{file.path}#keys", build))
+
+    def _kept(self, name: str, make: Callable[[], KeyIndex | BloomFilter]) -> KeyIndex | BloomFilter:
+        """What the folder has by that name, or what is made now and left there."""
+        if self._folder is None:
+            return make()
+        opened = self._folder.open(name)
+        if opened is not None:
+            # Somebody else may have touched it.
+            with suppress(pa.ArrowInvalid):
+                return index_in(opened)
+        index = make()
+        self._folder.put(name, partial(put_index, index=index))
+        return index

@@ -1,0 +1,245 @@
+"""The live rows of a file group and the rows that meet them: the one place where they come together.
+
+Writes, compaction and reads of logs all go through `meet`: what happens to a row is the same, whoever asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.commit.merge.merge import MergeResult, merge
+from app.commit.write_plan import WriteIntent
+from app.files.slices.file_slice import FILE_COLUMN, PLACE_COLUMNS, POSITION_COLUMN, SCOPED_COLUMN, Block
+from app.files.slices.spill import Gathering
+from app.format.dataset import DatasetDefinition
+from app.format.errors import HeadwaterError
+from app.format.index.key_hash import hash_keys
+from app.format.rows.changelog import OP_FIELD
+from app.format.rows.meta_columns import stored_schema
+from app.format.rows.placement import numbers_in
+from app.format.rows.record_key import encode_keys
+from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
+
+InScope = Callable[[Block], np.ndarray]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Memory:
+    """How much of it a task may take for rows, and where it puts what does not fit."""
+
+    bytes_max: int
+    scratch: Path | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Wanted:
+    """The keys of all incoming rows. `hashes`: uint64, unique, ascending. `given`: canonical keys as they came; None
+    where they take too much memory.
+    """
+
+    hashes: np.ndarray
+    given: Sequence[pa.ChunkedArray] | None
+
+    def keys(self) -> pa.ChunkedArray | None:
+        """Canonical keys, each once; None where there are none to be had."""
+        if not self.given:
+            return None
+        chunks = [chunk for part in self.given for chunk in part.chunks]
+        return pa.chunked_array([pa.chunked_array(chunks).unique()])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Met:
+    """What became of rows that were touched. `live` are those as they were, with their places beside them: `files`
+    (int32) and `positions` (int64) are -1 for a row that stood in no file as it was.
+    """
+
+    result: MergeResult
+    live: pa.Table
+    files: np.ndarray
+    positions: np.ndarray
+
+    def former_files(self) -> np.ndarray:
+        """By new row, the number of the file that its key was in; -1 for a new key (int64)."""
+        replaced = self.result.replaced
+        former = np.full(len(replaced), -1, dtype=np.int64)
+        former[replaced >= 0] = self.files[replaced[replaced >= 0]]
+        return former
+
+    def kept_blocks(self) -> Iterator[Block]:
+        """The live rows that stay as they are, by the files they stand in."""
+        for file in numbers_in(self.files):
+            chosen = self.result.kept & (self.files == file)
+            if chosen.any():
+                yield Block(
+                    file=int(file),
+                    positions=self.positions[chosen],
+                    rows=self.live.filter(pa.array(chosen)),
+                )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Incoming:
+    """Rows that meet a table: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job`; by job and row.
+
+    `in_scope` tells which live rows are taken out unless one of these rows brings their key. `settled`: they were
+    written by an earlier commit, so none of them may be refused any more.
+    """
+
+    tables: Iterable[pa.Table]
+    intents: Mapping[int, WriteIntent]
+    rows: int
+    in_scope: InScope | None = None
+    settled: bool = False
+
+
+def meet(
+    dataset: DatasetDefinition,
+    blocks: Callable[[Wanted], Iterable[Block]],
+    incoming: Incoming,
+    memory: Memory,
+    *,
+    live_rows: int,
+) -> Iterator[Block | Met]:
+    """First the rows that stay untouched, block by block as they come; then what became of the others.
+
+    Touched is a row whose key an incoming row has, or that is in scope. `blocks` is told the keys of all incoming
+    rows; it may leave out blocks without touched rows. `live_rows` (how many there are at most) tells how much may have
+    to be spilled.
+    """
+    scope = incoming.in_scope
+    expected = incoming.rows + (min(incoming.rows, live_rows) if scope is None else live_rows)
+    hashes = row_hashes(dataset)
+    with Gathering(
+        hashes, memory_bytes=memory.bytes_max, expected_rows=expected, scratch=memory.scratch
+    ) as gathering:
+        found = [np.zeros(0, dtype=np.uint64)]
+        keys: list[pa.ChunkedArray] = []
+        for table in incoming.tables:
+            gathering.add_incoming(table)
+            # Where no row is live, none is looked for.
+            if live_rows and dataset.keyed:
+                given = encode_keys(table, dataset.record_key)
+                found.append(hash_keys(given))
+                if not gathering.spilled:
+                    keys.append(given)
+        unique = _distinct(np.concatenate(found))
+        wanted = pa.array(unique)
+        for block in blocks(Wanted(hashes=unique, given=None if gathering.spilled else keys)):
+            scoped = np.zeros(block.rows.num_rows, dtype=bool) if scope is None else scope(block)
+            touched = scoped
+            # Without a key, rows meet in the scope only: an equal row elsewhere has nothing to do with the write.
+            if len(unique):
+                touched = scoped | pc.is_in(pa.array(hashes(block.rows)), value_set=wanted).to_numpy(
+                    zero_copy_only=False
+                )
+            if touched.any():
+                gathering.add_live(block.at(touched).placed(scoped[touched]))
+            if not touched.all():
+                yield block.at(~touched)
+        for live, rows in gathering.parts():
+            yield from _met(dataset, live, rows, incoming)
+
+
+def _distinct(hashes: np.ndarray) -> np.ndarray:
+    """The different values, ascending: by sorting, which numbers as large as hashes take less time for."""
+    ascending = np.sort(hashes)
+    return ascending[np.append(True, ascending[1:] != ascending[:-1])] if len(ascending) else ascending
+
+
+def row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
+    """What tells which rows may be of one key, or without keys equal: uint64 per row of a table."""
+    key = dataset.record_key
+    if not key:
+        return _whole_row_hashes(dataset)
+
+    def of_keys(rows: pa.Table) -> np.ndarray:
+        return hash_keys(encode_keys(rows, key))
+
+    return of_keys
+
+
+def _whole_row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
+    """Rows without a key are told apart by their values; nested ones, which have no text of their own, do not count."""
+    flat = [field.name for field in dataset.schema.to_arrow() if not pa.types.is_nested(field.type)]
+
+    def of_rows(rows: pa.Table) -> np.ndarray:
+        total = np.zeros(rows.num_rows, dtype=np.uint64)
+        for name in flat:
+            column = rows.column(name)
+            hashed = hash_keys(pc.fill_null(_text(column), b""))
+            hashed[column.is_null().to_numpy()] = np.uint64(0)
+            total = total * np.uint64(0x9E3779B97F4A7C15) + hashed
+        return total
+
+    return of_rows
+
+
+def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The text of flat values, equal for equal ones."""
+    if not pa.types.is_binary(column.type):
+        column = pc.cast(column, pa.large_string())
+    return pc.cast(column, pa.large_binary())
+
+
+def _met(
+    dataset: DatasetDefinition, live: pa.Table | None, rows: pa.Table | None, incoming: Incoming
+) -> Iterator[Block | Met]:
+    live = _no_live(dataset) if live is None else live.combine_chunks()
+    rows = _no_incoming(dataset) if rows is None else rows
+    if incoming.in_scope is not None and dataset.keyed:
+        # A row out of scope that only shares its hash with an incoming one must stay.
+        named = pc.is_in(
+            encode_keys(live, dataset.record_key), value_set=encode_keys(rows, dataset.record_key).unique()
+        )
+        mine = pc.or_(named, live.column(SCOPED_COLUMN))
+        yield from _as_blocks(live.filter(pc.invert(mine)))
+        live = live.filter(mine)
+    current = live.drop_columns(list(PLACE_COLUMNS))
+    result = merge(dataset, current, rows, incoming.intents, retract_rest=incoming.in_scope is not None)
+    if incoming.settled and result.conflicts:
+        # Without its rows, a table would be read that never was.
+        raise HeadwaterError(f"{dataset.name}: what was written once does not merge: {result.conflicts}")
+    yield Met(
+        result=result,
+        live=current,
+        files=live.column(FILE_COLUMN).to_numpy(),
+        positions=live.column(POSITION_COLUMN).to_numpy(),
+    )
+
+
+def _as_blocks(placed: pa.Table) -> Iterator[Block]:
+    files = placed.column(FILE_COLUMN).to_numpy()
+    for file in numbers_in(files):
+        rows = placed.filter(pa.array(files == file))
+        yield Block(
+            file=int(file),
+            positions=rows.column(POSITION_COLUMN).to_numpy(),
+            rows=rows.drop_columns(list(PLACE_COLUMNS)),
+        )
+
+
+def _no_live(dataset: DatasetDefinition) -> pa.Table:
+    nothing = np.zeros(0, dtype=np.int64)
+    block = Block(file=-1, positions=nothing, rows=stored_schema(dataset).empty_table())
+    return block.placed(nothing.astype(bool))
+
+
+def _no_incoming(dataset: DatasetDefinition) -> pa.Table:
+    return incoming_schema(dataset).empty_table()
+
+
+def incoming_schema(dataset: DatasetDefinition) -> pa.Schema:
+    """The columns of incoming rows; any of the dataset's may be null, since deletes leave them out."""
+    fields = [field.with_nullable(True) for field in dataset.schema.to_arrow()]
+    order = [
+        pa.field(ROW_COLUMN, pa.int64(), nullable=False),
+        pa.field(JOB_COLUMN, pa.int32(), nullable=False),
+    ]
+    return pa.schema([OP_FIELD, *fields, *order])

@@ -1,0 +1,211 @@
+"""Rows of a table as of one version, a stretch at a time: what small reads are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+import numpy as np
+import pyarrow as pa
+
+from app.files.deletion_vector_file import VectorReader
+from app.files.parquet_file import ParquetReader
+from app.files.slices.file_slice import Block, SliceReader
+from app.files.slices.merged_slice import merged_blocks
+from app.files.slices.merged_stretches import MergedStretches, Stretch
+from app.files.slices.slice_merge import Memory
+from app.files.storage import Storage
+from app.format.dataset import BucketMode, DatasetDefinition
+from app.format.file_group import DataFile, FileKind
+from app.format.index.deletion_vector import live_mask
+from app.format.partition import partition_codes
+from app.format.rows.meta_columns import DERIVED_NAMES, FILE_NAME_FIELD, PARTITION_FIELD, resolved
+from app.format.schema.conforming import field_id
+from app.lake.filters.prune import Sought
+
+_STRETCH_BYTES = 64 * 1024 * 1024
+
+
+class TableReader:
+    """Live rows of a file group by number; logs are merged in. Safe to use from any thread."""
+
+    def __init__(
+        self, storage: Storage, reader: ParquetReader, memory: Memory, *, stretch_bytes: int = _STRETCH_BYTES
+    ) -> None:
+        """`memory`: what one read may take to merge logs. `stretch_bytes`: how much of what it merged is kept for the
+        next, all groups together.
+        """
+        self._reader = reader
+        self._vectors = VectorReader(storage)
+        self._slices = SliceReader(reader, self._vectors)
+        self._memory = memory
+        self._stretch_bytes = stretch_bytes
+        self._merged = MergedStretches(stretch_bytes)
+
+    def read_group(
+        self,
+        dataset: DatasetDefinition,
+        files: Sequence[DataFile],
+        schema: pa.Schema,
+        first_row: int,
+        rows: int,
+    ) -> pa.Table:
+        """Live rows [first_row, first_row + rows) of a group, fewer where it ends. `files`: in order of their commits.
+
+        `schema`: columns of the dataset, stored meta columns, and those derived of the file. A row that a log has put
+        there stands in no file, so its file name is null. Rows have the same numbers each time. Raises CorruptFile.
+        """
+        if any(file.kind is FileKind.LOG for file in files):
+            return self._of_merged(dataset, files, schema, first_row, rows)
+        tables = [schema.empty_table()]
+        for file in files:
+            if file.kind is not FileKind.BASE or rows == 0:
+                continue
+            if first_row >= file.live_rows:
+                first_row -= file.live_rows
+                continue
+            tables.append(self._of_file(file, schema, first_row, min(rows, file.live_rows - first_row)))
+            rows -= tables[-1].num_rows
+            first_row = 0
+        return pa.concat_tables(tables)
+
+    def stretches(
+        self, files: Sequence[DataFile], sought: Sought, first_row: int, end: int | None
+    ) -> Iterator[tuple[int, int | None]]:
+        """Where live rows [first_row, end) of a group may be sought: [first, end) of row groups, in order.
+
+        A file that was opened in vain has one without rows. What is in a merged group only the merge tells. Lazy:
+        opens a file when it is its turn. Raises CorruptFile.
+        """
+        if any(file.kind is FileKind.LOG for file in files):
+            yield first_row, end
+            return
+        start = 0
+        for file in files:
+            stop = start + file.live_rows
+            if file.kind is FileKind.BASE and first_row < stop and (end is None or start < end):
+                last = stop if end is None else min(end, stop)
+                found = False
+                for begin, behind in self._live_stretches(file, sought):
+                    inside = max(start + begin, first_row), min(start + behind, last)
+                    if inside[0] < inside[1]:
+                        found = True
+                        yield inside
+                if not found:
+                    yield last, last
+            if file.kind is FileKind.BASE:
+                start = stop
+
+    def _live_stretches(self, file: DataFile, sought: Sought) -> Iterator[tuple[int, int]]:
+        """The row groups of a file that may hold rows sought, by the numbers of their live rows."""
+        metadata = self._reader.open(file).metadata
+        chosen = set(self._reader.row_groups(file, sought))
+        gone = None if file.deletion_vector is None else self._vectors.read(file.deletion_vector)
+        stored = live = 0
+        for group in range(metadata.num_row_groups):
+            stored += metadata.row_group(group).num_rows
+            first, live = live, stored if gone is None or not stored else stored - gone.rank(stored - 1)
+            if group in chosen:
+                yield first, live
+
+    def _of_file(self, file: DataFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+        first, last, live = first_row, first_row + rows, None
+        if file.deletion_vector is not None:
+            live = live_mask(self._vectors.read(file.deletion_vector), 0, file.row_count)
+            places = np.flatnonzero(live)[first_row : first_row + rows]
+            first, last = int(places[0]), int(places[-1]) + 1
+        stored = pa.schema([field for field in schema if field.name not in DERIVED_NAMES])
+        table = self._reader.read_slice(file, stored, first, last - first)
+        if live is not None:
+            table = table.filter(pa.array(live[first:last]))
+        table = resolved(table, file.written_version, file.first_offset)
+        derived = {
+            PARTITION_FIELD.name: _repeated(file.slot.partition_path, table.num_rows),
+            FILE_NAME_FIELD.name: _repeated(_file_name(file), table.num_rows),
+        }
+        return _as_asked(table, schema, derived)
+
+    def _of_merged(
+        self,
+        dataset: DatasetDefinition,
+        files: Sequence[DataFile],
+        schema: pa.Schema,
+        first_row: int,
+        rows: int,
+    ) -> pa.Table:
+        # The paths say which version of the files it is: a file that lost rows has another deletion vector. Under
+        # another schema of the dataset, a column of the same name may be another.
+        columns = [f"{field_id(field)} {field.type} {field.name}" for field in schema]
+        key = "|".join([*(path for file in files for path in file.paths), *columns])
+        stretch = self._merged.find(key, first_row, rows)
+        if stretch is None:
+            stretch = self._merge(dataset, files, schema, first_row, rows)
+            self._merged.keep(key, stretch)
+        return stretch.rows_from(first_row, rows)
+
+    def _merge(
+        self,
+        dataset: DatasetDefinition,
+        files: Sequence[DataFile],
+        schema: pa.Schema,
+        first_row: int,
+        rows: int,
+    ) -> Stretch:
+        """A stretch of the merged group with these rows, from the first row on and to the last as far as there is room.
+
+        A walk that comes back for the next page then seldom has to merge the group again.
+        """
+        parts: list[pa.Table] = []
+        first = end = size = 0
+        with closing(merged_blocks(self._slices, dataset, files, self._memory)) as blocks:
+            for block in blocks:
+                if size >= self._stretch_bytes and end >= first_row + rows:
+                    return Stretch(first=first, rows=pa.concat_tables(parts), ended=False)
+                table = _of_block(block, dataset, files, schema)
+                parts.append(table)
+                end += table.num_rows
+                size += table.nbytes
+                while size > self._stretch_bytes and first + parts[0].num_rows <= first_row:
+                    passed = parts.pop(0)
+                    first += passed.num_rows
+                    size -= passed.nbytes
+                    if not parts:
+                        break
+        merged = pa.concat_tables([schema.empty_table(), *parts])
+        return Stretch(first=first, rows=merged, ended=True)
+
+
+def _of_block(
+    block: Block, dataset: DatasetDefinition, files: Sequence[DataFile], schema: pa.Schema
+) -> pa.Table:
+    file = files[block.file] if block.file >= 0 else None
+    count = block.rows.num_rows
+    derived = {FILE_NAME_FIELD.name: _repeated(None if file is None else _file_name(file), count)}
+    if PARTITION_FIELD.name in schema.names:
+        derived[PARTITION_FIELD.name] = _partitions(block.rows, dataset, file or files[0])
+    return _as_asked(block.rows, schema, derived)
+
+
+def _partitions(rows: pa.Table, dataset: DatasetDefinition, file: DataFile) -> pa.Array:
+    """The partitions of rows; `file`: the one they stand in, or any of the group for rows that a log has put there."""
+    if dataset.bucket.mode is not BucketMode.KEY_DYNAMIC:
+        return _repeated(file.slot.partition_path, rows.num_rows)
+    # A group holds its keys in whichever partition they are, and a log lies in none.
+    codes, paths = partition_codes(rows, dataset.partition_by)
+    return pa.array(paths, PARTITION_FIELD.type).take(pa.array(codes))
+
+
+def _file_name(file: DataFile) -> str:
+    return file.path.rsplit("/", 1)[-1]
+
+
+def _repeated(text: str | None, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text, pa.string()), count)
+
+
+def _as_asked(table: pa.Table, schema: pa.Schema, derived: dict[str, pa.Array]) -> pa.Table:
+    columns = [
+        derived[field.name] if field.name in derived else table.column(field.name).cast(field.type)
+        for field in schema
+    ]
+    return pa.table(columns, schema=schema)

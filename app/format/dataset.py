@@ -1,0 +1,193 @@
+"""What a dataset is: its schema, its key, how rows are laid out and how they merge.
+
+`app.format.definition.define.define_dataset` makes a definition and checks every rule, so that its users need not.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+import msgspec
+
+from app.format.policies import TableServices
+from app.format.schema.schema import Schema
+
+BUCKETS_MAX: Final = 4_096
+DEFAULT_BUCKETS: Final = 4
+DEFAULT_TARGET_ROWS: Final = 2_000_000
+DEFAULT_TARGET_BYTES: Final = 256 * 1024 * 1024
+
+
+class TableType(str, Enum):
+    """How an upsert is stored: as new base files, or beside them, to be brought together on read."""
+
+    COPY_ON_WRITE = "copy_on_write"
+    MERGE_ON_READ = "merge_on_read"
+
+
+class BucketMode(str, Enum):
+    """How a row finds its file group."""
+
+    FIXED = "fixed"
+    DYNAMIC = "dynamic"
+    KEY_DYNAMIC = "key_dynamic"
+    UNAWARE = "unaware"
+    POSTPONE = "postpone"
+
+
+class BucketFunction(str, Enum):
+    """From bucket key to bucket number."""
+
+    HASH = "hash"
+    MOD = "mod"
+
+
+class IndexType(str, Enum):
+    """How a key is found among the files of its file group."""
+
+    BUCKET = "bucket"
+    SIMPLE = "simple"
+    BLOOM = "bloom"
+    RECORD = "record"
+
+
+class MergeMode(str, Enum):
+    """What happens when a key is met again."""
+
+    EVENT_TIME = "event_time"
+    COMMIT_TIME = "commit_time"
+    FIRST = "first"
+    PARTIAL = "partial"
+    AGGREGATE = "aggregate"
+
+
+class Aggregate(str, Enum):
+    """How the values of a field that meet under one key become one value."""
+
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    COUNT = "count"
+    LAST = "last"
+    LAST_NON_NULL = "last_non_null"
+    FIRST = "first"
+    BOOL_AND = "bool_and"
+    BOOL_OR = "bool_or"
+    COLLECT = "collect"
+
+
+class ChangelogProducer(str, Enum):
+    """How the change feed is made.
+
+    `full`: the rows before and after, found at write time. `input`: the rows as they were given. `deferred`: found at
+    compaction, with offsets that appear then. `none`: there is no feed.
+    """
+
+    FULL = "full"
+    INPUT = "input"
+    DEFERRED = "deferred"
+    NONE = "none"
+
+
+class Bucket(msgspec.Struct, frozen=True, kw_only=True):
+    """How rows are spread over file groups and, within a group, over buckets.
+
+    `count`: file groups of a partition (of the dataset, under key_dynamic); 1 for unaware. `key`: the fields that are
+    hashed (default: the record key). `target_rows`, `max_buckets`: a group of a dynamic mode opens another bucket once
+    its buckets hold so many live rows, up to so many buckets (None: no bound). `fixed_now`: postponed rows get one of
+    `count` buckets at once. `shuffle_by_partition`: append-only rows of one write and partition go to one file.
+    """
+
+    mode: BucketMode
+    count: int
+    key: tuple[str, ...] = ()
+    function: BucketFunction = BucketFunction.HASH
+    target_rows: int | None = None
+    max_buckets: int | None = None
+    fixed_now: bool = False
+    shuffle_by_partition: bool = False
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """How long changes are kept, at least: until they are older than `seconds`, or beyond the last `changes`.
+
+    None is no bound; one of the two is set.
+    """
+
+    seconds: int | None = None
+    changes: int | None = None
+
+
+class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
+    """What the system columns of the feed are called where it is a flat table, as in Arrow and Parquet."""
+
+    offset: str = "offset"
+    op: str = "op"
+    system_time: str = "system_time"
+    event_time: str = "event_time"
+    version: str = "version"
+    corrects_offset: str = "corrects_offset"
+
+    def of(self, column: str) -> str:
+        """The name of a system column; any other keeps its own."""
+        return str(getattr(self, column)) if column in self.__struct_fields__ else column
+
+
+DEFAULT_VOCABULARY: Final = Vocabulary()
+
+
+class Changelog(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the change feed. Without a retention its changes are kept for ever."""
+
+    producer: ChangelogProducer = ChangelogProducer.FULL
+    retention: Retention | None = None
+    vocabulary: Vocabulary = DEFAULT_VOCABULARY
+
+
+class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields of a partial merge that follow an ordering field of their own."""
+
+    ordering_field: str
+    fields: tuple[str, ...]
+
+
+class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A checked registration. Without a record key the dataset is append-only.
+
+    `partition_by`: fields, nested paths and transforms in their text form. `index` is None without a key.
+    `delete_marker`: a boolean field; an upserted row where it is true deletes its key. `target_bytes`: the size at
+    which a data file is ended and the next begun.
+    """
+
+    name: str
+    schema: Schema
+    record_key: tuple[str, ...]
+    ordering_field: str | None
+    event_time_field: str | None
+    partition_by: tuple[str, ...]
+    table_type: TableType
+    bucket: Bucket
+    merge_mode: MergeMode
+    changelog: Changelog
+    index: IndexType | None = None
+    sequence_groups: tuple[SequenceGroup, ...] = ()
+    aggregates: dict[str, Aggregate] = {}
+    delete_marker: str | None = None
+    target_bytes: int = DEFAULT_TARGET_BYTES
+    services: TableServices = TableServices()
+
+    @property
+    def keyed(self) -> bool:
+        """Whether rows have an identity, so that they can be updated and deleted."""
+        return bool(self.record_key)
+
+    @property
+    def bucket_key(self) -> tuple[str, ...]:
+        """The fields that decide a row's bucket."""
+        return self.bucket.key or self.record_key
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether a write looks up the rows it replaces; otherwise they meet on read, or at compaction."""
+        return self.table_type is TableType.COPY_ON_WRITE or self.changelog.producer is ChangelogProducer.FULL

@@ -1,0 +1,256 @@
+"""How a schema moves on: one change after another, each lossless or refused with its reason.
+
+A change never touches a file. Files carry the ids of their columns, and `app.format.schema.conforming` reads them
+under any schema; so an id is never given twice, and what decides where a row lies, or which row wins, never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+
+from app.format.dataset import DatasetDefinition
+from app.format.definition.merge_rules import fits
+from app.format.definition.schema_change import (
+    AddField,
+    DropField,
+    RelaxField,
+    RenameField,
+    ReorderFields,
+    SchemaChange,
+    WidenField,
+)
+from app.format.errors import FieldError, SchemaChangeRefused
+from app.format.partition.fields import partition_sources
+from app.format.policies import TableServices
+from app.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX, Field, Schema
+from app.format.schema.types import DataType, TypeSyntaxError, parse_type
+from app.format.schema.widening import why_not_wider
+
+
+class _Refused(Exception):
+    """The change breaks a rule: which member of it is at fault, and why."""
+
+    def __init__(self, member: str, reason: str) -> None:
+        super().__init__(reason)
+        self.member = member
+        self.reason = reason
+
+
+def evolve(dataset: DatasetDefinition, changes: Sequence[SchemaChange]) -> DatasetDefinition:
+    """The dataset under its next schema, which has all of the changes.
+
+    Raises SchemaChangeRefused with every fault found; its pointers are those of `{"changes": […]}`.
+    """
+    evolved, errors = dataset, []
+    if not 1 <= len(changes) <= FIELDS_MAX:
+        errors.append(
+            FieldError(pointer="/changes", detail=f"expected 1–{FIELDS_MAX} changes, got {len(changes)}")
+        )
+    for number, change in enumerate(changes[:FIELDS_MAX]):
+        try:
+            evolved = _changed(evolved, change)
+        except _Refused as refused:
+            pointer = f"/changes/{number}/{refused.member}"
+            errors.append(FieldError(pointer=pointer, detail=refused.reason))
+    if errors:
+        said = "; ".join(f"{error.pointer}: {error.detail}" for error in errors[:3])
+        raise SchemaChangeRefused(f"nothing was changed: {said}", errors)
+    schema = msgspec.structs.replace(evolved.schema, id=dataset.schema.id + 1)
+    return msgspec.structs.replace(evolved, schema=schema)
+
+
+def under_schema(dataset: DatasetDefinition, schema: Schema) -> DatasetDefinition:
+    """The dataset under another of the schemas that it had: what the definition uses fields for goes by their ids."""
+    names = {field.id: field.name for field in schema.fields}
+    there = {field.name: names[field.id] for field in dataset.schema.fields if field.id in names}
+    return _with_references(msgspec.structs.replace(dataset, schema=schema), there)
+
+
+def _changed(dataset: DatasetDefinition, change: SchemaChange) -> DatasetDefinition:
+    match change:
+        case AddField():
+            return _with_fields(dataset, _added(dataset.schema, change))
+        case DropField(name=name):
+            dropped = _existing(dataset, "name", name)
+            if role := next(iter(_roles(dataset, name)), None):
+                raise _Refused("name", f"{name!r} is {role}: it cannot be dropped")
+            if len(dataset.schema.fields) == 1:
+                raise _Refused("name", f"{name!r} is the only field: a dataset has one at least")
+            return _with_fields(dataset, [field for field in dataset.schema.fields if field is not dropped])
+        case RenameField():
+            return _renamed(dataset, change)
+        case WidenField():
+            return _widened(dataset, change)
+        case RelaxField(name=name):
+            field = _existing(dataset, "name", name)
+            if field.nullable:
+                raise _Refused("name", f"{name!r} may hold nulls already")
+            _refuse_fixed(dataset, name, "name", "stays required")
+            return _replaced(dataset, field, nullable=True)
+        case ReorderFields(names=names):
+            return _with_fields(dataset, _reordered(dataset.schema, names))
+
+
+def _reordered(schema: Schema, names: Sequence[str]) -> Sequence[Field]:
+    known, named = set(schema.names()), set(names)
+    missing = [name for name in schema.names() if name not in named]
+    unknown = [name for name in names if name not in known]
+    if missing or unknown or len(names) != len(schema.fields):
+        reason = f"expected each field once; missing: {missing}, unknown: {unknown}, {len(names)} named"
+        raise _Refused("names", reason)
+    if names == schema.names():
+        raise _Refused("names", "the fields are in this order already")
+    return schema.select(names).fields
+
+
+def _existing(dataset: DatasetDefinition, member: str, name: str) -> Field:
+    try:
+        return dataset.schema.field(name)
+    except KeyError:
+        raise _Refused(member, f"there is no field {name!r} in the schema") from None
+
+
+def _with_fields(dataset: DatasetDefinition, fields: Sequence[Field]) -> DatasetDefinition:
+    """The dataset with other fields; an id that was given once is known to have been, also when its field is gone."""
+    schema = dataset.schema
+    highest = max(schema.highest_field_id, *(field.id for field in fields))
+    changed = msgspec.structs.replace(schema, fields=tuple(fields), last_field_id=highest)
+    return msgspec.structs.replace(dataset, schema=changed)
+
+
+def _replaced(dataset: DatasetDefinition, old: Field, **values: object) -> DatasetDefinition:
+    new = msgspec.structs.replace(old, **values)
+    return _with_fields(dataset, [new if field is old else field for field in dataset.schema.fields])
+
+
+def _added(schema: Schema, change: AddField) -> list[Field]:
+    new = change.field
+    _check_name(schema, "field/name", new.name)
+    if not new.nullable:
+        reason = "a field that is added is nullable: rows that are there already have no value of it"
+        raise _Refused("field/nullable", reason)
+    if len(schema.fields) == FIELDS_MAX:
+        raise _Refused("field", f"a dataset has at most {FIELDS_MAX} fields")
+    kind = str(_parsed("field/type", new.type))
+    return [*schema.fields, Field(id=schema.highest_field_id + 1, name=new.name, type=kind, doc=new.doc)]
+
+
+def _renamed(dataset: DatasetDefinition, change: RenameField) -> DatasetDefinition:
+    old = _existing(dataset, "name", change.name)
+    _refuse_fixed(dataset, old.name, "name", "keeps its name")
+    others = msgspec.structs.replace(
+        dataset.schema, fields=tuple(field for field in dataset.schema.fields if field is not old)
+    )
+    if change.to == old.name:
+        raise _Refused("to", f"{old.name!r} has this name already")
+    _check_name(others, "to", change.to)
+    renamed = _replaced(dataset, old, name=change.to)
+    return _with_references(renamed, {old.name: change.to})
+
+
+def _with_references(dataset: DatasetDefinition, names: dict[str, str]) -> DatasetDefinition:
+    """The dataset with the parts that name fields following their new names."""
+
+    def now(name: str) -> str:
+        return names.get(name, name)
+
+    def perhaps(name: str | None) -> str | None:
+        return None if name is None else now(name)
+
+    groups = tuple(
+        msgspec.structs.replace(group, fields=tuple(map(now, group.fields)))
+        for group in dataset.sequence_groups
+    )
+    return msgspec.structs.replace(
+        dataset,
+        event_time_field=perhaps(dataset.event_time_field),
+        delete_marker=perhaps(dataset.delete_marker),
+        sequence_groups=groups,
+        aggregates={now(name): aggregate for name, aggregate in dataset.aggregates.items()},
+        services=_with_columns(dataset.services, now),
+    )
+
+
+def _with_columns(services: TableServices, now: Callable[[str], str]) -> TableServices:
+    policy = services.clustering
+    if policy is None:
+        return services
+    followed = msgspec.structs.replace(policy, columns=[now(name) for name in policy.columns])
+    return msgspec.structs.replace(services, clustering=followed)
+
+
+def _widened(dataset: DatasetDefinition, change: WidenField) -> DatasetDefinition:
+    old = _existing(dataset, "name", change.name)
+    _refuse_fixed(dataset, old.name, "name", "keeps its type")
+    kind = _parsed("type", change.type_)
+    if kind == old.data_type():
+        raise _Refused("type", f"{old.name!r} is {kind} already")
+    reason = why_not_wider(old.data_type(), kind, explicit_cast=change.explicit_cast)
+    if reason is not None:
+        raise _Refused("type", f"{old.name!r} cannot be changed: {reason}")
+    aggregate = dataset.aggregates.get(old.name)
+    if aggregate is not None and not fits(aggregate, kind):
+        raise _Refused(
+            "type", f"{old.name!r} is aggregated by {aggregate.value}, which does not go with {kind}"
+        )
+    return _replaced(dataset, old, type=str(kind))
+
+
+def _parsed(member: str, text: str) -> DataType:
+    try:
+        return parse_type(text)
+    except TypeSyntaxError as error:
+        raise _Refused(member, str(error)) from None
+
+
+def _check_name(schema: Schema, member: str, name: str) -> None:
+    if not 1 <= len(name) <= FIELD_NAME_CHARACTERS_MAX or not name.isprintable():
+        raise _Refused(member, f"expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters")
+    if name.startswith(RESERVED_PREFIX):
+        raise _Refused(member, f"names starting with {RESERVED_PREFIX!r} are reserved")
+    for field in schema.fields:
+        if field.name.casefold() == name.casefold():
+            raise _Refused(
+                member, f"there is a field {field.name!r} already (names differ by more than case)"
+            )
+
+
+def keeps_type(dataset: DatasetDefinition, name: str) -> bool:
+    """Whether the type of the field can never change."""
+    return next(_fixed_roles(dataset, name), None) is not None
+
+
+def _refuse_fixed(dataset: DatasetDefinition, name: str, member: str, consequence: str) -> None:
+    if role := next(_fixed_roles(dataset, name), None):
+        raise _Refused(member, f"{name!r} is {role}: it {consequence}")
+
+
+def _fixed_roles(dataset: DatasetDefinition, name: str) -> Iterator[str]:
+    """What the field decides about rows that are stored already: where they lie, or which of them won."""
+    if name in dataset.record_key:
+        yield "part of the record key"
+    if name in partition_sources(dataset):
+        yield "what the dataset is partitioned by"
+    if name in dataset.bucket_key:
+        yield "part of the bucket key"
+    if name == dataset.ordering_field:
+        yield "the ordering field"
+    if any(name == group.ordering_field for group in dataset.sequence_groups):
+        yield "the ordering field of a sequence group"
+
+
+def _roles(dataset: DatasetDefinition, name: str) -> Iterator[str]:
+    """Everything that the definition uses the field for."""
+    yield from _fixed_roles(dataset, name)
+    if name == dataset.event_time_field:
+        yield "the event time field"
+    if any(name in group.fields for group in dataset.sequence_groups):
+        yield "part of a sequence group"
+    if name in dataset.aggregates:
+        yield "aggregated"
+    if name == dataset.delete_marker:
+        yield "the delete marker"
+    if dataset.services.clustering is not None and name in dataset.services.clustering.columns:
+        yield "what the dataset is clustered by"

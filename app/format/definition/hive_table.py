@@ -1,0 +1,123 @@
+"""What a dataset is in the words of a Hive metastore: columns, types and the values of partitions.
+
+boolean, float, double, string, binary, date, decimal(p, s)    the same
+int8 int16 int32 int64     tinyint, smallint, int, bigint
+uint8 uint16 uint32        the next larger type with a sign: smallint, int, bigint
+timestamp, timestamp_ntz   timestamp: Hive's has no zone; an instant is given in UTC
+list<T> map<K, V> struct<name: T, …>    array<T>, map<K,V>, struct<name:T,…>
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Final
+
+import msgspec
+
+from app.format.dataset import DatasetDefinition
+from app.format.partition.fields import PartitionField, parse_partition, partition_name
+from app.format.partition.segments import read_segment
+from app.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp
+
+_ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
+HIVE_NAME: Final = re.compile(r"[a-z0-9_]{1,128}")
+_PRIMITIVES: Final = {
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
+    "int64": "bigint",
+    "uint8": "smallint",
+    "uint16": "int",
+    "uint32": "bigint",
+}
+# Types whose values in paths are what Hive reads as such; of others partition columns are the text of the path.
+_PATH_TYPES: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date", "boolean"})
+# What Hive's own tables have room for.
+_COMMENT_CHARACTERS_MAX: Final = 256
+EMPTY_VALUE: Final = "__EMPTY__"
+"""Stands for the empty text, which the metastore takes for no value of a partition."""
+
+
+class HiveColumn(msgspec.Struct, frozen=True, kw_only=True):
+    """A column of a Hive table."""
+
+    name: str
+    type: str
+    comment: str | None = None
+
+
+class HiveColumns(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of a Hive table, and those that its partitions are made by, which Hive keeps apart."""
+
+    columns: tuple[HiveColumn, ...]
+    partition_by: tuple[HiveColumn, ...]
+
+
+def hive_columns(dataset: DatasetDefinition) -> HiveColumns:
+    """Raises ValueError where two columns would have one name: Hive's names are lower case."""
+    fields = [parse_partition(text) for text in dataset.partition_by]
+    in_paths = {field.path[0] for field in fields if field.plain}
+    found = HiveColumns(
+        columns=tuple(
+            HiveColumn(
+                name=field.name.lower(),
+                type=hive_type(field.data_type()),
+                comment=field.doc and field.doc.replace("\0", "")[:_COMMENT_CHARACTERS_MAX],
+            )
+            for field in dataset.schema.fields
+            if field.name not in in_paths
+        ),
+        partition_by=tuple(_partition_column(dataset, field) for field in fields),
+    )
+    names = Counter(column.name for column in (*found.columns, *found.partition_by))
+    twice = [name for name, count in names.items() if count > 1]
+    if twice:
+        raise ValueError(f"two columns would be called {twice[0]!r} in Hive, whose names are lower case")
+    return found
+
+
+def hive_type(data_type: DataType) -> str:
+    """The name of the type in Hive."""
+    match data_type:
+        case Primitive(name):
+            return _PRIMITIVES.get(name, name)
+        case Decimal(precision, scale):
+            return f"decimal({precision},{scale})"
+        case Timestamp():
+            return "timestamp"
+        case List(element):
+            return f"array<{hive_type(element)}>"
+        case Map(key, value):
+            return f"map<{hive_type(key)},{hive_type(value)}>"
+        case Struct(members):
+            told = ",".join(f"{_plain(name)}:{hive_type(member)}" for name, member in members)
+            return f"struct<{told}>"
+
+
+def hive_values(dataset: DatasetDefinition, path: str) -> tuple[str, ...]:
+    """The values of a partition, in the order of its columns. Those that the path cuts short stay as they are there."""
+    values = []
+    for text, segment in zip(dataset.partition_by, path.split("/"), strict=True):
+        written = segment.partition("=")[2]
+        value = read_segment(segment, partition_name(parse_partition(text)))
+        # Null has a text of its own in paths, which is Hive's too.
+        values.append((written if value is None else value) or EMPTY_VALUE)
+    return tuple(values)
+
+
+def values_in_name(name: str) -> tuple[str, ...]:
+    """The values in a metastore's name of a partition: `country=DE/day=2026-11-22`, some characters escaped."""
+    found = (segment.partition("=")[2] for segment in name.split("/"))
+    return tuple(_ESCAPE.sub(lambda code: chr(int(code[1], 16)), value) for value in found)
+
+
+def _partition_column(dataset: DatasetDefinition, field: PartitionField) -> HiveColumn:
+    source = hive_type(dataset.schema.field(field.path[0]).data_type()) if field.plain else "string"
+    type_ = source if source in _PATH_TYPES else "string"
+    return HiveColumn(name=_plain(partition_name(field)), type=type_, comment=field.text)
+
+
+def _plain(name: str) -> str:
+    """The name as Hive takes it where it has no quotes for it."""
+    return re.sub(r"\W", "_", name).lower()

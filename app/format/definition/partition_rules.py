@@ -1,0 +1,93 @@
+"""The rules of a dataset definition that concern its partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from app.format.dataset import BucketMode
+from app.format.definition.new_dataset import NewBucket, NewDataset
+from app.format.partition.fields import (
+    PartitionField,
+    PartitionSyntaxError,
+    check_transform,
+    parse_partition,
+    partition_name,
+    source_type,
+)
+from app.format.schema.types import DataType, TypeSyntaxError, parse_type
+
+Fault = tuple[str, str]
+# Each is a folder: storage systems have names of some thousand characters.
+PARTITION_FIELDS_MAX: Final = 16
+
+
+def _parsed(new: NewDataset) -> Iterator[tuple[str, PartitionField]]:
+    for number, text in enumerate(new.partition_by):
+        try:
+            yield f"/partition_by/{number}", parse_partition(text)
+        except PartitionSyntaxError:
+            continue  # another rule names it
+
+
+def _syntax_rule(new: NewDataset) -> Iterator[Fault]:
+    if len(new.partition_by) > PARTITION_FIELDS_MAX:
+        yield "/partition_by", f"expected {PARTITION_FIELDS_MAX} at most, got {len(new.partition_by)}"
+    for number, text in enumerate(new.partition_by):
+        try:
+            parse_partition(text)
+        except PartitionSyntaxError as error:
+            yield f"/partition_by/{number}", str(error)
+
+
+def _source_rule(new: NewDataset) -> Iterator[Fault]:
+    types: dict[str, DataType] = {}
+    unknown = set()
+    for field in new.schema.fields:
+        try:
+            types[field.name] = parse_type(field.type)
+        except TypeSyntaxError:
+            unknown.add(field.name)  # another rule names it
+    for pointer, entry in _parsed(new):
+        if entry.path[0] in unknown:
+            continue
+        try:
+            check_transform(entry, source_type(entry.path, types))
+        except PartitionSyntaxError as error:
+            yield pointer, str(error)
+
+
+def _repeats_rule(new: NewDataset) -> Iterator[Fault]:
+    seen: dict[str, str] = {}
+    for pointer, field in _parsed(new):
+        name = partition_name(field)
+        if name.casefold() in seen:
+            yield (
+                pointer,
+                f"{field.text!r} and {seen[name.casefold()]!r} are folders of the same name, {name}=…",
+            )
+        seen.setdefault(name.casefold(), field.text)
+
+
+def _key_rule(new: NewDataset) -> Iterator[Fault]:
+    mode = (new.bucket or NewBucket()).mode
+    if not new.record_key or mode is BucketMode.KEY_DYNAMIC:
+        return
+    for pointer, field in _parsed(new):
+        if field.path[0] in new.record_key:
+            continue
+        rule = "a key lives in one partition only if its fields decide which: "
+        other = "or use bucket mode 'key_dynamic', which keeps keys unique across partitions"
+        if len(field.path) > 1:
+            what = f"{field.path[0]!r} is a struct and can be no key field, so partition by other fields, "
+        else:
+            what = f"add {field.path[0]!r} to the record key, "
+        yield pointer, rule + what + other
+
+
+PARTITION_RULES: Final[tuple[Callable[[NewDataset], Iterator[Fault]], ...]] = (
+    _syntax_rule,
+    _source_rule,
+    _repeats_rule,
+    _key_rule,
+)

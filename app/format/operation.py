@@ -1,0 +1,74 @@
+"""Operations of a write, and which of them a dataset accepts."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from app.format.dataset import DatasetDefinition, MergeMode
+from app.format.errors import FieldError, InvalidRequest
+from app.format.rows.change_schema import change_schema, optional_unless_key
+from app.format.schema.schema import Schema
+
+
+class Operation(str, Enum):
+    """What a write does with its rows."""
+
+    INSERT = "insert"
+    UPSERT = "upsert"
+    BULK_INSERT = "bulk_insert"
+    DELETE = "delete"
+    DELETE_PARTITION = "delete_partition"
+    OVERWRITE = "overwrite"
+    SNAPSHOT = "snapshot"
+    CHANGELOG = "changelog"
+
+    @property
+    def replaces(self) -> bool:
+        """Whether its rows take the place of live ones as they are, without merging."""
+        return self in (Operation.OVERWRITE, Operation.SNAPSHOT)
+
+    @property
+    def refuses_live_keys(self) -> bool:
+        """Whether a key that is live already is an error rather than an update."""
+        return self in (Operation.INSERT, Operation.BULK_INSERT)
+
+
+def check_operation(operation: Operation, dataset: DatasetDefinition, *, by_filter: bool = False) -> None:
+    """Raises InvalidRequest if the dataset cannot take the operation. `by_filter`: rows are named by a filter."""
+    if dataset.keyed:
+        reason = _NO_CHANGES.get(dataset.merge_mode) if operation is Operation.CHANGELOG else None
+        if reason is not None:
+            raise _refused(
+                f"{dataset.name!r} takes no changes, for its merge_mode is {dataset.merge_mode.value}", reason
+            )
+        return
+    if operation not in _NEED_KEYS or (by_filter and operation is Operation.DELETE):
+        return
+    accepted = [each.value for each in Operation if each not in _NEED_KEYS]
+    raise _refused(
+        f"{operation.value} needs a record key, and {dataset.name!r} is append-only",
+        f"an append-only dataset accepts {', '.join(accepted)}, and delete with a filter",
+    )
+
+
+def _refused(detail: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(detail, [FieldError(pointer="/operation", detail=reason)])
+
+
+_NEED_KEYS: Final = (Operation.UPSERT, Operation.DELETE, Operation.CHANGELOG)
+_NO_CHANGES: Final = {
+    MergeMode.FIRST: "the first row of a key stays, so corrections of it would be lost; use upsert and delete",
+    MergeMode.AGGREGATE: "an aggregate cannot take back what went into it; use upsert, and delete for whole keys",
+}
+
+
+def input_schema(operation: Operation, dataset: DatasetDefinition) -> Schema:
+    """The schema that the write's rows must fit: a delete needs no more than the key fields, changes bring their op."""
+    match operation:
+        case Operation.DELETE:
+            return optional_unless_key(dataset.schema, dataset.record_key)
+        case Operation.CHANGELOG:
+            return change_schema(dataset.schema, dataset.record_key)
+        case _:
+            return dataset.schema

@@ -1,0 +1,43 @@
+"""The schema of rows that say themselves what they do to their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from app.format.rows.changelog import OP_COLUMN
+from app.format.schema.schema import Field, Schema
+
+
+class ChangeSchema(Schema, frozen=True, kw_only=True):
+    """The columns of a dataset behind `_hw_op`, none of them required but those of the key.
+
+    `required`: those that a row needs as well which is put there; one that is taken away needs its key only.
+    """
+
+    required: frozenset[str]
+
+    def rows(self) -> Schema:
+        """The columns without the op."""
+        return Schema(id=self.id, fields=self.fields[1:])
+
+
+def change_schema(schema: Schema, record_key: Sequence[str]) -> ChangeSchema:
+    """The schema of changes to rows of `schema`."""
+    op = Field(id=0, name=OP_COLUMN, type="uint8", nullable=False)
+    fields = optional_unless_key(schema, record_key).fields
+    return ChangeSchema(
+        id=schema.id,
+        fields=(op, *fields),
+        required=frozenset(field.name for field in schema.fields if not field.nullable),
+    )
+
+
+def optional_unless_key(schema: Schema, record_key: Sequence[str]) -> Schema:
+    """The same schema, nothing but the fields of the key required."""
+    fields = tuple(
+        field if field.name in record_key else msgspec.structs.replace(field, nullable=True)
+        for field in schema.fields
+    )
+    return Schema(id=schema.id, fields=fields)

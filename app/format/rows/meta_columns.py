@@ -1,0 +1,67 @@
+"""What a stored row knows of its own past, beside the dataset's columns.
+
+`_hw_version`: the commit that gave the row its values. `_hw_offset`: the offset of the change that did. Neither is
+known while a file is written, so files of that very commit hold null for the version, and for the offset a number
+below zero: -1 - n stands for the n-th change of the commit in the file group. Readers resolve both with what the
+catalogue knows of the file; rows that a later commit copies to a new file are stored with resolved ones.
+
+Record key, partition path and file name are derived on read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.format.dataset import DatasetDefinition
+
+VERSION_COLUMN: Final = "_hw_version"
+OFFSET_COLUMN: Final = "_hw_offset"
+CORRECTS_COLUMN: Final = "_hw_corrects"
+META_FIELDS: Final = (pa.field(VERSION_COLUMN, pa.int64()), pa.field(OFFSET_COLUMN, pa.int64()))
+META_NAMES: Final = (VERSION_COLUMN, OFFSET_COLUMN)
+PARTITION_FIELD: Final = pa.field("_hw_partition_path", pa.string())
+FILE_NAME_FIELD: Final = pa.field("_hw_file_name", pa.string())
+DERIVED_NAMES: Final = (PARTITION_FIELD.name, FILE_NAME_FIELD.name)
+# In a changelog file: the offset of the change whose values a -R or -C row takes back; below zero as above.
+CORRECTS_FIELD: Final = pa.field(CORRECTS_COLUMN, pa.int64())
+
+
+def stored_schema(dataset: DatasetDefinition) -> pa.Schema:
+    """The columns of a data file: the dataset's, then the meta columns."""
+    return pa.schema([*dataset.schema.to_arrow(), *META_FIELDS])
+
+
+def relative_offsets(changes: np.ndarray) -> pa.Array:
+    """The stored form of positions in a commit's changes: int64, shape (rows,)."""
+    return pa.array(-1 - changes, pa.int64())
+
+
+def resolved(rows: pa.Table, written_version: int | None, first_offset: int | None) -> pa.Table:
+    """The rows with true versions and offsets, as far as they are known; rows read without either are as they were.
+
+    `written_version`, `first_offset`: what the catalogue knows of the file; None keeps the stored form.
+    """
+    if written_version is None:
+        return rows
+    if VERSION_COLUMN in rows.column_names:
+        versions = pc.fill_null(rows.column(VERSION_COLUMN), written_version)
+        rows = rows.set_column(rows.schema.get_field_index(VERSION_COLUMN), META_FIELDS[0], versions)
+    if OFFSET_COLUMN in rows.column_names:
+        offsets = resolved_offsets(rows.column(OFFSET_COLUMN), first_offset)
+        rows = rows.set_column(rows.schema.get_field_index(OFFSET_COLUMN), META_FIELDS[1], offsets)
+    return rows
+
+
+def resolved_offsets(stored: pa.ChunkedArray, first_offset: int | None) -> pa.ChunkedArray:
+    """Offsets from their stored form; null where the file's commit told no changes."""
+    relative = pc.less(stored, 0)
+    known = (
+        pa.scalar(None, pa.int64())
+        if first_offset is None
+        else pc.subtract(pa.scalar(first_offset - 1, pa.int64()), stored)
+    )
+    return pc.if_else(relative, known, stored)

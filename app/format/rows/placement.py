@@ -1,0 +1,99 @@
+"""Where rows of a file group go: into which bucket, and under key_dynamic into which partition."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from app.format.dataset import BucketMode, DatasetDefinition
+from app.format.file_group import DataFile, FileKind
+from app.format.partition import partition_codes
+from app.format.rows.staging import Slot
+
+
+def numbers_in(files: np.ndarray) -> np.ndarray:
+    """The different file numbers, ascending, -1 (no file) among them; many times faster than sorting them."""
+    return np.flatnonzero(np.bincount(files + 1)) - 1
+
+
+class Placement:
+    """Gives slots to rows of one file group.
+
+    A row that was in a file stays in its bucket. Under the modes that size buckets, a new row goes to the first bucket
+    with room; a new bucket opens when there is none, and at the greatest number of buckets the emptiest takes it.
+    Segment `s` of `count` owns the buckets s, s + count, s + 2 count …, so groups never share one.
+    """
+
+    def __init__(self, dataset: DatasetDefinition, group: Slot, files: Sequence[DataFile]) -> None:
+        self._dataset = dataset
+        self._group = group
+        self._files = files
+        self._rows: Counter[Slot] = Counter()
+        for file in files:
+            if file.kind is FileKind.BASE:
+                self._rows[file.slot] += file.live_rows
+
+    def of_file(self, number: int) -> Slot:
+        """The slot of the rows that stand in this file of the slice."""
+        return self._files[number].slot
+
+    def split(self, rows: pa.Table, former: np.ndarray) -> Iterator[tuple[Slot, pa.Table]]:
+        """The rows by the slots they go to, in order within each.
+
+        `former`: the number of the file in which each row's key was, -1 for a new key (int64, shape (rows,)).
+        """
+        codes, paths = self._partitions(rows)
+        for code, path in enumerate(paths):
+            here = codes == code
+            for number in numbers_in(former[here]):
+                chosen = np.flatnonzero(here & (former == number))
+                old = None if number < 0 else self._files[int(number)].slot
+                part = rows.take(pa.array(chosen)) if len(chosen) < rows.num_rows else rows
+                if old is not None and old.partition_path == path:
+                    yield old, part
+                else:
+                    yield from self._new(path, part)
+
+    def _partitions(self, rows: pa.Table) -> tuple[np.ndarray, Sequence[str]]:
+        if self._dataset.bucket.mode is BucketMode.KEY_DYNAMIC:
+            return partition_codes(rows, self._dataset.partition_by)
+        return np.zeros(rows.num_rows, dtype=np.int32), [self._group.partition_path]
+
+    def _new(self, path: str, rows: pa.Table) -> Iterator[tuple[Slot, pa.Table]]:
+        target = self._dataset.bucket.target_rows
+        if target is None:
+            yield Slot(partition_path=path, bucket=self._group.bucket), rows
+            return
+        start = 0
+        while start < rows.num_rows:
+            slot, room = self._with_room(path, target)
+            taken = rows.slice(start, room)
+            self._rows[slot] += taken.num_rows
+            start += taken.num_rows
+            yield slot, taken
+
+    def _with_room(self, path: str, target: int) -> tuple[Slot, int]:
+        """A bucket for new rows of the partition, and how many it takes."""
+        mine = sorted(slot for slot in self._rows if slot.partition_path == path)
+        for slot in mine:
+            if self._rows[slot] < target:
+                return slot, target - self._rows[slot]
+        if len(mine) < self._buckets_max():
+            return Slot(partition_path=path, bucket=self._next_bucket(mine)), target
+        # All are full and no other may open: the emptiest takes one row after another more than its share.
+        return min(mine, key=lambda slot: (self._rows[slot], slot)), target
+
+    def _buckets_max(self) -> int:
+        """How many buckets the group may have of those that its partition may have."""
+        most = self._dataset.bucket.max_buckets
+        if most is None:
+            return np.iinfo(np.int32).max
+        count = self._dataset.bucket.count
+        return max((most - self._group.bucket + count - 1) // count, 1)
+
+    def _next_bucket(self, mine: Iterable[Slot]) -> int:
+        taken = [slot.bucket for slot in mine]
+        return max(taken) + self._dataset.bucket.count if taken else self._group.bucket

@@ -1,0 +1,41 @@
+"""Which columns and which partitions of a dataset a reader asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.format.dataset import DatasetDefinition
+from app.format.errors import FieldError, InvalidRequest
+from app.format.partition import PartitionSyntaxError, check_partition_glob
+from app.format.schema.schema import Schema
+
+
+def projection(schema: Schema, asked: Sequence[str] | None) -> Schema:
+    """The schema with the columns that are asked for, all of them for None.
+
+    What is asked for is the name of a column, commas included, or a list of names between commas. Raises
+    InvalidRequest for unknown, repeated and no names.
+    """
+    if asked is None:
+        return schema
+    known = set(schema.names())
+    names = [name for value in asked for name in ([value] if value in known else value.split(","))]
+    unknown = [name for name in names if name not in known]
+    if unknown or not names or len(set(names)) != len(names):
+        detail = f"unknown: {unknown}" if unknown else "name each column once, and at least one"
+        raise InvalidRequest("the columns are not valid", [FieldError(pointer="/columns", detail=detail)])
+    return schema.select(names)
+
+
+def check_partitions(definition: DatasetDefinition, globs: Sequence[str] | None) -> None:
+    """Raises InvalidRequest for globs that could match none of the dataset's partitions."""
+    if globs is not None and not definition.partition_by:
+        detail = "the dataset has no partitions (no partition_by); use where"
+        raise InvalidRequest(f"partitions: {detail}", [FieldError(pointer="/partitions", detail=detail)])
+    for glob in globs or ():
+        try:
+            check_partition_glob(glob, definition.partition_by)
+        except PartitionSyntaxError as error:
+            raise InvalidRequest(
+                f"partitions: {error}", [FieldError(pointer="/partitions", detail=str(error))]
+            ) from None

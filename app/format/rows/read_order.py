@@ -1,0 +1,208 @@
+"""Rows in an order: what they can be ordered by, how they are sorted, and how sorted runs are cut into ranges.
+
+Nulls come last, whichever way, and before them the floats that are no numbers; strings and binaries go by their bytes;
+false is before true. Rows that the order does not tell apart come in any order.
+
+What does not fit into the memory of a task goes to sorted **runs**, files of small batches. What is known of a run
+without reading it is the key of the first row of each batch: by these, all runs together are cut into ranges that fit
+into memory each, and one task sorts each range. A key stands with its run and its number in it, so no two are alike,
+and a range can end among rows that the order does not tell apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.ipc as ipc
+
+from app.format.errors import FieldError, InvalidRequest
+from app.format.schema.schema import Schema
+from app.format.schema.types import List, Map, Struct
+
+# Where a row stands: in which run, and as which of its rows. Twice the number, so that a bound has a place before it.
+_PLACE: Final = (pa.field("run", pa.int64()), pa.field("row", pa.int64()))
+_NESTED: Final = (List, Map, Struct)
+
+
+class ReadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A column that rows are ordered by. Nulls come last, whichever way."""
+
+    column: str
+    descending: bool = False
+
+
+class SortedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of rows in order, in batches of `batch_rows` rows, the last of which may have fewer.
+
+    `memory_bytes`: what its rows take once they are read. `keys`: an Arrow file of the first key of each batch.
+    """
+
+    path: str
+    row_count: int
+    batch_rows: int
+    memory_bytes: int
+    keys: bytes
+
+
+class RunSlice(msgspec.Struct, frozen=True, kw_only=True):
+    """The batches [first_batch, end_batch) of a run; `number`: which of the runs it is."""
+
+    path: str
+    number: int
+    batch_rows: int
+    first_batch: int
+    end_batch: int
+
+
+class RunRange(msgspec.Struct, frozen=True, kw_only=True):
+    """The rows of some runs from one key up to, and without, another; None for no bound. The slices have them all.
+
+    A bound is an Arrow file of one row, the key with its place.
+    """
+
+    slices: tuple[RunSlice, ...]
+    low: bytes | None = None
+    high: bytes | None = None
+
+
+def check_order(schema: Schema, order: Sequence[ReadOrder]) -> None:
+    """Raises InvalidRequest for columns that there are not, that are named twice, or whose values have no order."""
+    errors = []
+    known = {field.name: field.data_type() for field in schema.fields}
+    for number, key in enumerate(order):
+        pointer = f"/order_by/{number}/column"
+        if key.column not in known:
+            detail = f"there is no column {key.column!r}"
+        elif isinstance(known[key.column], _NESTED):
+            detail = f"{key.column!r} is {known[key.column]}: lists, maps and structs have no order"
+        elif key.column in (earlier.column for earlier in order[:number]):
+            detail = f"{key.column!r} is named before already"
+        else:
+            continue
+        errors.append(FieldError(pointer=pointer, detail=detail))
+    if errors:
+        raise InvalidRequest(f"order_by: {errors[0].detail}", errors)
+
+
+def in_order(rows: pa.Table, order: Sequence[ReadOrder], *, limit: int | None = None) -> pa.Table:
+    """The rows sorted; the first `limit` of them, unless None."""
+    chosen = _sorted_indices(_keys(rows, order), order)
+    return rows.combine_chunks().take(pa.array(chosen if limit is None else chosen[:limit]))
+
+
+def first_keys(rows: pa.Table, order: Sequence[ReadOrder], batch_rows: int) -> bytes:
+    """What a `SortedRun` says of rows that are sorted and written in such batches."""
+    starts = pa.array(np.arange(0, rows.num_rows, batch_rows))
+    return _packed(_keys(rows, order).take(starts))
+
+
+def cut_ranges(runs: Sequence[SortedRun], order: Sequence[ReadOrder], *, bytes_max: int) -> list[RunRange]:
+    """The rows of all runs in ranges, one after another, of about `bytes_max` bytes of memory at most."""
+    total = sum(run.memory_bytes for run in runs)
+    count = -(-total // bytes_max)
+    batches = [-(-run.row_count // run.batch_rows) for run in runs]
+    if count <= 1:
+        whole = [_slice(run, number, 0, batches[number]) for number, run in enumerate(runs)]
+        return [RunRange(slices=tuple(whole))] if runs else []
+    keys = pa.concat_tables(
+        _placed(_unpacked(run.keys), number, run.batch_rows) for number, run in enumerate(runs)
+    )
+    indices = _sorted_indices(keys, order)
+    # Which of all keys, in order, each batch begins with; of one run they increase.
+    positions = np.empty(len(indices), dtype=np.int64)
+    positions[indices] = np.arange(len(indices))
+    of_run = np.split(positions, np.cumsum(batches)[:-1])
+    weights = np.repeat([run.memory_bytes / max(n, 1) for run, n in zip(runs, batches, strict=True)], batches)
+    passed = np.cumsum(weights[indices])
+    inner = np.unique(np.searchsorted(passed, np.arange(1, count) * (total / count)))
+    cuts = [int(at) for at in inner if 0 < at < len(indices)]
+    bounds = [None, *cuts, None]
+    ranges = []
+    for low, high in pairwise(bounds):
+        slices = []
+        for number, run in enumerate(runs):
+            # The batch before the first that begins in the range may end in it.
+            first = 0 if low is None else max(int(np.searchsorted(of_run[number], low, "right")) - 1, 0)
+            end = batches[number] if high is None else int(np.searchsorted(of_run[number], high))
+            if first < end:
+                slices.append(_slice(run, number, first, end))
+        ranges.append(
+            RunRange(
+                slices=tuple(slices),
+                low=None if low is None else _packed(keys.slice(int(indices[low]), 1)),
+                high=None if high is None else _packed(keys.slice(int(indices[high]), 1)),
+            )
+        )
+    return ranges
+
+
+def _slice(run: SortedRun, number: int, first: int, end: int) -> RunSlice:
+    return RunSlice(path=run.path, number=number, batch_rows=run.batch_rows, first_batch=first, end_batch=end)
+
+
+def order_of_range(
+    batches: Sequence[tuple[RunSlice, int, pa.Table]], order: Sequence[ReadOrder], wanted: RunRange
+) -> npt.NDArray[np.int64]:
+    """Which rows of the batches, put one behind the other, are in the range, in order.
+
+    `batches`: each with its slice and its number in the run.
+    """
+    keys = [
+        _placed(_keys(rows, order), part.number, 1, first=number * part.batch_rows)
+        for part, number, rows in batches
+    ]
+    bounds = [_before(_unpacked(bound)) for bound in (wanted.low, wanted.high) if bound is not None]
+    # In front, so that a row's number in the table is one of the batches' plus that of the bounds.
+    found = _sorted_indices(pa.concat_tables([*bounds, *keys]), order)
+    start, end = 0, len(found)
+    if wanted.low is not None:
+        start = int(np.flatnonzero(found == 0)[0]) + 1
+    if wanted.high is not None:
+        end = int(np.flatnonzero(found == len(bounds) - 1)[0])
+    return found[start:end] - len(bounds)
+
+
+def _keys(rows: pa.Table, order: Sequence[ReadOrder]) -> pa.Table:
+    """The columns of the order under names of our own: some names mean a path to Arrow."""
+    return pa.table({f"k{number}": rows.column(key.column) for number, key in enumerate(order)})
+
+
+def _placed(keys: pa.Table, run: int, step: int, *, first: int = 0) -> pa.Table:
+    """Keys of a run's rows `first`, `first + step`, …, each with its place."""
+    count = keys.num_rows
+    rows = 2 * (first + step * np.arange(count, dtype=np.int64)) + 1
+    place = pa.repeat(pa.scalar(run, pa.int64()), count), pa.array(rows)
+    for field, values in zip(_PLACE, place, strict=True):
+        keys = keys.append_column(field, values)
+    return keys
+
+
+def _before(bound: pa.Table) -> pa.Table:
+    """The key just before a key with its place."""
+    at = bound.schema.get_field_index(_PLACE[1].name)
+    return bound.set_column(at, _PLACE[1], pc.subtract(bound.column(at), 1))
+
+
+def _sorted_indices(keys: pa.Table, order: Sequence[ReadOrder]) -> npt.NDArray[np.int64]:
+    by = [(f"k{number}", "descending" if key.descending else "ascending") for number, key in enumerate(order)]
+    by += [(field.name, "ascending") for field in _PLACE if field.name in keys.column_names]
+    found: npt.NDArray[np.int64] = pc.sort_indices(keys, sort_keys=by).to_numpy().astype(np.int64)
+    return found
+
+
+def _packed(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table.combine_chunks())
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _unpacked(packed: bytes) -> pa.Table:
+    return ipc.open_file(pa.BufferReader(packed)).read_all()

@@ -1,0 +1,121 @@
+"""Staged input: rows that fit the schema, on storage, already split by slot.
+
+A slot is one bucket of one partition. Each record batch of a staged file belongs to one slot, so that the task
+that merges a bucket opens just its own batches. Small writes are staged by the API, large ones by Spark tasks:
+the same files either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.format.dataset import BucketMode, DatasetDefinition
+from app.format.operation import Operation
+from app.format.partition import partition_codes
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
+from app.format.rows.formats import Format
+from app.format.rows.record_key import bucket_numbers
+
+ROW_COLUMN: Final = "_hw_row"
+JOB_COLUMN: Final = "_hw_job"
+
+
+class Slot(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """One bucket of one partition."""
+
+    partition_path: str
+    bucket: int
+
+
+class StagedBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """Record batch number `index` of a staged file: `rows` rows of one slot."""
+
+    slot: Slot
+    index: int
+    rows: int
+
+
+class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """An immutable Arrow IPC file of checked rows.
+
+    `first_row`: how many rows of the write are in files before it; positions in the file count from there.
+    `partitions`: those that rows of an overwrite are in, where their slots do not tell.
+    """
+
+    path: str
+    size_bytes: int
+    checksum: str
+    rows: int
+    batches: tuple[StagedBatch, ...]
+    first_row: int = 0
+    partitions: tuple[str, ...] = ()
+
+
+class RawInput(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes on storage that a worker decodes: a large body or an upload.
+
+    `records`: a Parquet file of records that were set aside before, each as it was sent.
+    """
+
+    path: str
+    size_bytes: int
+    checksum: str
+    format: Format
+    gzip: bool = False
+    records: bool = False
+
+
+def with_ops(rows: pa.Table, operation: Operation, dataset: DatasetDefinition) -> pa.Table:
+    """The rows with `_hw_op` in front: what each does to its key. Rows of a changelog bring theirs along.
+
+    An append or correction puts the row there, a retraction deletes its key. A row of an upsert whose delete marker is
+    true is a retraction.
+    """
+    if OP_COLUMN in rows.column_names:
+        return rows
+    op = Op.RETRACT if operation is Operation.DELETE else Op.APPEND
+    ops = np.full(rows.num_rows, op, dtype=np.uint8)
+    if operation is Operation.UPSERT and dataset.delete_marker is not None:
+        marked = pc.fill_null(rows.column(dataset.delete_marker), False)
+        ops[marked.to_numpy()] = Op.RETRACT
+    return rows.add_column(0, OP_FIELD, pa.array(ops))
+
+
+def split_by_slot(
+    rows: pa.Table, dataset: DatasetDefinition, first_row: int
+) -> Iterator[tuple[Slot, pa.RecordBatch]]:
+    """Splits checked rows by slot, keeping their order, with each row's position in its write (int64) beside it.
+
+    `rows`: `_hw_op` and the dataset's columns. `first_row`: the position in the write of the first of them.
+    """
+    if rows.num_rows == 0:
+        return
+    positions = pa.array(np.arange(first_row, first_row + rows.num_rows, dtype=np.int64))
+    rows = rows.append_column(pa.field(ROW_COLUMN, pa.int64(), nullable=False), positions)
+    # Where keys are unique across partitions, a key is looked for in all of them.
+    by = () if dataset.bucket.mode is BucketMode.KEY_DYNAMIC else dataset.partition_by
+    partitions, paths = partition_codes(rows, by)
+    buckets = bucket_numbers(rows, dataset.bucket_key, dataset.bucket.count, dataset.bucket.function)
+    codes = partitions.astype(np.int64) * dataset.bucket.count + buckets
+    order = np.argsort(codes, kind="stable")
+    ends = np.flatnonzero(np.diff(codes[order])) + 1
+    combined = rows.combine_chunks()
+    for indices in np.split(order, ends):
+        code = int(codes[indices[0]])
+        slot = Slot(partition_path=paths[code // dataset.bucket.count], bucket=code % dataset.bucket.count)
+        whole = len(indices) == rows.num_rows
+        part = combined if whole else combined.take(pa.array(indices))
+        yield slot, _one_batch(part)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    if len(batches) != 1:
+        raise ValueError(f"{table.num_rows} rows do not fit one record batch")
+    return batches[0]

@@ -1,0 +1,113 @@
+"""What every handler works with; the composition root makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import msgspec
+from litestar import Request
+from litestar.connection import ASGIConnection
+from litestar.datastructures import State
+
+from app.catalog.service import Datasets
+from app.changes.handlers.head_watches import HeadWatches
+from app.changes.handlers.shared_pages import SharedPages
+from app.changes.service.read_changes import ReadChanges
+from app.changes.service.read_corrections import ReadCorrections
+from app.consumers.service.consumers import Consumers
+from app.exports.service.exports import ManageExports
+from app.http.credentials import Credentials
+from app.http.in_flight import InFlight
+from app.http.threads import OUTBOUND_THREADS_MAX, Threads
+from app.http.waiting.wakeups import Wakeups
+from app.jobs.handlers.job_watches import JobWatches
+from app.jobs.ports import Jobs
+from app.maintenance.service.table_services import TableServices
+from app.metastore.service.reports import MetastoreReports
+from app.overview.service import Overview
+from app.partitions.service.partitions import Partitions
+from app.quarantine.service import Quarantine
+from app.reads.service.jobs import ReadJobs
+from app.reads.service.rows import ReadTable
+from app.tenants.values import Principal
+from app.timeline.service.read_timeline import ReadTimeline
+from app.transactions.service import AcceptTransaction, Transactions
+from app.verifications.service.verify import Verify
+from app.versions.service.comparisons import Comparisons
+from app.versions.service.name_versions import NameVersions
+from app.versions.service.restores import Restores
+from app.views.service.views import DerivedViews
+from app.webhooks.service.webhooks import Webhooks
+from app.writes.service.accept import AcceptWrite
+from app.writes.service.explain import ExplainWrite
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that the service needs. Without a `required` one it is not ready, without others slower."""
+
+    name: str
+    ok: bool
+    required: bool = True
+    detail: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Services:
+    """The use cases behind the resources. They are synchronous: handlers call them through `threads`."""
+
+    credentials: Credentials
+    datasets: Datasets
+    views: DerivedViews
+    accept_write: AcceptWrite
+    accept_transaction: AcceptTransaction
+    read_changes: ReadChanges
+    read_corrections: ReadCorrections
+    read_table: ReadTable
+    read_jobs: ReadJobs
+    consumers: Consumers
+    explain_write: ExplainWrite
+    exports: ManageExports
+    quarantine: Quarantine
+    webhooks: Webhooks
+    partitions: Partitions
+    metastore_reports: MetastoreReports
+    overview: Overview
+    table_services: TableServices
+    verify: Verify
+    name_versions: NameVersions
+    restores: Restores
+    comparisons: Comparisons
+    jobs: Jobs
+    transactions: Transactions
+    read_timeline: ReadTimeline
+    readiness: Callable[[], list[Check]]
+    json_body_bytes_max: int
+    upload_bytes_max: int
+    threads: Threads
+    wakeups: Wakeups
+    pages: SharedPages
+    heads: HeadWatches
+    job_watches: JobWatches
+    in_flight: InFlight = field(default_factory=InFlight)
+    outbound: Threads = field(default_factory=lambda: Threads(OUTBOUND_THREADS_MAX))
+
+
+ApiRequest: TypeAlias = Request[Principal, None, State]
+
+
+def services_of(connection: ASGIConnection) -> Services:
+    """The services of the application that received the request."""
+    services: Services = connection.app.state.services
+    return services
+
+
+def tenant_of(request: ApiRequest) -> str:
+    """The tenant of the credential, the only place a tenant ever comes from."""
+    return request.user.tenant_id
+
+
+def actor_of(request: ApiRequest) -> str:
+    """Who asks: the credential, by its id. Whatever makes a job or an instant is given it."""
+    return request.user.key_id

@@ -1,0 +1,40 @@
+"""Which principal a credential stands for."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from typing import Final
+
+from app.http.threads import Threads
+from app.tenants.values import Principal
+
+# A revoked key works this much longer at most.
+_REMEMBERED_SECONDS: Final = 5.0
+_REMEMBERED_MAX: Final = 10_000
+
+
+class Credentials:
+    """Asks `authenticate`, and remembers live keys by digest for a moment, to spare a query per request."""
+
+    def __init__(self, authenticate: Callable[[str], Principal | None], threads: Threads) -> None:
+        self._authenticate = authenticate
+        self._threads = threads
+        self._remembered: dict[bytes, tuple[float, Principal]] = {}
+
+    async def principal(self, api_key: str) -> Principal | None:
+        """None for a text that is no live key."""
+        digest = hashlib.sha256(api_key.encode()).digest()
+        now = time.monotonic()
+        until, principal = self._remembered.get(digest, (0.0, None))
+        if principal is not None and now < until:
+            return principal
+        principal = await self._threads.run(self._authenticate, api_key)
+        if principal is None:
+            self._remembered.pop(digest, None)
+            return None
+        if len(self._remembered) >= _REMEMBERED_MAX:
+            self._remembered.clear()
+        self._remembered[digest] = (now + _REMEMBERED_SECONDS, principal)
+        return principal

@@ -1,0 +1,98 @@
+"""Request headers that steer a request: Idempotency-Key, Prefer, If-Match, If-None-Match, Accept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from litestar.datastructures import Headers
+from litestar.datastructures.headers import Accept
+
+from app.consumers.values import Expected
+from app.format.errors import FieldError, InvalidRequest, PreconditionFailed, PreconditionRequired
+from app.http.problems import NotAcceptable
+
+WAIT_SECONDS_MAX: Final = 60
+IDEMPOTENCY_KEY_CHARACTERS_MAX: Final = 255
+_KEY: Final = re.compile(rf"[\x20-\x7e]{{1,{IDEMPOTENCY_KEY_CHARACTERS_MAX}}}")
+_WAIT: Final = re.compile(r'\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;.*)?', re.IGNORECASE)
+_ETAG: Final = re.compile(r'"(\d{1,18})"')
+
+
+class Preference(msgspec.Struct, frozen=True, kw_only=True):
+    """How long the client likes to wait for a job; None if it did not say."""
+
+    wait_seconds: int | None
+
+    def applied(self) -> dict[str, str]:
+        """The header that says which preference was followed."""
+        return {} if self.wait_seconds is None else {"Preference-Applied": f"wait={self.wait_seconds}"}
+
+
+def idempotency_key(headers: Headers) -> str | None:
+    """The key, if there is one. Raises InvalidRequest."""
+    text = headers.get("idempotency-key")
+    if text is None:
+        return None
+    # The draft writes the key as a quoted string, most clients write it bare; both name the same key.
+    key = text.strip()
+    if len(key) >= 2 and key[0] == key[-1] == '"':
+        key = key[1:-1]
+    if not _KEY.fullmatch(key):
+        detail = f"expected 1–{IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters"
+        raise InvalidRequest(
+            "the Idempotency-Key is not valid", [FieldError(pointer="/Idempotency-Key", detail=detail)]
+        )
+    return key
+
+
+def preference(headers: Headers) -> Preference:
+    """What Prefer (RFC 7240) asks for. A preference that is not understood is ignored, as that RFC has it."""
+    for part in ",".join(headers.getall("prefer", [])).split(","):
+        if wait := _WAIT.fullmatch(part):
+            return Preference(wait_seconds=min(int(wait[1]), WAIT_SECONDS_MAX))
+    return Preference(wait_seconds=None)
+
+
+def etag(version: int) -> str:
+    """The entity tag of a dataset's version."""
+    return f'"{version}"'
+
+
+def expected_version(headers: Headers) -> int | None:
+    """The version that If-Match names; None if the header is absent or `*`. Raises PreconditionFailed."""
+    text = headers.get("if-match", "*").strip()
+    if text == "*":
+        return None
+    if tag := _ETAG.fullmatch(text):
+        return int(tag[1])
+    raise PreconditionFailed(f"If-Match: {text} is not the ETag of any version", expected='"<version>"')
+
+
+def required_version(headers: Headers) -> int:
+    """The version that If-Match names. Raises PreconditionRequired, PreconditionFailed."""
+    version = expected_version(headers)
+    if version is None:
+        raise PreconditionRequired('send If-Match with the ETag that this change was made for, such as "7"')
+    return version
+
+
+def expected_revision(headers: Headers) -> Expected:
+    """What If-Match and If-None-Match say of the resource to be put. Raises PreconditionFailed."""
+    unless = headers.get("if-none-match")
+    if unless is not None and unless.strip() != "*":
+        raise PreconditionFailed(f"If-None-Match: {unless} is not understood here", expected="*")
+    return Expected(absent=unless is not None, revision=expected_version(headers))
+
+
+def negotiate(headers: Headers, available: Sequence[str]) -> str:
+    """The media type to answer in, the first where the client does not mind. Raises NotAcceptable."""
+    accept = ",".join(headers.getall("accept", ["*/*"])) or "*/*"
+    chosen = Accept(accept).best_match(list(available))
+    if chosen is None:
+        raise NotAcceptable(
+            f"Accept: {accept} names none of {', '.join(available)}", available=list(available)
+        )
+    return chosen

@@ -1,0 +1,102 @@
+"""JSON request bodies: decoded into one type, with a JSON pointer to what does not fit."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from app.codecs.exact import Members, NonFinite, parse_json
+from app.format.errors import FieldError, InvalidRequest, MalformedBody
+
+_T = TypeVar("_T")
+_PLACE: Final = re.compile(
+    r"(?P<reason>.*?)(?: - at (?:`(?:key|value)` in )?`\$?(?P<path>[^`]*)`)?", re.DOTALL
+)
+_STEP: Final = re.compile(r"\.([^.\[]+)|\[(\d+|\.\.\.)\]")
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`")
+_MISSING: Final = re.compile(r"Object missing required field `(?P<name>.*)`")
+
+
+def decode_json(body: bytes, type_: type[_T]) -> _T:
+    """The value of the body. Raises MalformedBody if it is no JSON, InvalidRequest if it is no `type_`."""
+    try:
+        return msgspec.json.decode(body, type=type_)
+    except msgspec.ValidationError as error:
+        fault = _field_error(str(error), type_)
+        raise InvalidRequest(f"{fault.pointer or '/'}: {fault.detail}", [fault]) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if (number := _non_finite(body)) is not None:
+            raise InvalidRequest(f"{number.pointer}: {number.detail}", [number]) from None
+        raise MalformedBody(f"the body is not JSON: {error}") from None
+    except RecursionError:
+        raise MalformedBody("the JSON is nested too deeply") from None
+
+
+def _field_error(message: str, type_: type[Any]) -> FieldError:
+    place = _PLACE.fullmatch(message)
+    reason, path = (place["reason"], place["path"] or "") if place else (message, "")
+    steps = [name or index for name, index in _STEP.findall(path)]
+    pointer = "".join(f"/{_escaped(step)}" for step in steps)
+    if unknown := _UNKNOWN.fullmatch(reason):
+        return FieldError(
+            pointer=f"{pointer}/{_escaped(unknown['name'])}", detail="unknown member; remove it"
+        )
+    if missing := _MISSING.fullmatch(reason):
+        return FieldError(pointer=f"{pointer}/{_escaped(missing['name'])}", detail="this member is required")
+    if known := _known_values(type_, steps) if reason.startswith("Invalid ") else []:
+        return FieldError(
+            pointer=pointer, detail=f"{reason.replace('`', '')}; expected one of {', '.join(known)}"
+        )
+    return FieldError(pointer=pointer, detail=reason.replace("`", "'"))
+
+
+def _known_values(type_: type[Any], steps: list[str]) -> list[str]:
+    """The values of the enumeration (or the tags of the union) at a place in a type; none if that is another type."""
+    (schema,), components = msgspec.json.schema_components([type_], ref_template="{name}")
+    places = [schema]
+    for step in steps:
+        places = [
+            below for place in _alternatives(places, components) if (below := _below(place, step)) is not None
+        ]
+    return [str(value) for place in _alternatives(places, components) for value in place.get("enum", ())]
+
+
+def _alternatives(places: list[Any], components: dict[str, Any]) -> list[Any]:
+    found: list[Any] = []
+    for place in places:
+        named = components[place["$ref"]] if "$ref" in place else place
+        options = named.get("anyOf") or named.get("oneOf")
+        found += _alternatives(options, components) if options else [named]
+    return found
+
+
+def _below(place: Any, step: str) -> Any:
+    if step.isdecimal() or step == "...":
+        return place.get("items")
+    return place.get("properties", {}).get(step)
+
+
+def _non_finite(body: bytes) -> FieldError | None:
+    """Where the first NaN or Infinity stands, if that is all that keeps the body from being JSON."""
+    try:
+        pending: list[tuple[str, Any]] = [("", parse_json(body.decode()))]
+    except (ValueError, RecursionError):
+        return None
+    while pending:
+        pointer, value = pending.pop()
+        match value:
+            case NonFinite() if pointer:
+                return FieldError(
+                    pointer=pointer, detail=f"{value} is no JSON number; send null or leave it out"
+                )
+            case Members():
+                pending += [(f"{pointer}/{_escaped(name)}", each) for name, each in reversed(value)]
+            case list():
+                pending += [(f"{pointer}/{number}", each) for number, each in reversed([*enumerate(value)])]
+    return None
+
+
+def _escaped(step: str) -> str:
+    return step.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,216 @@
+"""Errors as RFC 9457 problem documents. This is the only place that knows the HTTP status of an error.
+
+`type` is the URI reference `/problems/<code>`: stable, the same in every deployment, what scripts compare.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+
+from app.format.errors import Fault, FieldError, HeadwaterError, InvalidRequest, NotFound, Unauthorized
+
+PROBLEM_JSON: Final = "application/problem+json"
+REQUEST_ID: Final = "headwater_request_id"
+
+STATUS: Final[Mapping[str, int]] = {
+    "already-redriven": 409,
+    "aggregate-overflow": 422,
+    "attempts-exhausted": 500,
+    "batch-out-of-order": 409,
+    "body-too-large": 413,
+    "commit-conflict": 409,
+    "consumer-leased": 409,
+    "consumer-managed": 409,
+    "corrupt-file": 500,
+    "data-exists": 409,
+    "dataset-exists": 409,
+    "dataset-in-use": 409,
+    "derivation-failed": 422,
+    "derived-dataset": 409,
+    "duplicate-key": 422,
+    "export-ended": 409,
+    "forbidden": 403,
+    "idempotency-in-flight": 409,
+    "idempotency-mismatch": 422,
+    "internal": 500,
+    "invalid-dataset": 422,
+    "invalid-filter": 400,
+    "invalid-request": 400,
+    "invalid-webhook": 422,
+    "invalid-view": 422,
+    "job-cancelled": 409,
+    "job-ended": 409,
+    "job-not-finished": 409,
+    "lease-lost": 409,
+    "malformed-body": 400,
+    "method-not-allowed": 405,
+    "no-commits": 409,
+    "no-feed": 422,
+    "not-acceptable": 406,
+    "not-enough-writes": 409,
+    "not-found": 404,
+    "not-verifiable": 422,
+    "offset-ahead": 409,
+    "offset-expired": 410,
+    "version-expired": 410,
+    "name-taken": 409,
+    "precondition-failed": 412,
+    "precondition-required": 428,
+    "range-not-satisfiable": 416,
+    "result-expired": 410,
+    "schema-change-refused": 422,
+    "schema-mismatch": 422,
+    "storage-full": 507,
+    "tenant-exists": 409,
+    "transaction-failed": 409,
+    "unauthorized": 401,
+    "unavailable": 503,
+    "unsupported-media-type": 415,
+    "webhook-given-up": 502,
+}
+_RETRY_AFTER_SECONDS: Final = {
+    "unavailable": 5,
+    "idempotency-in-flight": 1,
+    "job-not-finished": 1,
+    "storage-full": 60,
+}
+
+_log = logging.getLogger(__name__)
+
+
+class MethodNotAllowed(HeadwaterError):
+    """The resource has no such method; the header Allow lists those it has."""
+
+    code = "method-not-allowed"
+    title = "This method is not allowed here"
+
+
+class NotAcceptable(HeadwaterError):
+    """None of the media types in Accept can be served; `available` lists those that can."""
+
+    code = "not-acceptable"
+    title = "None of the accepted media types is available"
+
+
+class RangeNotSatisfiable(HeadwaterError):
+    """The part of a file that is asked for lies beyond its end; `size_bytes` is its size."""
+
+    code = "range-not-satisfiable"
+    title = "The file has no such part"
+
+
+class JobCancelled(HeadwaterError):
+    """The job that the request waited for was cancelled."""
+
+    code = "job-cancelled"
+    title = "The job was cancelled"
+
+
+def status_of(code: str) -> int:
+    """The status of a code; 500 for one that this release does not know."""
+    return STATUS.get(code, 500)
+
+
+def document(code: str, title: str, detail: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of a problem document. Facts never hide the standard ones."""
+    return {
+        "type": f"/problems/{code}",
+        "title": title,
+        "status": status_of(code),
+        "detail": detail,
+        **{name: fact for name, fact in facts.items() if name not in _STANDARD},
+    }
+
+
+_STANDARD: Final = frozenset({"type", "title", "status", "detail", "instance"})
+
+
+def fault_document(fault: Fault) -> dict[str, Any]:
+    """What made a job fail."""
+    return document(fault.code, fault.title, fault.detail, fault.facts)
+
+
+def respond(
+    request: Request[Any, Any, Any], members: dict[str, Any], headers: Mapping[str, str] | None = None
+) -> Response[bytes]:
+    """The response for a problem document."""
+    code = str(members["type"]).rsplit("/", 1)[-1]
+    sent = dict(headers or {})
+    if "retry_after_seconds" in members:
+        sent["Retry-After"] = str(members["retry_after_seconds"])
+    elif code in _RETRY_AFTER_SECONDS:
+        sent["Retry-After"] = str(_RETRY_AFTER_SECONDS[code])
+    return Response(
+        msgspec.json.encode({**members, "instance": request.url.path}, enc_hook=str),
+        status_code=members["status"],
+        media_type=PROBLEM_JSON,
+        headers=sent,
+    )
+
+
+def on_headwater_error(request: Request[Any, Any, Any], error: HeadwaterError) -> Response[bytes]:
+    """Any error that carries its own facts."""
+    members = document(error.code, error.title, error.detail, error.facts)
+    if members["status"] >= 500:
+        # What is out of reach says so many times over; its traceback would only hide the rest of the log.
+        cause = error if members["status"] == 500 else None
+        _log.error("request %s: %s: %s", _request_id(request), error.code, error.detail, exc_info=cause)
+    return respond(request, members, _headers_of(request, error))
+
+
+def _headers_of(request: Request[Any, Any, Any], error: HeadwaterError) -> dict[str, str] | None:
+    if isinstance(error, RangeNotSatisfiable):
+        return {"Content-Range": f"bytes */{error.facts['size_bytes']}"}
+    return _challenge(request) if isinstance(error, Unauthorized) else None
+
+
+def on_http_exception(request: Request[Any, Any, Any], exception: HTTPException) -> Response[bytes]:
+    """What the framework refuses by itself: unknown routes and methods, parameters of a wrong type."""
+    error = _translated(request, exception)
+    headers = (
+        {"Allow": exception.headers["allow"]} if exception.headers and "allow" in exception.headers else None
+    )
+    return respond(request, document(error.code, error.title, error.detail, error.facts), headers)
+
+
+def on_unexpected(request: Request[Any, Any, Any], exception: Exception) -> Response[bytes]:
+    """A bug, or a part of the system that failed as nobody foresaw: the log has it, the client its id."""
+    request_id = _request_id(request)
+    _log.error("request %s failed", request_id, exc_info=exception)
+    detail = "the service failed; the request id finds the cause in its log"
+    return respond(
+        request, document(HeadwaterError.code, HeadwaterError.title, detail, {"request_id": request_id})
+    )
+
+
+def _translated(request: Request[Any, Any, Any], exception: HTTPException) -> HeadwaterError:
+    match exception.status_code:
+        case 404:
+            return NotFound(f"there is no resource at {request.url.path}")
+        case 405:
+            return MethodNotAllowed(f"{request.method} is not a method of {request.url.path}")
+    if isinstance(exception, ValidationException) and isinstance(exception.extra, list):
+        errors = [
+            FieldError(pointer=f"/{fault.get('key', '')}", detail=str(fault.get("message", "not valid")))
+            for fault in exception.extra
+            if isinstance(fault, dict)
+        ]
+        said = "; ".join(f"{error.pointer.removeprefix('/')}: {error.detail}" for error in errors)
+        return InvalidRequest(said or exception.detail, errors)
+    return InvalidRequest(exception.detail)
+
+
+def _challenge(request: Request[Any, Any, Any]) -> dict[str, str]:
+    # RFC 6750: an error code only where a credential was given.
+    given = "authorization" in request.headers
+    return {"WWW-Authenticate": 'Bearer realm="headwater"' + (', error="invalid_token"' if given else "")}
+
+
+def _request_id(request: Request[Any, Any, Any]) -> str:
+    return str(request.scope.get("state", {}).get(REQUEST_ID, ""))

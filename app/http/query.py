@@ -1,0 +1,85 @@
+"""Query parameters: none is ever ignored."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from functools import cache
+from typing import Annotated, Any, Final, TypeAlias
+
+from litestar.connection import ASGIConnection
+from litestar.handlers import BaseRouteHandler
+from litestar.params import PathParameter, QueryParameter
+
+from app.format.errors import FieldError, InvalidRequest
+
+INT64_MAX: Final = 2**63 - 1
+PAGE_SIZE_MAX: Final = 1_000
+_DIGITS_MAX: Final = 19
+
+DatasetReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a dataset.")]
+PageSize: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_SIZE_MAX, description="Items on a page.")]
+PageToken: TypeAlias = Annotated[
+    str | None, QueryParameter(description="`next_page_token` of the page before; absent for the first page.")
+]
+AtVersion: TypeAlias = Annotated[
+    int | None, QueryParameter(ge=0, le=INT64_MAX, description="The version to read; the latest unless said.")
+]
+AsOf: TypeAlias = Annotated[
+    str | None, QueryParameter(description="An RFC 3339 time: reads the last version committed by then.")
+]
+OfTag: TypeAlias = Annotated[
+    str | None, QueryParameter(description="The name of a tag or savepoint: reads the version that has it.")
+]
+Columns: TypeAlias = Annotated[
+    list[str] | None,
+    QueryParameter(description="The columns to read, comma-separated or repeated; all unless said."),
+]
+
+
+async def refuse_unknown_parameters(
+    connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler
+) -> None:
+    """Raises InvalidRequest for a parameter that the handler does not have, such as a misspelt one."""
+    # Asynchronous, though it waits for nothing: the framework would have a thread call it, for every request.
+    known = _names(handler)
+    unknown = [name for name in connection.query_params if name not in known]
+    if unknown:
+        accepted = ", ".join(sorted(known)) or "none"
+        raise InvalidRequest(
+            f"unknown query parameter {unknown[0]!r}",
+            [
+                FieldError(pointer=f"/{name}", detail=f"accepted here: {accepted}")
+                for name in dict.fromkeys(unknown)
+            ],
+        )
+
+
+@cache
+def _names(handler: BaseRouteHandler) -> frozenset[str]:
+    return frozenset(
+        field.kwarg_definition.name or name
+        for name, field in handler.parsed_fn_signature.parameters.items()
+        if isinstance(field.kwarg_definition, QueryParameter)
+    )
+
+
+def moment(text: str, name: str) -> datetime:
+    """An RFC 3339 time with its zone. Raises InvalidRequest."""
+    try:
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is None:
+            raise ValueError
+    except ValueError:
+        detail = "expected an RFC 3339 time with its zone, such as 2026-11-21T10:00:00Z"
+        raise InvalidRequest(
+            f"{name} is not a time", [FieldError(pointer=f"/{name}", detail=detail)]
+        ) from None
+    return found
+
+
+def natural(text: str, name: str) -> int:
+    """The number, of digits only, that fits into 64 bits. Raises InvalidRequest."""
+    if not (text.isascii() and text.isdigit()) or len(text) > _DIGITS_MAX or int(text) > INT64_MAX:
+        detail = f"expected 0–{INT64_MAX}"
+        raise InvalidRequest(f"{name} is not valid", [FieldError(pointer=f"/{name}", detail=detail)])
+    return int(text)

@@ -1,0 +1,31 @@
+"""What a job's request said beside its operation, as the timeline shows it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from app.jobs.values import JobRequest, WriteRequest
+
+# A batch of a stream has members of its own in the timeline.
+_SHOWN_APART: Final = ("writer_id", "batch_id")
+
+
+def parameters_of(request: JobRequest) -> dict[str, Any]:
+    """Its options as JSON values, by name: those that are not what they are by themselves."""
+    if not isinstance(request, WriteRequest):
+        return _said(request)
+    options = {name: value for name, value in _said(request.options).items() if name not in _SHOWN_APART}
+    return options if request.restores is None else {**options, **_said(request.restores)}
+
+
+def _said(value: msgspec.Struct) -> dict[str, Any]:
+    """The members that differ from their defaults; those without one are always said."""
+    said = {
+        field.name: getattr(value, field.name)
+        for field in msgspec.structs.fields(value)
+        if getattr(value, field.name) != field.default
+    }
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(said))
+    return found

@@ -1,0 +1,187 @@
+"""Claims: which of a dataset's waiting jobs a worker gets, and what makes its hold void."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, tuple_, update
+
+from app.db.one_of import one_of
+from app.format.errors import AttemptsExhausted, Fault
+from app.format.instant import InstantEvent
+from app.jobs.repository.ending import NO_LEASE, end_jobs, lock_jobs, lock_with_transactions, move_instants
+from app.jobs.repository.job_row import JOB_COLUMNS, job_of
+from app.jobs.repository.turns import is_turn, lock_datasets
+from app.jobs.tables import jobs
+from app.jobs.values import Claim, ClaimRules, Job, JobState, Lane, Progress
+
+_WRITES: Final = jobs.c.lane == Lane.WRITES.value
+_QUEUED: Final = and_(jobs.c.state == JobState.QUEUED.value, _WRITES)
+_RUNNING: Final = jobs.c.state == JobState.RUNNING.value
+LEASE_LAPSED: Final = and_(_RUNNING, jobs.c.lease_until < func.clock_timestamp())
+_LAPSED: Final = and_(LEASE_LAPSED, _WRITES)
+
+
+def lease_end(lease_seconds: float) -> ColumnElement[Any]:
+    """When a lease given now runs out.
+
+    `clock_timestamp`, since a transaction may have waited for its locks.
+    """
+    return func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, lease_seconds)
+
+
+def held_by(claims: Sequence[Claim]) -> ColumnElement[bool]:
+    """Whether a job is still held by one of the claims: the guard of everything a worker does to a job."""
+    pairs = [(claim.job_id, claim.epoch) for claim in claims]
+    return and_(tuple_(jobs.c.id, jobs.c.epoch).in_(pairs), _RUNNING)
+
+
+def claim_group(connection: Connection, dataset_id: str, owner: str, rules: ClaimRules) -> list[Job] | None:
+    """The jobs that `owner` now holds, in order of acceptance; empty if there is nothing to do or no room.
+
+    None if other datasets than those that were looked for must be locked first: then the caller commits and tries
+    again, since datasets are locked in one order.
+    """
+    wanted = _datasets_of_next(connection, dataset_id)
+    if dataset_id not in lock_datasets(connection, wanted):
+        return []
+    _void_lapsed(connection, wanted)
+    if _live_groups(connection, [dataset_id]) >= rules.dataset_writers_max:
+        return []
+    if is_turn(connection, wanted):
+        # Whoever ends the turn says so; if it died, the poll finds what waits.
+        return []
+    _give_up(connection, wanted, rules.attempts_max)
+    next_transaction = _next_transaction(connection, dataset_id, _QUEUED)
+    ids: list[str] | None
+    if next_transaction is None:
+        ids = _next_group(connection, dataset_id, rules.group_jobs_max)
+    else:
+        ids = _next_of_all(connection, next_transaction, wanted)
+    if not ids:
+        return None if ids is None else []
+    taken = take(connection, ids, owner, rules.lease_seconds)
+    move_instants(connection, ids, InstantEvent.START)
+    return taken
+
+
+def take(connection: Connection, ids: Sequence[str], owner: str, lease_seconds: float) -> list[Job]:
+    """Gives queued jobs that the caller has locked to `owner`, as one group; returns them in this order."""
+    taken = connection.execute(
+        update(jobs)
+        .where(jobs.c.id.in_(ids))
+        .values(
+            state=JobState.RUNNING.value,
+            epoch=jobs.c.epoch + 1,
+            attempts=jobs.c.attempts + 1,
+            abandoned=False,
+            owner=owner,
+            group_id=ids[0],
+            lease_until=lease_end(lease_seconds),
+            progress=Progress(stage="claimed"),
+            started_at=func.coalesce(jobs.c.started_at, func.clock_timestamp()),
+        )
+        .returning(*JOB_COLUMNS)
+    )
+    found = {row.id: job_of(row) for row in taken}
+    return [found[job_id] for job_id in ids]
+
+
+def _datasets_of_next(connection: Connection, dataset_id: str) -> list[str]:
+    """The datasets that the claim will have to do with: this one, and those of the transaction that is next in it."""
+    waiting = or_(_QUEUED, _LAPSED)
+    transaction_id = _next_transaction(connection, dataset_id, waiting)
+    if transaction_id is None:
+        return [dataset_id]
+    query = select(jobs.c.dataset_id).where(jobs.c.transaction_id == transaction_id)
+    return sorted(connection.execute(query).scalars())
+
+
+def _next_transaction(connection: Connection, dataset_id: str, waiting: ColumnElement[bool]) -> str | None:
+    """The transaction of the oldest waiting job, if it is part of one."""
+    query = select(jobs.c.transaction_id).where(jobs.c.dataset_id == dataset_id, waiting)
+    return connection.execute(query.order_by(jobs.c.seq).limit(1)).scalar_one_or_none()
+
+
+def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
+    """Puts jobs whose lease ran out back into the queue, all of a group (and of a transaction) at once.
+
+    Their epoch rises, so a worker that was only slow finds every claim of its group void, not just some.
+    """
+    lapsed = lock_with_transactions(connection, one_of(jobs.c.dataset_id, dataset_ids), _LAPSED)
+    void(connection, lapsed)
+
+
+def void(connection: Connection, lapsed: Sequence[str]) -> None:
+    """Puts jobs back into their queue that the caller has locked; every claim on them is void."""
+    if not lapsed:
+        return
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.id.in_(lapsed))
+        .values(state=JobState.QUEUED.value, epoch=jobs.c.epoch + 1, abandoned=True, **NO_LEASE)
+    )
+
+
+def _live_groups(connection: Connection, dataset_ids: Sequence[str]) -> int:
+    running = select(func.count(jobs.c.group_id.distinct())).where(
+        one_of(jobs.c.dataset_id, dataset_ids), _RUNNING, _WRITES
+    )
+    return connection.execute(running).scalar_one()
+
+
+def _give_up(connection: Connection, dataset_ids: Sequence[str], attempts_max: int) -> None:
+    tired = one_of(jobs.c.dataset_id, dataset_ids), _QUEUED, jobs.c.attempts >= attempts_max
+    end_jobs(connection, lock_with_transactions(connection, *tired), JobState.FAILED, exhausted(attempts_max))
+
+
+def exhausted(attempts_max: int) -> Fault:
+    """Why a job is given up that was claimed so many times."""
+    return Fault(
+        code=AttemptsExhausted.code,
+        title=AttemptsExhausted.title,
+        detail=f"None of {attempts_max} attempts came to an end; the job has changed nothing",
+        facts={"attempts": attempts_max},
+    )
+
+
+def _next_group(connection: Connection, dataset_id: str, jobs_max: int) -> list[str]:
+    """The oldest waiting jobs, up to one that goes alone: none overtakes an older one.
+
+    Alone goes a job that must not share a commit, and one whose last attempt died.
+    """
+    query = (
+        select(jobs.c.id, or_(jobs.c.abandoned, jobs.c.alone).label("alone"))
+        .where(jobs.c.dataset_id == dataset_id, _QUEUED)
+        .order_by(jobs.c.seq)
+        .limit(jobs_max)
+        .with_for_update(key_share=True)
+    )
+    group: list[str] = []
+    for row in connection.execute(query).all():
+        if row.alone and group:
+            break
+        group.append(row.id)
+        if row.alone:
+            break
+    return group
+
+
+def _next_of_all(connection: Connection, transaction_id: str, dataset_ids: Sequence[str]) -> list[str] | None:
+    """The writes of the transaction, if they are next in all their datasets and nothing runs in any.
+
+    Empty if not: whoever ends what is in the way comes to the same transaction. None if one of its datasets is not
+    among those locked.
+    """
+    members = connection.execute(
+        select(jobs.c.id, jobs.c.dataset_id).where(jobs.c.transaction_id == transaction_id)
+    ).all()
+    if not {row.dataset_id for row in members} <= set(dataset_ids):
+        return None
+    if _live_groups(connection, dataset_ids):
+        return []
+    if any(_next_transaction(connection, row.dataset_id, _QUEUED) != transaction_id for row in members):
+        return []
+    ids = lock_jobs(connection, jobs.c.transaction_id == transaction_id, _QUEUED)
+    return ids if len(ids) == len(members) else []

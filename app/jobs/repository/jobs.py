@@ -1,0 +1,190 @@
+"""Jobs: accepted once, held by a lease, ended once. All time is the database's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import and_, case, func, or_, select, update
+
+from app.db.one_of import one_of
+from app.db.session import Database
+from app.format.errors import Fault, HeadwaterError, JobNotCancellable
+from app.format.identifiers import is_uuid
+from app.jobs.repository.accept import accept_jobs
+from app.jobs.repository.claim import LEASE_LAPSED, claim_group, held_by, lease_end
+from app.jobs.repository.claim_task import claim_task
+from app.jobs.repository.ending import (
+    NO_LEASE,
+    UNFINISHED,
+    end_jobs,
+    fail_jobs,
+    lock_jobs,
+    lock_with_transactions,
+    succeed_task,
+)
+from app.jobs.repository.job_row import JOB_COLUMNS, get_job, job_of
+from app.jobs.repository.replays import replayed_job
+from app.jobs.repository.writer_batches import find_batch
+from app.jobs.tables import jobs
+from app.jobs.values import (
+    Accepted,
+    Claim,
+    ClaimRules,
+    Job,
+    JobKind,
+    JobState,
+    Lane,
+    NewJob,
+    Progress,
+    RunnableDataset,
+)
+
+# Each try locks what the last one found to be missing.
+_CLAIM_TRIES_MAX = 3
+
+
+class JobStore:
+    """Jobs, claims and leases in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def accept(self, tenant_id: str, new: NewJob) -> Accepted:
+        """`accept_all` of one job. Raises IdempotencyMismatch, NotFound (dataset gone)."""
+        (outcome,) = self.accept_all(tenant_id, [new])
+        if isinstance(outcome, HeadwaterError):
+            raise outcome
+        return outcome
+
+    def accept_all(self, tenant_id: str, new: Sequence[NewJob]) -> list[Accepted | HeadwaterError]:
+        """One transaction: jobs QUEUED, instants REQUESTED, idempotency keys, batches, outbox rows.
+
+        One outcome per job, in order. A key or batch that is known returns its job, unless that failed for a reason of
+        the service's own (then the new job takes it over).
+        """
+        with self._database.tenant(tenant_id) as connection:
+            return accept_jobs(connection, new)
+
+    def get(self, tenant_id: str, job_id: str) -> Job:
+        """Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return get_job(connection, job_id)
+
+    def find(self, tenant_id: str, job_ids: Sequence[str]) -> list[Job]:
+        """Those of the jobs that there are, in any order."""
+        query = select(*JOB_COLUMNS).where(one_of(jobs.c.id, job_ids))
+        with self._database.tenant(tenant_id) as connection:
+            return [job_of(row) for row in connection.execute(query)]
+
+    def find_by_key(
+        self, tenant_id: str, dataset_id: str, idempotency_key: str, request_hash: str
+    ) -> Job | None:
+        """The job that `accept` would replay. Raises IdempotencyMismatch."""
+        with self._database.tenant(tenant_id) as connection:
+            return replayed_job(connection, dataset_id, idempotency_key, request_hash)
+
+    def find_by_batch(self, tenant_id: str, dataset_id: str, writer_id: str, batch_id: int) -> Job | None:
+        """The job that `accept` would replay. Raises BatchOutOfOrder."""
+        with self._database.tenant(tenant_id) as connection:
+            return find_batch(connection, dataset_id, writer_id, batch_id)
+
+    def cancel(self, tenant_id: str, job_id: str) -> Job:
+        """Ends a queued or running job, and with it the others of its transaction; a commit under way either beat it
+        or is fenced.
+
+        Raises JobNotCancellable.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            wanted = jobs.c.id == job_id, UNFINISHED
+            if is_uuid(job_id) and (ids := lock_with_transactions(connection, *wanted)):
+                end_jobs(connection, ids, JobState.CANCELLED)
+                return get_job(connection, job_id)
+            state = get_job(connection, job_id).state.value
+            raise JobNotCancellable(f"The job has {state} already", state=state)
+
+    def claim(self, tenant_id: str, dataset_id: str, owner: str, rules: ClaimRules) -> list[Job]:
+        """Takes the dataset's waiting writes, oldest first, as one group: epoch + 1, lease, instants
+        INFLIGHT.
+
+        Empty if none waits or `dataset_writers_max` groups hold live leases. A job whose attempt died before
+        (its lease ran out) is claimed alone, so that it cannot take others down; one out of attempts is
+        failed with `attempts-exhausted` instead. Writes of a transaction are claimed together, once they are next in
+        all their datasets and nothing runs in any.
+        """
+        for _ in range(_CLAIM_TRIES_MAX):
+            with self._database.tenant(tenant_id) as connection:
+                claimed = claim_group(connection, dataset_id, owner, rules)
+            if claimed is not None:
+                return claimed
+        return []
+
+    def claim_task(self, tenant_id: str, dataset_id: str, owner: str, rules: ClaimRules) -> Job | None:
+        """Takes the dataset's oldest waiting task; None if there is none. Tasks run beside writes, each by itself."""
+        with self._database.tenant(tenant_id) as connection:
+            return claim_task(connection, dataset_id, owner, rules)
+
+    def succeed(self, tenant_id: str, claim: Claim, result: dict[str, Any]) -> bool:
+        """Ends a held task with what came of it. False if the claim is void."""
+        with self._database.tenant(tenant_id) as connection:
+            return succeed_task(connection, held_by([claim]), result)
+
+    def heartbeat(
+        self, tenant_id: str, claims: Sequence[Claim], *, lease_seconds: float, progress: Progress
+    ) -> set[str]:
+        """Extends the leases of the claims that still hold and returns their job ids."""
+        with self._database.tenant(tenant_id) as connection:
+            held = lock_jobs(connection, held_by(claims))
+            connection.execute(
+                update(jobs)
+                .where(jobs.c.id.in_(held))
+                .values(lease_until=lease_end(lease_seconds), progress=progress)
+            )
+        return set(held)
+
+    def fail(self, tenant_id: str, claim: Claim, fault: Fault) -> bool:
+        """Ends a held job, and with it the others of its transaction, and rolls their instants back.
+
+        False if the claim is void.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            return bool(fail_jobs(connection, held_by([claim]), fault))
+
+    def release(self, tenant_id: str, claims: Sequence[Claim]) -> None:
+        """Puts held jobs back after a fault of their run, each to be tried alone; attempts stay counted."""
+        with self._database.tenant(tenant_id) as connection:
+            held = lock_jobs(connection, held_by(claims))
+            # No message to the relay: the poll finds them, and the pause does a passing fault good.
+            connection.execute(
+                update(jobs)
+                .where(jobs.c.id.in_(held))
+                .values(state=JobState.QUEUED.value, abandoned=True, **NO_LEASE)
+            )
+
+    def is_under_way(self, tenant_id: str, dataset_id: str, kind: JobKind) -> bool:
+        """Whether a job of the kind waits or runs for the dataset."""
+        query = select(jobs.c.id).where(
+            jobs.c.dataset_id == dataset_id, jobs.c.kind == kind.value, UNFINISHED
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(query.limit(1)).first() is not None
+
+    def runnable(self, limit: int, lane: Lane = Lane.WRITES) -> list[RunnableDataset]:
+        """Datasets of every tenant with claimable jobs in the lane, longest waiting first. Holds ids only.
+
+        Datasets that nobody works on come before those with a live lease, whose holder looks for more by
+        itself.
+        """
+        waiting = or_(jobs.c.state == JobState.QUEUED.value, LEASE_LAPSED)
+        live = and_(jobs.c.state == JobState.RUNNING.value, jobs.c.lease_until >= func.clock_timestamp())
+        first = func.min(case((waiting, jobs.c.seq)))
+        query = (
+            select(jobs.c.tenant_id, jobs.c.dataset_id)
+            .where(UNFINISHED, jobs.c.lane == lane.value)
+            .group_by(jobs.c.tenant_id, jobs.c.dataset_id)
+            .having(first.is_not(None))
+            .order_by(func.bool_or(live), first)
+            .limit(limit)
+        )
+        with self._database.relay() as connection:
+            return [RunnableDataset(**row._asdict()) for row in connection.execute(query)]

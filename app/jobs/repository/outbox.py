@@ -1,0 +1,48 @@
+"""Messages that become visible with the transaction they tell of, and are sent at least once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+from sqlalchemy import delete, select, tuple_
+
+from app.db.session import Database
+from app.jobs.ports import OutboxMessage
+from app.jobs.tables import outbox
+
+
+class WakeUp(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset has something of the topic; see `OutboxMessage`."""
+
+    topic: str
+    tenant_id: str
+    dataset_id: str
+
+
+class OutboxStore:
+    """The outbox in Postgres. Several relays may run: each takes messages that no other holds."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def relay(self, send: Callable[[OutboxMessage], None], limit: int) -> int:
+        """Hands up to `limit` messages to `send` and removes them once all are sent; returns how many.
+
+        If `send` raises, none of them is removed: those sent already are sent again, which wake-ups can
+        stand.
+        """
+        oldest = (
+            select(outbox.c.tenant_id, outbox.c.id, outbox.c.topic, outbox.c.dataset_id)
+            .order_by(outbox.c.id)
+            .limit(limit)
+            .with_for_update(skip_locked=True)
+        )
+        with self._database.relay() as connection:
+            rows = connection.execute(oldest).all()
+            for row in rows:
+                send(WakeUp(topic=row.topic, tenant_id=row.tenant_id, dataset_id=row.dataset_id))
+            if rows:
+                sent = [(row.tenant_id, row.id) for row in rows]
+                connection.execute(delete(outbox).where(tuple_(outbox.c.tenant_id, outbox.c.id).in_(sent)))
+        return len(rows)

@@ -1,0 +1,48 @@
+"""Requests that came before: which job an idempotency key belongs to, and whether it may be made again."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import Connection, select
+
+from app.format.errors import (
+    AttemptsExhausted,
+    CorruptFile,
+    Fault,
+    HeadwaterError,
+    IdempotencyMismatch,
+    StorageFull,
+    Unavailable,
+)
+from app.jobs.repository.job_row import get_job
+from app.jobs.tables import idempotency
+from app.jobs.values import Job, JobState
+
+SERVICE_MADE: Final = frozenset(
+    error.code for error in (HeadwaterError, StorageFull, Unavailable, AttemptsExhausted, CorruptFile)
+)
+"""Codes of failures that say nothing about the request: sending it again is right, and makes a new job."""
+
+
+def failed_by_service(state: JobState, error: Fault | None) -> bool:
+    """Whether it ended for a reason of the service's own, so that the same request may be made again."""
+    return state is JobState.FAILED and error is not None and error.code in SERVICE_MADE
+
+
+def key_row(dataset_id: str, key: str) -> Any:
+    """The query for an idempotency key."""
+    return select(idempotency.c.job_id, idempotency.c.request_hash).where(
+        idempotency.c.dataset_id == dataset_id, idempotency.c.key == key
+    )
+
+
+def replayed_job(connection: Connection, dataset_id: str, key: str, request_hash: str) -> Job | None:
+    """The job that the key stands for; None if a new one may have it. Raises IdempotencyMismatch."""
+    row = connection.execute(key_row(dataset_id, key)).one_or_none()
+    if row is None:
+        return None
+    if row.request_hash != request_hash:
+        raise IdempotencyMismatch("This Idempotency-Key came with another request before", job_id=row.job_id)
+    job = get_job(connection, row.job_id)
+    return None if failed_by_service(job.state, job.error) else job

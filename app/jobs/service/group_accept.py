@@ -1,0 +1,60 @@
+"""Accepting jobs of concurrent requests together: one transaction for all that came while the last one ran."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from typing import Final
+
+from app.format.errors import HeadwaterError
+from app.jobs.ports import Jobs
+from app.jobs.values import Accepted, NewJob
+
+_BATCH_JOBS_MAX: Final = 256
+
+
+class _Ticket:
+    """One request's job on its way in; its outcome is set by whichever thread carried the batch."""
+
+    def __init__(self, new: NewJob) -> None:
+        self.new = new
+        self.outcome: Accepted | BaseException | None = None
+
+
+class GroupAccept:
+    """Used from many threads. A lone request is accepted at once; nobody waits for company.
+
+    Requests that meet another one's transaction queue up behind it, and the first of them to go on takes all along.
+    """
+
+    def __init__(self, jobs: Jobs) -> None:
+        self._jobs = jobs
+        self._waiting: dict[str, list[_Ticket]] = defaultdict(list)
+        self._mutex = threading.Lock()
+        self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)
+
+    def accept(self, tenant_id: str, new: NewJob) -> Accepted:
+        """Raises IdempotencyMismatch, NotFound (dataset gone), Unavailable."""
+        ticket = _Ticket(new)
+        with self._mutex:
+            self._waiting[tenant_id].append(ticket)
+            turn = self._turns[tenant_id]
+        with turn:
+            # Until it is this one's: the batch before may have been full.
+            while ticket.outcome is None:
+                self._carry(tenant_id)
+        if isinstance(ticket.outcome, BaseException):
+            raise ticket.outcome
+        return ticket.outcome
+
+    def _carry(self, tenant_id: str) -> None:
+        with self._mutex:
+            batch = self._waiting[tenant_id][:_BATCH_JOBS_MAX]
+            del self._waiting[tenant_id][:_BATCH_JOBS_MAX]
+        outcomes: list[Accepted | HeadwaterError] | list[BaseException]
+        try:
+            outcomes = self._jobs.accept_all(tenant_id, [ticket.new for ticket in batch])
+        except BaseException as error:
+            outcomes = [error] * len(batch)
+        for ticket, outcome in zip(batch, outcomes, strict=True):
+            ticket.outcome = outcome

@@ -1,0 +1,64 @@
+"""The relay: hands the messages of the outbox to whoever they are for, soon after they were committed."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from app.jobs.ports import Outbox, OutboxMessage
+
+_log = logging.getLogger(__name__)
+_BATCH_MESSAGES_MAX: Final = 500
+
+
+class Relay:
+    """Runs in a thread of its own, in any number of processes; each message is taken by one of them.
+
+    A message is sent at least once. Those of one batch that say the same are sent as one.
+    """
+
+    def __init__(self, outbox: Outbox, send: Callable[[OutboxMessage], None], *, poll_seconds: float) -> None:
+        """`poll_seconds`: how long a message that nobody called `wake` for waits at most."""
+        self._outbox = outbox
+        self._send = send
+        self._poll_seconds = poll_seconds
+        self._woken = threading.Event()
+        self._failing = False
+
+    def wake(self) -> None:
+        """Says that a message was committed. From any thread; returns at once."""
+        self._woken.set()
+
+    def run(self, stop: threading.Event) -> None:
+        """Relays until `stop` is set, which a call of `wake` makes it notice at once."""
+        while not stop.is_set():
+            self._drain(stop)
+            self._woken.wait(self._poll_seconds)
+            self._woken.clear()
+
+    def _drain(self, stop: threading.Event) -> None:
+        try:
+            while self._relay_batch() == _BATCH_MESSAGES_MAX and not stop.is_set():
+                pass
+        except Exception as error:
+            # Whatever is in the way (database, Redis), the messages stay in the outbox and receivers poll.
+            if not self._failing:
+                _log.warning("the relay cannot send (%s: %s); it keeps trying", type(error).__name__, error)
+            self._failing = True
+            return
+        if self._failing:
+            _log.info("the relay sends again")
+        self._failing = False
+
+    def _relay_batch(self) -> int:
+        sent: set[tuple[str, str, str]] = set()
+
+        def send_once(message: OutboxMessage) -> None:
+            said = (message.topic, message.tenant_id, message.dataset_id)
+            if said not in sent:
+                self._send(message)
+                sent.add(said)
+
+        return self._outbox.relay(send_once, _BATCH_MESSAGES_MAX)

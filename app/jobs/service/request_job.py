@@ -1,0 +1,54 @@
+"""Accepting a job that is no write of rows: the one of the same request, if it came before, or a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from app.catalog.values import Dataset
+from app.format.identifiers import new_id, new_instant_id
+from app.jobs.ports import Jobs
+from app.jobs.service.group_accept import GroupAccept
+from app.jobs.values import Accepted, JobRequest, NewJob, instant_action
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks, for what, and under which key. `text` tells the request from others with the same key."""
+
+    text: str
+    idempotency_key: str | None = None
+    actor: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequestJob:
+    """`wake` is called after a job was recorded."""
+
+    jobs: Jobs
+    group: GroupAccept
+    wake: Callable[[], None]
+
+    def replayed(self, dataset: Dataset, asked: Asked) -> Accepted | None:
+        """What came of the request before; what it asks for may be impossible by now. Raises IdempotencyMismatch."""
+        if asked.idempotency_key is None:
+            return None
+        job = self.jobs.find_by_key(dataset.tenant_id, dataset.id, asked.idempotency_key, asked.text)
+        return None if job is None else Accepted(job=job, replayed=True)
+
+    def accept(self, dataset: Dataset, request: JobRequest, asked: Asked) -> Accepted:
+        """Raises IdempotencyMismatch, NotFound (dataset gone)."""
+        new = NewJob(
+            id=new_id(),
+            instant_id=None if instant_action(request) is None else new_instant_id(),
+            dataset_id=dataset.id,
+            request=request,
+            idempotency_key=asked.idempotency_key,
+            request_hash=asked.text,
+            actor=asked.actor,
+        )
+        accepted = self.group.accept(dataset.tenant_id, new)
+        if not accepted.replayed:
+            self.wake()
+        return accepted

@@ -1,0 +1,78 @@
+"""Running tasks: jobs that write nothing to their dataset and run beside its writes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.format.errors import EngineStopped, Fault, HeadwaterError, Unavailable
+from app.jobs.engine import TaskProgress
+from app.jobs.ports import Jobs
+from app.jobs.service.lease import Lease
+from app.jobs.values import ClaimRules, Job, JobKind, Progress
+
+_log = logging.getLogger(__name__)
+
+
+class TaskHandler(Protocol):
+    """Does the tasks of one kind."""
+
+    def run(self, job: Job, tag: str) -> None:
+        """Does a held task under the engine's tag, and ends the job with what came of it.
+
+        Raises HeadwaterError for what makes it fail. May be run again after it died half-way.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunTasks:
+    """The worker's use case. `owner` names this worker process; `announce` is called when a job has ended."""
+
+    jobs: Jobs
+    handlers: Mapping[JobKind, TaskHandler]
+    engine: TaskProgress
+    announce: Callable[[], None]
+    owner: str
+    rules: ClaimRules
+    heartbeat_seconds: float
+
+    def run(self, tenant_id: str, dataset_id: str) -> bool:
+        """Claims and runs one task of the dataset; False if there was none to claim."""
+        job = self.jobs.claim_task(tenant_id, dataset_id, self.owner, self.rules)
+        if job is None:
+            return False
+        tag = f"{job.id}-{job.epoch}"
+        try:
+            with Lease(
+                self.jobs,
+                tenant_id,
+                [job.claim],
+                lease_seconds=self.rules.lease_seconds,
+                heartbeat_seconds=self.heartbeat_seconds,
+                progress=lambda: self._progress(job, tag),
+                lost=lambda: self.engine.cancel(tag),
+            ):
+                self.handlers[job.kind].run(job, tag)
+        except EngineStopped:
+            _log.info("task %s was stopped: it is no longer ours", tag)
+        except Unavailable:
+            _log.warning("the database is out of reach; the lease of task %s will run out", tag)
+        except HeadwaterError as error:
+            self._fail(tenant_id, job, error)
+        except Exception:
+            _log.exception("task %s died; it goes back into the queue", tag)
+            self.jobs.release(tenant_id, [job.claim])
+            raise
+        finally:
+            self.announce()
+        return True
+
+    def _progress(self, job: Job, tag: str) -> Progress:
+        done, total = self.engine.progress(tag)
+        return Progress(stage=job.kind.value, done=done, total=total)
+
+    def _fail(self, tenant_id: str, job: Job, error: HeadwaterError) -> None:
+        self.jobs.fail(tenant_id, job.claim, Fault.of(error))

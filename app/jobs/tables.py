@@ -1,0 +1,213 @@
+"""The tables.
+
+Every row belongs to a tenant: `tenant_id` leads every key, and its default is the tenant of the transaction,
+so that no statement names it; row level security (see the migrations) hides all others. Two keys reach across
+tenants because they must: the digest of an API key tells which tenant asks, and tenants' own names differ.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from app.db.columns import (
+    document,
+    id_column,
+    metadata,
+    moment,
+    number,
+    of_dataset,
+    of_tenant,
+    of_transaction,
+    tenant_column,
+    word,
+)
+from app.format.errors import Fault
+from app.format.instant import RowCounts
+from app.jobs.tasks import TaskRequest
+from app.jobs.values import Progress, WriteRequest
+
+UNFINISHED: Final = text("state IN ('queued', 'running')")
+
+# Writes to several datasets that happen together or not at all.
+transactions: Final = Table(
+    "transactions",
+    metadata,
+    tenant_column(),
+    id_column("id"),
+    word("idempotency_key", nullable=True),
+    Column("request_hash", Text, nullable=False),
+    moment("created_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    UniqueConstraint("tenant_id", "idempotency_key"),
+    of_tenant(),
+)
+
+jobs: Final = Table(
+    "jobs",
+    metadata,
+    tenant_column(),
+    id_column("id"),
+    # The order of acceptance. It has gaps (rolled back transactions), which matter to no one.
+    Column("seq", BigInteger, Identity(always=True), nullable=False),
+    id_column("dataset_id"),
+    word("instant_id", nullable=True),
+    Column("kind", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    # What a job of lane `writes` writes; what one of lane `tasks` does is in `task`.
+    document("request", WriteRequest, nullable=True),
+    number("epoch", default=0),
+    number("attempts", default=0),
+    # Set while a job waits whose last run died (worker gone, or a fault of its own): the next is made alone.
+    Column("abandoned", Boolean, nullable=False, server_default=text("false")),
+    Column("owner", Text),
+    # The job that leads the group commit this job was claimed for.
+    id_column("group_id", nullable=True),
+    moment("lease_until", nullable=True),
+    document("progress", Progress),
+    number("committed_version", nullable=True),
+    number("first_offset", nullable=True),
+    number("last_offset", nullable=True),
+    document("rows", RowCounts),
+    document("error", Fault, nullable=True),
+    moment("created_at", default=True),
+    moment("started_at", nullable=True),
+    moment("finished_at", nullable=True),
+    # A write that must not share a commit; claims stop before it and after it.
+    Column("alone", Boolean, nullable=False, server_default=text("false")),
+    # The transaction that the write is part of: all its writes are claimed, and published, together.
+    id_column("transaction_id", nullable=True),
+    # Writes of a dataset queue up; tasks run beside them, but of those that go alone one at a time.
+    Column("lane", Text, nullable=False, server_default=text("'writes'")),
+    document("task", TaskRequest, nullable=True),
+    document("result", dict[str, Any], nullable=True),
+    # The API key that asked for the job; null for what the service does by itself.
+    id_column("actor", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    CheckConstraint("state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="state"),
+    CheckConstraint("lane IN ('writes', 'tasks')", name="lane"),
+    CheckConstraint(
+        "(request IS NOT NULL) = (lane = 'writes') AND (task IS NOT NULL) = (lane = 'tasks') "
+        "AND (instant_id IS NOT NULL OR lane = 'tasks')",
+        name="request",
+    ),
+    CheckConstraint("(state = 'running') = (lease_until IS NOT NULL AND group_id IS NOT NULL)", name="lease"),
+    CheckConstraint(
+        "(committed_version IS NULL OR state = 'succeeded') "
+        "AND (committed_version IS NOT NULL OR state <> 'succeeded' OR lane = 'tasks')",
+        name="outcome",
+    ),
+    CheckConstraint("(finished_at IS NOT NULL) = (state NOT IN ('queued', 'running'))", name="finish"),
+    of_dataset(),
+    of_transaction(),
+    Index("jobs_unfinished", "tenant_id", "dataset_id", "seq", postgresql_where=UNFINISHED),
+    Index(
+        "jobs_transaction", "tenant_id", "transaction_id", postgresql_where=text("transaction_id IS NOT NULL")
+    ),
+)
+
+idempotency: Final = Table(
+    "idempotency",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    word("key"),
+    Column("request_hash", Text, nullable=False),
+    id_column("job_id"),
+    moment("created_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "key"),
+    # Checked at COMMIT: the key is reserved before its job is inserted.
+    ForeignKeyConstraint(
+        ["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"], deferrable=True, initially="DEFERRED"
+    ),
+)
+
+instants: Final = Table(
+    "instants",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    word("id"),
+    Column("action", Text, nullable=False),
+    Column("operation", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    id_column("job_id", nullable=True),
+    # Null for an instant that completed without changing a file.
+    number("version", nullable=True),
+    moment("requested_at", default=True),
+    moment("completed_at", nullable=True),
+    document("counts", RowCounts),
+    # The API key that asked for an instant without a job; of the others it is their job's.
+    id_column("actor", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "id"),
+    UniqueConstraint("tenant_id", "job_id"),
+    CheckConstraint("state IN ('requested', 'inflight', 'completed', 'rolled_back')", name="state"),
+    CheckConstraint("version IS NULL OR state = 'completed'", name="version"),
+    CheckConstraint("actor IS NULL OR job_id IS NULL", name="actor"),
+    of_dataset(),
+    ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
+    # What still goes on, however long the timeline is.
+    Index(
+        "instants_open",
+        "tenant_id",
+        "dataset_id",
+        "id",
+        postgresql_where=text("state IN ('requested', 'inflight')"),
+    ),
+)
+
+# Batches of streams: each commits once, whoever sends it again.
+writer_batches: Final = Table(
+    "writer_batches",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    word("writer_id"),
+    number("batch_id"),
+    id_column("job_id"),
+    moment("created_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "writer_id", "batch_id"),
+    of_dataset(),
+    # Checked at COMMIT: the batch is reserved before its job is inserted.
+    ForeignKeyConstraint(
+        ["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"], deferrable=True, initially="DEFERRED"
+    ),
+)
+
+outbox: Final = Table(
+    "outbox",
+    metadata,
+    tenant_column(),
+    Column("id", BigInteger, Identity(always=True), nullable=False),
+    Column("topic", Text, nullable=False),
+    id_column("dataset_id"),
+    moment("created_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    Index("outbox_order", "id"),
+    # The application may leave messages but not read them, not even the number of its own.
+    implicit_returning=False,
+)
+
+# Workers serve every tenant, so this table has none; only the relay's role sees it.
+workers: Final = Table(
+    "workers",
+    metadata,
+    word("id"),
+    moment("started_at", default=True),
+    moment("polled_at", default=True),
+    PrimaryKeyConstraint("id"),
+)

@@ -1,0 +1,239 @@
+"""Values that the use cases and their ports exchange."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import Any, Final
+
+import msgspec
+
+from app.commit.write_options import SaveMode, WriteOptions
+from app.format.errors import Fault
+from app.format.instant import Action, RowCounts
+from app.format.operation import Operation
+from app.format.quarantine import QuarantineFile
+from app.format.rows.staging import RawInput, StagedFile
+from app.jobs.tasks import TaskRequest, action_of, is_table_service
+
+
+class JobKind(str, Enum):
+    """What a job does."""
+
+    WRITE = "write"
+    COMPACTION = "compaction"
+    REFRESH = "refresh"
+    EXPORT = "export"
+    VERIFY = "verify"
+    CLUSTERING = "clustering"
+    CLEAN = "clean"
+    SAVEPOINT = "savepoint"
+    TAG = "tag"
+    READ = "read"
+    COMPARISON = "comparison"
+    RESTORE = "restore"
+    ROLLBACK = "rollback"
+
+
+class Lane(str, Enum):
+    """Where a job queues: writes of a dataset one group after another, tasks beside them."""
+
+    WRITES = "writes"
+    TASKS = "tasks"
+
+
+class JobState(str, Enum):
+    """Where a job stands; the last three are final."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def final(self) -> bool:
+        return self in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a running job is: `done` of `total` tasks of the stage."""
+
+    stage: str
+    done: int = 0
+    total: int = 0
+
+
+class Earlier(msgspec.Struct, frozen=True, kw_only=True):
+    """The version to take a dataset back to: `version`, or the one before its newest `instants` commits of writes."""
+
+    version: int | None = None
+    instants: int | None = None
+
+
+class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A write as it is stored with its job: `staged` where the API has split the rows already, else `raw`.
+
+    `schema_id` is the schema that the staged rows were checked against; `quarantined` holds the bad records that were
+    found then. `derived`: the rows are what a view makes of its inputs when the write runs. `restores`: they are those
+    of an earlier version.
+    """
+
+    operation: Operation
+    options: WriteOptions = WriteOptions()
+    schema_id: int = 1
+    staged: tuple[StagedFile, ...] = ()
+    quarantined: tuple[QuarantineFile, ...] = ()
+    raw: RawInput | None = None
+    derived: bool = False
+    restores: Earlier | None = None
+
+    @property
+    def kind(self) -> JobKind:
+        """What the job is for its users."""
+        if self.derived:
+            return JobKind.REFRESH
+        if self.restores is not None:
+            return JobKind.RESTORE if self.restores.version is not None else JobKind.ROLLBACK
+        return JobKind.WRITE
+
+    @property
+    def alone(self) -> bool:
+        """Whether the write must not share a commit: it reads more of the table than the keys it brings."""
+        options = self.options
+        return (
+            self.derived
+            or self.operation in _TABLE_WIDE
+            or options.mode in (SaveMode.IGNORE, SaveMode.ERROR_IF_EXISTS)
+            or options.where is not None
+            or options.merge_schema
+            or options.expected_version is not None
+        )
+
+
+_TABLE_WIDE = (Operation.OVERWRITE, Operation.SNAPSHOT, Operation.DELETE_PARTITION)
+
+JobRequest = WriteRequest | TaskRequest
+
+
+_ACTIONS: Final = {
+    JobKind.RESTORE: Action.RESTORE,
+    JobKind.ROLLBACK: Action.ROLLBACK,
+}
+
+
+def kind_of(request: JobRequest) -> JobKind:
+    """What a job with this request is for its users."""
+    return request.kind if isinstance(request, WriteRequest) else JobKind(request.kind)
+
+
+def instant_action(request: JobRequest) -> Action | None:
+    """What the job's instant does to the dataset; None for a task that leaves no trace in its timeline."""
+    if isinstance(request, WriteRequest):
+        return _ACTIONS.get(request.kind, Action.COMMIT)
+    return action_of(request)
+
+
+def goes_alone(request: JobRequest) -> bool:
+    """Whether a write shares its commit with no other, and whether a task waits until no other such task runs."""
+    return request.alone if isinstance(request, WriteRequest) else is_table_service(request)
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as users see it. Many tasks have no instant; a job may have a `result`, whose form depends on its kind.
+
+    `actor`: who asked for it, an API key by its id; None for what the service does by itself.
+    """
+
+    id: str
+    tenant_id: str
+    dataset_id: str
+    instant_id: str | None
+    kind: JobKind
+    state: JobState
+    request: JobRequest
+    progress: Progress
+    attempts: int
+    epoch: int
+    committed_version: int | None
+    first_offset: int | None
+    last_offset: int | None
+    rows: RowCounts
+    error: Fault | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+    transaction_id: str | None
+    result: dict[str, Any] | None = None
+    actor: str | None = None
+
+    @property
+    def claim(self) -> Claim:
+        """The hold on the job that its claimer has."""
+        return Claim(job_id=self.id, epoch=self.epoch)
+
+    @property
+    def write(self) -> WriteRequest:
+        """The request of a job that writes."""
+        if not isinstance(self.request, WriteRequest):
+            raise TypeError(f"job {self.id} is a task: {self.kind.value}")
+        return self.request
+
+    @property
+    def instant(self) -> str:
+        """The instant of a job that has one."""
+        if self.instant_id is None:
+            raise TypeError(f"job {self.id} has no instant: {self.kind.value}")
+        return self.instant_id
+
+
+class NewJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job to accept. `request_hash` tells a replay of an idempotency key from its misuse.
+
+    It has an instant if `instant_action` names what that does.
+    """
+
+    id: str
+    dataset_id: str
+    request: JobRequest
+    instant_id: str | None = None
+    idempotency_key: str | None = None
+    request_hash: str = ""
+    actor: str | None = None
+
+    @property
+    def write(self) -> WriteRequest:
+        """The request of a job that writes."""
+        if not isinstance(self.request, WriteRequest):
+            raise TypeError(f"job {self.id} is a task")
+        return self.request
+
+
+class Accepted(msgspec.Struct, frozen=True, kw_only=True):
+    """The job of a request; `replayed` if an earlier request with the same idempotency key made it."""
+
+    job: Job
+    replayed: bool
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker's hold on a job: void as soon as the job's epoch is another or its state is not running."""
+
+    job_id: str
+    epoch: int
+
+
+class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
+    """Bounds of a claim, lengths of time in seconds."""
+
+    lease_seconds: float
+    group_jobs_max: int
+    dataset_writers_max: int
+    attempts_max: int
+
+
+class RunnableDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset that has jobs waiting for a worker."""
+
+    tenant_id: str
+    dataset_id: str

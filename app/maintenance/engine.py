@@ -1,0 +1,18 @@
+"""What the use cases need of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.commit.commit_message import CommitMessage
+from app.commit.write_plan import MergeTask
+from app.jobs.engine import TaskProgress
+
+
+class TableServiceEngine(TaskProgress, Protocol):
+    """Runs the tasks of table services on Spark, in the share of it that is not for writes."""
+
+    def rewrite(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
+        """One commit message per task, in order. Raises CorruptFile, StorageFull, EngineStopped."""
+        ...

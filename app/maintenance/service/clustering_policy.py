@@ -1,0 +1,55 @@
+"""Which file groups are clustered by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.commit.clustering_plan import UnorderedGroup, due_groups
+from app.format.clustering import cluster_by
+from app.format.policies import ClusteringPolicy, TableServices
+from app.jobs.tasks import ClusteringTask
+from app.jobs.values import JobKind
+from app.maintenance.service.keep_file_groups import DueGroups
+from app.maintenance.values import Look
+
+
+class GroupOrders(Protocol):
+    """How much of file groups stands in an order."""
+
+    def unordered(
+        self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, mark: str
+    ) -> list[UnorderedGroup]:
+        """Those of the named groups (without a key: of the groups of these partitions) with files without this mark."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterGroups:
+    """The service of `services.clustering`."""
+
+    orders: GroupOrders
+    kind: JobKind = JobKind.CLUSTERING
+
+    def policy(self, services: TableServices) -> ClusteringPolicy | None:
+        return services.clustering
+
+    def due(self, look: Look, names: Sequence[str]) -> DueGroups:
+        """Those with as many bytes that are not in order as the policy puts up with."""
+        dataset, definition = look.dataset, look.dataset.definition
+        policy = definition.services.clustering
+        if policy is None:
+            return DueGroups()
+        mark = cluster_by(definition).mark(definition.schema)
+        found = self.orders.unordered(dataset.tenant_id, dataset.id, names, keyed=definition.keyed, mark=mark)
+        return DueGroups(file_groups=due_groups(definition, found, policy.unclustered_bytes))
+
+    def task(self, services: TableServices, file_groups: Sequence[str]) -> ClusteringTask:
+        """Puts these groups in the policy's order."""
+        policy = services.clustering
+        if policy is None:
+            raise TypeError("no policy, no clustering")
+        return ClusteringTask(
+            columns=tuple(policy.columns), order=policy.order, file_groups=tuple(file_groups)
+        )

@@ -1,0 +1,77 @@
+"""Looking after tables: after commits, and when the time has come, every keeper is shown the dataset.
+
+To add a keeper: a class with `keep` (see `Keeper`), whose settings are a policy in `app/format/policies.py`; a line
+in `keepers` of `workers/wiring.py`. Its name there is that of its memory, so it stays as it is.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from app.maintenance.values import HeldTable, Keeper, KeptTables, Look, Remembered
+
+_log = logging.getLogger(__name__)
+# Longer than all looks at a dataset take together.
+_LEASE_SECONDS: Final = 120.0
+_AFTER_A_FAULT_SECONDS: Final = 15.0
+_AFTER_A_FAULT_SECONDS_MAX: Final = 3_600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeepTables:
+    """The worker's use case. `keepers` by name; `owner` names this worker process."""
+
+    tables: KeptTables
+    keepers: Mapping[str, Keeper]
+    owner: str
+
+    def run(self, tenant_id: str, dataset_id: str) -> bool:
+        """Has every keeper that has something to see look at the dataset, if it is due.
+
+        False always: a look sees all there is, and what is committed meanwhile is looked at with the next poll, so that
+        a dataset that is written all the time is not looked at all the time.
+        """
+        held = self.tables.claim(tenant_id, dataset_id, self.owner, _LEASE_SECONDS)
+        if held is not None:
+            looked = {name: self._look(held, name, keeper) for name, keeper in self.keepers.items()}
+            times = [each.wake_at for each in looked.values() if each.wake_at is not None]
+            # What other releases' keepers remember stays.
+            self.tables.settle(tenant_id, held, {**held.memory, **looked}, min(times, default=None))
+        return False
+
+    def _look(self, held: HeldTable, name: str, keeper: Keeper) -> Remembered:
+        before = held.memory.get(name)
+        if before is not None and not _is_due(held, before):
+            return before
+        before = before or Remembered()
+        dataset = held.dataset
+        look = Look(dataset=dataset, since_version=before.version, memory=before.memory, now=held.now)
+        try:
+            kept = keeper.keep(look)
+        except Exception:
+            _log.exception("%s of dataset %s will be tried again", name, dataset.id)
+            return _failed(held, before)
+        after = kept.wake_after_seconds
+        wake_at = None if after is None else held.now + timedelta(seconds=after)
+        return Remembered(version=dataset.version, wake_at=wake_at, memory=kept.memory)
+
+
+def _is_due(held: HeldTable, before: Remembered) -> bool:
+    """Whether there is a version that the keeper has not seen, or it is the time that it named."""
+    in_time = before.wake_at is not None and before.wake_at <= held.now
+    return in_time or (not before.failures and before.version != held.dataset.version)
+
+
+def _failed(held: HeldTable, before: Remembered) -> Remembered:
+    """As before, but for a pause that doubles with every failure in a row."""
+    pause = min(_AFTER_A_FAULT_SECONDS * 2.0 ** min(before.failures, 16), _AFTER_A_FAULT_SECONDS_MAX)
+    return Remembered(
+        version=before.version,
+        wake_at=held.now + timedelta(seconds=pause),
+        failures=before.failures + 1,
+        memory=before.memory,
+    )

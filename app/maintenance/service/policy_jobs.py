@@ -1,0 +1,97 @@
+"""Jobs that policies start: one of a kind at a time for a dataset, and less and less often while they fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+import msgspec
+from msgspec import structs
+
+from app.catalog.values import Dataset
+from app.format.errors import NotFound
+from app.jobs.tasks import CleanTask, ClusteringTask, CompactionTask
+from app.jobs.values import Accepted, Job, JobKind, JobState
+from app.maintenance.values import Look
+
+ServiceTask = CompactionTask | ClusteringTask | CleanTask
+
+# The end of a job that makes no version is told by nothing else.
+_UNDER_WAY_SECONDS: Final = 5.0
+_AFTER_A_FAILURE_SECONDS: Final = 30.0
+_AFTER_A_FAILURE_SECONDS_MAX: Final = 3_600.0
+
+
+class StartsServices(Protocol):
+    """Accepts tasks of table services."""
+
+    def start(
+        self, dataset: Dataset, task: ServiceTask, idempotency_key: str | None, actor: str | None
+    ) -> Accepted:
+        """Raises NotFound (dataset gone)."""
+        ...
+
+
+class ServiceJobs(Protocol):
+    """Jobs, as far as policies ask for them."""
+
+    def get(self, tenant_id: str, job_id: str) -> Job:
+        """Raises NotFound."""
+        ...
+
+    def is_under_way(self, tenant_id: str, dataset_id: str, kind: JobKind) -> bool:
+        """Whether a job of the kind waits or runs for the dataset."""
+        ...
+
+
+class Attempts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a policy remembers of its jobs: the one that it started last until that has ended, how many have failed in a
+    row, and until when it starts no other because of that.
+    """
+
+    job_id: str | None = None
+    failures: int = 0
+    not_before: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PolicyJobs:
+    """Starts jobs that nobody asked for."""
+
+    services: StartsServices
+    jobs: ServiceJobs
+
+    def ended(self, look: Look, attempts: Attempts) -> tuple[Attempts, bool | None]:
+        """What is to be remembered now, and whether the last job has succeeded; None while it has not ended."""
+        if attempts.job_id is None:
+            return attempts, None
+        try:
+            state = self.jobs.get(look.dataset.tenant_id, attempts.job_id).state
+        except NotFound:
+            state = JobState.SUCCEEDED
+        if not state.final:
+            return attempts, None
+        if state is JobState.SUCCEEDED:
+            return Attempts(), True
+        pause = min(
+            _AFTER_A_FAILURE_SECONDS * 2.0 ** min(attempts.failures, 16), _AFTER_A_FAILURE_SECONDS_MAX
+        )
+        not_before = look.now + timedelta(seconds=pause)
+        return Attempts(failures=attempts.failures + 1, not_before=not_before), False
+
+    def pause(self, look: Look, kind: JobKind, attempts: Attempts) -> float | None:
+        """After how many seconds to ask again whether a job of the kind may be started; None if it may be now."""
+        if attempts.not_before is not None and attempts.not_before > look.now:
+            return (attempts.not_before - look.now).total_seconds()
+        if self.jobs.is_under_way(look.dataset.tenant_id, look.dataset.id, kind):
+            return _UNDER_WAY_SECONDS
+        return None
+
+    def start(self, look: Look, task: ServiceTask, attempts: Attempts) -> tuple[Attempts, float]:
+        """Starts a job; returns what to remember, and after how many seconds to ask what has become of it.
+
+        Raises NotFound (dataset gone).
+        """
+        accepted = self.services.start(look.dataset, task, None, None)
+        return structs.replace(attempts, job_id=accepted.job.id, not_before=None), _UNDER_WAY_SECONDS

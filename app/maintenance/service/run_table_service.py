@@ -1,0 +1,210 @@
+"""Running table services that write file groups anew without changing a row: compactions, clusterings."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset
+from app.commit.commit_message import CommitMessage
+from app.commit.conflict import Conflicted
+from app.commit.write_plan import MergeTask
+from app.format.dataset import DatasetDefinition
+from app.format.file_group import DataFile
+from app.format.instant import RowCounts
+from app.format.paths import attempt_name, dataset_prefix
+from app.jobs.tasks import TaskRequest, action_of
+from app.jobs.values import Job, WriteRequest
+from app.maintenance.engine import TableServiceEngine
+from app.maintenance.ports import Rebase
+from app.maintenance.service.publish_in_turn import PublishInTurn
+from app.timeline.ports import Timeline
+from app.timeline.values import Fenced, JobOutcome, NewCommit, Published
+
+_log = logging.getLogger(__name__)
+
+
+class TableServicePlanner(Protocol):
+    """Says what a service of one kind writes anew."""
+
+    def __call__(
+        self,
+        request: TaskRequest,
+        dataset: DatasetDefinition,
+        live: Sequence[DataFile],
+        *,
+        attempt: str,
+        data_prefix: str,
+    ) -> list[MergeTask]:
+        """Tasks with `compact`, each of a file group of its own, over some of the `live` files; none if all is well.
+
+        `live`: all files of the table, or of those of its file groups that are planned again.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunTableService:
+    """Does the tasks of one kind of service, beside writes, which never wait for it nor plan again because of it.
+
+    `again_max`: how often file groups are planned again that writes have changed meanwhile, before they are left.
+    """
+
+    catalog: Catalog
+    timeline: Timeline
+    engine: TableServiceEngine
+    rebase: Rebase
+    publish: PublishInTurn
+    plan: TableServicePlanner
+    again_max: int
+
+    def run(self, job: Job, tag: str) -> None:
+        """Raises NotFound, CorruptFile, StorageFull, EngineStopped."""
+        work = _Work(job=job, dataset=self.catalog.get(job.tenant_id, job.dataset_id))
+        self._write(work, self._live(work, work.dataset.version, None), tag)
+        try:
+            while True:
+                outcome = self.publish.run(job.tenant_id, work.commit())
+                match outcome:
+                    case Conflicted():
+                        self._bring_up(work, outcome, tag)
+                    case Fenced():
+                        _log.info("%s %s is no longer ours", job.kind.value, tag)
+                        return
+                    case Published():
+                        _log.info("%s %s ended at version %d", job.kind.value, tag, outcome.version)
+                        return
+        finally:
+            self.publish.end(job.tenant_id, job.dataset_id)
+
+    def _live(self, work: _Work, version: int, file_groups: Sequence[str] | None) -> list[DataFile]:
+        return self.timeline.live_files(work.job.tenant_id, work.job.dataset_id, version, file_groups)
+
+    def _write(self, work: _Work, live: Sequence[DataFile], tag: str) -> None:
+        """Plans over these files, and adds what the tasks answer."""
+        if isinstance(work.job.request, WriteRequest):
+            raise TypeError(f"job {work.job.id} is no table service: {work.job.kind.value}")
+        tasks = self.plan(
+            work.job.request,
+            work.dataset.definition,
+            live,
+            attempt=work.next_attempt(),
+            data_prefix=dataset_prefix(work.job.tenant_id, work.job.dataset_id),
+        )
+        for task, message in zip(tasks, self.engine.rewrite(tasks, tag), strict=True):
+            work.add(task, message)
+
+    def _bring_up(self, work: _Work, found: Conflicted, tag: str) -> None:
+        """Makes what was written fit the version that was found, or leaves what does not come to fit."""
+        dataset = self.catalog.get(work.job.tenant_id, work.job.dataset_id)
+        evolved = dataset.definition.schema.id != work.dataset.definition.schema.id
+        work.dataset, work.read_version = dataset, found.head_version
+        changed = [work.done[group] for group in found.file_groups]
+        about = sorted({file.file_group for each in changed for file in each.task.files})
+        live = self._live(work, found.head_version, about)
+        if not evolved:
+            by_path = {file.path: file for file in live}
+            changed = [each for each in changed if not self._rebased(work, each, by_path)]
+        if not changed:
+            return
+        # What follows takes its time: writes go on meanwhile.
+        self.publish.end(work.job.tenant_id, work.job.dataset_id)
+        for each in changed:
+            del work.done[each.task.file_group]
+        if work.plans > self.again_max:
+            work.left += len(changed)
+            return
+        groups = {file.file_group for each in changed for file in each.task.files}
+        taken = work.rewritten()
+        again = [file for file in live if file.file_group in groups and file.path not in taken]
+        self._write(work, again, tag)
+
+    def _rebased(self, work: _Work, each: _Done, live: Mapping[str, DataFile]) -> bool:
+        """Whether rows were but deleted from the files that were written anew: then they are from the new ones, too."""
+        files = each.task.files
+        if not each.task.keeps_rows or any(file.path not in live for file in files):
+            return False
+        message = self.rebase.rebase(each.task, each.written, live, work.next_name())
+        if message is None:
+            return False
+        each.message = message
+        return True
+
+
+@dataclass(kw_only=True, slots=True)
+class _Done:
+    """A task, what it has written, and that as it is to be published."""
+
+    task: MergeTask
+    written: CommitMessage
+    message: CommitMessage
+
+
+@dataclass(kw_only=True, slots=True)
+class _Work:
+    """How far a service is. `done`: by file group. `plans`: how often it has planned. `left`: groups it gave up."""
+
+    job: Job
+    dataset: Dataset
+    read_version: int = field(init=False)
+    done: dict[str, _Done] = field(default_factory=dict)
+    plans: int = 0
+    left: int = 0
+    _names: int = 0
+
+    def __post_init__(self) -> None:
+        self.read_version = self.dataset.version
+
+    def next_attempt(self) -> str:
+        """The name of another pass."""
+        self.plans += 1
+        return self.next_name()
+
+    def next_name(self) -> str:
+        """Goes into file names: another instant, epoch or pass never writes the same path."""
+        self._names += 1
+        return attempt_name(self.job.instant, self.job.epoch, self._names)
+
+    def add(self, task: MergeTask, message: CommitMessage) -> None:
+        """Notes what a task has answered."""
+        self.done[task.file_group] = _Done(task=task, written=message, message=message)
+
+    def rewritten(self) -> set[str]:
+        """Paths of the files in whose place others come."""
+        return {path for each in self.done.values() for path in each.message.removed}
+
+    def commit(self) -> NewCommit:
+        """What is to be published."""
+        request = self.job.request
+        action = None if isinstance(request, WriteRequest) else action_of(request)
+        if action is None:
+            raise TypeError(f"job {self.job.id} makes no version: {self.job.kind.value}")
+        return NewCommit(
+            dataset_id=self.job.dataset_id,
+            action=action,
+            read_version=self.read_version,
+            schema_id=self.dataset.definition.schema.id,
+            outcomes=(
+                JobOutcome(
+                    claim=self.job.claim,
+                    instant_id=self.job.instant,
+                    counts=RowCounts(),
+                    result=self._result(),
+                ),
+            ),
+            messages=tuple(self.done[group].message for group in sorted(self.done)),
+        )
+
+    def _result(self) -> dict[str, Any]:
+        messages = [each.message for each in self.done.values()]
+        added = [file for message in messages for file in message.added]
+        return {
+            "file_groups": len(messages),
+            "file_groups_left": self.left,
+            "files_added": len(added),
+            "files_removed": sum(len(message.removed) for message in messages),
+            "bytes": sum(file.size_bytes for file in added),
+        }

@@ -1,0 +1,56 @@
+"""What the table services of each kind write anew, as `RunTableService` asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.commit.clustering_plan import plan_clustering
+from app.commit.compaction_plan import plan_compaction
+from app.commit.write_plan import MergeTask
+from app.format.clustering import cluster_by
+from app.format.dataset import DatasetDefinition
+from app.format.file_group import DataFile
+from app.jobs.tasks import ClusteringTask, CompactionTask, TaskRequest
+
+
+def compaction(
+    request: TaskRequest,
+    dataset: DatasetDefinition,
+    live: Sequence[DataFile],
+    *,
+    attempt: str,
+    data_prefix: str,
+) -> list[MergeTask]:
+    """What there is to fold."""
+    if not isinstance(request, CompactionTask):
+        raise TypeError(f"no compaction: {request.kind}")
+    return plan_compaction(
+        dataset,
+        live,
+        partitions=request.partitions,
+        file_groups=request.file_groups,
+        attempt=attempt,
+        data_prefix=data_prefix,
+    )
+
+
+def clustering(
+    request: TaskRequest,
+    dataset: DatasetDefinition,
+    live: Sequence[DataFile],
+    *,
+    attempt: str,
+    data_prefix: str,
+) -> list[MergeTask]:
+    """What is not in the order. Raises InvalidRequest if a column is gone that it goes by."""
+    if not isinstance(request, ClusteringTask):
+        raise TypeError(f"no clustering: {request.kind}")
+    return plan_clustering(
+        dataset,
+        live,
+        cluster_by(dataset, request.columns, request.order),
+        partitions=request.partitions,
+        file_groups=request.file_groups,
+        attempt=attempt,
+        data_prefix=data_prefix,
+    )

@@ -1,0 +1,174 @@
+"""Reporting datasets to a Hive metastore after commits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import msgspec
+
+from app.catalog.values import Dataset
+from app.format.dataset import DatasetDefinition
+from app.format.definition.hive_table import hive_columns, hive_values
+from app.format.paths import data_folder, dataset_prefix
+from app.format.policies import MetastorePolicy
+from app.maintenance.values import Kept, Look
+from app.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
+from app.metastore.values import Metastore, MetastoreState, TouchedPartitions
+from app.overview.values import OverviewIndex, PartitionRecord
+
+_PAGE: Final = 1_000
+# A look takes seconds, and the dataset is held for two minutes.
+_SECONDS_MAX: Final = 30.0
+_RETRY_SECONDS: Final = 15.0
+_RETRY_SECONDS_MAX: Final = 3_600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeepMetastore:
+    """The keeper of `services.metastore`.
+
+    What was reported is asked of the metastore itself, so that a table which somebody drops comes back, and no report
+    is lost with a worker. A failure waits here: it is no fault of the dataset, and other keepers go on.
+    """
+
+    metastore: Metastore
+    overview: OverviewIndex
+    touched: TouchedPartitions
+
+    def keep(self, look: Look) -> Kept:
+        """Reports the dataset as it is now. See `Keeper`."""
+        policy = look.dataset.definition.services.metastore
+        if policy is None:
+            return Kept()
+        before = _state(look, policy)
+        if before.retry_at is not None and before.retry_at > look.now:
+            return _kept(before, (before.retry_at - look.now).total_seconds())
+        try:
+            after = self._report(look, before, policy)
+        except (MetastoreRefused, ValueError) as error:
+            pause = min(_RETRY_SECONDS * 2.0 ** min(before.failures, 16), _RETRY_SECONDS_MAX)
+            after = msgspec.structs.replace(
+                before,
+                error=str(error),
+                failures=before.failures + 1,
+                retry_at=look.now + timedelta(seconds=pause),
+            )
+            return _kept(after, pause)
+        unfinished = after.begun is not None or after.version not in (None, look.dataset.version)
+        return _kept(after, 0.0 if unfinished else None)
+
+    def _report(self, look: Look, before: MetastoreState, policy: MetastorePolicy) -> MetastoreState:
+        """Tells what changed since the last report, or goes on telling of all partitions, those behind `after`."""
+        dataset = look.dataset
+        table = hive_table(dataset, policy)
+        since = self.metastore.reported(table)
+        reported = MetastoreState(
+            database=policy.database, table=policy.table, version=dataset.version, reported_at=look.now
+        )
+        if since == dataset.version:
+            return reported
+        going = msgspec.structs.replace(before, error=None, failures=0, retry_at=None)
+        found = {record.path: record for record in self._partitions(dataset)}
+        if since is None and not found:
+            # The metastore would make the folder, as a user whom writers may not be.
+            return going
+        begun, after = (None, None) if since is None else (before.begun, before.after)
+        changed: set[str] | None = None
+        # A version that is ahead of the dataset's was told of another state of the catalogue.
+        if since is not None and begun is None and since < dataset.version:
+            changed = self.touched.touched(dataset.tenant_id, dataset.id, since, dataset.version)
+        if changed is not None:
+            report = _report_of(dataset, table, found, sorted(changed - {""}), None)
+            told = self.metastore.report(report, seconds_max=_SECONDS_MAX)
+            if told == len(report.partitions):
+                return reported
+            return msgspec.structs.replace(going, begun=dataset.version, after=None)
+        begun = dataset.version if begun is None else begun
+        # Logs that are in no partition have the empty path.
+        paths = sorted(path for path in found if path)
+        behind = [path for path in paths if after is None or path > after]
+        standing = [hive_values(dataset.definition, path) for path in paths[: len(paths) - len(behind)]]
+        report = _report_of(dataset, table, found, behind, standing)
+        told = self.metastore.report(msgspec.structs.replace(report, version=begun), seconds_max=_SECONDS_MAX)
+        if told == len(report.partitions):
+            # What was told of first may have changed since it began: that is told next.
+            return msgspec.structs.replace(reported, version=begun)
+        after = None if told is None else behind[told - 1] if told else after
+        return msgspec.structs.replace(going, begun=begun, after=after)
+
+    def _partitions(self, dataset: Dataset) -> Iterator[PartitionRecord]:
+        after: str | None = None
+        while True:
+            page = self.overview.partitions(
+                dataset.tenant_id, dataset.id, dataset.version, after=after, limit=_PAGE
+            )
+            yield from page
+            if len(page) < _PAGE:
+                return
+            after = page[-1].path
+
+
+def hive_table(dataset: Dataset, policy: MetastorePolicy) -> HiveTable:
+    """The Hive table of a dataset. Raises ValueError where it has columns that Hive cannot tell apart."""
+    return HiveTable(
+        database=policy.database,
+        table=policy.table,
+        tenant_id=dataset.tenant_id,
+        dataset_id=dataset.id,
+        dataset=dataset.definition.name,
+        schema_id=dataset.definition.schema.id,
+        columns=hive_columns(dataset.definition),
+        folder=data_folder(dataset_prefix(dataset.tenant_id, dataset.id)),
+    )
+
+
+def _state(look: Look, policy: MetastorePolicy) -> MetastoreState:
+    """What is remembered of this table; nothing of one that the policy named before."""
+    if look.memory:
+        state = msgspec.convert(look.memory, MetastoreState)
+        if (state.database, state.table) == (policy.database, policy.table):
+            return state
+    return MetastoreState(database=policy.database, table=policy.table)
+
+
+def _kept(state: MetastoreState, wake_after_seconds: float | None) -> Kept:
+    return Kept(memory=msgspec.to_builtins(state), wake_after_seconds=wake_after_seconds)
+
+
+def _report_of(
+    dataset: Dataset,
+    table: HiveTable,
+    found: Mapping[str, PartitionRecord],
+    paths: Sequence[str],
+    standing: Sequence[tuple[str, ...]] | None,
+) -> HiveReport:
+    """The report of these partitions."""
+    definition = dataset.definition
+    partitioned = bool(definition.partition_by)
+    return HiveReport(
+        table=table,
+        version=dataset.version,
+        committed_at=dataset.committed_at,
+        figures=None if partitioned else _figures(found.get("")),
+        partitions=[_partition(definition, path, found.get(path)) for path in paths if partitioned],
+        standing=standing,
+    )
+
+
+def _partition(dataset: DatasetDefinition, path: str, record: PartitionRecord | None) -> HivePartition:
+    figures = None if record is None else _figures(record)
+    return HivePartition(values=hive_values(dataset, path), folder=path, figures=figures)
+
+
+def _figures(record: PartitionRecord | None) -> FileFigures:
+    if record is None:
+        return FileFigures(files=0, rows=0, size_bytes=0, written_at=None)
+    return FileFigures(
+        files=record.base_files + record.logs + record.postponed,
+        rows=record.rows,
+        size_bytes=record.size_bytes,
+        written_at=record.written_at,
+    )

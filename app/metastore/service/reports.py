@@ -1,0 +1,42 @@
+"""How far datasets were reported to the Hive metastore, for their users."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.catalog.values import Dataset
+from app.format.errors import FieldError, InvalidDataset, NotFound
+from app.format.policies import TableServices
+from app.metastore.values import MetastoreState, MetastoreStates
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetastoreReports:
+    """The reports of a tenant's datasets."""
+
+    states: MetastoreStates
+
+    def state(self, dataset: Dataset) -> MetastoreState:
+        """Of the table that is named now. Raises NotFound if the dataset names none."""
+        policy = dataset.definition.services.metastore
+        if policy is None:
+            raise NotFound(
+                f"{dataset.definition.name!r} is reported to no metastore: services.metastore is null"
+            )
+        state = self.states.state(dataset.tenant_id, dataset.id)
+        if state is None or (state.database, state.table) != (policy.database, policy.table):
+            return MetastoreState(database=policy.database, table=policy.table)
+        return state
+
+
+def check_metastore(services: TableServices, *, available: bool) -> None:
+    """Raises InvalidDataset for a dataset that is to be reported where there is no metastore to report to."""
+    if services.metastore is not None and not available:
+        detail = (
+            "this deployment reports to no Hive metastore: leave it out, or have its operator set "
+            "HEADWATER_METASTORE_URI"
+        )
+        raise InvalidDataset(
+            "1 rule(s) of the dataset definition are broken",
+            [FieldError(pointer="/services/metastore", detail=detail)],
+        )

@@ -1,0 +1,137 @@
+"""What a table is made of at a version: its files, its partitions, and the sums of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from app.format.file_group import DataFile, FileKind
+from app.format.index.column_summary import FileStatistics
+from app.format.instant import Action
+from app.format.schema.schema import Schema
+
+
+class FileQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which of the files of a version are wanted: of one partition by its path, of one kind; None for all."""
+
+    partition: str | None = None
+    kind: FileKind | None = None
+
+
+class PartitionRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of one partition at a version.
+
+    `rows`: those of base files that no deletion vector has taken out. These are what readers see, unless there are
+    `logs`, which may bring more, or change or take out some. `written_version`: the last commit that wrote one of the
+    files or took rows out of one, maintenance too.
+    """
+
+    path: str
+    base_files: int
+    logs: int
+    postponed: int
+    rows: int
+    log_rows: int
+    postponed_rows: int
+    size_bytes: int
+    written_version: int
+    written_at: datetime
+
+
+class KindTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """All files of a kind. `rows` as they are stored, `deleted` those that deletion vectors have taken out."""
+
+    files: int = 0
+    rows: int = 0
+    deleted: int = 0
+    size_bytes: int = 0
+    vector_bytes: int = 0
+    index_bytes: int = 0
+
+    def __add__(self, other: KindTotals) -> KindTotals:
+        return KindTotals(
+            **{name: getattr(self, name) + getattr(other, name) for name in self.__struct_fields__}
+        )
+
+
+class SizeClass(msgspec.Struct, frozen=True, kw_only=True):
+    """The base files that have fewer bytes than `below`, and no fewer than the class before; None is no bound."""
+
+    below: int | None
+    files: int
+    size_bytes: int
+
+
+class ChangelogTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of the feed that are kept."""
+
+    files: int
+    size_bytes: int
+
+
+class CommitTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """All commits of an action so far, and the bytes of data files that they wrote."""
+
+    action: Action
+    commits: int
+    bytes_added: int
+    committed_at: datetime
+
+
+class TableTotals(msgspec.Struct, frozen=True, kw_only=True):
+    """The sums of a table at a version. `served`: when a table service last did its work, also if that was nothing.
+
+    `small_files`: base files far from the size at which the next is begun. `lag`: the changes that the consumer has
+    before it that is farthest behind the head; None without consumers.
+    """
+
+    kinds: Mapping[FileKind, KindTotals]
+    sizes: tuple[SizeClass, ...]
+    partitions: int
+    file_groups: int
+    small_files: int
+    changelog: ChangelogTotals
+    commits: tuple[CommitTotals, ...]
+    served: Mapping[Action, datetime]
+    consumers: int
+    lag: int | None
+    jobs_queued: int
+    jobs_running: int
+
+
+class OverviewIndex(Protocol):
+    """What the catalogue knows of the files of a version. A version that is not there has none."""
+
+    def files(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        version: int,
+        query: FileQuery,
+        *,
+        after: str | None,
+        limit: int,
+    ) -> list[DataFile]:
+        """Up to `limit` files by path, from the one after `after`."""
+        ...
+
+    def partitions(
+        self, tenant_id: str, dataset_id: str, version: int, *, after: str | None, limit: int
+    ) -> list[PartitionRecord]:
+        """Up to `limit` partitions by path, from the one after `after`."""
+        ...
+
+    def totals(self, tenant_id: str, dataset_id: str, version: int, *, small_below: int) -> TableTotals:
+        """The sums over all files, and over the commits up to the version. `small_below`: bytes of a small file."""
+        ...
+
+    def base_statistics(self, tenant_id: str, dataset_id: str, version: int) -> Iterator[FileStatistics]:
+        """What is known of each base file, in any order."""
+        ...
+
+    def schemas(self, tenant_id: str, dataset_id: str) -> dict[int, Schema]:
+        """Every schema that the dataset had, by its id."""
+        ...

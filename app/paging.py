@@ -1,0 +1,74 @@
+"""Page tokens: where a listing goes on, opaque to its users."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from app.format.errors import FieldError, InvalidRequest
+from app.format.identifiers import is_uuid
+
+_DIGITS_MAX: Final = 19
+
+
+def encode_token(position: str) -> str:
+    """The token of the page that follows `position`."""
+    return urlsafe_b64encode(msgspec.msgpack.encode(position)).decode().rstrip("=")
+
+
+def decode_token(token: str) -> str:
+    """The position in a token. Raises InvalidRequest for a text that is none."""
+    try:
+        raw = urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        position = msgspec.msgpack.decode(raw, type=str)
+    except (ValueError, msgspec.DecodeError):
+        position = "\0"
+    if "\0" in position:
+        raise _unknown_token() from None
+    return position
+
+
+def _unknown_token() -> InvalidRequest:
+    error = FieldError(pointer="/page_token", detail="expected next_page_token of the page before")
+    return InvalidRequest("The page token is none that this service gave out", [error])
+
+
+def decode_number(token: str, maximum: int) -> int:
+    """The number in a token. Raises InvalidRequest for a text that is none."""
+    position = decode_token(token)
+    if (
+        not (position.isascii() and position.isdigit())
+        or len(position) > _DIGITS_MAX
+        or int(position) > maximum
+    ):
+        raise _unknown_token()
+    return int(position)
+
+
+def decode_id(token: str) -> str:
+    """The id in a token. Raises InvalidRequest for a text that is none."""
+    position = decode_token(token)
+    if not is_uuid(position):
+        raise _unknown_token()
+    return position
+
+
+def page_of(
+    rows: Sequence[Any], page_size: int, position: Callable[[Any], str], item: Callable[[Any], Any]
+) -> Page:
+    """A page of `rows`, which were read with a limit of `page_size` + 1 to see whether more follow."""
+    kept = rows[:page_size]
+    more = len(rows) > page_size
+    return Page(
+        items=[item(row) for row in kept], next_token=encode_token(position(kept[-1])) if more else None
+    )
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of a listing; `next_token` is None on the last."""
+
+    items: list[Any]
+    next_token: str | None

@@ -1,0 +1,368 @@
+"""Which partitions are done, and the events that tell of them. All time is the database's clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, Final
+
+from sqlalchemy import (
+    Connection,
+    Select,
+    and_,
+    delete,
+    func,
+    insert,
+    literal,
+    null,
+    select,
+    union_all,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as insert_unless
+
+from app.catalog.repository.catalog import share_datasets
+from app.catalog.tables import heads
+from app.consumers.repository.followers import wake_partition_webhooks
+from app.db.one_of import one_of
+from app.db.session import Database
+from app.format.errors import FieldError, InvalidRequest, NotFound, OffsetAhead
+from app.format.file_group import FileKind
+from app.format.instant import Action
+from app.partitions.tables import partition_events, partition_feeds, partition_marks
+from app.partitions.values import (
+    DoneReason,
+    MarkerWork,
+    PartitionEvent,
+    PartitionEventKind,
+    PartitionEvents,
+    PartitionMark,
+)
+from app.timeline.tables import commits, files
+
+_MARK: Final = tuple(partition_marks.c[name] for name in PartitionMark.__struct_fields__)
+_EVENT: Final = tuple(partition_events.c[name] for name in PartitionEvent.__struct_fields__)
+_NOW: Final = func.clock_timestamp()
+# What these write was in the partition before.
+_MOVES_ROWS_ONLY: Final = (Action.COMPACTION.value, Action.CLUSTERING.value)
+
+
+class PartitionStore:
+    """Marks and events in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def look(self, tenant_id: str, dataset_id: str, *, idle_seconds: float | None) -> float | None:
+        """Notes what commits changed since the last look, and which partitions have been idle for so long.
+
+        Returns how many seconds it is until the next one has been; None if none will be by itself.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            if not share_datasets(connection, [dataset_id]):
+                return None
+            version = _catch_up(connection, dataset_id)
+            if idle_seconds is None:
+                return None
+            _end(
+                connection, dataset_id, _idle(connection, dataset_id, idle_seconds), version, DoneReason.IDLE
+            )
+            return _next_idle(connection, dataset_id, idle_seconds)
+
+    def end(self, tenant_id: str, dataset_id: str, partitions: Sequence[str]) -> list[PartitionMark]:
+        """Marks partitions as done, in the order given; those that are already stay as they are.
+
+        Raises NotFound (dataset gone), InvalidRequest for a partition that there is not, or whose writes nobody sees
+        before a compaction.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            if not share_datasets(connection, [dataset_id]):
+                raise NotFound(f"There is no dataset {dataset_id!r}")
+            version = _catch_up(connection, dataset_id)
+            found = _marks(connection, dataset_id, partitions)
+            _refuse(connection, dataset_id, partitions, found)
+            still_open = [path for path in dict.fromkeys(partitions) if found[path].done_at is None]
+            _end(connection, dataset_id, still_open, version, DoneReason.ENDED)
+            marks = _marks(connection, dataset_id, partitions)
+            return [marks[path] for path in dict.fromkeys(partitions)]
+
+    def of(self, tenant_id: str, dataset_id: str, paths: Collection[str]) -> dict[str, PartitionMark]:
+        """The marks of these partitions, as far as they have any."""
+        with self._database.tenant(tenant_id) as connection:
+            return _marks(connection, dataset_id, paths)
+
+    def events(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> PartitionEvents:
+        """Raises OffsetAhead."""
+        with self._database.tenant(tenant_id) as connection:
+            return read_events(connection, dataset_id, since, limit)
+
+    def settle_markers(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        settle: Callable[[MarkerWork], None],
+        *,
+        wanted: bool,
+        limit: int,
+    ) -> int:
+        """Has up to `limit` markers settled that are not as they should be; returns how many there were.
+
+        They should be there for partitions that are done, if `wanted`, else for none. Each is settled by one caller at
+        a time. Whatever `settle` raises leaves that marker, and those after it, for another time.
+        """
+        should_say = partition_marks.c.done_version if wanted else null()
+        columns = partition_marks.c.path, should_say.label("version"), partition_marks.c.done_at
+        query = (
+            select(*columns)
+            .where(
+                partition_marks.c.dataset_id == dataset_id,
+                partition_marks.c.marker_version.is_distinct_from(should_say),
+            )
+            .limit(1)
+            .with_for_update(skip_locked=True)
+        )
+        for settled in range(limit):
+            # While its row is locked nobody else touches the marker, and the partition stays as it is.
+            with self._database.tenant(tenant_id) as connection:
+                row = connection.execute(query).one_or_none()
+                if row is None:
+                    return settled
+                settle(
+                    MarkerWork(
+                        path=row.path,
+                        version=row.version,
+                        done_at=None if row.version is None else row.done_at,
+                    )
+                )
+                connection.execute(
+                    update(partition_marks)
+                    .where(partition_marks.c.dataset_id == dataset_id, partition_marks.c.path == row.path)
+                    .values(marker_version=row.version)
+                )
+        return limit
+
+    def forget(self, tenant_id: str, dataset_id: str) -> None:
+        """Removes the marks. Events stay, and later ones are numbered on."""
+        here = partition_feeds.c.dataset_id == dataset_id
+        with self._database.tenant(tenant_id) as connection:
+            if connection.execute(select(partition_feeds.c.version).where(here).with_for_update()).first():
+                connection.execute(update(partition_feeds).where(here).values(version=0))
+                connection.execute(delete(partition_marks).where(partition_marks.c.dataset_id == dataset_id))
+
+
+def read_events(connection: Connection, dataset_id: str, since: int, limit: int) -> PartitionEvents:
+    """Up to `limit` events from `since` on. Raises OffsetAhead."""
+    here = partition_feeds.c.dataset_id == dataset_id
+    count = connection.execute(select(partition_feeds.c.next_event).where(here)).scalar_one_or_none() or 0
+    if since > count:
+        raise OffsetAhead(
+            f"the position {since} is beyond the last event, after which comes {count}",
+            since=since,
+            head=count,
+        )
+    wanted = (
+        partition_events.c.dataset_id == dataset_id,
+        partition_events.c.number >= since,
+        partition_events.c.number < count,
+    )
+    query = select(*_EVENT).where(*wanted).order_by(partition_events.c.number).limit(limit)
+    items = tuple(_event(row) for row in connection.execute(query))
+    return PartitionEvents(items=items, next_since=since + len(items), count=count)
+
+
+def lock_events(connection: Connection, dataset_id: str) -> int:
+    """The number of the next event. There is none before the transaction ends, unless it adds some."""
+    connection.execute(insert_unless(partition_feeds).values(dataset_id=dataset_id).on_conflict_do_nothing())
+    query = select(partition_feeds.c.next_event).where(partition_feeds.c.dataset_id == dataset_id)
+    return int(connection.execute(query.with_for_update()).scalar_one())
+
+
+def _catch_up(connection: Connection, dataset_id: str) -> int:
+    """Marks what commits changed since they were last looked at, under the lock that gives events their order.
+
+    Returns the version up to which that is.
+    """
+    lock_events(connection, dataset_id)
+    here = partition_feeds.c.dataset_id == dataset_id
+    since = connection.execute(select(partition_feeds.c.version).where(here)).scalar_one()
+    head = connection.execute(
+        select(heads.c.version, heads.c.earliest_version).where(heads.c.dataset_id == dataset_id)
+    ).one()
+    if since == head.version:
+        return since
+    _note_changes(connection, dataset_id, connection.execute(_changed(dataset_id, since, head)).all())
+    connection.execute(update(partition_feeds).where(here).values(version=head.version))
+    return int(head.version)
+
+
+def _changed(dataset_id: str, since: int, head: Any) -> Select[Any]:
+    """The last version since then that brought something to a partition, or took it out, by partition."""
+    here = files.c.dataset_id == dataset_id, files.c.partition_path != ""
+    changes = [
+        select(files.c.partition_path, commits.c.version)
+        .join(commits, and_(commits.c.dataset_id == files.c.dataset_id, commits.c.version == version))
+        .where(*here, version > since, version <= head.version, commits.c.action.not_in(_MOVES_ROWS_ONLY))
+        for version in (files.c.added_version, files.c.removed_version)
+    ]
+    if since < head.earliest_version:
+        # Files that told of changes may be forgotten, so that any partition may have changed by then.
+        changes.append(select(files.c.partition_path, literal(head.earliest_version)).where(*here))
+    touched = union_all(*changes).subquery()
+    last = select(touched.c[0].label("path"), func.max(touched.c[1]).label("version")).group_by(touched.c[0])
+    found = last.subquery()
+    return select(found.c.path, found.c.version, commits.c.committed_at).join(
+        commits, and_(commits.c.dataset_id == dataset_id, commits.c.version == found.c.version)
+    )
+
+
+def _note_changes(connection: Connection, dataset_id: str, changes: Sequence[Any]) -> None:
+    """Opens the partitions of rows (path, version, time): what is marked as done was so before these versions."""
+    if not changes:
+        return
+    before = _marks(connection, dataset_id, [row.path for row in changes])
+    made = insert_unless(partition_marks)
+    connection.execute(
+        made.on_conflict_do_update(
+            index_elements=[
+                partition_marks.c.tenant_id,
+                partition_marks.c.dataset_id,
+                partition_marks.c.path,
+            ],
+            set_={
+                "changed_version": made.excluded.changed_version,
+                "changed_at": made.excluded.changed_at,
+                "done_version": None,
+                "done_at": None,
+            },
+        ),
+        [
+            {
+                "dataset_id": dataset_id,
+                "path": row.path,
+                "changed_version": row.version,
+                "changed_at": row.committed_at,
+            }
+            for row in changes
+        ],
+    )
+    reopened = [row for row in changes if row.path in before and before[row.path].done_at is not None]
+    told = [(row.path, row.version) for row in sorted(reopened, key=lambda row: (row.version, row.path))]
+    _tell(connection, dataset_id, PartitionEventKind.REOPENED, told, reason=None)
+
+
+def _end(
+    connection: Connection, dataset_id: str, paths: Sequence[str], version: int, reason: DoneReason
+) -> None:
+    if not paths:
+        return
+    connection.execute(
+        update(partition_marks)
+        .where(partition_marks.c.dataset_id == dataset_id, one_of(partition_marks.c.path, paths))
+        .values(done_version=version, done_at=_NOW)
+    )
+    told = [(path, version) for path in paths]
+    _tell(connection, dataset_id, PartitionEventKind.DONE, told, reason=reason)
+
+
+def _tell(
+    connection: Connection,
+    dataset_id: str,
+    kind: PartitionEventKind,
+    told: Iterable[tuple[str, int]],
+    *,
+    reason: DoneReason | None,
+) -> None:
+    """Adds events, whose feed the caller has locked."""
+    here = partition_feeds.c.dataset_id == dataset_id
+    first = connection.execute(select(partition_feeds.c.next_event).where(here)).scalar_one()
+    rows = [
+        {
+            "dataset_id": dataset_id,
+            "number": number,
+            "kind": kind.value,
+            "partition": path,
+            "version": version,
+            "reason": None if reason is None else reason.value,
+        }
+        for number, (path, version) in enumerate(told, start=first)
+    ]
+    if rows:
+        connection.execute(insert(partition_events), rows)
+        connection.execute(update(partition_feeds).where(here).values(next_event=first + len(rows)))
+        wake_partition_webhooks(connection, dataset_id)
+
+
+def _idle(connection: Connection, dataset_id: str, seconds: float) -> list[str]:
+    """Open partitions that nothing was written to for so long; those whose writes nobody sees yet are not idle."""
+    before = _NOW - func.make_interval(0, 0, 0, 0, 0, 0, seconds)
+    query = (
+        select(partition_marks.c.path)
+        .where(*_open(dataset_id), partition_marks.c.changed_at <= before)
+        .order_by(partition_marks.c.changed_at, partition_marks.c.path)
+    )
+    paths = list(connection.execute(query).scalars())
+    unseen = _unseen(connection, dataset_id, paths)
+    return [path for path in paths if path not in unseen]
+
+
+def _next_idle(connection: Connection, dataset_id: str, seconds: float) -> float | None:
+    """How long it is until an open partition has been idle. What waits for a compaction wakes with its commit."""
+    since = func.extract("epoch", _NOW - func.min(partition_marks.c.changed_at))
+    before = _NOW - func.make_interval(0, 0, 0, 0, 0, 0, seconds)
+    query = select(since).where(*_open(dataset_id), partition_marks.c.changed_at > before)
+    idle = connection.execute(query).scalar_one()
+    return None if idle is None else max(0.0, seconds - float(idle))
+
+
+def _open(dataset_id: str) -> tuple[Any, Any]:
+    return partition_marks.c.dataset_id == dataset_id, partition_marks.c.done_at.is_(None)
+
+
+def _unseen(connection: Connection, dataset_id: str, paths: Collection[str]) -> set[str]:
+    """Those of the partitions with writes that wait for a compaction."""
+    if not paths:
+        return set()
+    query = select(files.c.partition_path).where(
+        files.c.dataset_id == dataset_id,
+        files.c.removed_version.is_(None),
+        files.c.kind == FileKind.POSTPONED.value,
+        one_of(files.c.partition_path, paths),
+    )
+    return set(connection.execute(query.distinct()).scalars())
+
+
+def _refuse(
+    connection: Connection, dataset_id: str, partitions: Sequence[str], found: dict[str, PartitionMark]
+) -> None:
+    unseen = _unseen(connection, dataset_id, found)
+    faults = []
+    for number, path in enumerate(partitions):
+        if path not in found:
+            detail = "the dataset has no such partition; expected a path as GET …/partitions tells it"
+        elif path in unseen:
+            detail = "the partition has writes that nobody sees before a compaction; compact it first"
+        else:
+            continue
+        faults.append(FieldError(pointer=f"/partitions/{number}", detail=detail))
+    if faults:
+        raise InvalidRequest(f"{len(faults)} of the partitions cannot be done", faults)
+
+
+def _marks(connection: Connection, dataset_id: str, paths: Collection[str]) -> dict[str, PartitionMark]:
+    # Postgres would refuse to compare text with a NUL in it, and no path has one.
+    known = [path for path in paths if "\0" not in path]
+    query = select(*_MARK).where(
+        partition_marks.c.dataset_id == dataset_id, one_of(partition_marks.c.path, known)
+    )
+    return {row.path: PartitionMark(**row._asdict()) for row in connection.execute(query)}
+
+
+def _event(row: Any) -> PartitionEvent:
+    values = row._asdict()
+    reason = values["reason"]
+    return PartitionEvent(
+        **{
+            **values,
+            "kind": PartitionEventKind(values["kind"]),
+            "reason": None if reason is None else DoneReason(reason),
+        }
+    )

@@ -1,0 +1,71 @@
+"""Keeping the marks of partitions up to date after commits, and the markers in their folders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from app.catalog.values import Dataset
+from app.files.ports import ObjectStorage
+from app.format.paths import dataset_prefix, marker_path
+from app.maintenance.values import Kept, Look
+from app.partitions.values import MarkerWork, PartitionMarks
+
+_MARKERS_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PartitionMarkers:
+    """The files that say which partitions are done."""
+
+    marks: PartitionMarks
+    storage: ObjectStorage
+
+    def settle(self, dataset: Dataset) -> bool:
+        """Has some markers say what the marks do, or go if the dataset wants none; true if that may not be all."""
+        policy = dataset.definition.services.partition_done
+        prefix = dataset_prefix(dataset.tenant_id, dataset.id)
+
+        def settle(work: MarkerWork) -> None:
+            path = marker_path(prefix, work.path)
+            # Also one that was written, but not noted.
+            self.storage.delete([path])
+            if work.version is not None:
+                said = {"partition": work.path, "version": work.version, "done_at": work.done_at}
+                with self.storage.create(path) as file:
+                    file.write(msgspec.json.encode(said))
+
+        settled = self.marks.settle_markers(
+            dataset.tenant_id,
+            dataset.id,
+            settle,
+            wanted=policy is not None and policy.marker,
+            limit=_MARKERS_AT_ONCE,
+        )
+        return settled == _MARKERS_AT_ONCE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeepPartitions:
+    """The keeper of `services.partition_done`. Where that is turned off, what it has made goes."""
+
+    marks: PartitionMarks
+    markers: PartitionMarkers
+
+    def keep(self, look: Look) -> Kept:
+        """Looks at commits, idle partitions and markers. See `Keeper`."""
+        dataset = look.dataset
+        policy = dataset.definition.services.partition_done
+        if not dataset.definition.partition_by:
+            return Kept()
+        wait = None
+        if policy is not None:
+            idle_seconds = None if policy.idle_seconds is None else float(policy.idle_seconds)
+            wait = self.marks.look(dataset.tenant_id, dataset.id, idle_seconds=idle_seconds)
+        if self.markers.settle(dataset):
+            return Kept(wake_after_seconds=0.0)
+        if policy is None:
+            self.marks.forget(dataset.tenant_id, dataset.id)
+        return Kept(wake_after_seconds=wait)

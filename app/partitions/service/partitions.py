@@ -1,0 +1,39 @@
+"""Partitions that are done, as users say and see it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from app.catalog.values import Dataset
+from app.format.errors import FieldError, InvalidRequest
+from app.partitions.service.maintenance import PartitionMarkers
+from app.partitions.values import PartitionEvents, PartitionMark, PartitionMarks
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Partitions:
+    """The partitions of a tenant's datasets."""
+
+    marks: PartitionMarks
+    markers: PartitionMarkers
+
+    def end(self, dataset: Dataset, partitions: Sequence[str]) -> list[PartitionMark]:
+        """Marks partitions that get no more input; see `PartitionMarks.end`. Raises InvalidRequest, NotFound."""
+        if dataset.definition.services.partition_done is None:
+            detail = "the dataset has no services.partition_done; `{}` turns it on"
+            raise InvalidRequest(
+                "partitions of this dataset are not marked",
+                [FieldError(pointer="/partitions", detail=detail)],
+            )
+        marks = self.marks.end(dataset.tenant_id, dataset.id, partitions)
+        self.markers.settle(dataset)
+        return marks
+
+    def marked(self, dataset: Dataset, paths: Collection[str]) -> dict[str, PartitionMark]:
+        """The marks of these partitions, as far as they have any."""
+        return self.marks.of(dataset.tenant_id, dataset.id, paths)
+
+    def events(self, dataset: Dataset, since: int, limit: int) -> PartitionEvents:
+        """Raises OffsetAhead."""
+        return self.marks.events(dataset.tenant_id, dataset.id, since, limit)

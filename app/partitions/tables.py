@@ -1,0 +1,63 @@
+"""The tables of partitions that are done: marks, and the events that tell of them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import CheckConstraint, Column, Index, PrimaryKeyConstraint, Table, Text, text
+
+from app.db.columns import id_column, metadata, moment, number, of_dataset, tenant_column, word
+
+# Up to which version a dataset's partitions are marked, and the number of its next event. Its lock is their order.
+partition_feeds: Final = Table(
+    "partition_feeds",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    number("version", default=0),
+    number("next_event", default=0),
+    PrimaryKeyConstraint("tenant_id", "dataset_id"),
+    of_dataset(),
+)
+
+partition_marks: Final = Table(
+    "partition_marks",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    word("path"),
+    number("changed_version"),
+    moment("changed_at"),
+    number("done_version", nullable=True),
+    moment("done_at", nullable=True),
+    # What the marker in storage says, if there is one.
+    number("marker_version", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
+    CheckConstraint("(done_version IS NULL) = (done_at IS NULL)", name="done"),
+    CheckConstraint("done_version >= changed_version", name="order"),
+    of_dataset(),
+    Index(
+        "partition_marks_open",
+        "tenant_id",
+        "dataset_id",
+        "changed_at",
+        postgresql_where=text("done_at IS NULL"),
+    ),
+)
+
+partition_events: Final = Table(
+    "partition_events",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    number("number"),
+    Column("kind", Text, nullable=False),
+    word("partition"),
+    number("version"),
+    Column("reason", Text),
+    moment("at", default=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "number"),
+    CheckConstraint("kind IN ('done', 'reopened')", name="kind"),
+    CheckConstraint("(reason IS NOT NULL) = (kind = 'done')", name="reason"),
+    of_dataset(),
+)

@@ -1,0 +1,32 @@
+"""Values of quarantines that the use cases and their ports exchange."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from app.format.quarantine import QuarantineFile
+
+
+class RecordRange(msgspec.Struct, frozen=True, kw_only=True):
+    """`count` records of a quarantine file, from row `first` of it on."""
+
+    path: str
+    first: int
+    count: int
+
+
+class QuarantinePart(msgspec.Struct, frozen=True, kw_only=True):
+    """`count` records of a quarantine file, from row `first` of it on, and what is known of them.
+
+    `number`: the file's own, in the order in which files came. `redriven`: by row, the job that drove a record again.
+    """
+
+    file: QuarantineFile
+    number: int
+    job_id: str
+    written_at: datetime
+    first: int
+    count: int
+    redriven: dict[int, str]

@@ -1,0 +1,41 @@
+"""What the use cases that read need of the files of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from app.format.dataset import DatasetDefinition
+from app.format.file_group import DataFile
+from app.lake.filters.prune import Sought
+
+
+class TableReader(Protocol):
+    """Reads the rows of a table as readers see them."""
+
+    def read_group(
+        self,
+        dataset: DatasetDefinition,
+        files: Sequence[DataFile],
+        schema: pa.Schema,
+        first_row: int,
+        rows: int,
+    ) -> pa.Table:
+        """Live rows [first_row, first_row + rows) of a file group, fewer where it ends, logs merged in.
+
+        `files`: the group's, in order of their commits. `schema`: columns of the dataset, stored meta columns, and
+        those derived of the file. Rows have the same numbers each time. Raises CorruptFile.
+        """
+        ...
+
+    def stretches(
+        self, files: Sequence[DataFile], sought: Sought, first_row: int, end: int | None
+    ) -> Iterable[tuple[int, int | None]]:
+        """Where among live rows [first_row, end) of a group there may be some that are sought: [first, end), in order.
+
+        None as an end is that of the group. A file that was opened in vain has a stretch without rows, and none is
+        opened before its turn. Raises CorruptFile.
+        """
+        ...

@@ -1,0 +1,68 @@
+"""The results of read jobs: which files there are, for as long as they are kept."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, insert, select
+
+from app.catalog.tables import datasets
+from app.db.session import Database
+from app.format.errors import NotFound, ResultExpired
+from app.format.result_file import RunFile
+from app.jobs.repository.claim import held_by
+from app.jobs.repository.ending import succeed_task
+from app.jobs.tables import jobs
+from app.reads.jobs import FinishedRead
+from app.reads.tables import read_files
+
+
+class ReadResultStore:
+    """Files of read jobs in Postgres. All time is the database's clock."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def finish(self, tenant_id: str, finished: FinishedRead) -> bool:
+        """One transaction: the files, and the success of the job. False, and nothing, if the claim is void."""
+        rows = [
+            {
+                "dataset_id": finished.dataset_id,
+                "job_id": finished.claim.job_id,
+                "number": number,
+                "path": file.path,
+                "name": file.name,
+                "row_count": file.row_count,
+                "size_bytes": file.size_bytes,
+                "checksum": file.checksum,
+            }
+            for number, file in enumerate(finished.files)
+        ]
+        with self._database.tenant(tenant_id) as connection:
+            if not succeed_task(connection, held_by([finished.claim]), finished.result):
+                return False
+            if rows:
+                connection.execute(insert(read_files), rows)
+        return True
+
+    def files(self, tenant_id: str, job_id: str, *, keep_seconds: float) -> list[RunFile]:
+        """Those of a job that has succeeded, in order. Raises ResultExpired if it ended longer ago, NotFound if its
+        dataset is gone.
+        """
+        age = func.extract("epoch", func.clock_timestamp() - jobs.c.finished_at)
+        standing = (
+            select(age.label("age"), datasets.c.deleted_at)
+            .join(datasets, datasets.c.id == jobs.c.dataset_id)
+            .where(jobs.c.id == job_id)
+        )
+        columns = [read_files.c[field] for field in RunFile.__struct_fields__]
+        files = select(*columns).where(read_files.c.job_id == job_id).order_by(read_files.c.number)
+        with self._database.tenant(tenant_id) as connection:
+            job = connection.execute(standing).one_or_none()
+            if job is None or job.deleted_at is not None:
+                raise NotFound("The dataset of the read job is gone, and its results with it")
+            # Before its files are looked for: those of a result that has expired go, some at a time.
+            if float(job.age) >= keep_seconds:
+                raise ResultExpired(
+                    f"results of read jobs are kept for {keep_seconds:g} seconds; read again",
+                    keep_seconds=keep_seconds,
+                )
+            return [RunFile(**row._asdict()) for row in connection.execute(files)]

@@ -1,0 +1,219 @@
+"""Read jobs: accepted with their version fixed, and their results given away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from app.catalog.values import Dataset
+from app.changes.ports import ChangelogIndex
+from app.files.ports import ObjectStorage
+from app.format.dataset import ChangelogProducer
+from app.format.definition.evolution import under_schema
+from app.format.errors import (
+    CorruptFile,
+    FieldError,
+    InvalidRequest,
+    JobNotFinished,
+    NoCommits,
+    NoFeed,
+    NotFound,
+    error_of,
+)
+from app.format.result_file import RunFile
+from app.format.rows.projection import check_partitions, projection
+from app.format.rows.read_order import check_order
+from app.jobs.service.request_job import Asked, RequestJob
+from app.jobs.tasks import Disposition, ReadQuery, ReadTask
+from app.jobs.values import Accepted, Job, JobKind, JobState
+from app.lake.filters.parse import parse_filter
+from app.reads.jobs import NewRead, ReadContent, ReadResult, ReadResults
+from app.timeline.ports import Timeline
+from app.versions.service.versions import VersionOf
+
+_OF_VERSIONS: Final = ("version", "as_of", "tag")
+_OF_RANGES: Final = ("begin", "begin_time", "end", "end_time")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadJobs:
+    """Accepts read jobs, and gives away what they read. Results are kept for `keep_seconds`."""
+
+    requests: RequestJob
+    timeline: Timeline
+    versions: VersionOf
+    index: ChangelogIndex
+    results: ReadResults
+    content: ReadContent
+    storage: ObjectStorage
+    keep_seconds: float
+
+    def start(
+        self, dataset: Dataset, new: NewRead, idempotency_key: str | None, *, actor: str | None = None
+    ) -> Accepted:
+        """A job that reads the version, or the range of versions, that is meant now.
+
+        Raises InvalidRequest, InvalidFilter, NotFound, VersionExpired, NoCommits, NoFeed, OffsetExpired,
+        IdempotencyMismatch.
+        """
+        asked = Asked(
+            # As it was asked: a retry means the version that the first try found.
+            text=msgspec.json.encode(new).decode(),
+            idempotency_key=idempotency_key,
+            actor=actor,
+        )
+        return self.requests.replayed(dataset, asked) or self.requests.accept(
+            dataset, self._task(dataset, new), asked
+        )
+
+    def _task(self, dataset: Dataset, new: NewRead) -> ReadTask:
+        incremental = new.query is ReadQuery.INCREMENTAL
+        _refuse(new, _OF_VERSIONS if incremental else _OF_RANGES)
+        if incremental:
+            begin, version = self._range(dataset, new)
+        else:
+            begin = None
+            version = self.versions.find(dataset, version=new.version, as_of=new.as_of, tag=new.tag)
+        self._check(dataset, new, None if incremental else version)
+        return ReadTask(
+            query=new.query,
+            version=version,
+            begin=begin,
+            format=new.format.value,
+            disposition=new.disposition,
+            columns=new.columns,
+            where=new.where,
+            partitions=new.partitions,
+            order_by=new.order_by,
+            limit=new.limit,
+        )
+
+    def result(self, job: Job) -> tuple[ReadResult, list[RunFile]]:
+        """What came of a read job. Raises the error that it failed with.
+
+        Raises NotFound for a job of another kind, and if the dataset is gone; JobNotFinished, ResultExpired.
+        """
+        if job.kind is not JobKind.READ:
+            raise NotFound(
+                f"Job {job.id} is a {job.kind.value}: only read jobs have a result here; the job itself says what came "
+                "of it"
+            )
+        if job.state is JobState.FAILED and job.error is not None:
+            raise error_of(job.error.code, job.error.detail, job.error.facts)
+        if job.state is not JobState.SUCCEEDED or job.result is None:
+            raise JobNotFinished(
+                f"the job is {job.state.value}; wait for it to succeed", state=job.state.value
+            )
+        files = self.results.files(job.tenant_id, job.id, keep_seconds=self.keep_seconds)
+        return msgspec.convert(job.result, ReadResult), files
+
+    def file(self, job: Job, name: str) -> RunFile:
+        """A file of a result, which is there with the size that was recorded.
+
+        Raises CorruptFile, and what `result` does.
+        """
+        _, files = self.result(job)
+        for file in files:
+            if file.name == name:
+                self._check_file(file)
+                return file
+        raise NotFound(f"The result has no file {name!r}")
+
+    def _check_file(self, file: RunFile) -> None:
+        size = self.storage.size(file.path)
+        if size != file.size_bytes:
+            raise CorruptFile(
+                f"{file.path} has {size} bytes, its job recorded {file.size_bytes}", path=file.path
+            )
+
+    def open(self, file: RunFile) -> pa.NativeFile:
+        """Its bytes. Raises CorruptFile."""
+        return self.storage.open(file.path)
+
+    def joined(self, result: ReadResult, files: Sequence[RunFile]) -> Iterator[bytes]:
+        """A result as one content, in parts; in JSON with what else is said of it. Raises CorruptFile."""
+        # Before the first byte is given away: behind it, nobody could be told.
+        for file in files:
+            self._check_file(file)
+        about = {
+            "disposition": Disposition.INLINE,
+            "version": result.version,
+            "begin": result.begin,
+            "schema": result.schema,
+        }
+        schema = result.schema.as_schema().to_arrow()
+        return self.content.joined(result.format, schema, files, msgspec.json.encode(about)[1:-1])
+
+    def _range(self, dataset: Dataset, new: NewRead) -> tuple[int, int]:
+        """The versions after the first of which, and up to the second, changes count."""
+        if new.begin is None and new.begin_time is None:
+            detail = (
+                "an incremental read needs begin, the version after which changes count (0: all of them), "
+                "or begin_time"
+            )
+            raise InvalidRequest(detail, [FieldError(pointer="/begin", detail=detail)])
+        if dataset.definition.changelog.producer is ChangelogProducer.NONE:
+            raise NoFeed("the changelog.producer of the dataset is none, so nothing tells what changed")
+        if dataset.version == 0:
+            raise NoCommits("the dataset has no commits yet, so nothing has changed in it: write to it first")
+        begin = self._bound(dataset, "begin", new.begin, new.begin_time)
+        end = self._bound(dataset, "end", new.end, new.end_time)
+        if begin > end:
+            detail = f"expected at most {end}, where the range ends"
+            raise InvalidRequest(
+                f"the range would begin behind its end: after version {begin}, and up to {end}",
+                [FieldError(pointer="/begin", detail=detail)],
+            )
+        position = self.timeline.next_offset(dataset.tenant_id, dataset.id, begin)
+        self.index.bounds(dataset.tenant_id, dataset.id).checked(position)
+        return begin, end
+
+    def _bound(self, dataset: Dataset, name: str, version: int | None, time: datetime | None) -> int:
+        if version is not None and time is not None:
+            raise InvalidRequest(
+                f"give {name} or {name}_time, not both",
+                [FieldError(pointer=f"/{name}_time", detail="drop it")],
+            )
+        if time is not None:
+            return self.timeline.version_at(dataset.tenant_id, dataset.id, time)
+        if version is None:
+            return dataset.version
+        if version > dataset.version:
+            detail = f"expected 0–{dataset.version}, the dataset's version"
+            raise InvalidRequest(
+                f"{name} is beyond the head: there is no version {version}",
+                [FieldError(pointer=f"/{name}", detail=detail)],
+                head=dataset.version,
+            )
+        return version
+
+    def _check(self, dataset: Dataset, new: NewRead, version: int | None) -> None:
+        """Raises InvalidRequest, InvalidFilter for what does not fit the schema at a version, None for the latest."""
+        definition = dataset.definition
+        if version not in (None, dataset.version) and definition.schema.id != 1:
+            definition = under_schema(
+                definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
+            )
+        projection(definition.schema, new.columns)
+        check_partitions(definition, new.partitions)
+        check_order(definition.schema, new.order_by)
+        if new.where is not None:
+            parse_filter(new.where, definition.schema)
+
+
+def _refuse(new: NewRead, names: tuple[str, ...]) -> None:
+    """Raises InvalidRequest for members that mean nothing to this query."""
+    given = [name for name in names if getattr(new, name) is not None]
+    if not given:
+        return
+    incremental = new.query is ReadQuery.INCREMENTAL
+    use = "begin and end" if incremental else "version, as_of or tag"
+    detail = f"a query of {new.query.value} has no such bound; use {use}"
+    raise InvalidRequest(
+        f"{given[0]}: {detail}", [FieldError(pointer=f"/{name}", detail=detail) for name in given]
+    )

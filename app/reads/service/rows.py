@@ -1,0 +1,328 @@
+"""Reading the table: small snapshot pages, at any version."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset
+from app.changes.service.read_corrections import ReadCorrections
+from app.codecs.meta_on_read import (
+    CORRECTED_BY_FIELD,
+    CORRECTED_VERSION_FIELD,
+    META_ON_READ,
+    META_SOURCES,
+    meta_on_read,
+    versions_of,
+)
+from app.commit.read_plan import GroupScan, in_globs, plan_read
+from app.format.dataset import BucketMode, DatasetDefinition
+from app.format.definition.evolution import under_schema
+from app.format.errors import FieldError, InvalidRequest, VersionExpired
+from app.format.file_group import FileKind
+from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
+from app.format.rows.projection import check_partitions, projection
+from app.format.schema.schema import Schema
+from app.lake.filters.evaluate import matches
+from app.lake.filters.parse import parse_filter
+from app.lake.filters.prune import Sought
+from app.lake.filters.tree import Filter
+from app.reads.ports import TableReader
+from app.reads.values import RowPage
+from app.timeline.ports import Timeline
+from app.timeline.service.holding import telling_expired
+from app.versions.service.versions import VersionOf
+
+# A page looks at so many rows at most. One that selects few of them ends there, and its token goes on.
+LOOKED_ROWS_MAX: Final = 256 * 1024
+# As many as a row group has at most: it is decoded whole in any case.
+_STEP_ROWS: Final = 128 * 1024
+# What a read of fewer rows counts for: it has a file to open.
+_READ_ROWS_MIN: Final = 1024
+
+
+class QueryType(str, Enum):
+    """What a read sees: the table, or only what is in base files, which spares merging the logs of merge_on_read."""
+
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+
+
+class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reader wants of a table: at most `limit` rows a page, as of `version`, `as_of` or the one that is named
+    `tag` (else of the latest).
+
+    `query_type`: with or without what is still in logs. `columns`: all, unless named. `where`: a filter. `partitions`:
+    globs, of which a row's partition must match one. `meta`: the meta columns too. `corrected_since`: beside each row
+    what took back the change that gave it its values. `page_token`: of the page before.
+    """
+
+    limit: int
+    query_type: QueryType = QueryType.SNAPSHOT
+    version: int | None = None
+    as_of: datetime | None = None
+    tag: str | None = None
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    partitions: tuple[str, ...] | None = None
+    meta: bool = False
+    corrected_since: bool = False
+    page_token: str | None = None
+
+
+class _Position(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a walk over a version stands: at a live row of a file group; groups come by name."""
+
+    version: Annotated[int, msgspec.Meta(ge=0)]
+    file_group: str = msgspec.field(name="group")
+    row: Annotated[int, msgspec.Meta(ge=0)]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadTable:
+    """Pages of a dataset's rows."""
+
+    catalog: Catalog
+    timeline: Timeline
+    versions: VersionOf
+    tables: TableReader
+    corrections: ReadCorrections
+
+    def page(self, dataset: Dataset, query: RowQuery) -> RowPage:
+        """At most `limit` rows. The first page fixes the version, which its token carries on.
+
+        Rows come in no particular order, the same on every walk over a version. A page that has looked at
+        `LOOKED_ROWS_MAX` rows ends, however few of them were selected.
+
+        Raises InvalidRequest, InvalidFilter, CorruptFile, VersionExpired, NotFound (no version has the name);
+        OffsetExpired where the feed is not kept back to the version and what has happened since is asked for.
+        """
+        position = self._start(dataset, query)
+        try:
+            with telling_expired(self.versions.leases, dataset.tenant_id, [(dataset.id, position.version)]):
+                return self._page(dataset, query, position)
+        except VersionExpired:
+            if any(said is not None for said in (query.version, query.as_of, query.tag, query.page_token)):
+                raise
+        # It was the latest when the page began, and there is a later one now.
+        return self.page(self.catalog.get(dataset.tenant_id, dataset.id), query)
+
+    def _page(self, dataset: Dataset, query: RowQuery, position: _Position) -> RowPage:
+        definition = self._definition(dataset, position.version)
+        asked = _asked(definition, query)
+        live = self.timeline.live_files(dataset.tenant_id, dataset.id, position.version, None)
+        if query.query_type is QueryType.READ_OPTIMIZED:
+            live = [file for file in live if file.kind is FileKind.BASE]
+        scans = plan_read(definition, live, where=asked.where, partitions=asked.partitions)
+        rows, following = self._walk(asked, scans, position, query.limit)
+        return RowPage(
+            rows=self._shown(dataset, asked, position.version, rows),
+            version=position.version,
+            schema_id=asked.shown.id,
+            next_page_token=None if following is None else _encode(following),
+        )
+
+    def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
+        """The dataset under the schema that it had at a version: a look back shows the columns that there were."""
+        latest = dataset.definition
+        if version == dataset.version or latest.schema.id == 1:
+            return latest
+        return under_schema(latest, self.timeline.schema_at(dataset.tenant_id, dataset.id, version))
+
+    def _start(self, dataset: Dataset, query: RowQuery) -> _Position:
+        if query.page_token is not None:
+            position = _decode(query.page_token)
+            if position.version > dataset.version or query.version not in (None, position.version):
+                raise _bad_token()
+            self.versions.check(dataset, position.version)
+            return position
+        version = self.versions.find(dataset, version=query.version, as_of=query.as_of, tag=query.tag)
+        return _Position(version=version, file_group="", row=0)
+
+    def _walk(
+        self, asked: _Asked, scans: Sequence[GroupScan], position: _Position, limit: int
+    ) -> tuple[pa.Table, _Position | None]:
+        """The rows from a position on, and where the next page starts; None where no row is left to look at."""
+        found = [asked.read.empty_table()]
+        room, looked = limit, 0
+        for scan, start, end in self._stretches_from(asked, scans, position):
+            first = start
+            while True:
+                if looked >= LOOKED_ROWS_MAX:
+                    return pa.concat_tables(found), _at(position, scan, first)
+                # One row more than there is room for tells whether another page follows.
+                wanted = _STEP_ROWS if asked.selects else room + 1
+                wanted = wanted if end is None else min(wanted, end - first)
+                rows = self.tables.read_group(asked.definition, scan.files, asked.read, first, wanted)
+                chosen = asked.chosen(rows)
+                if len(chosen) > room:
+                    found.append(_taken(rows, chosen[:room]))
+                    return pa.concat_tables(found), _at(position, scan, first + int(chosen[room]))
+                found.append(_taken(rows, chosen))
+                room -= len(chosen)
+                looked += max(rows.num_rows, _READ_ROWS_MIN)
+                first += rows.num_rows
+                if rows.num_rows < wanted or first == end:
+                    break
+        return pa.concat_tables(found), None
+
+    def _stretches_from(
+        self, asked: _Asked, scans: Sequence[GroupScan], position: _Position
+    ) -> Iterator[tuple[GroupScan, int, int | None]]:
+        """The stretches that a walk has not passed yet, without what the bounds of row groups exclude."""
+        for scan, start, end in _planned_from(scans, position):
+            if asked.where is None:
+                yield scan, start, end
+                continue
+            sought = Sought(where=asked.where, schema=asked.definition.schema)
+            for first, stop in self.tables.stretches(scan.files, sought, start, end):
+                yield scan, first, stop
+
+    def _shown(self, dataset: Dataset, asked: _Asked, version: int, rows: pa.Table) -> pa.Table:
+        """The rows with the columns that were asked for, in their order."""
+        shown = rows.select(asked.shown.names())
+        if asked.meta:
+            versions = versions_of(rows)
+            times = self.timeline.commit_times(dataset.tenant_id, dataset.id, versions) if versions else {}
+            columns = meta_on_read(rows, asked.definition.record_key, times)
+            for field in META_ON_READ:
+                shown = shown.append_column(field, columns[field.name])
+        if asked.corrected_since:
+            shown = self._with_corrections(dataset, version, shown, rows.column(OFFSET_COLUMN).to_pylist())
+        return shown
+
+    def _with_corrections(
+        self, dataset: Dataset, version: int, shown: pa.Table, offsets: Sequence[int | None]
+    ) -> pa.Table:
+        """The rows with what has taken back the changes at these offsets, which gave them their values."""
+        known = [offset for offset in offsets if offset is not None]
+        since = self.timeline.next_offset(dataset.tenant_id, dataset.id, version)
+        found = self.corrections.of_rows(dataset, known, since)
+        by = [found.get(offset) if offset is not None else None for offset in offsets]
+        for field, values in (
+            (CORRECTED_BY_FIELD, [each and each.by for each in by]),
+            (CORRECTED_VERSION_FIELD, [each and each.version for each in by]),
+        ):
+            shown = shown.append_column(field, pa.chunked_array([pa.array(values, field.type)]))
+        return shown
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """What a reader asked for: of `read`, the columns that are read, it sees those of `shown` and perhaps meta columns.
+
+    `partitions`: globs, None if all will do.
+    """
+
+    definition: DatasetDefinition
+    shown: Schema
+    read: pa.Schema
+    where: Filter | None
+    partitions: tuple[str, ...] | None
+    meta: bool
+    corrected_since: bool
+
+    @property
+    def selects(self) -> bool:
+        """Whether rows that are read may turn out not to be asked for."""
+        return self.where is not None or self.by_row
+
+    @property
+    def by_row(self) -> bool:
+        """Whether the files do not always tell the partitions of their rows."""
+        return self.partitions is not None and self.definition.bucket.mode is BucketMode.KEY_DYNAMIC
+
+    def chosen(self, rows: pa.Table) -> npt.NDArray[np.int64]:
+        """The numbers of the rows that are asked for."""
+        selected = np.ones(rows.num_rows, dtype=np.bool_)
+        if self.where is not None:
+            selected &= matches(self.where, rows)
+        if self.by_row:
+            paths = rows.column(PARTITION_FIELD.name).combine_chunks().dictionary_encode()
+            named = [in_globs(path, self.partitions or ()) for path in paths.dictionary.to_pylist()]
+            selected &= np.array(named, dtype=np.bool_)[paths.indices.to_numpy()]
+        return np.flatnonzero(selected)
+
+
+def _asked(definition: DatasetDefinition, query: RowQuery) -> _Asked:
+    """Raises InvalidRequest, InvalidFilter."""
+    schema = definition.schema
+    shown = projection(schema, query.columns)
+    where = None if query.where is None else parse_filter(query.where, schema)
+    check_partitions(definition, query.partitions)
+    wanted = {
+        *shown.names(),
+        *(where.columns() if where else ()),
+        *(definition.record_key if query.meta else ()),
+    }
+    fields = list(schema.select([name for name in schema.names() if name in wanted]).to_arrow())
+    asked = _Asked(
+        definition=definition,
+        shown=shown,
+        read=pa.schema([*fields, *_meta_sources(query)]),
+        where=where,
+        partitions=query.partitions,
+        meta=query.meta,
+        corrected_since=query.corrected_since,
+    )
+    if asked.by_row and not query.meta:
+        return replace(asked, read=asked.read.append(PARTITION_FIELD))
+    return asked
+
+
+def _meta_sources(query: RowQuery) -> Sequence[pa.Field]:
+    if query.meta:
+        return META_SOURCES
+    return META_FIELDS if query.corrected_since else ()
+
+
+def _planned_from(
+    scans: Sequence[GroupScan], position: _Position
+) -> Iterator[tuple[GroupScan, int, int | None]]:
+    """The stretches of the plan that a walk has not passed yet."""
+    for scan in scans:
+        if scan.file_group < position.file_group:
+            continue
+        passed = position.row if scan.file_group == position.file_group else 0
+        for first, end in scan.stretches:
+            if end is None or end > passed:
+                yield scan, max(first, passed), end
+
+
+def _at(position: _Position, scan: GroupScan, row: int) -> _Position:
+    return _Position(version=position.version, file_group=scan.file_group, row=row)
+
+
+def _taken(rows: pa.Table, chosen: npt.NDArray[np.int64]) -> pa.Table:
+    if len(chosen) == 0 or int(chosen[-1]) == len(chosen) - 1:
+        return rows.slice(0, len(chosen))
+    mask = np.zeros(rows.num_rows, dtype=np.bool_)
+    mask[chosen] = True
+    return rows.filter(pa.array(mask))
+
+
+def _encode(position: _Position) -> str:
+    return base64.urlsafe_b64encode(msgspec.msgpack.encode(position)).decode()
+
+
+def _decode(token: str) -> _Position:
+    try:
+        return msgspec.msgpack.decode(base64.urlsafe_b64decode(token), type=_Position)
+    except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
+        raise _bad_token() from error
+
+
+def _bad_token() -> InvalidRequest:
+    detail = "expected the next_page_token of an earlier page of this dataset, with the same version"
+    return InvalidRequest("the page token is not valid", [FieldError(pointer="/page_token", detail=detail)])

@@ -1,0 +1,199 @@
+"""Running read jobs: rows of a version, or those that changed, are written to files; these are published at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset
+from app.changelog.forms import ChangeForm
+from app.changes.ports import ChangelogIndex
+from app.commit.read_plan import plan_read
+from app.exports.tasks import ExportFormat, ExportQuery, ExportSpec, export_parts
+from app.files.ports import ObjectStorage
+from app.format.dataset import DEFAULT_TARGET_BYTES, DatasetDefinition
+from app.format.definition.evolution import under_schema
+from app.format.file_format import FileFormat
+from app.format.file_group import FileKind
+from app.format.paths import dataset_prefix, read_folder
+from app.format.result_file import ExportedFile, RunFile
+from app.format.rows.projection import projection
+from app.format.rows.read_order import cut_ranges
+from app.jobs.tasks import Disposition, ReadQuery, ReadTask
+from app.jobs.values import Job
+from app.lake.filters.parse import parse_filter
+from app.reads.jobs import FinishedRead, ReadEngine, ReadResult, ReadResults, ReadSchema, described
+from app.reads.tasks import (
+    ChangedRows,
+    ReadAnswer,
+    ReadPart,
+    ReadSpec,
+    Source,
+    range_parts,
+    read_parts,
+    shortened,
+    table_sources,
+)
+from app.timeline.ports import Timeline
+from app.timeline.service.holding import HoldVersions
+
+# What one task sorts of rows that did not fit into the memory of one, and so about what a result file has of them.
+_RANGE_BYTES: Final = 64 * 1024 * 1024
+# Tasks that are begun before it is known whether their rows are still needed; each time so many times more.
+_WAVE: Final = 4
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunReads:
+    """Does read jobs. A result of more than `inline_bytes_max` bytes is given away as files, whatever was asked for."""
+
+    catalog: Catalog
+    timeline: Timeline
+    index: ChangelogIndex
+    holds: HoldVersions
+    results: ReadResults
+    storage: ObjectStorage
+    engine: ReadEngine
+    inline_bytes_max: int
+
+    def run(self, job: Job, tag: str) -> None:
+        """Raises NotFound, InvalidRequest, InvalidFilter, VersionExpired, OffsetExpired, CorruptFile, StorageFull,
+        EngineStopped.
+        """
+        if not isinstance(job.request, ReadTask):
+            raise TypeError(f"job {job.id} is no read: {job.kind.value}")
+        task = job.request
+        dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        folder = read_folder(dataset_prefix(job.tenant_id, job.dataset_id), job.id, job.epoch)
+        if task.query is ReadQuery.INCREMENTAL:
+            spec = _spec(dataset.definition, task)
+            files = self._read(spec, self._changed(dataset, task, spec), task, folder, tag)
+        else:
+            with self.holds.holding(job.tenant_id, [(job.dataset_id, task.version)], tag):
+                spec = _spec(self._definition(dataset, task.version), task)
+                files = self._read(spec, self._table(dataset, task, spec), task, folder, tag)
+        finished = FinishedRead(
+            dataset_id=job.dataset_id,
+            claim=job.claim,
+            result=described(self._result(task, spec, files)),
+            files=tuple(_given(file, number, spec.format) for number, file in enumerate(files, 1)),
+        )
+        self.results.finish(job.tenant_id, finished)
+
+    def _definition(self, dataset: Dataset, version: int) -> DatasetDefinition:
+        if version == dataset.version or dataset.definition.schema.id == 1:
+            return dataset.definition
+        return under_schema(
+            dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
+        )
+
+    def _table(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> list[Source]:
+        live = self.timeline.live_files(dataset.tenant_id, dataset.id, task.version, None)
+        if task.query is ReadQuery.READ_OPTIMIZED:
+            live = [file for file in live if file.kind is FileKind.BASE]
+        scans = plan_read(spec.dataset, live, where=spec.where, partitions=spec.partitions)
+        return table_sources(spec, scans, task.limit)
+
+    def _changed(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> list[Source]:
+        """The rows that an export of the same range has. Raises OffsetExpired."""
+        begin = task.begin or 0
+        since, until = (
+            self.timeline.next_offset(dataset.tenant_id, dataset.id, version)
+            for version in (begin, task.version)
+        )
+        bounds = self.index.bounds(dataset.tenant_id, dataset.id)
+        bounds.checked(since)
+        segments = self.index.segments(dataset.tenant_id, dataset.id, since, until)
+        exported = ExportSpec(
+            dataset=spec.dataset,
+            query=ExportQuery.INCREMENTAL,
+            # The files are ours, whatever their format: what is shared is which rows there are.
+            format=ExportFormat.ARROW,
+            form=ChangeForm.TWO_EVENT,
+            columns=spec.read_columns,
+            where=task.where,
+            partitions=task.partitions,
+            target_bytes=spec.target_bytes,
+        )
+        parts = export_parts(
+            exported, segments, since=since, until=until, earliest=bounds.earliest, prefix=""
+        )
+        return [ChangedRows(part=part) for part in parts]
+
+    def _read(
+        self, spec: ReadSpec, sources: Sequence[Source], task: ReadTask, folder: str, tag: str
+    ) -> list[ExportedFile]:
+        parts = read_parts(spec, sources, f"{folder}/part", task.limit)
+        if not spec.order_by:
+            return self._files(parts, task.limit, tag)
+        answers = self.engine.read(parts, tag)
+        runs = [run for answer in answers for run in answer.runs]
+        if not runs:
+            return [file for answer in answers for file in answer.files]
+        size = sum(run.memory_bytes for run in runs)
+        ranges = cut_ranges(runs, spec.order_by, bytes_max=_RANGE_BYTES)
+        ordered = range_parts(spec, ranges, f"{folder}/range", size_bytes=size, limit=task.limit)
+        files = self._files(ordered, task.limit, tag)
+        self.storage.delete([run.path for run in runs])
+        return files
+
+    def _files(self, parts: Sequence[ReadPart], limit: int | None, tag: str) -> list[ExportedFile]:
+        """The files of parts that are done in order, up to the limit; no more of them than that takes."""
+        answers: list[ReadAnswer] = []
+        if limit is None:
+            answers = self.engine.read(parts, tag)
+        else:
+            wave = _WAVE
+            while len(answers) < len(parts) and sum(answer.rows for answer in answers) < limit:
+                answers += self.engine.read(parts[len(answers) : len(answers) + wave], tag)
+                wave *= _WAVE
+            whole, again = shortened(parts, answers, limit)
+            # The rows of a part come in the same order each time, and if not, any of them would do.
+            answers = answers[:whole] + ([] if again is None else self.engine.read([again], tag))
+        return [file for answer in answers for file in answer.files]
+
+    def _result(self, task: ReadTask, spec: ReadSpec, files: Sequence[ExportedFile]) -> ReadResult:
+        size = sum(file.size_bytes for file in files)
+        shown = spec.dataset.schema.select(spec.columns)
+        joins = spec.format is not FileFormat.PARQUET or len(files) <= 1
+        return ReadResult(
+            query=task.query,
+            version=task.version,
+            begin=task.begin,
+            format=spec.format,
+            inline=task.disposition is Disposition.INLINE and joins and size <= self.inline_bytes_max,
+            rows=sum(file.row_count for file in files),
+            files=len(files),
+            size_bytes=size,
+            schema=ReadSchema(
+                id=shown.id,
+                fields=tuple(msgspec.structs.replace(each, nullable=True) for each in shown.fields),
+            ),
+        )
+
+
+def _spec(definition: DatasetDefinition, task: ReadTask) -> ReadSpec:
+    """Raises InvalidRequest, InvalidFilter."""
+    return ReadSpec(
+        dataset=definition,
+        columns=tuple(projection(definition.schema, task.columns).names()),
+        where=None if task.where is None else parse_filter(task.where, definition.schema),
+        partitions=task.partitions,
+        order_by=task.order_by,
+        format=FileFormat(task.format),
+        target_bytes=DEFAULT_TARGET_BYTES,
+    )
+
+
+def _given(file: ExportedFile, number: int, format_: FileFormat) -> RunFile:
+    return RunFile(
+        path=file.path,
+        name=f"part-{number:05d}.{format_.value}",
+        row_count=file.row_count,
+        size_bytes=file.size_bytes,
+        checksum=file.checksum,
+    )

@@ -1,0 +1,34 @@
+"""The tables of what is kept of a dataset's past, who reads it, and what is done for the dataset by itself."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+)
+
+from app.db.columns import id_column, metadata, number, tenant_column, word
+
+# What a read job has written, in order.
+read_files: Final = Table(
+    "read_files",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    word("path"),
+    id_column("job_id"),
+    number("number"),
+    word("name"),
+    number("row_count"),
+    number("size_bytes"),
+    Column("checksum", Text, nullable=False),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
+    ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
+    Index("read_files_job", "tenant_id", "job_id", "number", unique=True),
+)

@@ -1,0 +1,227 @@
+"""Read jobs: the tasks that read rows of a table, or rows that changed in it, and write them to files.
+
+Without an order, tasks write result files straight away. With one they write sorted runs
+(`app/format/rows/read_order.py`), of which other tasks make the files, unless one task alone could hold all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from app.commit.read_plan import GroupScan
+from app.exports.tasks import ExportPart
+from app.format.dataset import BucketMode, DatasetDefinition
+from app.format.file_format import FileFormat
+from app.format.file_group import DataFile, FileKind
+from app.format.result_file import ExportedFile
+from app.format.rows.read_order import ReadOrder, RunRange, SortedRun
+from app.lake.filters.tree import Filter
+
+# So much to read is worth a task of its own.
+PART_BYTES: Final = 32 * 1024 * 1024
+# Where a large file is cut: row groups have as many rows.
+_CUT_ROWS: Final = 128 * 1024
+
+
+class ReadSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What is read of a dataset, under its schema as it is here, and how it is written.
+
+    `columns`: those that are shown, in order. `partitions`: globs, None for all. A file is ended at `target_bytes`.
+    """
+
+    dataset: DatasetDefinition
+    columns: tuple[str, ...]
+    where: Filter | None
+    partitions: tuple[str, ...] | None
+    order_by: tuple[ReadOrder, ...]
+    format: FileFormat
+    target_bytes: int
+
+    @property
+    def read_columns(self) -> tuple[str, ...]:
+        """The columns that are shown, and behind them those that rows are ordered by all the same."""
+        return tuple(dict.fromkeys([*self.columns, *(key.column for key in self.order_by)]))
+
+    @property
+    def selects(self) -> bool:
+        """Whether rows of the files that the plan names may turn out not to be asked for."""
+        return self.where is not None or (
+            self.partitions is not None and self.dataset.bucket.mode is BucketMode.KEY_DYNAMIC
+        )
+
+
+class BaseRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The live ones of the rows [first, end) of a base file."""
+
+    file: DataFile
+    first: int
+    end: int
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much there is to read."""
+        return self.file.size_bytes * (self.end - self.first) // max(self.file.row_count, 1)
+
+
+class MergedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The rows of a file group with logs, whose files stand in the order of their commits."""
+
+    files: tuple[DataFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """How much there is to read."""
+        return sum(file.size_bytes for file in self.files)
+
+
+class ChangedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The rows that an incremental export writes of a part of the feed."""
+
+    part: ExportPart
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much there is to read."""
+        return sum(segment.file.size_bytes for segment in self.part.segments)
+
+
+class RangeRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Rows of sorted runs, in order."""
+
+    range: RunRange
+    size_bytes: int
+
+
+Source = BaseRows | MergedRows | ChangedRows | RangeRows
+
+
+class ReadPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """One task: reads the sources in order, no more than `limit` rows that are asked for, unless None.
+
+    `alone`: there is no other part, so that its rows may go to files at once, once they are in order. `prefix`: what
+    the paths of the files start with.
+    """
+
+    spec: ReadSpec
+    sources: tuple[Source, ...]
+    prefix: str
+    limit: int | None = None
+    alone: bool = False
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much there is to read."""
+        return sum(source.size_bytes for source in self.sources)
+
+
+class ReadAnswer(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What came of a part: its files in their order, or its runs."""
+
+    files: tuple[ExportedFile, ...] = ()
+    runs: tuple[SortedRun, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows in the files."""
+        return sum(file.row_count for file in self.files)
+
+
+def table_sources(spec: ReadSpec, scans: Sequence[GroupScan], limit: int | None) -> list[Source]:
+    """What there is to read of a version, by file group.
+
+    `limit`: how many rows will do, whichever they are; None for all.
+    """
+    sources: list[Source] = []
+    left = None if spec.selects or spec.order_by else limit
+    for scan in scans:
+        if left is not None and left <= 0:
+            break
+        if any(file.kind is FileKind.LOG for file in scan.files):
+            # How many rows it has, only the merge knows.
+            sources.append(MergedRows(files=scan.files))
+            continue
+        for file in _looked_at(scan):
+            sources += _cut(file)
+            if left is not None:
+                left -= file.live_rows
+                if left <= 0:
+                    break
+    return sources
+
+
+def _looked_at(scan: GroupScan) -> Iterator[DataFile]:
+    """The files of a group without logs that its stretches, which never end within one, lie in."""
+    start = 0
+    for file in scan.files:
+        if file.live_rows and any(
+            first <= start and (end is None or start < end) for first, end in scan.stretches
+        ):
+            yield file
+        start += file.live_rows
+
+
+def _cut(file: DataFile) -> Iterator[BaseRows]:
+    """The file in pieces of about `PART_BYTES`, which end where row groups are likely to."""
+    row_bytes = file.size_bytes / max(file.row_count, 1)
+    groups = max(int(PART_BYTES / max(row_bytes * _CUT_ROWS, 1)), 1)
+    step = groups * _CUT_ROWS
+    for first in range(0, file.row_count, step):
+        yield BaseRows(file=file, first=first, end=min(first + step, file.row_count))
+
+
+def read_parts(spec: ReadSpec, sources: Iterable[Source], prefix: str, limit: int | None) -> list[ReadPart]:
+    """The tasks that read the sources, in their order; small ones together."""
+    packs: list[list[Source]] = []
+    size = PART_BYTES
+    for source in sources:
+        if size >= PART_BYTES:
+            packs.append([])
+            size = 0
+        packs[-1].append(source)
+        size += source.size_bytes
+    return [
+        ReadPart(
+            spec=spec,
+            sources=tuple(pack),
+            prefix=f"{prefix}-{number:05d}",
+            limit=limit,
+            alone=len(packs) == 1,
+        )
+        for number, pack in enumerate(packs)
+    ]
+
+
+def range_parts(
+    spec: ReadSpec, ranges: Sequence[RunRange], prefix: str, *, size_bytes: int, limit: int | None
+) -> list[ReadPart]:
+    """The tasks that write the rows of sorted runs, range after range, of `size_bytes` in all."""
+    size = size_bytes // max(len(ranges), 1)
+    return [
+        ReadPart(
+            spec=spec,
+            sources=(RangeRows(range=each, size_bytes=size),),
+            prefix=f"{prefix}-{number:05d}",
+            limit=limit,
+        )
+        for number, each in enumerate(ranges)
+    ]
+
+
+def shortened(
+    parts: Sequence[ReadPart], answers: Sequence[ReadAnswer], limit: int
+) -> tuple[int, ReadPart | None]:
+    """Where parts, done in order, have more rows than the limit: how many of them stay whole, and the next one anew.
+
+    That is the part that must do with fewer rows; None if the limit falls between two parts, or is not reached.
+    """
+    left = limit
+    for number, (part, answer) in enumerate(zip(parts, answers, strict=False)):
+        if left == 0:
+            return number, None
+        if answer.rows > left:
+            return number, msgspec.structs.replace(part, limit=left, prefix=f"{part.prefix}-cut")
+        left -= answer.rows
+    return len(answers), None

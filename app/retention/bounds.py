@@ -1,0 +1,19 @@
+"""How far back a dataset is kept."""
+
+from __future__ import annotations
+
+from app.format.policies import HistoryPolicy
+
+
+def beginning_of(policy: HistoryPolicy, *, head: int, latest_then: int) -> int:
+    """The first version that the policy keeps. `latest_then`: the latest one `seconds` ago.
+
+    A version is kept while it is among the last `versions`, or was the latest less than `seconds` ago. That which was
+    the latest at the very moment is kept, too, and all that came after it.
+    """
+    beginnings = []
+    if policy.versions is not None:
+        beginnings.append(head - policy.versions + 1)
+    if policy.seconds is not None:
+        beginnings.append(latest_then)
+    return max(0, min(beginnings, default=0))

@@ -1,0 +1,169 @@
+"""How far back feeds are kept: cutting what is old, and forgetting the files that held it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import ColumnElement, Connection, Text, and_, cast, delete, func, or_, select, update
+
+from app.catalog.tables import datasets, heads
+from app.changes.repository.changelog import lock_feed
+from app.consumers.followers import ConsumerKind
+from app.consumers.repository.consumers import behind_since, seconds_since
+from app.consumers.repository.followers import IN_FEED
+from app.consumers.tables import consumers
+from app.db.one_of import one_of
+from app.db.session import Database
+from app.format.dataset import Retention
+from app.jobs.tasks import VersionKind
+from app.tenants.tables import tenants
+from app.timeline.repository.kept_versions import NAME_LIVES
+from app.timeline.tables import changelog_files, commits, named_versions
+
+# As text, since Postgres looks into no JSON that has a NUL somewhere, such as in the doc of a field. Within a string
+# the quotes would be escaped, and nothing is cut before the definition itself is asked.
+_HAS_RETENTION: Final = cast(datasets.c.definition, Text).contains('"retention":{', autoescape=True)
+_HEAD: Final = and_(heads.c.tenant_id == datasets.c.tenant_id, heads.c.dataset_id == datasets.c.id)
+
+
+class RetentionStore:
+    """The beginnings of feeds, of every tenant in turn."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def tenants(self) -> Sequence[str]:
+        """Ids of all tenants."""
+        with self._database.relay() as connection:
+            return list(connection.execute(select(tenants.c.tenant_id)).scalars())
+
+    def datasets(self, tenant_id: str) -> Sequence[str]:
+        """Ids of the live datasets whose feeds are kept for a time, or were."""
+        query = (
+            select(datasets.c.id)
+            .join(heads, _HEAD)
+            .where(datasets.c.deleted_at.is_(None), or_(_HAS_RETENTION, heads.c.earliest_offset > 0))
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return list(connection.execute(query).scalars())
+
+    def cut(self, tenant_id: str, dataset_id: str, *, follower_lag_seconds: float) -> int:
+        """Moves the beginning of a feed on as far as it may go; returns how many changes were cut.
+
+        `follower_lag_seconds`: how far behind followers may be that do not say it themselves.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            # Most often there is nothing to cut: that is found out without a lock.
+            if not _cuttable(connection, dataset_id, follower_lag_seconds):
+                return 0
+            # Under these locks no consumer is made, and none is moved, between this look and the cut.
+            lock_feed(connection, dataset_id)
+            connection.execute(
+                select(consumers.c.name)
+                .where(consumers.c.dataset_id == dataset_id)
+                .with_for_update(read=True)
+            )
+            changes = _cuttable(connection, dataset_id, follower_lag_seconds)
+            if changes:
+                connection.execute(
+                    update(heads)
+                    .where(heads.c.dataset_id == dataset_id)
+                    .values(earliest_offset=heads.c.earliest_offset + changes)
+                )
+            return changes
+
+    def forget(self, tenant_id: str, dataset_id: str, limit: int) -> int:
+        """Removes the rows of up to `limit` files before the beginning of the feed; returns how many there were."""
+        here = changelog_files.c.dataset_id == dataset_id
+        beginning = select(heads.c.earliest_offset).where(heads.c.dataset_id == dataset_id).scalar_subquery()
+        # A feed begins with a commit, so no file lies on both sides.
+        oldest = (
+            select(changelog_files.c.path)
+            .where(here, changelog_files.c.first_offset < beginning)
+            .order_by(changelog_files.c.first_offset)
+            .limit(limit)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            paths = list(connection.execute(oldest).scalars())
+            if paths:
+                connection.execute(delete(changelog_files).where(here, one_of(changelog_files.c.path, paths)))
+        return len(paths)
+
+
+def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: float) -> int:
+    """How many changes at the beginning of the feed have outlived its retention and hold nobody up."""
+    feed = connection.execute(
+        select(heads.c.earliest_offset, heads.c.next_offset, datasets.c.definition)
+        .join(datasets, _HEAD)
+        .where(datasets.c.id == dataset_id, datasets.c.deleted_at.is_(None))
+    ).one_or_none()
+    if feed is None or (retention := feed.definition.changelog.retention) is None:
+        return 0
+    end = _outlived(connection, dataset_id, retention, feed.next_offset)
+    fence = connection.execute(
+        select(func.min(consumers.c.position)).where(
+            consumers.c.dataset_id == dataset_id,
+            IN_FEED,
+            # What was cut already is lost to whoever had not read it.
+            consumers.c.position >= feed.earliest_offset,
+            _fences(feed.next_offset, follower_lag_seconds),
+        )
+    ).scalar_one()
+    fences = [each for each in (fence, _savepoints_fence(connection, dataset_id)) if each is not None]
+    end = min([end, *fences])
+    boundary = connection.execute(
+        select(func.max(commits.c.next_offset)).where(
+            commits.c.dataset_id == dataset_id, commits.c.next_offset <= end
+        )
+    ).scalar_one()
+    return max(0, (boundary or 0) - feed.earliest_offset)
+
+
+def _savepoints_fence(connection: Connection, dataset_id: str) -> int | None:
+    """The offset behind the changes of the earliest savepoint: what came after it is kept with it."""
+    of_version = and_(
+        commits.c.dataset_id == named_versions.c.dataset_id, commits.c.version == named_versions.c.version
+    )
+    fence: int | None = connection.execute(
+        # Version 0 has no commit, and is before all changes.
+        select(func.min(func.coalesce(commits.c.next_offset, 0)))
+        .join_from(named_versions, commits, of_version, isouter=True)
+        .where(
+            named_versions.c.dataset_id == dataset_id,
+            named_versions.c.kind == VersionKind.SAVEPOINT.value,
+            NAME_LIVES,
+        )
+    ).scalar_one()
+    return fence
+
+
+def _outlived(connection: Connection, dataset_id: str, retention: Retention, next_offset: int) -> int:
+    """The offset before which changes are older than the retention, or too many."""
+    by_count = 0 if retention.changes is None else next_offset - retention.changes
+    if retention.seconds is None:
+        return by_count
+    before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, float(retention.seconds))
+    by_age = connection.execute(
+        select(commits.c.next_offset)
+        .where(commits.c.dataset_id == dataset_id, commits.c.committed_at < before)
+        .order_by(commits.c.committed_at.desc())
+        .limit(1)
+    ).scalar_one_or_none()
+    return max(by_count, by_age or 0)
+
+
+def _fences(next_offset: int, follower_lag_seconds: float) -> ColumnElement[bool]:
+    """Whether the feed may not be cut beyond a consumer's position."""
+    bounded = or_(consumers.c.max_lag_rows.is_not(None), consumers.c.max_lag_seconds.is_not(None))
+    behind = seconds_since(behind_since(consumers.c.dataset_id, consumers.c.position))
+    keeps_up = and_(
+        or_(
+            consumers.c.max_lag_rows.is_(None), next_offset - consumers.c.position <= consumers.c.max_lag_rows
+        ),
+        or_(consumers.c.max_lag_seconds.is_(None), behind <= consumers.c.max_lag_seconds),
+    )
+    return or_(
+        and_(bounded, keeps_up),
+        and_(~bounded, or_(consumers.c.kind == ConsumerKind.READER.value, behind <= follower_lag_seconds)),
+    )

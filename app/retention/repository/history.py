@@ -1,0 +1,165 @@
+"""The beginnings of histories, and the data files that no version sees any more which is kept."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import Connection, delete, distinct, func, select, tuple_, update
+
+from app.catalog.tables import datasets, heads
+from app.db.one_of import one_of
+from app.db.session import Database
+from app.format.errors import NotFound
+from app.format.policies import HistoryPolicy, TimelinePolicy
+from app.jobs.repository.ending import UNFINISHED
+from app.jobs.tables import jobs
+from app.jobs.values import JobKind, JobState, Lane
+from app.retention.bounds import beginning_of
+from app.retention.values import ARCHIVED_MIN, Beginning, Forgotten
+from app.timeline.repository.archives import count_archivable
+from app.timeline.repository.kept_versions import LEASE_LIVES, NAME_LIVES, lock_history, pinned_versions
+from app.timeline.tables import commits, files, named_versions, read_leases
+
+_RUNNING_WRITE: Final = (jobs.c.state == JobState.RUNNING.value, jobs.c.lane == Lane.WRITES.value)
+
+
+class HistoryStore:
+    """Histories in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def move_on(self, tenant_id: str, dataset_id: str, policy: HistoryPolicy) -> Beginning:
+        """Moves the beginning of the history on as far as the policy allows, and running writes do.
+
+        Raises NotFound.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            lock_history(connection, dataset_id)
+            _forget_what_has_run_out(connection, dataset_id)
+            head = _head(connection, dataset_id, lock=True)
+            beginning = _outlived(connection, dataset_id, policy, head.version)
+            if beginning <= head.earliest_version:
+                return Beginning(earliest_version=head.earliest_version, forgotten=0)
+            connection.execute(
+                update(heads).where(heads.c.dataset_id == dataset_id).values(earliest_version=beginning)
+            )
+            pinned = pinned_versions(dataset_id).subquery()
+            kept = connection.execute(
+                select(func.count(distinct(pinned.c.version))).where(
+                    pinned.c.version >= head.earliest_version, pinned.c.version < beginning
+                )
+            ).scalar_one()
+            return Beginning(earliest_version=beginning, forgotten=beginning - head.earliest_version - kept)
+
+    def forget(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> Forgotten:
+        """Removes the rows of up to `limit` data files that no version sees any more which is kept.
+
+        Of files that version `since` or a later one removed, the earliest first. Nobody comes to hold a version
+        meanwhile, and no commit lists a file anew, which is why they wait for it. Raises NotFound.
+        """
+        pinned = pinned_versions(dataset_id).subquery()
+        seen = select(pinned.c.version).where(
+            pinned.c.version >= files.c.added_version, pinned.c.version < files.c.removed_version
+        )
+        with self._database.tenant(tenant_id) as connection:
+            lock_history(connection, dataset_id)
+            _forget_what_has_run_out(connection, dataset_id)
+            head = _head(connection, dataset_id, lock=True)
+            unseen = (
+                select(files.c.path, files.c.added_version)
+                .where(
+                    files.c.dataset_id == dataset_id,
+                    files.c.removed_version >= since,
+                    files.c.removed_version <= head.earliest_version,
+                    ~seen.exists(),
+                )
+                .order_by(files.c.removed_version)
+                .limit(limit)
+            )
+            gone = connection.execute(
+                delete(files)
+                .where(
+                    files.c.dataset_id == dataset_id, tuple_(files.c.path, files.c.added_version).in_(unseen)
+                )
+                .returning(files.c.path, files.c.size_bytes, files.c.removed_version)
+            ).all()
+            sizes = {row.path: row.size_bytes for row in gone}
+            listed = connection.execute(
+                select(files.c.path).where(files.c.dataset_id == dataset_id, one_of(files.c.path, sizes))
+            )
+            for path in set(listed.scalars()):
+                del sizes[path]
+        return Forgotten(
+            files=len(gone),
+            bytes=sum(sizes.values()),
+            until=max((row.removed_version for row in gone), default=since),
+        )
+
+    def outlived(
+        self, tenant_id: str, dataset_id: str, history: HistoryPolicy | None, timeline: TimelinePolicy | None
+    ) -> bool:
+        """Whether a clean would find something to do, and none waits or runs.
+
+        That is versions that the history does not keep, or instants to archive. Raises NotFound.
+        """
+        cleaning = select(jobs.c.id).where(
+            jobs.c.dataset_id == dataset_id, jobs.c.kind == JobKind.CLEAN.value, UNFINISHED
+        )
+        with self._database.tenant(tenant_id) as connection:
+            head = _head(connection, dataset_id)
+            if connection.execute(cleaning.limit(1)).first():
+                return False
+            if timeline is not None:
+                found = count_archivable(connection, dataset_id, timeline.instants, ARCHIVED_MIN)
+                if found == ARCHIVED_MIN:
+                    return True
+            if history is None:
+                return False
+            return _outlived(connection, dataset_id, history, head.version) > int(head.earliest_version)
+
+
+def _head(connection: Connection, dataset_id: str, *, lock: bool = False) -> Any:
+    query = (
+        select(heads.c.version, heads.c.earliest_version)
+        .join(datasets, (datasets.c.tenant_id == heads.c.tenant_id) & (datasets.c.id == heads.c.dataset_id))
+        .where(heads.c.dataset_id == dataset_id, datasets.c.deleted_at.is_(None))
+    )
+    found = connection.execute(query.with_for_update(of=heads) if lock else query).one_or_none()
+    if found is None:
+        raise NotFound(f"There is no dataset {dataset_id!r}")
+    return found
+
+
+def _outlived(connection: Connection, dataset_id: str, policy: HistoryPolicy, head: int) -> int:
+    """The first version that the policy keeps, or that a running write may have been planned at.
+
+    Those writes would have to be planned again. Nothing but that depends on the clock: a commit that was planned at a
+    version which is not kept any more is refused as conflicting. The oldest is asked for under the head's lock, so that
+    one which is claimed meanwhile is planned at this head or later.
+    """
+    latest_then = 0
+    if policy.seconds is not None:
+        before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, float(policy.seconds))
+        latest_then = _version_at(connection, dataset_id, before)
+    beginning = beginning_of(policy, head=head, latest_then=latest_then)
+    started = connection.execute(
+        select(func.min(jobs.c.started_at)).where(jobs.c.dataset_id == dataset_id, *_RUNNING_WRITE)
+    ).scalar_one()
+    return beginning if started is None else min(beginning, _version_at(connection, dataset_id, started))
+
+
+def _version_at(connection: Connection, dataset_id: str, moment: Any) -> int:
+    query = (
+        select(commits.c.version)
+        .where(commits.c.dataset_id == dataset_id, commits.c.committed_at <= moment)
+        .order_by(commits.c.committed_at.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar_one_or_none() or 0
+
+
+def _forget_what_has_run_out(connection: Connection, dataset_id: str) -> None:
+    """Names and holds that have run out: no clock that goes backwards brings them back."""
+    connection.execute(delete(named_versions).where(named_versions.c.dataset_id == dataset_id, ~NAME_LIVES))
+    connection.execute(delete(read_leases).where(read_leases.c.dataset_id == dataset_id, ~LEASE_LIVES))

@@ -1,0 +1,96 @@
+"""What still refers to a file: the reaper's questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import String, delete, func, select
+from sqlalchemy.dialects.postgresql import JSON
+from sqlalchemy.sql.expression import cast
+
+from app.catalog.tables import datasets, uploads
+from app.db.one_of import one_of
+from app.db.session import Database
+from app.exports.tables import export_files
+from app.jobs.tables import instants, jobs
+from app.jobs.values import JobState
+from app.reads.tables import read_files
+from app.tenants.tables import tenants
+from app.timeline.repository.instant_rows import OPEN_INSTANT
+from app.timeline.tables import changelog_files, files, quarantine_files, timeline_archives
+
+_UNFINISHED_JOB = jobs.c.state.in_([JobState.QUEUED.value, JobState.RUNNING.value])
+_RAW_PATH = cast(jobs.c.request, JSON)["raw"]["path"].astext
+_REFERENCES = (
+    files.c.path,
+    files.c.vector_path,
+    files.c.index_path,
+    changelog_files.c.path,
+    quarantine_files.c.path,
+    uploads.c.path,
+    export_files.c.path,
+    read_files.c.path,
+    timeline_archives.c.path,
+)
+
+
+class ReferenceStore:
+    """References to files, of every tenant in turn."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def tenants(self) -> list[str]:
+        """Ids of all tenants."""
+        with self._database.relay() as connection:
+            return list(connection.execute(select(tenants.c.tenant_id)).scalars())
+
+    def datasets(self, tenant_id: str) -> list[tuple[str, bool]]:
+        """Ids of all datasets; true for a deleted one."""
+        query = select(datasets.c.id, datasets.c.deleted_at.is_not(None))
+        with self._database.tenant(tenant_id) as connection:
+            return [(row[0], row[1]) for row in connection.execute(query)]
+
+    def forget_uploads(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
+        """Removes uploads that no unfinished job reads."""
+        before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, older_than_seconds)
+        reading = select(1).where(
+            jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB, uploads.c.path == _RAW_PATH
+        )
+        with self._database.tenant(tenant_id) as connection:
+            connection.execute(
+                delete(uploads).where(
+                    uploads.c.dataset_id == dataset_id, uploads.c.created_at < before, ~reading.exists()
+                )
+            )
+
+    def forget_results(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
+        """Removes the files of read jobs that ended longer ago."""
+        before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, older_than_seconds)
+        ended = select(1).where(jobs.c.id == read_files.c.job_id, jobs.c.finished_at < before)
+        with self._database.tenant(tenant_id) as connection:
+            connection.execute(
+                delete(read_files).where(read_files.c.dataset_id == dataset_id, ended.exists())
+            )
+
+    def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str]]:
+        """Ids of the instants, and of the jobs, that may still publish or read files."""
+        open_instants = select(instants.c.id).where(instants.c.dataset_id == dataset_id, OPEN_INSTANT)
+        open_jobs = select(jobs.c.id).where(jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB)
+        with self._database.tenant(tenant_id) as connection:
+            return (
+                set(connection.execute(open_instants).scalars()),
+                {str(job_id) for job_id in connection.execute(open_jobs).scalars()},
+            )
+
+    def referenced(self, tenant_id: str, dataset_id: str, paths: Sequence[str]) -> set[str]:
+        """Those of the paths that a commit, an unfinished job, an upload or a run of an export refers to."""
+        reading = select(cast(_RAW_PATH, String)).where(
+            jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB, _RAW_PATH.is_not(None)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            found = set(connection.execute(reading).scalars())
+            for column in _REFERENCES:
+                query = select(column).where(column.table.c.dataset_id == dataset_id, one_of(column, paths))
+                found |= set(connection.execute(query).scalars())
+        return found & set(paths)

@@ -1,0 +1,91 @@
+"""Running cleans: versions that the history does not keep are forgotten, old instants archived, orphans removed."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset
+from app.format.paths import dataset_prefix, timeline_path
+from app.jobs.ports import Jobs
+from app.jobs.tasks import CleanTask
+from app.jobs.values import Job
+from app.retention.service.reap import Reap
+from app.retention.values import ARCHIVED_MIN, Beginning, History
+from app.timeline.archives import TimelineArchives, TimelineFiles
+
+_log = logging.getLogger(__name__)
+# Forgotten in one transaction, which commits may have to wait for.
+_FILES: Final = 500
+# A file of instants has so many at most.
+_ARCHIVED_MAX: Final = 20_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunClean:
+    """Does the tasks of cleans. Each step may be done again, by whoever, and does no harm."""
+
+    catalog: Catalog
+    jobs: Jobs
+    history: History
+    archives: TimelineArchives
+    files: TimelineFiles
+    reap: Reap
+    archived_min: int = ARCHIVED_MIN
+
+    def run(self, job: Job, tag: str) -> None:
+        """Raises NotFound (dataset gone), StorageFull."""
+        if not isinstance(job.request, CleanTask):
+            raise TypeError(f"job {job.id} is no clean: {job.kind.value}")
+        dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        policy = job.request.history or dataset.definition.services.history
+        beginning = Beginning(earliest_version=dataset.earliest_version, forgotten=0)
+        if policy is not None:
+            beginning = self.history.move_on(job.tenant_id, job.dataset_id, policy)
+        files, size_bytes = self._forget(dataset)
+        archived = self._archive(dataset, job)
+        # Last, since nothing refers to the forgotten files by now.
+        deleted = self.reap.dataset(job.tenant_id, job.dataset_id)
+        _log.info("clean %s left the versions from %d on", tag, beginning.earliest_version)
+        self.jobs.succeed(
+            job.tenant_id,
+            job.claim,
+            {
+                "earliest_version": beginning.earliest_version,
+                "versions_forgotten": beginning.forgotten,
+                "files_forgotten": files,
+                "bytes_forgotten": size_bytes,
+                "instants_archived": archived,
+                "files_deleted": deleted,
+            },
+        )
+
+    def _forget(self, dataset: Dataset) -> tuple[int, int]:
+        """Returns how many files, and how many bytes no version lists any more.
+
+        Also of versions that were forgotten before, and whose name or reader is gone since.
+        """
+        files = size_bytes = since = 0
+        while True:
+            gone = self.history.forget(dataset.tenant_id, dataset.id, since, _FILES)
+            files, size_bytes, since = files + gone.files, size_bytes + gone.bytes, gone.until
+            if gone.files < _FILES:
+                return files, size_bytes
+
+    def _archive(self, dataset: Dataset, job: Job) -> int:
+        """Returns how many instants."""
+        policy = dataset.definition.services.timeline
+        prefix = dataset_prefix(dataset.tenant_id, dataset.id)
+        archived = 0
+        while policy is not None:
+            records = self.archives.oldest(dataset.tenant_id, dataset.id, policy.instants, _ARCHIVED_MAX)
+            if len(records) < self.archived_min:
+                break
+            ids = [record.id for record in records]
+            archive = self.files.write(timeline_path(prefix, ids[0], ids[-1], job.id, job.epoch), records)
+            if not self.archives.archive(dataset.tenant_id, dataset.id, job.claim, archive, ids):
+                break
+            archived += len(records)
+        return archived

@@ -1,0 +1,171 @@
+"""Every resource."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from app.catalog.handlers import (
+    change_dataset,
+    create_dataset,
+    delete_dataset,
+    get_dataset,
+    get_dataset_schema,
+    list_dataset_schemas,
+    list_datasets,
+)
+from app.changes.handlers.changes import read_changes
+from app.changes.handlers.corrections import read_corrections
+from app.changes.handlers.events import follow_changes
+from app.consumers.handlers import (
+    delete_consumer,
+    get_consumer,
+    lease_consumer,
+    list_consumers,
+    put_consumer,
+    release_consumer,
+)
+from app.exports.handlers.exports import (
+    change_export,
+    create_export,
+    delete_export,
+    get_export,
+    get_export_run,
+    list_export_runs,
+    list_exports,
+    start_export_run,
+)
+from app.exports.handlers.files import check_export_file, download_export_file
+from app.http.health import get_liveness, get_readiness
+from app.jobs.handlers.jobs import cancel_job, follow_job, get_job
+from app.maintenance.handlers.clusterings import create_clustering
+from app.maintenance.handlers.compactions import create_compaction
+from app.metastore.handlers import get_metastore_report
+from app.overview.handlers.overview import list_files, read_statistics
+from app.overview.handlers.partitions import list_partitions
+from app.partitions.handlers import end_partitions, read_partition_events
+from app.quarantine.handlers import discard_quarantine, read_quarantine, redrive_quarantine
+from app.reads.handlers.reads import create_read
+from app.reads.handlers.results import check_result_file, download_result_file, get_result
+from app.reads.handlers.rows import read_rows
+from app.retention.handlers import create_clean
+from app.timeline.handlers import read_timeline
+from app.transactions.handlers import create_transaction, get_transaction
+from app.verifications.handlers import verify_dataset
+from app.versions.handlers.comparisons import create_comparison
+from app.versions.handlers.named_versions import (
+    create_savepoint,
+    create_tag,
+    delete_savepoint,
+    delete_tag,
+    get_savepoint,
+    get_tag,
+    list_savepoints,
+    list_tags,
+)
+from app.versions.handlers.restores import create_restore, create_rollback
+from app.views.handlers import change_view, create_view, delete_view, get_view, list_views, refresh_view
+from app.webhooks.handlers.deliveries import (
+    get_webhook_delivery,
+    list_webhook_deliveries,
+    redeliver_dead_webhook_deliveries,
+    redeliver_webhook_delivery,
+)
+from app.webhooks.handlers.webhooks import (
+    change_webhook,
+    create_webhook,
+    delete_webhook,
+    get_webhook,
+    list_webhooks,
+    rotate_webhook_secret,
+    try_webhook,
+)
+from app.writes.handlers.explain import explain_keys, explain_write
+from app.writes.handlers.uploads import create_upload
+from app.writes.handlers.writes import create_write
+
+ROUTES: Final = (
+    create_dataset,
+    list_datasets,
+    get_dataset,
+    get_dataset_schema,
+    list_dataset_schemas,
+    change_dataset,
+    delete_dataset,
+    create_upload,
+    create_write,
+    explain_keys,
+    explain_write,
+    create_transaction,
+    get_transaction,
+    get_job,
+    follow_job,
+    cancel_job,
+    read_changes,
+    follow_changes,
+    read_corrections,
+    list_consumers,
+    put_consumer,
+    get_consumer,
+    delete_consumer,
+    lease_consumer,
+    release_consumer,
+    read_rows,
+    create_read,
+    get_result,
+    download_result_file,
+    check_result_file,
+    end_partitions,
+    read_partition_events,
+    get_metastore_report,
+    read_timeline,
+    list_files,
+    list_partitions,
+    read_statistics,
+    read_quarantine,
+    redrive_quarantine,
+    discard_quarantine,
+    create_webhook,
+    list_webhooks,
+    get_webhook,
+    change_webhook,
+    delete_webhook,
+    rotate_webhook_secret,
+    try_webhook,
+    list_webhook_deliveries,
+    get_webhook_delivery,
+    redeliver_webhook_delivery,
+    redeliver_dead_webhook_deliveries,
+    create_clean,
+    create_compaction,
+    create_clustering,
+    create_view,
+    list_views,
+    get_view,
+    change_view,
+    delete_view,
+    refresh_view,
+    verify_dataset,
+    create_savepoint,
+    list_savepoints,
+    get_savepoint,
+    delete_savepoint,
+    create_tag,
+    list_tags,
+    get_tag,
+    delete_tag,
+    create_restore,
+    create_rollback,
+    create_comparison,
+    create_export,
+    list_exports,
+    get_export,
+    change_export,
+    delete_export,
+    start_export_run,
+    list_export_runs,
+    get_export_run,
+    download_export_file,
+    check_export_file,
+    get_liveness,
+    get_readiness,
+)

@@ -1,1 +1,0 @@
-"""Use cases: the table format and ports; no framework and no store."""

@@ -1,0 +1,98 @@
+"""Makes a database ready: the newest schema, the roles, the first tenant and its operator key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, create_engine, make_url, select, text
+from sqlalchemy.pool import NullPool
+
+import migrations
+from app.db.session import APPLICATION_ROLE, RELAY_ROLE, Database
+from app.tenants.repository import TenantStore
+from app.tenants.tables import api_keys, tenants
+
+DEFAULT_TENANT_NAME: Final = "default"
+DEFAULT_TENANT_ID: Final = "00000000-0000-7000-8000-000000000001"
+"""The same in every installation: tenants see nothing but themselves, so it cannot be looked up by name."""
+
+OPERATOR_SCOPES: Final = ("operator", "read", "write")
+_LOCK: Final = 0x68656164776174  # "headwat": the advisory lock of whoever makes a database ready
+
+
+class BootstrapResult(msgspec.Struct, frozen=True, kw_only=True):
+    """`api_key` is the operator key if it was made by this call, otherwise None: it cannot be read again."""
+
+    tenant_id: str
+    api_key: str | None
+
+    def __repr__(self) -> str:
+        return f"BootstrapResult(tenant_id={self.tenant_id!r})"
+
+
+def initialise(
+    database_url: str, *, application_url: str | None = None, api_key: str | None = None
+) -> BootstrapResult:
+    """Migrates to the newest schema; makes the default tenant and, if it has no key yet, its operator key.
+
+    May be called again and by several processes at once. `database_url`: the schema's owner.
+    `application_url`: whose login gets the roles that the service acts in (the owner, unless given).
+    `api_key`: the operator key to use instead of a new one. Raises ValueError if it has not the form of a
+    key.
+    """
+    with _alone(database_url) as connection:
+        migrate(connection)
+        _grant_roles(connection, make_url(application_url or database_url).username)
+        database = Database(database_url, application_name="headwater init", connections_max=1)
+        try:
+            return _first_tenant(database, api_key)
+        finally:
+            database.close()
+
+
+def migrate(connection: Connection, revision: str = "head") -> None:
+    """Runs the migrations up to `revision` and commits."""
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    command.upgrade(config, revision)
+    connection.commit()
+
+
+@contextmanager
+def _alone(database_url: str) -> Iterator[Connection]:
+    """A connection that holds the advisory lock, on which a second caller waits."""
+    engine = create_engine(make_url(database_url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
+    with engine.connect() as connection:
+        connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})
+        connection.commit()
+        # Closing the connection ends the lock, also after a failure.
+        yield connection
+
+
+def _grant_roles(connection: Connection, login: str | None) -> None:
+    """Lets the service's login take the roles. It inherits neither: a session is in one role at a time."""
+    logins = {login, connection.execute(text("SELECT current_user")).scalar_one()} - {None}
+    quote = connection.dialect.identifier_preparer.quote
+    for member in sorted(logins):
+        for role in {APPLICATION_ROLE, RELAY_ROLE} - {member}:
+            connection.execute(text(f"GRANT {role} TO {quote(member)} WITH INHERIT FALSE, SET TRUE"))
+    connection.commit()
+
+
+def _first_tenant(database: Database, api_key: str | None) -> BootstrapResult:
+    with database.tenant(DEFAULT_TENANT_ID) as connection:
+        known = connection.execute(select(tenants.c.tenant_id)).one_or_none() is not None
+        key = connection.execute(select(api_keys.c.id).limit(1)).one_or_none()
+    store = TenantStore(database)
+    if not known:
+        store.add_tenant(DEFAULT_TENANT_NAME, tenant_id=DEFAULT_TENANT_ID)
+    if key is not None:
+        return BootstrapResult(tenant_id=DEFAULT_TENANT_ID, api_key=None)
+    made = store.add_key(DEFAULT_TENANT_ID, OPERATOR_SCOPES, name="operator", api_key=api_key)
+    return BootstrapResult(tenant_id=DEFAULT_TENANT_ID, api_key=made.api_key)

@@ -1,0 +1,56 @@
+"""The tables.
+
+Every row belongs to a tenant: `tenant_id` leads every key, and its default is the tenant of the transaction,
+so that no statement names it; row level security (see the migrations) hides all others. Two keys reach across
+tenants because they must: the digest of an API key tells which tenant asks, and tenants' own names differ.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+
+from app.db.columns import (
+    id_column,
+    metadata,
+    moment,
+    of_tenant,
+    tenant_column,
+    word,
+)
+
+tenants: Final = Table(
+    "tenants",
+    metadata,
+    tenant_column(),
+    word("name"),
+    moment("created_at", default=True),
+    PrimaryKeyConstraint("tenant_id"),
+    UniqueConstraint("name"),
+)
+
+api_keys: Final = Table(
+    "api_keys",
+    metadata,
+    tenant_column(),
+    id_column("id"),
+    Column("digest", LargeBinary, nullable=False),
+    Column("scopes", ARRAY(Text), nullable=False),
+    Column("name", Text, nullable=False),
+    moment("created_at", default=True),
+    moment("revoked_at", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    UniqueConstraint("digest"),
+    CheckConstraint("octet_length(digest) = 32", name="digest"),
+    of_tenant(),
+)

@@ -1,0 +1,126 @@
+"""What the use cases need of the world. Every port has one test suite, run on each implementation.
+
+The tenant is the first argument of everything that touches a tenant's data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from app.commit.conflict import Conflicted
+from app.format.file_group import DataFile
+from app.format.schema.schema import Schema
+from app.paging import Page
+from app.timeline.instants import EVERY_INSTANT, InstantFilter
+from app.timeline.values import Fenced, NewCommit, Published, Waits
+
+
+class OutcomeUnknown(Exception):
+    """The connection broke while the commit was under way: it may or may not have happened."""
+
+
+class Timeline(Protocol):
+    """Versions, files and instants of a dataset."""
+
+    def live_files(
+        self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
+    ) -> list[DataFile]:
+        """Data files visible at `version`, ordered by path; of the named file groups only, unless None.
+
+        Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
+        """
+        ...
+
+    def publish(
+        self, tenant_id: str, commits: Sequence[NewCommit]
+    ) -> tuple[Published, ...] | Conflicted | Fenced:
+        """The commit transaction: commits of different datasets, all or none.
+
+        Without file changes the jobs of a commit succeed at the current version and no version is made. Raises
+        CommitConflict where a dataset is not at the version that its commit expects, OutcomeUnknown if the connection
+        breaks once COMMIT was sent.
+        """
+        ...
+
+    def outcome_of(
+        self, tenant_id: str, jobs_of: Mapping[str, Sequence[str]]
+    ) -> tuple[Published, ...] | None:
+        """After OutcomeUnknown: waits for the head rows, then tells whether the jobs were published.
+
+        `jobs_of`: by dataset, as they were published together.
+        """
+        ...
+
+    def instants(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        *,
+        page_size: int,
+        page_token: str | None,
+        wanted: InstantFilter = EVERY_INSTANT,
+    ) -> Page:
+        """InstantRecord items, latest request first. Raises InvalidRequest for a token that is none."""
+        ...
+
+    def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
+        """The latest version committed at or before `moment`; 0 if there is none."""
+        ...
+
+    def schema_at(self, tenant_id: str, dataset_id: str, version: int) -> Schema:
+        """The schema that the dataset had at a version that it has reached."""
+        ...
+
+    def latest_writes(self, tenant_id: str, dataset_id: str, version: int, limit: int) -> list[int]:
+        """The versions up to `version` that writes made, the latest first: not those of table services and schemas."""
+        ...
+
+    def next_offset(self, tenant_id: str, dataset_id: str, version: int) -> int:
+        """How many changes the feed had at a version that the dataset has reached."""
+        ...
+
+    def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
+        """When these versions were committed; those that there are not are left out."""
+        ...
+
+
+class TimelineInTurn(Timeline, Protocol):
+    """The timeline with turns: table services publish between two groups of writes."""
+
+    def publish_in_turn(
+        self, tenant_id: str, commit: NewCommit, turn_seconds: float
+    ) -> Published | Conflicted | Fenced | Waits:
+        """`publish` unless writes run: then it waits, and no others are claimed for `turn_seconds`.
+
+        Raises OutcomeUnknown if the connection breaks once COMMIT was sent.
+        """
+        ...
+
+    def end_turn(self, tenant_id: str, dataset_id: str) -> None:
+        """Lets writes be claimed again that a table service has kept waiting."""
+        ...
+
+
+class ReadLeases(Protocol):
+    """Holds of readers on versions. Files of a version that is held are not removed."""
+
+    def hold(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+        """Holds a version for so long, or longer if `reader` holds it already; a reader may hold several.
+
+        Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
+        """
+        ...
+
+    def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
+        """Ends all holds of a reader on versions of the dataset; one that is not there is no error."""
+        ...
+
+    def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
+        """Raises VersionExpired if the version is not kept any more, NotFound (dataset gone)."""
+        ...
+
+    def first_kept(self, tenant_id: str, dataset_id: str, since: int) -> int:
+        """The least version from `since` on that is kept; it need not have been reached. Raises NotFound."""
+        ...

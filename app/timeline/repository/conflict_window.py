@@ -1,0 +1,98 @@
+"""What was committed since a commit was planned, as far as it has read of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import ColumnElement, Connection, literal, or_, select, true, union_all
+
+from app.commit.commit_message import Reads
+from app.commit.conflict import CommittedChange, Conflicted
+from app.db.one_of import one_of
+from app.timeline.tables import commits, files
+from app.timeline.values import NewCommit
+
+_CHANGED: Final = (files.c.file_group, files.c.partition_path, files.c.path)
+
+
+class InconsistentCommit(Exception):
+    """The commit names files that do not fit the table: a bug in its plan, never a lost race."""
+
+
+def window_of(connection: Connection, commit: NewCommit, head_version: int) -> list[CommittedChange]:
+    """What commits after the read version did to the files that this one has read, and to its scope."""
+    if head_version < commit.read_version:
+        raise InconsistentCommit(
+            f"planned at version {commit.read_version}, but the head is at {head_version}"
+        )
+    if head_version == commit.read_version:
+        return []
+    changes = union_all(
+        *(
+            select(version.label("version"), literal(removed).label("removed"), *_CHANGED).where(
+                files.c.dataset_id == commit.dataset_id, version > commit.read_version, looked_at(commit)
+            )
+            for version, removed in ((files.c.added_version, False), (files.c.removed_version, True))
+        )
+    ).subquery()
+    query = select(commits.c.instant_id, *changes.c).join(changes, commits.c.version == changes.c.version)
+    rows = connection.execute(query.where(commits.c.dataset_id == commit.dataset_id))
+    return [CommittedChange(**row._asdict()) for row in rows]
+
+
+def forgotten_window(
+    connection: Connection, commit: NewCommit, head_version: int, earliest_version: int
+) -> Conflicted | None:
+    """All that the commit has read counts as changed if the history begins after its read version.
+
+    What was removed up to that beginning may be forgotten, and then no window has it.
+    """
+    if commit.read_version >= earliest_version:
+        return None
+    return _all_conflicts(connection, commit, head_version)
+
+
+def forgotten_files(connection: Connection, commit: NewCommit, head_version: int) -> Conflicted | None:
+    """A file of an earlier version that is to be listed anew, but may have been forgotten by now: all is read again.
+
+    One that is known here stays: forgetting takes the lock that the caller has.
+    """
+    removed = {path for message in commit.messages for path in message.removed}
+    again = {
+        file.path
+        for message in commit.messages
+        for file in message.added
+        if file.written_version is not None and file.path not in removed
+    }
+    if not again:
+        return None
+    known = select(files.c.path).where(files.c.dataset_id == commit.dataset_id, one_of(files.c.path, again))
+    if again <= set(connection.execute(known).scalars()):
+        return None
+    return _all_conflicts(connection, commit, head_version)
+
+
+def _all_conflicts(connection: Connection, commit: NewCommit, head_version: int) -> Conflicted:
+    winner = select(commits.c.instant_id).where(
+        commits.c.dataset_id == commit.dataset_id, commits.c.version == head_version
+    )
+    return Conflicted(
+        file_groups=tuple(sorted({message.file_group for message in commit.messages})),
+        winner=connection.execute(winner).scalar_one(),
+        head_version=head_version,
+    )
+
+
+def looked_at(commit: NewCommit) -> ColumnElement[bool]:
+    """Whether a file is one that the commit has read: what its conflict check looks at, and all that it may remove."""
+    if commit.scope is not None and commit.scope.partitions is None:
+        return true()
+    read = [
+        one_of(files.c.file_group, {each.file_group for each in commit.messages if each.reads is Reads.GROUP})
+    ]
+    paths = [path for each in commit.messages if each.reads is Reads.FILES for path in each.removed]
+    if paths:
+        read.append(one_of(files.c.path, paths))
+    if commit.scope is not None:
+        read.append(one_of(files.c.partition_path, commit.scope.partitions or ()))
+    return or_(*read)

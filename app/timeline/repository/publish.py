@@ -1,0 +1,340 @@
+"""The commit transaction: one short pass under the lock of the head row, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import accumulate
+from typing import Any
+
+from msgspec import structs
+from sqlalchemy import (
+    Connection,
+    bindparam,
+    func,
+    insert,
+    literal,
+    select,
+    update,
+)
+
+from app.catalog.repository.head import move_head
+from app.catalog.repository.schemas import outdated_plan, store_evolved
+from app.catalog.tables import heads
+from app.changelog.corrections import resolved_bound
+from app.commit.commit_message import CommitMessage
+from app.commit.conflict import Conflicted, check_conflicts, check_version
+from app.consumers.repository.followers import is_followed, move_follower, wake_follower
+from app.db.one_of import one_of
+from app.format.errors import CommitConflict
+from app.format.file_group import ChangelogFile, DataFile
+from app.format.instant import InstantEvent, RowCounts, next_state, states_before
+from app.jobs.repository.claim import held_by
+from app.jobs.repository.ending import NO_LEASE, lock_jobs, post
+from app.jobs.repository.turns import lock_datasets
+from app.jobs.tables import instants, jobs
+from app.jobs.values import JobState, Progress
+from app.timeline.repository.conflict_window import (
+    InconsistentCommit,
+    forgotten_files,
+    forgotten_window,
+    looked_at,
+    window_of,
+)
+from app.timeline.tables import changelog_files, commits, files, quarantine_files
+from app.timeline.values import Fenced, NewCommit, Published
+from app.views.repository.view_rows import refreshed
+
+
+def publish_commits(
+    connection: Connection, together: Sequence[NewCommit]
+) -> tuple[Published, ...] | Conflicted | Fenced:
+    """Publishes commits of different datasets, all or none, or says why not; then the caller rolls back.
+
+    The order matters: the lock of a head row makes commits of its dataset serial, so what is checked under it stays
+    so. Raises CommitConflict where a dataset is not at the version that its commit expects.
+    """
+    found = lock_heads(connection, [commit.dataset_id for commit in together])
+    # A definition is the dataset's own row, and that comes before jobs, as in claims.
+    lock_datasets(connection, [commit.dataset_id for commit in together if commit.definition is not None])
+    claims = [outcome.claim for commit in together for outcome in commit.outcomes]
+    held = lock_jobs(connection, one_of(jobs.c.dataset_id, set(found)), held_by(claims))
+    if len(held) < len(claims):
+        return Fenced(held=frozenset(held))
+    for commit in together:
+        head = found[commit.dataset_id]
+        check_version(commit.dataset_id, commit.expected_version, head.version)
+        verdict = (
+            outdated_plan(connection, commit, head.version)
+            or forgotten_window(connection, commit, head.version, head.earliest_version)
+            or forgotten_files(connection, commit, head.version)
+            or check_conflicts(
+                commit.messages,
+                window_of(connection, commit, head.version),
+                head_version=head.version,
+                scope=commit.scope,
+            )
+        )
+        if isinstance(verdict, Conflicted):
+            return structs.replace(verdict, dataset_id=commit.dataset_id)
+    published = tuple(_publish(connection, commit, found[commit.dataset_id]) for commit in together)
+    if len(together) > 1:
+        # Whoever runs a transaction goes on with one of its datasets; writes may wait in the others.
+        for commit in together:
+            post(connection, "work", commit.dataset_id)
+    return published
+
+
+def makes_version(commit: NewCommit) -> bool:
+    """Whether the commit changes anything; otherwise its jobs end at the version that there is."""
+    changed = any(message.added or message.removed or message.changelog for message in commit.messages)
+    return changed or commit.definition is not None
+
+
+def lock_heads(connection: Connection, dataset_ids: Sequence[str]) -> dict[str, Any]:
+    """The head rows by dataset, locked in the one order in which all do."""
+    rows = connection.execute(
+        select(
+            heads.c.dataset_id,
+            heads.c.version,
+            heads.c.earliest_version,
+            heads.c.next_offset,
+            is_followed(heads.c.dataset_id).label("followed"),
+        )
+        .where(one_of(heads.c.dataset_id, dataset_ids))
+        .order_by(heads.c.dataset_id)
+        .with_for_update(of=heads)
+    ).all()
+    if len(rows) != len(dataset_ids):
+        raise InconsistentCommit(f"{len(dataset_ids)} commits of {len(rows)} datasets")
+    return {row.dataset_id: row for row in rows}
+
+
+def _publish(connection: Connection, commit: NewCommit, head: Any) -> Published:
+    _insert_quarantine(connection, commit)
+    _advance(connection, commit)
+    if not makes_version(commit):
+        unmoved = Published(version=head.version, first_offset=head.next_offset, next_offset=head.next_offset)
+        _complete(connection, commit, unmoved, instant_version=None, completed_at=None)
+        post(connection, "changes", commit.dataset_id)
+        return unmoved
+    changes = sum(file.row_count for message in commit.messages for file in message.changelog)
+    published = Published(
+        version=head.version + 1, first_offset=head.next_offset, next_offset=head.next_offset + changes
+    )
+    if commit.definition is not None:
+        store_evolved(connection, commit.dataset_id, commit.definition)
+    bytes_removed = _remove(connection, commit, published.version)
+    committed_at = _move_head(connection, commit, published, bytes_removed)
+    _insert_files(connection, commit, published)
+    _complete(connection, commit, published, instant_version=published.version, completed_at=committed_at)
+    post(connection, "changes", commit.dataset_id)
+    if head.followed and changes:
+        post(connection, "follow", commit.dataset_id)
+    return published
+
+
+def _advance(connection: Connection, commit: NewCommit) -> None:
+    """Moves the positions in the feeds that a view's rows were made of.
+
+    Raises CommitConflict if one was moved before.
+    """
+    if commit.advances:
+        refreshed(connection, commit.dataset_id)
+    for each in sorted(commit.advances, key=lambda advance: (advance.dataset_id, advance.name)):
+        if not move_follower(connection, each.dataset_id, each.name, each.since, each.next_since):
+            raise CommitConflict(
+                f"another commit took in the changes from {each.since} on first",
+                dataset_id=commit.dataset_id,
+                retryable=True,
+            )
+        wake_follower(connection, each.dataset_id, each.name, None)
+
+
+def _insert_quarantine(connection: Connection, commit: NewCommit) -> None:
+    """The records that were set aside, also where nothing else changes."""
+    rows = [
+        {"dataset_id": commit.dataset_id, "job_id": outcome.claim.job_id} | structs.asdict(file)
+        for outcome in commit.outcomes
+        for file in outcome.quarantined
+    ]
+    if rows:
+        connection.execute(insert(quarantine_files), rows)
+
+
+def _move_head(
+    connection: Connection, commit: NewCommit, published: Published, bytes_removed: int
+) -> datetime:
+    """Moves the head and makes the commit's row; returns its time, later than every earlier commit's."""
+    committed_at, _ = move_head(
+        connection, commit.dataset_id, published.version, next_offset=published.next_offset
+    )
+    added = [file for message in commit.messages for file in message.added]
+    connection.execute(
+        insert(commits).values(
+            dataset_id=commit.dataset_id,
+            version=published.version,
+            action=commit.action.value,
+            instant_id=commit.outcomes[0].instant_id,
+            committed_at=committed_at,
+            first_offset=published.first_offset,
+            next_offset=published.next_offset,
+            schema_id=commit.schema_id if commit.definition is None else commit.definition.schema.id,
+            files_added=len(added),
+            files_removed=sum(len(message.removed) for message in commit.messages),
+            bytes_added=sum(file.size_bytes for file in added if file.written_version is None),
+            bytes_removed=bytes_removed,
+            counts=sum((outcome.counts for outcome in commit.outcomes), RowCounts()),
+        )
+    )
+    return committed_at
+
+
+def _insert_files(connection: Connection, commit: NewCommit, published: Published) -> None:
+    for message in commit.messages:
+        # A file that is listed anew stays where it is.
+        new = [file for file in message.added if file.written_version is None]
+        written = {file.file_group for file in new} | {file.file_group for file in message.changelog}
+        if written - {message.file_group}:
+            raise InconsistentCommit(f"a file of another group was written for {message.file_group}")
+    place = {"dataset_id": commit.dataset_id}
+    changes = [place | row for row in _changelog_rows(commit.messages, published)]
+    # A message has one changelog file at most, which tells of the rows of all its data files.
+    starts = {row["file_group"]: row["first_offset"] for row in changes}
+    added = [
+        place | _data_row(file, published.version, starts.get(file.file_group))
+        for message in commit.messages
+        for file in message.added
+    ]
+    if added:
+        connection.execute(insert(files), added)
+    if changes:
+        connection.execute(insert(changelog_files), changes)
+
+
+def _remove(connection: Connection, commit: NewCommit, version: int) -> int:
+    """Ends the files that the commit removes; returns the bytes of those that it does not list anew."""
+    paths = [path for message in commit.messages for path in message.removed]
+    if not paths:
+        return 0
+    removed = connection.execute(
+        update(files)
+        .where(
+            files.c.dataset_id == commit.dataset_id,
+            one_of(files.c.path, paths),
+            looked_at(commit),
+            files.c.removed_version.is_(None),
+        )
+        .values(removed_version=version)
+        .returning(files.c.path, files.c.size_bytes)
+    ).all()
+    if len(removed) != len(paths):
+        raise InconsistentCommit(
+            f"{len(paths)} files were to be removed, but only {len(removed)} of them are live"
+        )
+    listed = {file.path for message in commit.messages for file in message.added}
+    return sum(row.size_bytes for row in removed if row.path not in listed)
+
+
+def _data_row(file: DataFile, version: int, first_offset: int | None) -> dict[str, Any]:
+    """A new file, or one that is listed anew with another deletion vector: that one keeps its origin."""
+    listed = file.written_version is not None
+    return {
+        "path": file.path,
+        "file_group": file.file_group,
+        "partition_path": file.slot.partition_path,
+        "bucket": file.slot.bucket,
+        "added_version": version,
+        "size_bytes": file.size_bytes,
+        "row_count": file.row_count,
+        "checksum": file.checksum,
+        "schema_id": file.schema_id,
+        "statistics": file.statistics,
+        "kind": file.kind.value,
+        "written_version": file.written_version if listed else version,
+        "first_offset": file.first_offset if listed else first_offset,
+        "deletion_vector": file.deletion_vector,
+        "index_file": file.index_file,
+        "clustered_by": file.clustered_by,
+        "vector_path": file.deletion_vector.path if file.deletion_vector else None,
+        "index_path": file.index_file.path if file.index_file else None,
+    }
+
+
+def _changelog_rows(messages: Sequence[CommitMessage], published: Published) -> Iterator[dict[str, Any]]:
+    """Rows with contiguous offsets in the order of the messages and of each one's files."""
+    changelog = [file for message in messages for file in message.changelog]
+    starts = accumulate((file.row_count for file in changelog), initial=published.first_offset)
+    for file, first_offset in zip(changelog, starts, strict=False):
+        yield {name: getattr(file, name) for name in ChangelogFile.__struct_fields__} | {
+            "version": published.version,
+            "first_offset": first_offset,
+            "corrects_min": resolved_bound(file.corrects_min, first_offset),
+            "corrects_max": resolved_bound(file.corrects_max, first_offset),
+        }
+
+
+def changed_range(
+    counts: RowCounts, first_offset: int, next_offset: int
+) -> tuple[int, int] | tuple[None, None]:
+    """First and last offset of the commit for a job that changed rows; nothing for one that did not."""
+    if counts.inserted + counts.updated + counts.deleted == 0 or first_offset == next_offset:
+        return None, None
+    return first_offset, next_offset - 1
+
+
+def _complete(
+    connection: Connection,
+    commit: NewCommit,
+    published: Published,
+    *,
+    instant_version: int | None,
+    completed_at: datetime | None,
+) -> None:
+    """Ends the jobs and their instants, each with its own counts."""
+    outcomes = []
+    for outcome in commit.outcomes:
+        first, last = changed_range(outcome.counts, published.first_offset, published.next_offset)
+        outcomes.append(
+            {
+                "job": outcome.claim.job_id,
+                "job_counts": outcome.counts,
+                "job_result": outcome.result,
+                "first": first,
+                "last": last,
+            }
+        )
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.id == bindparam("job"))
+        .values(
+            state=JobState.SUCCEEDED.value,
+            progress=Progress(stage=JobState.SUCCEEDED.value),
+            committed_version=published.version,
+            rows=bindparam("job_counts"),
+            result=bindparam("job_result"),
+            first_offset=bindparam("first"),
+            last_offset=bindparam("last"),
+            finished_at=func.clock_timestamp(),
+            **NO_LEASE,
+        ),
+        outcomes,
+    )
+    before = states_before(InstantEvent.PUBLISH)
+    completed = connection.execute(
+        update(instants)
+        .where(
+            instants.c.job_id == bindparam("job"), one_of(instants.c.state, [state.value for state in before])
+        )
+        .values(
+            state=next_state(before[0], InstantEvent.PUBLISH).value,
+            version=instant_version,
+            counts=bindparam("job_counts"),
+            completed_at=func.coalesce(
+                literal(completed_at, instants.c.completed_at.type), func.clock_timestamp()
+            ),
+        ),
+        outcomes,
+    )
+    if completed.rowcount != len(outcomes):
+        raise InconsistentCommit(f"{len(outcomes)} instants were to be completed, not {completed.rowcount}")

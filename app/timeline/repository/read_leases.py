@@ -1,0 +1,55 @@
+"""Holds of readers on versions, whose files are not removed as long as one is held."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, func
+from sqlalchemy.dialects.postgresql import insert as insert_unless
+
+from app.db.session import Database
+from app.jobs.repository.claim import lease_end
+from app.timeline.repository.kept_versions import check_kept, first_kept, share_history
+from app.timeline.tables import read_leases
+
+
+class ReadLeaseStore:
+    """Read leases in Postgres. All time is the database's clock."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def hold(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+        """Holds a version for so long, or longer if `reader` holds it already; a reader may hold several.
+
+        Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
+        """
+        new = insert_unless(read_leases).values(
+            dataset_id=dataset_id, reader=reader, version=version, lease_until=lease_end(seconds)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            share_history(connection, dataset_id)
+            check_kept(connection, dataset_id, version)
+            connection.execute(
+                new.on_conflict_do_update(
+                    index_elements=["tenant_id", "dataset_id", "reader", "version"],
+                    set_={"lease_until": func.greatest(new.excluded.lease_until, read_leases.c.lease_until)},
+                )
+            )
+
+    def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
+        """Ends all holds of a reader on versions of the dataset; one that is not there is no error."""
+        with self._database.tenant(tenant_id) as connection:
+            connection.execute(
+                delete(read_leases).where(
+                    read_leases.c.dataset_id == dataset_id, read_leases.c.reader == reader
+                )
+            )
+
+    def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
+        """Raises VersionExpired if the version is not kept any more, NotFound (dataset gone)."""
+        with self._database.tenant(tenant_id) as connection:
+            check_kept(connection, dataset_id, version)
+
+    def first_kept(self, tenant_id: str, dataset_id: str, since: int) -> int:
+        """The least version from `since` on that is kept; it need not have been reached. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return first_kept(connection, dataset_id, since)

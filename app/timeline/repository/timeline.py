@@ -1,0 +1,207 @@
+"""Versions, files and instants of a dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Connection, select, union_all
+
+from app.catalog.repository.schemas import schema_at
+from app.catalog.tables import heads
+from app.commit.conflict import Conflicted
+from app.db.one_of import one_of
+from app.db.session import CommitInDoubt, Database
+from app.format.file_group import DataFile
+from app.format.instant import Action
+from app.format.schema.schema import Schema
+from app.jobs.repository.turns import end_turn
+from app.jobs.tables import instants, jobs
+from app.jobs.values import JobState
+from app.paging import Page, decode_token, page_of
+from app.timeline.instants import EVERY_INSTANT, InstantFilter
+from app.timeline.ports import OutcomeUnknown
+from app.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
+from app.timeline.repository.instant_rows import chosen_instants, latest_instants
+from app.timeline.repository.kept_versions import check_kept
+from app.timeline.repository.publish import publish_commits
+from app.timeline.repository.publish_in_turn import publish_in_turn
+from app.timeline.tables import commits, files
+from app.timeline.values import Fenced, NewCommit, Published, Waits
+
+_WRITES: Final = tuple(action.value for action in (Action.COMMIT, Action.RESTORE, Action.ROLLBACK))
+
+
+class TimelineStore:
+    """The timeline in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def live_files(
+        self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
+    ) -> list[DataFile]:
+        """Data files visible at `version`, ordered by path; of the named file groups only, unless None.
+
+        Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
+        """
+        wanted = [files.c.dataset_id == dataset_id, files.c.added_version <= version]
+        if file_groups is not None:
+            wanted.append(one_of(files.c.file_group, file_groups))
+        # Two halves, each with its own index: what is live still, and what was removed after the version.
+        still = select(*FILE_COLUMNS).where(*wanted, files.c.removed_version.is_(None))
+        since = select(*FILE_COLUMNS).where(*wanted, files.c.removed_version > version)
+        with self._database.tenant(tenant_id) as connection:
+            rows = connection.execute(union_all(still, since)).all()
+            check_kept(connection, dataset_id, version)
+        return sorted((data_file(row) for row in rows), key=lambda file: file.path)
+
+    def publish(
+        self, tenant_id: str, commits: Sequence[NewCommit]
+    ) -> tuple[Published, ...] | Conflicted | Fenced:
+        """The commit transaction. Raises CommitConflict where a dataset is not at the version its commit expects,
+        OutcomeUnknown if the connection breaks once COMMIT was sent.
+
+        Without file changes the jobs of a commit succeed at the current version and no version is made.
+        """
+        try:
+            with self._database.tenant(tenant_id) as connection:
+                result = publish_commits(connection, commits)
+                if not isinstance(result, tuple):
+                    connection.rollback()
+                return result
+        except CommitInDoubt as error:
+            raise OutcomeUnknown(str(error)) from error
+
+    def publish_in_turn(
+        self, tenant_id: str, commit: NewCommit, turn_seconds: float
+    ) -> Published | Conflicted | Fenced | Waits:
+        """`publish` for a table service, which waits while writes run. For `turn_seconds` no others are claimed then.
+
+        Raises OutcomeUnknown if the connection breaks once COMMIT was sent.
+        """
+        try:
+            with self._database.tenant(tenant_id) as connection:
+                result = publish_in_turn(connection, commit, turn_seconds)
+                if isinstance(result, Conflicted | Fenced):
+                    connection.rollback()
+                return result
+        except CommitInDoubt as error:
+            raise OutcomeUnknown(str(error)) from error
+
+    def end_turn(self, tenant_id: str, dataset_id: str) -> None:
+        """Lets writes be claimed again that a table service has kept waiting."""
+        with self._database.tenant(tenant_id) as connection:
+            end_turn(connection, dataset_id)
+
+    def outcome_of(
+        self, tenant_id: str, jobs_of: Mapping[str, Sequence[str]]
+    ) -> tuple[Published, ...] | None:
+        """After OutcomeUnknown: waits for the head rows, then tells whether the jobs of these datasets were published.
+
+        None unless one transaction published all of them; then publishing again with the same claims is safe,
+        since claims that are no longer held are fenced.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            # A commit that is still under way holds these rows: once they are ours, that commit has ended either way.
+            connection.execute(
+                select(heads.c.version)
+                .where(one_of(heads.c.dataset_id, list(jobs_of)))
+                .order_by(heads.c.dataset_id)
+                .with_for_update()
+            )
+            found = [_published(connection, dataset_id, ids) for dataset_id, ids in jobs_of.items()]
+        known = tuple(each for each in found if each is not None)
+        return known if len(known) == len(found) else None
+
+    def instants(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        *,
+        page_size: int,
+        page_token: str | None,
+        wanted: InstantFilter = EVERY_INSTANT,
+    ) -> Page:
+        """InstantRecord items, latest request first. Raises InvalidRequest for a token that is none."""
+        conditions = [instants.c.dataset_id == dataset_id, *chosen_instants(wanted)]
+        if page_token is not None:
+            conditions.append(instants.c.id < decode_token(page_token))
+        with self._database.tenant(tenant_id) as connection:
+            found = latest_instants(connection, *conditions, limit=page_size + 1)
+        return page_of(found, page_size, lambda record: record.id, lambda record: record)
+
+    def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
+        """The latest version committed at or before `moment`; 0 if there is none."""
+        query = (
+            select(commits.c.version)
+            .where(commits.c.dataset_id == dataset_id, commits.c.committed_at <= moment)
+            .order_by(commits.c.committed_at.desc())
+            .limit(1)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(query).scalar_one_or_none() or 0
+
+    def schema_at(self, tenant_id: str, dataset_id: str, version: int) -> Schema:
+        """The schema that the dataset had at a version that it has reached."""
+        with self._database.tenant(tenant_id) as connection:
+            return schema_at(connection, dataset_id, version)
+
+    def latest_writes(self, tenant_id: str, dataset_id: str, version: int, limit: int) -> list[int]:
+        """The versions up to `version` that writes made, the latest first: not those of table services and schemas."""
+        query = (
+            select(commits.c.version)
+            .where(
+                commits.c.dataset_id == dataset_id,
+                commits.c.version <= version,
+                commits.c.action.in_(_WRITES),
+            )
+            .order_by(commits.c.version.desc())
+            .limit(limit)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return list(connection.execute(query).scalars())
+
+    def next_offset(self, tenant_id: str, dataset_id: str, version: int) -> int:
+        """How many changes the feed had at a version that the dataset has reached."""
+        query = select(commits.c.next_offset).where(
+            commits.c.dataset_id == dataset_id, commits.c.version == version
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return connection.execute(query).scalar_one_or_none() or 0
+
+    def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
+        """When these versions were committed; those that there are not are left out."""
+        query = select(commits.c.version, commits.c.committed_at).where(
+            commits.c.dataset_id == dataset_id, one_of(commits.c.version, versions)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            return {row.version: row.committed_at for row in connection.execute(query)}
+
+
+def _published(connection: Connection, dataset_id: str, job_ids: Sequence[str]) -> Published | None:
+    """What the one commit of these jobs made; None unless one commit published all of them."""
+    ended = (
+        select(jobs.c.committed_version, instants.c.version)
+        .join(instants, instants.c.job_id == jobs.c.id)
+        .where(
+            jobs.c.dataset_id == dataset_id,
+            jobs.c.id.in_(job_ids),
+            jobs.c.state == JobState.SUCCEEDED.value,
+        )
+    )
+    rows = connection.execute(ended).all()
+    versions = {(row.committed_version, row.version) for row in rows}
+    if len(rows) < len(set(job_ids)) or len(versions) != 1:
+        return None
+    [(committed_version, own_version)] = versions
+    at = commits.c.dataset_id == dataset_id, commits.c.version == committed_version
+    offsets = connection.execute(
+        select(commits.c.first_offset, commits.c.next_offset).where(*at)
+    ).one_or_none()
+    first, after = (0, 0) if offsets is None else (offsets.first_offset, offsets.next_offset)
+    # Jobs that changed nothing made no version: they ended at the one they found, after its changes.
+    return Published(
+        version=committed_version, first_offset=after if own_version is None else first, next_offset=after
+    )

@@ -1,0 +1,66 @@
+"""Reading the timeline: entries of the catalogue first, then those of the archives, without a seam."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from app.catalog.values import Dataset
+from app.paging import Page, decode_token, encode_token
+from app.timeline.archives import TimelineArchives, TimelineFiles
+from app.timeline.instants import EVERY_INSTANT, InstantFilter, InstantRecord
+from app.timeline.ports import Timeline
+
+# A page looks into so many archives at most. One for which they hold too little ends there, and its token goes on.
+ARCHIVES_MAX: Final = 16
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadTimeline:
+    """Pages of a dataset's timeline."""
+
+    timeline: Timeline
+    archives: TimelineArchives
+    files: TimelineFiles
+
+    def page(
+        self,
+        dataset: Dataset,
+        *,
+        page_size: int,
+        page_token: str | None,
+        wanted: InstantFilter = EVERY_INSTANT,
+    ) -> Page:
+        """InstantRecord items, latest request first; fewer than there are where many archives have none.
+
+        Raises InvalidRequest for a token that is none, CorruptFile.
+        """
+        before = None if page_token is None else decode_token(page_token)
+        # The catalogue first: what leaves it meanwhile is then in the archives, too, and told once all the same.
+        page = self.timeline.instants(
+            dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token, wanted=wanted
+        )
+        archives = self.archives.before(dataset.tenant_id, dataset.id, before, ARCHIVES_MAX + 1)
+        found: dict[str, InstantRecord] = {record.id: record for record in page.items}
+        following = page_size if page.next_token is None else page_size - 1
+        for number, archive in enumerate(archives):
+            latest = sorted(found, reverse=True)
+            if len(latest) > following and latest[following] > archive.last_instant:
+                break
+            if number == ARCHIVES_MAX:
+                # All that is later has been looked at.
+                kept = [found[each] for each in latest if each > archive.last_instant][:page_size]
+                return Page(items=kept, next_token=encode_token(_just_after(archive.last_instant)))
+            for record in self.files.read(archive, before, wanted, page_size + 1):
+                found.setdefault(record.id, record)
+        latest = sorted(found, reverse=True)
+        more = len(latest) > page_size or page.next_token is not None
+        return Page(
+            items=[found[each] for each in latest[:page_size]],
+            next_token=encode_token(latest[page_size - 1]) if more else None,
+        )
+
+
+def _just_after(instant: str) -> str:
+    """A position behind an instant's id, and before that of every later one."""
+    return f"{instant}~"

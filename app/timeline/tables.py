@@ -1,0 +1,247 @@
+"""The tables of versions and their files: commits, data, changelog and quarantine files."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Identity,
+    Index,
+    Integer,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+
+from app.db.columns import document, id_column, metadata, moment, number, of_dataset, tenant_column, word
+from app.format.file_group import ColumnStatistics, DeletionVector, IndexFile
+from app.format.instant import RowCounts
+
+commits: Final = Table(
+    "commits",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    number("version"),
+    Column("action", Text, nullable=False),
+    # The instant that leads the group; all of them carry the version.
+    word("instant_id"),
+    moment("committed_at"),
+    number("first_offset"),
+    number("next_offset"),
+    Column("schema_id", Integer, nullable=False),
+    number("files_added"),
+    number("files_removed"),
+    # Of data files that came and went: one that is listed anew did neither.
+    number("bytes_added"),
+    number("bytes_removed", default=0),
+    document("counts", RowCounts),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "version"),
+    CheckConstraint("version > 0", name="version"),
+    CheckConstraint("0 <= first_offset AND first_offset <= next_offset", name="offsets"),
+    of_dataset(),
+    Index("commits_committed_at", "tenant_id", "dataset_id", "committed_at", unique=True),
+    # Which commit told a change, whatever number the commit has.
+    Index("commits_next_offset", "tenant_id", "dataset_id", "next_offset"),
+)
+
+
+def _of_commit(column: str) -> ForeignKeyConstraint:
+    return ForeignKeyConstraint(
+        ["tenant_id", "dataset_id", column], ["commits.tenant_id", "commits.dataset_id", "commits.version"]
+    )
+
+
+files: Final = Table(
+    "files",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    word("path"),
+    word("file_group"),
+    word("partition_path"),
+    Column("bucket", Integer, nullable=False),
+    number("added_version"),
+    number("removed_version", nullable=True),
+    number("size_bytes"),
+    number("row_count"),
+    Column("checksum", Text, nullable=False),
+    Column("schema_id", Integer, nullable=False),
+    document("statistics", dict[str, ColumnStatistics]),
+    Column("kind", Text, nullable=False, server_default=text("'base'")),
+    # The commit that wrote the file, if earlier than `added_version`: a deletion vector has changed since.
+    number("written_version", nullable=True),
+    number("first_offset", nullable=True),
+    document("deletion_vector", DeletionVector, nullable=True),
+    document("index_file", IndexFile, nullable=True),
+    # The mark of the order in which its rows stand.
+    Column("clustered_by", Text, nullable=True),
+    # The paths in the two documents above, for whoever asks what still refers to a file.
+    Column("vector_path", Text, nullable=True),
+    Column("index_path", Text, nullable=True),
+    # A file is listed anew with each new deletion vector.
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "path", "added_version"),
+    CheckConstraint("kind IN ('base', 'log', 'postponed')", name="kind"),
+    CheckConstraint("removed_version > added_version", name="lifetime"),
+    _of_commit("added_version"),
+    # Planning reads the live files of some groups, a look at an older version also those removed since, and a
+    # conflict check what came and went lately: each reads its own answer, however old the table is.
+    Index(
+        "files_live",
+        "tenant_id",
+        "dataset_id",
+        "file_group",
+        postgresql_where=text("removed_version IS NULL"),
+    ),
+    Index(
+        "files_removed",
+        "tenant_id",
+        "dataset_id",
+        "removed_version",
+        postgresql_where=text("removed_version IS NOT NULL"),
+    ),
+    Index(
+        "files_vector",
+        "tenant_id",
+        "dataset_id",
+        "vector_path",
+        postgresql_where=text("vector_path IS NOT NULL"),
+    ),
+    Index(
+        "files_index",
+        "tenant_id",
+        "dataset_id",
+        "index_path",
+        postgresql_where=text("index_path IS NOT NULL"),
+    ),
+    Index("files_added", "tenant_id", "dataset_id", "added_version"),
+)
+
+changelog_files: Final = Table(
+    "changelog_files",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    word("path"),
+    word("file_group"),
+    number("version"),
+    number("first_offset"),
+    number("row_count"),
+    number("size_bytes"),
+    Column("checksum", Text, nullable=False),
+    Column("schema_id", Integer, nullable=False),
+    # The least and greatest offset that its rows take back; null where that is not known, or they take none back.
+    number("corrects_min", nullable=True),
+    number("corrects_max", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
+    CheckConstraint("row_count > 0", name="rows"),
+    _of_commit("version"),
+    Index("changelog_files_first_offset", "tenant_id", "dataset_id", "first_offset", unique=True),
+    Index(
+        "changelog_files_corrects",
+        "tenant_id",
+        "dataset_id",
+        "corrects_max",
+        postgresql_where=text("corrects_max IS NOT NULL"),
+    ),
+)
+
+# Bad records that a write set aside: one file per attempt and place they were found in.
+quarantine_files: Final = Table(
+    "quarantine_files",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    Column("seq", BigInteger, Identity(always=True), nullable=False),
+    word("path"),
+    id_column("job_id"),
+    # The row of the write from which positions in the file count.
+    number("first_row", default=0),
+    number("row_count"),
+    number("size_bytes"),
+    Column("checksum", Text, nullable=False),
+    moment("written_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
+    CheckConstraint("row_count > 0", name="rows"),
+    of_dataset(),
+    ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
+    Index("quarantine_files_seq", "tenant_id", "dataset_id", "seq"),
+)
+
+# Which record of a quarantine file was driven again, and by which job.
+quarantine_redrives: Final = Table(
+    "quarantine_redrives",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    word("path"),
+    # The record's row in its file.
+    number("record"),
+    id_column("job_id"),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "path", "record"),
+    ForeignKeyConstraint(
+        ["tenant_id", "dataset_id", "path"],
+        ["quarantine_files.tenant_id", "quarantine_files.dataset_id", "quarantine_files.path"],
+        ondelete="CASCADE",
+    ),
+    ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
+)
+
+
+# Savepoints and tags: versions whose files are kept as long as these are.
+named_versions: Final = Table(
+    "named_versions",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    word("name"),
+    Column("kind", Text, nullable=False),
+    number("version"),
+    Column("automatic", Boolean, nullable=False, server_default=text("false")),
+    moment("created_at", default=True),
+    moment("expires_at", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "name"),
+    CheckConstraint("kind IN ('savepoint', 'tag')", name="kind"),
+    CheckConstraint("version >= 0", name="version"),
+    of_dataset(),
+    Index("named_versions_version", "tenant_id", "dataset_id", "version"),
+)
+
+# Who reads a version now: its files stay until the lease has run out, whatever becomes of the version.
+read_leases: Final = Table(
+    "read_leases",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    # What reads, by a name of its own: a job with its epoch. It may read several versions.
+    word("reader"),
+    number("version"),
+    moment("lease_until"),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "reader", "version"),
+    of_dataset(),
+)
+
+# Files of instants that have left the catalogue, in the order of their ids.
+timeline_archives: Final = Table(
+    "timeline_archives",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    word("path"),
+    word("first_instant"),
+    word("last_instant"),
+    number("row_count"),
+    number("size_bytes"),
+    Column("checksum", Text, nullable=False),
+    moment("created_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
+    CheckConstraint("first_instant <= last_instant", name="order"),
+    of_dataset(),
+    Index("timeline_archives_last", "tenant_id", "dataset_id", "last_instant", unique=True),
+)

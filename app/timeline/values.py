@@ -1,0 +1,75 @@
+"""Values that the use cases and their ports exchange."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from app.commit.commit_message import CommitMessage
+from app.commit.write_plan import Scope
+from app.format.dataset import DatasetDefinition
+from app.format.instant import Action, RowCounts
+from app.format.quarantine import QuarantineFile
+from app.jobs.values import (
+    Claim,
+)
+
+
+class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a commit did for one of its jobs; `quarantined` are the records it set aside, `result` is kept with it."""
+
+    claim: Claim
+    instant_id: str
+    counts: RowCounts
+    quarantined: tuple[QuarantineFile, ...] = ()
+    result: dict[str, Any] | None = None
+
+
+class Advance(msgspec.Struct, frozen=True, kw_only=True):
+    """A consumer's position in a feed, to be moved from `since` to `next_since` as part of a commit."""
+
+    dataset_id: str
+    name: str
+    since: int
+    next_since: int
+
+
+class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """A commit to publish: planned at `read_version`, for the jobs in `outcomes`, all or nothing.
+
+    `scope` (of a write that runs by itself) is what it has read beyond the file groups of its messages: any later
+    change in it is a conflict. `expected_version`: the head must be there. `definition`: what the dataset becomes,
+    where the commit evolves its schema. `advances`: which changes of other feeds the rows were made of.
+    """
+
+    dataset_id: str
+    action: Action
+    read_version: int
+    schema_id: int
+    outcomes: tuple[JobOutcome, ...]
+    messages: tuple[CommitMessage, ...]
+    scope: Scope | None = None
+    expected_version: int | None = None
+    definition: DatasetDefinition | None = None
+    advances: tuple[Advance, ...] = ()
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """The commit is durable at `version`; it added the changes [first_offset, next_offset)."""
+
+    version: int
+    first_offset: int
+    next_offset: int
+
+
+class Fenced(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing was published: only `held` of the claims are still valid."""
+
+    held: frozenset[str]
+
+
+class Waits(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing was published: so many groups of writes run, to which a table service yields."""
+
+    groups: int

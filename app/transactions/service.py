@@ -1,0 +1,129 @@
+"""Accepting a transaction: writes to several datasets, each checked and staged as by itself, recorded together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset
+from app.format.errors import FieldError, HeadwaterError, InvalidRequest, error_of
+from app.format.identifiers import new_id
+from app.jobs.values import NewJob
+from app.transactions.values import AcceptedTransaction, NewTransaction, Transaction
+from app.writes.service.accept import AcceptWrite, IncomingWrite
+
+
+class Transactions(Protocol):
+    """Transactions: jobs that are accepted, claimed, published and ended together."""
+
+    def accept(self, tenant_id: str, new: NewTransaction) -> AcceptedTransaction:
+        """All its jobs QUEUED, or none; a key that is known returns its transaction.
+
+        Raises IdempotencyMismatch, NotFound (a dataset is gone).
+        """
+        ...
+
+    def get(self, tenant_id: str, transaction_id: str) -> Transaction:
+        """Raises NotFound."""
+        ...
+
+    def find_by_key(self, tenant_id: str, idempotency_key: str, request_hash: str) -> Transaction | None:
+        """The transaction that `accept` would replay. Raises IdempotencyMismatch."""
+        ...
+
+
+class IncomingTransaction(msgspec.Struct, frozen=True, kw_only=True):
+    """A transaction as the API has understood it: references to datasets, and what is to be written to each.
+
+    `request_hash` covers everything that makes it that transaction.
+    """
+
+    writes: tuple[tuple[str, IncomingWrite], ...]
+    idempotency_key: str | None = None
+    request_hash: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AcceptTransaction:
+    """Takes transactions in: all their writes are accepted, or none is."""
+
+    catalog: Catalog
+    transactions: Transactions
+    writes: AcceptWrite
+
+    def accept(self, tenant_id: str, incoming: IncomingTransaction) -> AcceptedTransaction:
+        """Checks and records a transaction.
+
+        Raises IdempotencyMismatch, and for any of its writes what `AcceptWrite.accept` does; pointers say for which.
+        """
+        if incoming.idempotency_key is not None:
+            known = self.transactions.find_by_key(tenant_id, incoming.idempotency_key, incoming.request_hash)
+            if known is not None:
+                return AcceptedTransaction(transaction=known, replayed=True)
+        checked = self._checked(tenant_id, incoming)
+        prepared: list[NewJob] = []
+        try:
+            for number, (dataset, write) in enumerate(checked):
+                prepared.append(self._prepare(number, dataset, write))
+            new = NewTransaction(
+                id=new_id(),
+                jobs=tuple(prepared),
+                idempotency_key=incoming.idempotency_key,
+                request_hash=incoming.request_hash,
+            )
+            accepted = self.transactions.accept(tenant_id, new)
+        except HeadwaterError:
+            self._withdraw(prepared)
+            raise
+        if accepted.replayed:
+            self._withdraw(prepared)
+        else:
+            self.writes.wake()
+        return accepted
+
+    def _checked(self, tenant_id: str, incoming: IncomingTransaction) -> list[tuple[Dataset, IncomingWrite]]:
+        """The writes with their datasets, before anything is stored for any of them."""
+        checked: list[tuple[Dataset, IncomingWrite]] = []
+        places: dict[str, int] = {}
+        for number, (reference, write) in enumerate(incoming.writes):
+            dataset = self.catalog.get(tenant_id, reference)
+            earlier = places.setdefault(dataset.id, number)
+            if earlier != number:
+                detail = f"write {earlier} is to this dataset already: a transaction has one write for each"
+                raise _refused(f"/writes/{number}/dataset", detail)
+            if write.options.writer_id is not None or write.options.batch_id is not None:
+                detail = (
+                    "batches are of one dataset; a transaction is made safe to retry by its Idempotency-Key"
+                )
+                raise _refused(f"/writes/{number}/writer_id", detail)
+            try:
+                checked.append((dataset, write.checked(dataset)))
+            except HeadwaterError as error:
+                raise _placed(error, number) from None
+        return checked
+
+    def _prepare(self, number: int, dataset: Dataset, write: IncomingWrite) -> NewJob:
+        try:
+            return self.writes.prepare(dataset, write)
+        except HeadwaterError as error:
+            raise _placed(error, number) from None
+
+    def _withdraw(self, prepared: list[NewJob]) -> None:
+        for new in prepared:
+            self.writes.withdraw(new)
+
+
+def _refused(pointer: str, detail: str) -> InvalidRequest:
+    return InvalidRequest(detail, [FieldError(pointer=pointer, detail=detail)])
+
+
+def _placed(error: HeadwaterError, number: int) -> HeadwaterError:
+    """The error of one write, with where it stands among the others."""
+    facts = {**error.facts, "write": number}
+    if "errors" in facts:
+        place = f"/writes/{number}"
+        facts["errors"] = [{**fault, "pointer": place + fault["pointer"]} for fault in facts["errors"]]
+    return error_of(error.code, error.detail, facts)

@@ -1,0 +1,17 @@
+"""What the use cases need of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.changelog.verification import FoldTask, FoldVerdict
+from app.jobs.engine import TaskProgress
+
+
+class Verification(TaskProgress, Protocol):
+    """Compares feeds with their tables on Spark."""
+
+    def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
+        """What the tasks found, all together. Raises CorruptFile, StorageFull, EngineStopped."""
+        ...

@@ -1,0 +1,142 @@
+"""Running verifications: the feed up to a version is folded, file group by file group, and compared with the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset
+from app.changelog.verification import FoldVerdict, plan_fold
+from app.changes.ports import ChangelogIndex
+from app.format.dataset import DatasetDefinition
+from app.format.definition.evolution import under_schema
+from app.format.errors import CorruptFile, NotVerifiable
+from app.format.file_group import ChangelogSegment, DataFile, StoredFile
+from app.format.schema.schema import Schema
+from app.jobs.ports import Jobs
+from app.jobs.tasks import VerifyTask
+from app.jobs.values import Job
+from app.timeline.ports import ReadLeases, Timeline
+from app.timeline.service.holding import HoldVersions
+from app.verifications.engine import Verification
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunVerify:
+    """Does the tasks of verifications. A difference is a finding: the job succeeds, and tells it."""
+
+    catalog: Catalog
+    jobs: Jobs
+    timeline: Timeline
+    index: ChangelogIndex
+    leases: ReadLeases
+    holds: HoldVersions
+    engine: Verification
+
+    def run(self, job: Job, tag: str) -> None:
+        """Raises NotVerifiable, VersionExpired, NotFound, CorruptFile, StorageFull, EngineStopped."""
+        if not isinstance(job.request, VerifyTask):
+            raise TypeError(f"job {job.id} is no verification: {job.kind.value}")
+        dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        version = dataset.version if job.request.version is None else job.request.version
+        with self.holds.holding(dataset.tenant_id, [(dataset.id, version)], tag):
+            feed = self._feed(dataset, version)
+            start = [(dataset.id, feed.from_version)] if feed.from_version else []
+            with self.holds.holding(dataset.tenant_id, start, f"{tag}-start"):
+                verdict = self._verdict(dataset, version, feed, tag)
+        self.jobs.succeed(job.tenant_id, job.claim, _result(verdict, feed, version))
+
+    def _verdict(self, dataset: Dataset, version: int, feed: _Feed, tag: str) -> FoldVerdict:
+        start = self._files(dataset, feed.from_version) if feed.from_version else []
+        files = self._files(dataset, version)
+        definition = under_schema(
+            dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
+        )
+        written = [*start, *files, *(segment.file for segment in feed.segments)]
+        tasks = plan_fold(
+            definition, start, files, feed.segments, self._schemas(dataset, definition, written)
+        )
+        return self.engine.verify(tasks, tag)
+
+    def _feed(self, dataset: Dataset, version: int) -> _Feed:
+        """The changes up to the version that can still be read, and folded over rows that are there.
+
+        Raises NotVerifiable, CorruptFile.
+        """
+        bounds = self.index.bounds(dataset.tenant_id, dataset.id)
+        segments = self.index.segments(dataset.tenant_id, dataset.id, bounds.earliest, bounds.next_offset)
+        cut = 0
+        if bounds.earliest:
+            # What is cut away are whole commits.
+            cut = segments[0].version - 1 if segments else dataset.version
+        if version < cut:
+            raise NotVerifiable(
+                f"the changes up to version {version} are not kept any more: the feed begins behind version {cut}",
+                from_version=cut,
+            )
+        start, first_offset = cut, bounds.earliest
+        if cut:
+            start = self.leases.first_kept(dataset.tenant_id, dataset.id, cut)
+        if start > cut:
+            first_offset = self.timeline.next_offset(dataset.tenant_id, dataset.id, start)
+        feed = _Feed(
+            first_offset=first_offset,
+            from_version=start,
+            segments=[segment for segment in segments if start < segment.version <= version],
+        )
+        feed.check_dense()
+        return feed
+
+    def _files(self, dataset: Dataset, version: int) -> list[DataFile]:
+        return self.timeline.live_files(dataset.tenant_id, dataset.id, version, None)
+
+    def _schemas(
+        self, dataset: Dataset, definition: DatasetDefinition, files: Sequence[StoredFile]
+    ) -> dict[int, Schema]:
+        """Those of the schemas that the dataset had by then under which the files were written."""
+        named = {file.schema_id for file in files}
+        known = [number for number in named if 1 <= number <= definition.schema.id]
+        return {number: self.catalog.schema(dataset.tenant_id, dataset.id, number).schema for number in known}
+
+
+class _Feed(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes to fold, in order, over the rows at `from_version`."""
+
+    first_offset: int
+    from_version: int
+    segments: list[ChangelogSegment]
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind the last of them."""
+        return self.segments[-1].end_offset if self.segments else self.first_offset
+
+    def check_dense(self) -> None:
+        """Raises CorruptFile where offsets are missing, or there twice."""
+        offset = self.first_offset
+        for segment in self.segments:
+            if segment.first_offset != offset:
+                path = segment.file.path
+                raise CorruptFile(
+                    f"{path} begins at offset {segment.first_offset} of the feed, the file before it ends at {offset}",
+                    path=path,
+                )
+            offset = segment.end_offset
+
+
+def _result(verdict: FoldVerdict, feed: _Feed, version: int) -> dict[str, Any]:
+    return {
+        "version": version,
+        "from_version": feed.from_version,
+        "equal": verdict.differences == 0,
+        "rows": verdict.rows,
+        "changes": verdict.changes,
+        "first_offset": feed.first_offset,
+        "next_offset": feed.next_offset,
+        "differences": verdict.differences,
+        "first_difference": msgspec.to_builtins(verdict.first),
+    }

@@ -1,0 +1,30 @@
+"""What the use cases need of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.commit.comparison import Compared, CompareTask
+from app.commit.restoring import RestageTask
+from app.format.rows.staging import StagedFile
+from app.jobs.engine import TaskProgress
+
+
+class Restaging(Protocol):
+    """Reads earlier versions on Spark."""
+
+    def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
+        """Stages the rows of the tasks, in order; files without rows are left out.
+
+        Raises CorruptFile, StorageFull, EngineStopped.
+        """
+        ...
+
+
+class Comparing(TaskProgress, Protocol):
+    """Compares versions on Spark."""
+
+    def compare(self, tasks: Sequence[CompareTask], tag: str) -> Compared:
+        """What the tasks found, all together. Raises CorruptFile, StorageFull, EngineStopped."""
+        ...

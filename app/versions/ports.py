@@ -1,0 +1,41 @@
+"""What the use cases need of a dataset's past: versions with names, and holds on versions that are being read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
+from app.jobs.values import Claim
+from app.paging import Page
+
+
+class NamedVersions(Protocol):
+    """Savepoints and tags: versions of a dataset that are kept under a name."""
+
+    def name(self, tenant_id: str, dataset_id: str, claim: Claim, task: SavepointTask | TagTask) -> bool:
+        """One transaction: names the version (None: the head), and ends the held job, its instant with the version.
+
+        False if the claim is void. Raises NameTaken, VersionExpired, NotFound (dataset gone).
+        """
+        ...
+
+    def get(self, tenant_id: str, dataset_id: str, name: str) -> NamedVersion:
+        """Raises NotFound."""
+        ...
+
+    def list(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        kind: VersionKind | None = None,
+        *,
+        page_size: int,
+        page_token: str | None,
+    ) -> Page:
+        """NamedVersion items by name, of one kind or all. Raises InvalidRequest for a token that is none."""
+        ...
+
+    def forget(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
+        """Removes names; what they kept may be cleaned. Returns how many there were."""
+        ...

@@ -1,0 +1,48 @@
+"""Comparisons of two versions on request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from app.catalog.values import Dataset
+from app.jobs.service.request_job import Asked, RequestJob
+from app.jobs.tasks import ComparisonTask
+from app.jobs.values import Accepted
+from app.versions.service.versions import VersionOf
+
+
+class ComparedVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """One side of a comparison, the head unless said: by number, by time, or by name."""
+
+    version: int | None = None
+    as_of: datetime | None = None
+    tag: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparisons:
+    """Accepts comparisons."""
+
+    versions: VersionOf
+    jobs: RequestJob
+
+    def start(self, dataset: Dataset, begin: ComparedVersion, end: ComparedVersion, asked: Asked) -> Accepted:
+        """A job that tells what is different at `end` from what was at `begin`; both are settled now.
+
+        Raises InvalidRequest, VersionExpired, IdempotencyMismatch, NotFound.
+        """
+        known = self.jobs.replayed(dataset, asked)
+        if known is not None:
+            return known
+        task = ComparisonTask(
+            from_version=self._find(dataset, begin, "from_"), to_version=self._find(dataset, end, "to_")
+        )
+        return self.jobs.accept(dataset, task, asked)
+
+    def _find(self, dataset: Dataset, side: ComparedVersion, prefix: str) -> int:
+        return self.versions.find(
+            dataset, version=side.version, as_of=side.as_of, tag=side.tag, prefix=prefix
+        )

@@ -1,0 +1,68 @@
+"""Savepoints and tags on request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.catalog.values import Dataset
+from app.format.errors import NameTaken, NotFound
+from app.format.version_names import check_version_name
+from app.jobs.service.request_job import Asked, RequestJob
+from app.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
+from app.jobs.values import Accepted
+from app.paging import Page
+from app.versions.ports import NamedVersions
+from app.versions.service.versions import VersionOf
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NameVersions:
+    """Names versions of datasets, and forgets the names."""
+
+    names: NamedVersions
+    versions: VersionOf
+    jobs: RequestJob
+
+    def start(self, dataset: Dataset, task: SavepointTask | TagTask, asked: Asked) -> Accepted:
+        """A job that names a version (None: the head when it runs).
+
+        Raises InvalidRequest, NameTaken, VersionExpired, IdempotencyMismatch, NotFound.
+        """
+        check_version_name(task.name)
+        known = self.jobs.replayed(dataset, asked)
+        if known is not None:
+            return known
+        self.versions.find(dataset, version=task.version)
+        # Told at once where it is known already; who comes first is decided when the job runs.
+        self._check_free(dataset, task.name)
+        return self.jobs.accept(dataset, task, asked)
+
+    def get(self, dataset: Dataset, kind: VersionKind, name: str) -> NamedVersion:
+        """Raises NotFound, also for a name of the other kind."""
+        found = self.names.get(dataset.tenant_id, dataset.id, name)
+        if found.kind is not kind:
+            raise NotFound(f"{name!r} is no {kind.value} of this dataset, but a {found.kind.value}")
+        return found
+
+    def list(self, dataset: Dataset, kind: VersionKind, *, page_size: int, page_token: str | None) -> Page:
+        """NamedVersion items by name. Raises InvalidRequest for a token that is none."""
+        return self.names.list(
+            dataset.tenant_id, dataset.id, kind, page_size=page_size, page_token=page_token
+        )
+
+    def forget(self, dataset: Dataset, kind: VersionKind, name: str) -> None:
+        """Ends a name; the version may be cleaned, if nothing else keeps it. Raises NotFound."""
+        self.get(dataset, kind, name)
+        self.names.forget(dataset.tenant_id, dataset.id, [name])
+
+    def _check_free(self, dataset: Dataset, name: str) -> None:
+        try:
+            found = self.names.get(dataset.tenant_id, dataset.id, name)
+        except NotFound:
+            return
+        raise NameTaken(
+            f"there is a {found.kind.value} named {name!r} already: savepoints and tags share their names",
+            name=name,
+            version=found.version,
+            kind=found.kind.value,
+        )

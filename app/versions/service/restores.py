@@ -1,0 +1,93 @@
+"""Restores and rollbacks on request: writes of the rows that an earlier version had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from app.catalog.service import refuse_derived
+from app.catalog.values import Dataset
+from app.commit.conflict import check_version
+from app.commit.write_options import WriteOptions
+from app.format.errors import FieldError, InvalidRequest, NotFound
+from app.format.operation import Operation
+from app.jobs.service.request_job import Asked, RequestJob
+from app.jobs.tasks import VersionKind
+from app.jobs.values import Accepted, Earlier, WriteRequest
+from app.versions.ports import NamedVersions
+from app.versions.service.versions import VersionOf
+
+
+class RestorePoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The version to go back to, said in one way: by number, by time, or by name; `tag` is any name."""
+
+    version: int | None = None
+    as_of: datetime | None = None
+    savepoint: str | None = None
+    tag: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Restores:
+    """Accepts restores and rollbacks."""
+
+    names: NamedVersions
+    versions: VersionOf
+    jobs: RequestJob
+
+    def restore(
+        self, dataset: Dataset, point: RestorePoint, asked: Asked, *, expected_version: int | None = None
+    ) -> Accepted:
+        """A job that gives the dataset the rows of an earlier version.
+
+        Raises InvalidRequest, DerivedDataset, VersionExpired, CommitConflict, IdempotencyMismatch, NotFound.
+        """
+        refuse_derived(dataset)
+        known = self.jobs.replayed(dataset, asked)
+        if known is not None:
+            return known
+        return self._accept(dataset, Earlier(version=self._find(dataset, point)), asked, expected_version)
+
+    def rollback(
+        self, dataset: Dataset, instants: int, asked: Asked, *, expected_version: int | None = None
+    ) -> Accepted:
+        """A job that undoes the newest versions that writes have made by the time it runs.
+
+        Raises DerivedDataset, CommitConflict, IdempotencyMismatch, NotFound.
+        """
+        refuse_derived(dataset)
+        known = self.jobs.replayed(dataset, asked)
+        if known is not None:
+            return known
+        return self._accept(dataset, Earlier(instants=instants), asked, expected_version)
+
+    def _find(self, dataset: Dataset, point: RestorePoint) -> int:
+        given = [name for name in point.__struct_fields__ if getattr(point, name) is not None]
+        if len(given) != 1:
+            ways = ", ".join(point.__struct_fields__)
+            detail = f"expected one of {ways}, got {', '.join(given) or 'none'}"
+            raise InvalidRequest(detail, [FieldError(pointer=f"/{name}", detail=detail) for name in given])
+        if point.savepoint is not None:
+            found = self.names.get(dataset.tenant_id, dataset.id, point.savepoint)
+            if found.kind is not VersionKind.SAVEPOINT:
+                raise NotFound(
+                    f"{point.savepoint!r} is no savepoint of this dataset, but a {found.kind.value}"
+                )
+            return found.version
+        return self.versions.find(dataset, version=point.version, as_of=point.as_of, tag=point.tag)
+
+    def _accept(
+        self, dataset: Dataset, earlier: Earlier, asked: Asked, expected_version: int | None
+    ) -> Accepted:
+        if expected_version is not None and expected_version < dataset.version:
+            # It only grows; what is still to come is judged at the commit.
+            check_version(dataset.id, expected_version, dataset.version)
+        request = WriteRequest(
+            operation=Operation.SNAPSHOT,
+            options=WriteOptions(expected_version=expected_version),
+            schema_id=dataset.definition.schema.id,
+            restores=earlier,
+        )
+        return self.jobs.accept(dataset, request, asked)

@@ -1,0 +1,74 @@
+"""Comparing two versions, as a task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset
+from app.commit.comparison import Compared, compare_files, compare_schemas, plan_comparison
+from app.format.definition.evolution import under_schema
+from app.format.file_group import DataFile
+from app.jobs.ports import Jobs
+from app.jobs.tasks import ComparisonTask
+from app.jobs.values import Job
+from app.timeline.ports import Timeline
+from app.timeline.service.holding import HoldVersions
+from app.versions.engine import Comparing
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunComparisons:
+    """Does the tasks of comparisons."""
+
+    catalog: Catalog
+    jobs: Jobs
+    timeline: Timeline
+    holds: HoldVersions
+    engine: Comparing
+
+    def run(self, job: Job, tag: str) -> None:
+        """Raises VersionExpired, NotFound, CorruptFile, StorageFull, EngineStopped."""
+        task = job.request
+        if not isinstance(task, ComparisonTask):
+            raise TypeError(f"job {job.id} is no comparison: {job.kind.value}")
+        dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        with (
+            self.holds.holding(job.tenant_id, [(dataset.id, task.from_version)], f"{tag}-from"),
+            self.holds.holding(job.tenant_id, [(dataset.id, task.to_version)], f"{tag}-to"),
+        ):
+            result = self._compare(dataset, task, tag)
+        self.jobs.succeed(job.tenant_id, job.claim, result)
+
+    def _compare(self, dataset: Dataset, task: ComparisonTask, tag: str) -> dict[str, Any]:
+        versions = task.from_version, task.to_version
+        schemas = [self.timeline.schema_at(dataset.tenant_id, dataset.id, version) for version in versions]
+        was, is_ = (under_schema(dataset.definition, schema) for schema in schemas)
+        # No change of a schema loses values of an earlier one.
+        later = max(was, is_, key=lambda each: each.schema.id)
+        before, after = (self._files(dataset, version) for version in versions)
+        plan = plan_comparison(later, was, is_, before, after)
+        rows = self.engine.compare(plan.tasks, tag) + Compared(unchanged=plan.unchanged)
+        names = {field.id: field.name for field in later.schema.fields}
+        result: dict[str, Any] = msgspec.to_builtins(
+            {
+                "from_version": task.from_version,
+                "to_version": task.to_version,
+                "rows": {
+                    "added": rows.added,
+                    "removed": rows.removed,
+                    "changed": rows.changed,
+                    "unchanged": rows.unchanged,
+                },
+                "columns": {names[number]: count for number, count in sorted(rows.values.items())},
+                "files": compare_files(before, after),
+                "schema": compare_schemas(*schemas),
+            }
+        )
+        return result
+
+    def _files(self, dataset: Dataset, version: int) -> list[DataFile]:
+        return self.timeline.live_files(dataset.tenant_id, dataset.id, version, None)

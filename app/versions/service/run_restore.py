@@ -1,0 +1,88 @@
+"""Restores and rollbacks as they run: which version they go back to, and the rows that it had."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import msgspec
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset
+from app.commit.restoring import RestorePlan, plan_restaging, plan_restore
+from app.format.definition.evolution import under_schema
+from app.format.errors import NotEnoughWrites
+from app.format.file_group import DataFile
+from app.format.rows.staging import StagedFile
+from app.jobs.values import Earlier, Job
+from app.timeline.ports import Timeline
+from app.timeline.service.holding import HoldVersions
+from app.versions.engine import Restaging
+
+
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
+    """What a restore writes: the rows of an earlier version, as far as the table at `read_version` may differ.
+
+    `result`: what its job tells.
+    """
+
+    staged: tuple[StagedFile, ...]
+    plan: RestorePlan
+    read_version: int
+    result: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StageEarlier:
+    """Stages the rows of earlier versions."""
+
+    catalog: Catalog
+    timeline: Timeline
+    holds: HoldVersions
+    engine: Restaging
+
+    def run(self, job: Job, earlier: Earlier, prefix: str, tag: str) -> Restored:
+        """Reads the version as it was then. Paths of the staged files start with `prefix`.
+
+        Raises VersionExpired, NotEnoughWrites, NotFound, CorruptFile, StorageFull, EngineStopped.
+        """
+        dataset = self.catalog.get(job.tenant_id, job.dataset_id)
+        version = self._version(dataset, earlier)
+        with self.holds.holding(job.tenant_id, [(dataset.id, version)], tag):
+            plan = plan_restore(self._files(dataset, version), self._files(dataset, dataset.version))
+            then = under_schema(
+                dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
+            )
+            staged = self.engine.restage(plan_restaging(plan, then, dataset.definition, prefix), tag)
+        return Restored(
+            staged=_numbered(staged),
+            plan=plan,
+            read_version=dataset.version,
+            result={"from_version": dataset.version, "to_version": version},
+        )
+
+    def _version(self, dataset: Dataset, earlier: Earlier) -> int:
+        if earlier.version is not None:
+            return earlier.version
+        instants = earlier.instants or 1
+        writes = self.timeline.latest_writes(dataset.tenant_id, dataset.id, dataset.version, instants)
+        if len(writes) < instants:
+            raise NotEnoughWrites(
+                f"{instants} versions were to be undone, but writes made only {len(writes)}",
+                instants=instants,
+                writes=len(writes),
+            )
+        return writes[-1] - 1
+
+    def _files(self, dataset: Dataset, version: int) -> list[DataFile]:
+        return self.timeline.live_files(dataset.tenant_id, dataset.id, version, None)
+
+
+def _numbered(staged: Sequence[StagedFile]) -> tuple[StagedFile, ...]:
+    """The files as one write, in which rows have positions."""
+    starts = accumulate((file.rows for file in staged), initial=0)
+    return tuple(
+        msgspec.structs.replace(file, first_row=start) for file, start in zip(staged, starts, strict=False)
+    )

@@ -1,0 +1,77 @@
+"""Tags by themselves: at the end of each period the last version of a dataset is given the period's name."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from app.catalog.values import Dataset
+from app.format.policies import TagPolicy
+from app.maintenance.values import Kept, Look
+from app.versions.tag_periods import beginning, end, ended, name_of, outlived
+
+_log = logging.getLogger(__name__)
+# Of periods that ended while nobody looked, so many are made up for.
+_PERIODS_MAX: Final = 100
+# A look begins a little after the end of a period, not just about it.
+_MARGIN_SECONDS: Final = 0.5
+
+
+class AutomaticTags(Protocol):
+    """Tags that the service gives by itself."""
+
+    def add_automatic(self, tenant_id: str, dataset_id: str, name: str, before: datetime) -> int | None:
+        """Tags the last version that was committed before the moment; returns it.
+
+        None if there is none, or it is not kept any more, or the name is given already. Raises NotFound.
+        """
+        ...
+
+    def automatic(self, tenant_id: str, dataset_id: str) -> Sequence[str]:
+        """The names of those tags."""
+        ...
+
+    def forget(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
+        """Removes names; what they kept may be cleaned. Returns how many there were."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class KeepTags:
+    """The keeper of tags. It remembers up to which moment the periods of the policy have been tagged."""
+
+    tags: AutomaticTags
+
+    def keep(self, look: Look) -> Kept:
+        policy = look.dataset.definition.services.tags
+        if policy is None:
+            return Kept()
+        # The first period to be tagged is the one in which the policy was first seen.
+        since = beginning(policy.period, look.now)
+        if look.memory.get("period") == policy.period.value:
+            since = datetime.fromisoformat(look.memory["since"])
+        limit = _PERIODS_MAX if policy.keep is None else min(policy.keep, _PERIODS_MAX)
+        ends = ended(policy.period, since, look.now, limit)
+        for each in ends:
+            self._tag(look.dataset, policy, each)
+        if ends and policy.keep is not None:
+            self._forget(look.dataset, policy, policy.keep)
+        next_end = end(policy.period, look.now)
+        return Kept(
+            memory={"period": policy.period.value, "since": max([since, *ends]).isoformat()},
+            wake_after_seconds=(next_end - look.now).total_seconds() + _MARGIN_SECONDS,
+        )
+
+    def _tag(self, dataset: Dataset, policy: TagPolicy, period_end: datetime) -> None:
+        name = name_of(policy.period, period_end - timedelta(microseconds=1))
+        version = self.tags.add_automatic(dataset.tenant_id, dataset.id, name, period_end)
+        if version is not None:
+            _log.info("version %d of dataset %s is tagged %s", version, dataset.id, name)
+
+    def _forget(self, dataset: Dataset, policy: TagPolicy, keep: int) -> None:
+        names = outlived(policy.period, self.tags.automatic(dataset.tenant_id, dataset.id), keep)
+        if names:
+            self.tags.forget(dataset.tenant_id, dataset.id, names)

@@ -1,0 +1,20 @@
+"""What the use cases need of Spark."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from app.format.rows.staging import StagedFile
+from app.views.derivation import DeriveRequest
+
+
+class Derivation(Protocol):
+    """Computes views on Spark."""
+
+    def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
+        """Runs the SQL, and stages what comes of it as rows of the view, in order; files without rows are left out.
+
+        Raises DerivationFailed where a value cannot be computed, or does not fit the view's schema; CorruptFile,
+        StorageFull, EngineStopped.
+        """
+        ...

@@ -1,0 +1,58 @@
+"""A view as a user registers it, and the dataset that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
+from app.format.definition.dataset_rules import Fault, broken_rules
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
+from app.format.errors import FieldError, InvalidDataset
+from app.lake.views.plan import ViewPlan
+
+
+class NewView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A view as a user registers it.
+
+    `record_key`: columns of the result; unless said, those that tell its rows apart, if the SQL shows which do.
+    """
+
+    name: str
+    sql: str
+    record_key: list[str] | None = None
+    partition_by: list[str] = []
+    table_type: TableType = TableType.COPY_ON_WRITE
+    bucket: NewBucket | None = None
+    changelog: NewChangelog = NewChangelog()
+
+
+def define_view(new: NewView, plan: ViewPlan) -> DatasetDefinition:
+    """The dataset of a view. Its columns may be null, but for those of the key: so may those of its inputs one day.
+
+    Raises InvalidDataset with every fault found.
+    """
+    dataset = NewDataset(
+        name=new.name,
+        schema=NewSchema(fields=[NewField(name=field.name, type=field.type) for field in plan.schema.fields]),
+        record_key=list(plan.suggested_key) if new.record_key is None else new.record_key,
+        partition_by=new.partition_by,
+        table_type=new.table_type,
+        bucket=new.bucket,
+        changelog=new.changelog,
+    )
+    faults = [*broken_rules(dataset), *_faults(new)]
+    if faults:
+        errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
+        raise InvalidDataset(f"{len(errors)} rule(s) of the dataset definition are broken", errors)
+    return define_dataset(dataset)
+
+
+def _faults(new: NewView) -> Iterator[Fault]:
+    if new.changelog.producer is not ChangelogProducer.FULL:
+        yield "/changelog/producer", "the feed of a view tells how its rows change: expected 'full'"
+    bucket = new.bucket or NewBucket()
+    if bucket.mode is BucketMode.POSTPONE and not bucket.fixed_now:
+        yield "/bucket/mode", "rows of a view are seen once they are refreshed, not once they are compacted"

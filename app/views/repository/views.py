@@ -1,0 +1,223 @@
+"""Views: which there are, how far each has taken its inputs in, and the jobs that bring them up to date."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, and_, func, select, update
+
+from app.catalog.repository.catalog import DATASET_COLUMNS, insert_dataset, share_datasets
+from app.catalog.tables import datasets, heads
+from app.catalog.values import Dataset
+from app.consumers.followers import ConsumerKind
+from app.consumers.repository.followers import add_follower, wake_follower
+from app.consumers.tables import consumers
+from app.db.one_of import one_of
+from app.db.session import Database
+from app.format.errors import NotFound, PreconditionFailed
+from app.format.identifiers import is_uuid
+from app.jobs.repository.accept import insert_jobs
+from app.jobs.repository.claim import held_by
+from app.jobs.repository.job_row import get_job
+from app.jobs.tables import instants, jobs
+from app.jobs.values import Accepted, Claim, JobKind, JobState, NewJob, WriteRequest
+from app.paging import Page, decode_token, page_of
+from app.timeline.tables import commits
+from app.views.tables import view_inputs, views
+from app.views.values import CheckedView, View, ViewInput, follower_name
+
+_VIEWS: Final = (
+    select(
+        *DATASET_COLUMNS,
+        views.c.definition.label("view_definition"),
+        views.c.paused,
+        views.c.revision,
+        views.c.error,
+        views.c.failures,
+        views.c.attempted_at,
+        func.coalesce(func.extract("epoch", func.clock_timestamp() - views.c.attempted_at), 0.0).label("ago"),
+        views.c.refreshed_at,
+        views.c.created_at.label("view_created_at"),
+    )
+    .join_from(views, datasets, views.c.dataset_id == datasets.c.id)
+    .join(heads, heads.c.dataset_id == datasets.c.id)
+    .where(datasets.c.deleted_at.is_(None))
+)
+_INPUTS: Final = (
+    select(
+        *DATASET_COLUMNS,
+        view_inputs.c.view_id,
+        view_inputs.c.relation,
+        consumers.c.position,
+        func.coalesce(
+            select(commits.c.version)
+            .where(
+                commits.c.dataset_id == view_inputs.c.dataset_id,
+                commits.c.next_offset <= consumers.c.position,
+            )
+            .order_by(commits.c.next_offset.desc(), commits.c.version.desc())
+            .limit(1)
+            .scalar_subquery(),
+            0,
+        ).label("position_version"),
+    )
+    .join_from(view_inputs, datasets, view_inputs.c.dataset_id == datasets.c.id)
+    .join(heads, heads.c.dataset_id == datasets.c.id)
+    .join(
+        consumers,
+        and_(
+            consumers.c.dataset_id == datasets.c.id,
+            consumers.c.name == func.concat(follower_name(""), view_inputs.c.view_id),
+        ),
+    )
+    .order_by(view_inputs.c.relation)
+)
+
+
+class ViewStore:
+    """Views in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(self, tenant_id: str, new: CheckedView) -> View:
+        """The dataset, the view, its positions in its inputs (before their first change), and its first refresh.
+
+        Raises DatasetExists, NotFound if an input is gone.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            # Whoever deletes an input comes before this, and it is not found, or after it, and finds its reader.
+            live = share_datasets(connection, list(new.inputs.values()))
+            for relation, dataset_id in new.inputs.items():
+                if dataset_id not in live:
+                    raise NotFound(f"There is no dataset {relation!r}")
+            insert_dataset(connection, new.dataset_id, new.dataset)
+            connection.execute(views.insert().values(dataset_id=new.dataset_id, definition=new.definition))
+            for relation, dataset_id in sorted(new.inputs.items()):
+                connection.execute(
+                    view_inputs.insert().values(
+                        view_id=new.dataset_id, dataset_id=dataset_id, relation=relation
+                    )
+                )
+                add_follower(connection, dataset_id, follower_name(new.dataset_id), ConsumerKind.VIEW, 0)
+            insert_jobs(connection, [new.refresh])
+            return _find(connection, new.dataset_id)
+
+    def get(self, tenant_id: str, reference: str) -> View:
+        """The view with this id or name; the heads of all inputs are those of one moment. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return _find(connection, reference)
+
+    def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """Views by name. Raises InvalidRequest for a token that is none."""
+        query = _VIEWS.order_by(datasets.c.name).limit(page_size + 1)
+        if page_token is not None:
+            query = query.where(datasets.c.name > decode_token(page_token))
+        with self._database.tenant(tenant_id) as connection:
+            found = _views(connection, connection.execute(query).all())
+        return page_of(found, page_size, lambda view: view.dataset.definition.name, lambda view: view)
+
+    def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
+        """Stops a view, which must be at `revision` still, from following its inputs, or has it go on.
+
+        Raises NotFound, PreconditionFailed.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            view_id = _find(connection, reference).dataset.id
+            mine = views.c.dataset_id == view_id
+            now = connection.execute(
+                select(views.c.revision).where(mine).with_for_update()
+            ).scalar_one_or_none()
+            if now is None:
+                raise _not_found(reference)
+            if now != revision:
+                raise PreconditionFailed(f"The view is at revision {now}, not {revision}", version=now)
+            connection.execute(update(views).where(mine).values(paused=paused, revision=revision + 1))
+            view = _find(connection, view_id)
+            for source in view.inputs:
+                wake_follower(connection, source.dataset.id, follower_name(view_id), None)
+            return view
+
+    def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool) -> Accepted:
+        """Queues a refresh, unless one is queued already: then that one. `after_running`: also while one runs.
+
+        One that runs may have looked at its inputs before. Raises NotFound.
+        """
+        unfinished = (JobState.QUEUED,) if after_running else (JobState.QUEUED, JobState.RUNNING)
+        queued = select(jobs.c.id).where(
+            jobs.c.dataset_id == new.dataset_id,
+            jobs.c.kind == JobKind.REFRESH.value,
+            one_of(jobs.c.state, [state.value for state in unfinished]),
+        )
+        mine = select(views.c.dataset_id).where(views.c.dataset_id == new.dataset_id).with_for_update()
+        with self._database.tenant(tenant_id) as connection:
+            share_datasets(connection, [new.dataset_id])
+            # Its lock makes those who queue refreshes come one after another.
+            if connection.execute(mine).one_or_none() is None:
+                raise _not_found(new.dataset_id)
+            waiting = connection.execute(queued.order_by(jobs.c.seq).limit(1)).scalar_one_or_none()
+            if waiting is not None:
+                return Accepted(job=get_job(connection, waiting), replayed=True)
+            return Accepted(job=insert_jobs(connection, [new])[new.id], replayed=False)
+
+    def decide(self, tenant_id: str, claim: Claim, request: WriteRequest) -> None:
+        """Says what a held refresh turned out to do. Nothing happens if the claim is void."""
+        with self._database.tenant(tenant_id) as connection:
+            held = update(jobs).where(held_by([claim])).values(request=request).returning(jobs.c.id)
+            if connection.execute(held).one_or_none() is not None:
+                connection.execute(
+                    update(instants)
+                    .where(instants.c.job_id == claim.job_id)
+                    .values(operation=request.operation.value)
+                )
+
+
+def _find(connection: Connection, reference: str) -> View:
+    if "\0" in reference:
+        raise _not_found(reference)
+    wanted = datasets.c.id == reference if is_uuid(reference) else datasets.c.name == reference
+    found = _views(connection, connection.execute(_VIEWS.where(wanted)).all())
+    if not found:
+        raise _not_found(reference)
+    return found[0]
+
+
+def _views(connection: Connection, rows: Sequence[Row[Any]]) -> list[View]:
+    """The views in rows of `_VIEWS`, with their inputs."""
+    inputs: dict[str, list[ViewInput]] = {row.id: [] for row in rows}
+    # One statement, so one moment: of datasets that were written to together, all are seen written to, or none.
+    for row in connection.execute(_INPUTS.where(one_of(view_inputs.c.view_id, list(inputs)))):
+        inputs[row.view_id].append(
+            ViewInput(
+                relation=row.relation,
+                dataset=_dataset(row),
+                position=row.position,
+                position_version=row.position_version,
+            )
+        )
+    return [
+        View(
+            dataset=_dataset(row),
+            definition=row.view_definition,
+            inputs=tuple(inputs[row.id]),
+            paused=row.paused,
+            revision=row.revision,
+            error=row.error,
+            failures=row.failures,
+            attempted_at=row.attempted_at,
+            attempted_ago_seconds=float(row.ago),
+            refreshed_at=row.refreshed_at,
+            created_at=row.view_created_at,
+        )
+        for row in rows
+    ]
+
+
+def _dataset(row: Row[Any]) -> Dataset:
+    values = row._asdict()
+    return Dataset(**{name: values[name] for name in Dataset.__struct_fields__})
+
+
+def _not_found(reference: str) -> NotFound:
+    return NotFound(f"There is no view {reference!r}")

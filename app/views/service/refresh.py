@@ -1,0 +1,198 @@
+"""Bringing views up to date: when one is due, and what its refresh takes in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from app.changes.ports import ChangelogIndex
+from app.consumers.followers import Consumer
+from app.format.errors import NotFound, VersionExpired
+from app.format.operation import Operation
+from app.format.rows.staging import StagedFile
+from app.jobs.values import Job
+from app.lake.views.refresh import changes_sql, check_inputs, rows_sql
+from app.timeline.ports import Timeline
+from app.timeline.service.holding import HoldVersions
+from app.timeline.values import Advance
+from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
+from app.views.engine import Derivation
+from app.views.service.views import new_refresh
+from app.views.values import View, ViewInput, ViewMode, Views, follower_name, view_of
+
+# A commit wakes who follows its dataset, and the end of a refresh who waits for that; this is for when neither does.
+_LOOK_AGAIN_SECONDS: Final = 60.0
+# After a failure: how soon new input is noticed, and when it is tried again without any.
+_LOOK_AFTER_FAILURE_SECONDS: Final = 2.0
+_RETRY_SECONDS: Final = 10.0
+_RETRY_SECONDS_MAX: Final = 600.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FollowInputs:
+    """The follower of a view's inputs: queues a refresh when one has changes that the view does not show yet."""
+
+    views: Views
+    wake: Callable[[], None]
+
+    def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
+        """See `Follower.follow`. The end of a refresh makes the consumer due again, if it is behind even so."""
+        try:
+            view = self.views.get(tenant_id, view_of(consumer.name))
+            if view.paused:
+                return math.inf
+            if not view.behind:
+                return None
+            pause = _pause_seconds(view)
+            if pause > 0:
+                return min(pause, _LOOK_AFTER_FAILURE_SECONDS)
+            self.views.refresh(tenant_id, new_refresh(view.dataset.id), after_running=False)
+        except NotFound:
+            return math.inf
+        self.wake()
+        return _LOOK_AGAIN_SECONDS
+
+
+def _pause_seconds(view: View) -> float:
+    """How long a view that failed is left alone: longer and longer, unless an input has changed since."""
+    attempted_at = view.attempted_at
+    if attempted_at is None:
+        return 0.0
+    if any(
+        each.dataset.committed_at is not None and each.dataset.committed_at > attempted_at
+        for each in view.inputs
+    ):
+        return 0.0
+    pause: float = min(_RETRY_SECONDS * 2.0 ** min(view.failures - 1, 16), _RETRY_SECONDS_MAX)
+    return pause - view.attempted_ago_seconds
+
+
+class Derived(msgspec.Struct, frozen=True, kw_only=True):
+    """What a refresh writes: its job, which says now what it does, its rows, and what they are made of."""
+
+    job: Job
+    staged: tuple[StagedFile, ...]
+    advances: tuple[Advance, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeriveView:
+    """Computes the rows of refreshes."""
+
+    views: Views
+    timeline: Timeline
+    index: ChangelogIndex
+    holds: HoldVersions
+    engine: Derivation
+
+    def run(self, job: Job, prefix: str, tag: str) -> Derived:
+        """Takes in all that the inputs have now. Paths of the staged files start with `prefix`.
+
+        Raises InvalidView where an input has lost a column, DerivationFailed, VersionExpired (the process was frozen
+        for long), NotFound, CorruptFile, StorageFull, EngineStopped.
+        """
+        with ExitStack() as held:
+            return self._derived(job, self._held_view(job, tag, held), prefix, tag)
+
+    def _held_view(self, job: Job, tag: str, held: ExitStack) -> View:
+        """The view, whose inputs are held where they stand."""
+        while True:
+            view = self.views.get(job.tenant_id, job.dataset_id)
+            versions = (
+                [(each.dataset.id, each.dataset.version) for each in view.inputs] if view.behind else []
+            )
+            try:
+                held.enter_context(self.holds.holding(job.tenant_id, versions, tag))
+            except VersionExpired:
+                # An input was written and cleaned between the two: it stands elsewhere now.
+                continue
+            return view
+
+    def _derived(self, job: Job, view: View, prefix: str, tag: str) -> Derived:
+        plan = view.definition.plan
+        check_inputs(plan, {each.relation: each.dataset.definition for each in view.inputs})
+        changes = self._changes(view)
+        operation = Operation.SNAPSHOT if changes is None else Operation.CHANGELOG
+        request = msgspec.structs.replace(job.write, operation=operation)
+        job = msgspec.structs.replace(job, request=request)
+        self.views.decide(job.tenant_id, job.claim, request)
+        staged: tuple[StagedFile, ...] = ()
+        if view.behind:
+            # Another attempt may be on its way out still, and take its own relations with it.
+            attempt = f"hw_{job.id.replace('-', '_')}_{job.epoch}"
+            relations = {
+                each.relation: f"{attempt}_{number}" for number, each in enumerate(view.inputs, start=1)
+            }
+            key = view.dataset.definition.record_key
+            inputs = self._rows(view) if changes is None else changes
+            staged = self.engine.derive(
+                DeriveRequest(
+                    sql=rows_sql(plan, relations, key) if changes is None else changes_sql(plan, relations),
+                    inputs={relations[name]: source for name, source in inputs.items()},
+                    view=view.dataset.definition,
+                    operation=operation,
+                    prefix=prefix,
+                ),
+                tag,
+            )
+        return Derived(job=job, staged=staged, advances=_advances(view))
+
+    def _changes(self, view: View) -> dict[str, DeriveInput] | None:
+        """The changes that are new, if each can be taken in by itself and all can still be read; otherwise None.
+
+        After a failure the rows are asked: what could not be taken in may have been corrected since.
+        """
+        if not view.behind:
+            # No changes are no change, also of a view that would otherwise be computed as a whole.
+            return {}
+        if view.definition.mode is not ViewMode.ROW_BY_ROW or view.refreshed_at is None or view.failures:
+            return None
+        found: dict[str, DeriveInput] = {}
+        for source in view.inputs:
+            dataset, since = source.dataset, source.position
+            segments = self.index.segments(dataset.tenant_id, dataset.id, since, dataset.next_offset)
+            # Nothing but the beginning of a feed is ever cut off, maybe while this looks.
+            if since < dataset.earliest_offset or not segments or segments[0].first_offset > since:
+                return None
+            found[source.relation] = FeedInput(
+                dataset=dataset.definition,
+                since=since,
+                until=dataset.next_offset,
+                segments=tuple(segments),
+                columns=_read(view, source),
+            )
+        return found
+
+    def _rows(self, view: View) -> dict[str, DeriveInput]:
+        """All rows of the inputs."""
+        found: dict[str, DeriveInput] = {}
+        for source in view.inputs:
+            dataset = source.dataset
+            live = self.timeline.live_files(dataset.tenant_id, dataset.id, dataset.version, None)
+            files = sorted(live, key=lambda file: (file.added_version or 0, file.path))
+            found[source.relation] = TableInput(
+                dataset=dataset.definition, files=tuple(files), columns=_read(view, source)
+            )
+        return found
+
+
+def _read(view: View, source: ViewInput) -> tuple[str, ...]:
+    """The columns of an input that the view takes."""
+    [found] = [each for each in view.definition.plan.sources if each.name == source.relation]
+    return tuple(found.columns)
+
+
+def _advances(view: View) -> tuple[Advance, ...]:
+    """To where the inputs stood when the view was read."""
+    name = follower_name(view.dataset.id)
+    return tuple(
+        Advance(
+            dataset_id=each.dataset.id, name=name, since=each.position, next_since=each.dataset.next_offset
+        )
+        for each in view.inputs
+    )

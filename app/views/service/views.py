@@ -1,0 +1,134 @@
+"""Registering views, finding them again, and having them refreshed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset
+from app.codecs.faults import shown
+from app.format.dataset import ChangelogProducer
+from app.format.errors import InvalidView, NotFound
+from app.format.identifiers import new_id, new_instant_id
+from app.format.operation import Operation
+from app.jobs.values import Job, NewJob, WriteRequest
+from app.lake.views import bind_view, parse_view
+from app.lake.views.refresh import follows_changes
+from app.paging import Page
+from app.views.new_view import NewView, define_view
+from app.views.values import CheckedView, View, ViewDefinition, ViewMode, Views
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DerivedViews:
+    """The views of a tenant. `wake` is called after a job was recorded."""
+
+    catalog: Catalog
+    views: Views
+    wake: Callable[[], None]
+
+    def register(self, tenant_id: str, new: NewView, *, actor: str | None = None) -> View:
+        """Registers a view; its first refresh is queued with it.
+
+        Raises InvalidView, InvalidDataset, DatasetExists, NotFound if an input is deleted meanwhile.
+        """
+        parsed = parse_view(new.sql)
+        inputs = {name: self._input(tenant_id, new, name) for name in parsed.inputs}
+        _check_distinct(inputs)
+        definitions = {name: dataset.definition for name, dataset in inputs.items()}
+        plan = bind_view(parsed, definitions)
+        definition = define_view(new, plan)
+        follows = follows_changes(plan, definitions, definition.record_key)
+        dataset_id = new_id()
+        view = self.views.create(
+            tenant_id,
+            CheckedView(
+                dataset_id=dataset_id,
+                dataset=definition,
+                definition=ViewDefinition(
+                    sql=new.sql, plan=plan, mode=ViewMode.ROW_BY_ROW if follows else ViewMode.RECOMPUTE
+                ),
+                inputs={name: dataset.id for name, dataset in inputs.items()},
+                refresh=new_refresh(dataset_id, actor),
+            ),
+        )
+        self.wake()
+        return view
+
+    def get(self, tenant_id: str, reference: str) -> View:
+        """`reference` is an id or a name. Raises NotFound."""
+        return self.views.get(tenant_id, reference)
+
+    def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """Views by name."""
+        return self.views.list(tenant_id, page_size=page_size, page_token=page_token)
+
+    def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
+        """Stops a view from following its inputs by itself, or has it go on. Raises NotFound, PreconditionFailed."""
+        view = self.views.pause(tenant_id, reference, paused=paused, revision=revision)
+        self.wake()
+        return view
+
+    def delete(self, tenant_id: str, reference: str) -> None:
+        """Ends a view, and its dataset with it. Raises NotFound, DatasetInUse."""
+        view = self.views.get(tenant_id, reference)
+        self.catalog.delete(tenant_id, view.dataset.id, version=None)
+
+    def refresh(self, tenant_id: str, reference: str, *, actor: str | None = None) -> Job:
+        """The refresh that is queued for the view: a new one, unless there is one already. Raises NotFound."""
+        view = self.views.get(tenant_id, reference)
+        accepted = self.views.refresh(tenant_id, new_refresh(view.dataset.id, actor), after_running=True)
+        self.wake()
+        return accepted.job
+
+    def _input(self, tenant_id: str, new: NewView, name: str) -> Dataset:
+        """A dataset that the SQL names. Raises InvalidView."""
+        try:
+            dataset = self.catalog.get(tenant_id, name)
+        except NotFound:
+            reason = "a view cannot read itself" if name == new.name else "there is no such dataset"
+            raise _refused(name, reason, "the name of a dataset that is registered") from None
+        producer = dataset.definition.changelog.producer
+        if producer is not ChangelogProducer.FULL:
+            raise _refused(
+                name,
+                f"its changelog.producer is {producer.value!r}, so its feed does not tell every change of its rows",
+                f"a dataset whose producer is {ChangelogProducer.FULL.value!r}",
+            )
+        return dataset
+
+
+def new_refresh(dataset_id: str, actor: str | None = None) -> NewJob:
+    """A refresh to queue. What it will do is decided when it runs; at first it computes all rows.
+
+    `actor`: the API key that asks for it; None where the view follows its inputs by itself.
+    """
+    return NewJob(
+        id=new_id(),
+        instant_id=new_instant_id(),
+        dataset_id=dataset_id,
+        request=WriteRequest(operation=Operation.SNAPSHOT, derived=True),
+        actor=actor,
+    )
+
+
+def _check_distinct(inputs: dict[str, Dataset]) -> None:
+    """A dataset has an id and a name; a view calls it by one of them."""
+    named: dict[str, str] = {}
+    for name, dataset in inputs.items():
+        earlier = named.setdefault(dataset.id, name)
+        if earlier != name:
+            raise _refused(
+                name, f"it is the dataset that is called {shown(earlier)} before", "one name for it"
+            )
+
+
+def _refused(name: str, reason: str, expected: str) -> InvalidView:
+    return InvalidView(
+        f"the view reads {shown(name)}: {reason}; expected {expected}",
+        pointer="/sql",
+        position=None,
+        expected=expected,
+        dataset=name,
+    )

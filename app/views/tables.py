@@ -1,0 +1,55 @@
+"""The tables of what follows a feed: consumers, and the webhooks, exports and views that have one each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    text,
+)
+
+from app.db.columns import document, id_column, metadata, moment, number, of_dataset, tenant_column, word
+from app.format.errors import Fault
+from app.views.values import ViewDefinition
+
+# A view is a dataset that nobody writes to but its own refreshes.
+views: Final = Table(
+    "views",
+    metadata,
+    tenant_column(),
+    id_column("dataset_id"),
+    document("definition", ViewDefinition),
+    # Whether its user has stopped it from following its inputs by itself, and how often that was changed.
+    Column("paused", Boolean, nullable=False, server_default=text("false")),
+    number("revision", default=1),
+    # Why the last refresh failed, how many in a row did, and when the last of them began; null and 0 once one succeeds.
+    document("error", Fault, nullable=True),
+    number("failures", default=0),
+    moment("attempted_at", nullable=True),
+    moment("refreshed_at", nullable=True),
+    moment("created_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "dataset_id"),
+    of_dataset(),
+)
+
+# The datasets that a view reads, by the name that its SQL knows each by.
+view_inputs: Final = Table(
+    "view_inputs",
+    metadata,
+    tenant_column(),
+    id_column("view_id"),
+    id_column("dataset_id"),
+    word("relation"),
+    PrimaryKeyConstraint("tenant_id", "view_id", "dataset_id"),
+    ForeignKeyConstraint(
+        ["tenant_id", "view_id"], ["views.tenant_id", "views.dataset_id"], ondelete="CASCADE"
+    ),
+    of_dataset(),
+    Index("view_inputs_dataset", "tenant_id", "dataset_id"),
+)

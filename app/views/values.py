@@ -1,0 +1,147 @@
+"""Views: datasets that are derived from others, and kept up to date with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import Enum
+from typing import Protocol
+
+import msgspec
+
+from app.catalog.values import Dataset
+from app.format.dataset import DatasetDefinition
+from app.format.errors import Fault
+from app.jobs.values import Accepted, Claim, NewJob, WriteRequest
+from app.lake.views import ViewPlan
+from app.paging import Page
+
+
+class ViewMode(str, Enum):
+    """How a view is brought up to date: from the changes of its input, or from all rows of its inputs."""
+
+    ROW_BY_ROW = "row_by_row"
+    RECOMPUTE = "recompute"
+
+
+class ViewState(str, Enum):
+    """Whether a view shows its inputs as they are, or why not."""
+
+    CURRENT = "current"
+    BEHIND = "behind"
+    FAILED = "failed"
+
+
+class ViewDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """What a view computes: `sql` is what was registered, `plan` what it meant then."""
+
+    sql: str
+    plan: ViewPlan
+    mode: ViewMode
+
+
+class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset that a view reads, as it stands now, and how far the view has taken it in.
+
+    `relation`: its name in the SQL. The changes before `position` are taken in, which are those of the versions up to
+    `position_version`.
+    """
+
+    relation: str
+    dataset: Dataset
+    position: int
+    position_version: int
+
+    @property
+    def lag(self) -> int:
+        """Changes that the view does not show yet."""
+        return self.dataset.next_offset - self.position
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """A view, its inputs by their names, and how its last refresh went.
+
+    `paused`: it is refreshed when its user asks, and not by itself; `revision` counts the changes of that.
+    `error`: what made it fail. `failures`: how many in a row did, the last of which began at `attempted_at`,
+    `attempted_ago_seconds` before the view was read. `refreshed_at`: when the last one that did not fail was committed.
+    """
+
+    dataset: Dataset
+    definition: ViewDefinition
+    inputs: tuple[ViewInput, ...]
+    paused: bool
+    revision: int
+    error: Fault | None
+    failures: int
+    attempted_at: datetime | None
+    attempted_ago_seconds: float
+    refreshed_at: datetime | None
+    created_at: datetime
+
+    @property
+    def state(self) -> ViewState:
+        if self.error is not None:
+            return ViewState.FAILED
+        return ViewState.BEHIND if self.behind else ViewState.CURRENT
+
+    @property
+    def behind(self) -> bool:
+        """Whether a refresh has something to do."""
+        return self.refreshed_at is None or any(each.lag for each in self.inputs)
+
+
+class CheckedView(msgspec.Struct, frozen=True, kw_only=True):
+    """A view to create with its dataset, whose id it has. `inputs`: ids by name in the SQL. `refresh`: its first."""
+
+    dataset_id: str
+    dataset: DatasetDefinition
+    definition: ViewDefinition
+    inputs: Mapping[str, str]
+    refresh: NewJob
+
+
+class Views(Protocol):
+    """Registered views."""
+
+    def create(self, tenant_id: str, new: CheckedView) -> View:
+        """The dataset, the view, its positions in its inputs (before their first change), and its first refresh.
+
+        Raises DatasetExists, NotFound if an input is gone.
+        """
+        ...
+
+    def get(self, tenant_id: str, reference: str) -> View:
+        """The view with this id or name; the heads of all inputs are those of one moment. Raises NotFound."""
+        ...
+
+    def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
+        """Views by name. Raises InvalidRequest for a token that is none."""
+        ...
+
+    def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
+        """Stops a view, which must be at `revision` still, from following its inputs, or has it go on.
+
+        Raises NotFound, PreconditionFailed.
+        """
+        ...
+
+    def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool) -> Accepted:
+        """Queues a refresh, unless one is queued already: then that one. `after_running`: also while one runs.
+
+        One that runs may have looked at its inputs before. Raises NotFound.
+        """
+        ...
+
+    def decide(self, tenant_id: str, claim: Claim, request: WriteRequest) -> None:
+        """Says what a held refresh turned out to do. Nothing happens if the claim is void."""
+        ...
+
+
+def follower_name(view_id: str) -> str:
+    """What the positions of a view in the feeds of its inputs are called."""
+    return f"view:{view_id}"
+
+
+def view_of(follower: str) -> str:
+    """The id of the view that a follower is of."""
+    return follower.removeprefix("view:")

@@ -1,0 +1,231 @@
+"""Messages of webhooks, for the worker that sends them. All time is the database's clock."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from app.consumers.followers import Consumer
+from app.consumers.repository.followers import move_follower
+from app.consumers.tables import consumers
+from app.db.session import Database
+from app.format.errors import Fault, NotFound
+from app.jobs.repository.claim import lease_end
+from app.webhooks.repository.webhook_row import (
+    DELIVERY_COLUMNS,
+    delivery_of,
+    find_webhook,
+    follower_name,
+    live_secrets,
+    lock_row,
+)
+from app.webhooks.tables import webhook_deliveries, webhooks
+from app.webhooks.values import (
+    Delivery,
+    DeliveryState,
+    DeliveryWork,
+    Reply,
+    Telling,
+    WebhookGivenUp,
+    WebhookState,
+)
+
+_PENDING: Final = webhook_deliveries.c.state == DeliveryState.PENDING.value
+_WAITS: Final = func.extract("epoch", webhook_deliveries.c.next_attempt_at - func.clock_timestamp())
+# More than one for each that is made, so that what there is of earlier times gets less.
+_FORGOTTEN_AT_ONCE: Final = 4
+
+
+class DeliveryStore:
+    """Messages in Postgres. `keep_seconds`: how long those that have ended are told of."""
+
+    def __init__(self, database: Database, *, keep_seconds: float) -> None:
+        self._database = database
+        self._keep_seconds = keep_seconds
+
+    def work(self, tenant_id: str, webhook_id: str) -> DeliveryWork | None:
+        """What there is to do; None if the webhook is gone."""
+        mine = (
+            select(*DELIVERY_COLUMNS, _WAITS.label("waits"))
+            .where(webhook_deliveries.c.webhook_id == webhook_id, _PENDING)
+            .order_by(webhook_deliveries.c.next_attempt_at)
+            .limit(1)
+        )
+        with self._database.tenant(tenant_id) as connection:
+            try:
+                webhook = find_webhook(connection, webhook_id)
+            except NotFound:
+                return None
+            # What is not at the position was sent before, and is sent again.
+            here = webhook_deliveries.c.since == webhook.position
+            ahead = connection.execute(mine.where(here)).one_or_none()
+            behind = connection.execute(mine.where(~here)).one_or_none()
+            return DeliveryWork(
+                webhook=webhook,
+                secrets=live_secrets(connection, webhook_id),
+                next=None if ahead is None else _delivery(ahead),
+                next_seconds=None if ahead is None else max(0.0, float(ahead.waits)),
+                again=None if behind is None else _delivery(behind),
+                again_seconds=None if behind is None else max(0.0, float(behind.waits)),
+            )
+
+    def begin(
+        self, tenant_id: str, consumer: Consumer, delivery_id: str, telling: Telling, next_since: int
+    ) -> Delivery | None:
+        """Makes the message of the changes from the consumer's position to `next_since`; None if the hold was lost."""
+        webhook_id = consumer.name.removeprefix(follower_name(""))
+        with self._database.tenant(tenant_id) as connection:
+            if lock_row(connection, webhook_id) is None or not _holds(connection, consumer):
+                return None
+            self._forget(connection, webhook_id)
+            made = connection.execute(
+                insert(webhook_deliveries)
+                .values(
+                    id=delivery_id,
+                    webhook_id=webhook_id,
+                    since=consumer.position,
+                    next_since=next_since,
+                    telling=telling,
+                    state=DeliveryState.PENDING.value,
+                    next_attempt_at=func.clock_timestamp(),
+                )
+                .returning(*DELIVERY_COLUMNS)
+            )
+            return delivery_of(made.one())
+
+    def skip(self, tenant_id: str, consumer: Consumer, next_since: int) -> bool:
+        """Moves past changes that are not asked for; false if the hold was lost."""
+        with self._database.tenant(tenant_id) as connection:
+            return _holds(connection, consumer) and move_follower(
+                connection, consumer.dataset_id, consumer.name, consumer.position, next_since
+            )
+
+    def delivered(self, tenant_id: str, delivery: Delivery, status: int) -> None:
+        """Ends a message that arrived, and moves the position past it."""
+        with self._database.tenant(tenant_id) as connection:
+            counted = _attempted(connection, delivery, DeliveryState.DELIVERED, status=status, error=None)
+            if counted is not None:
+                _move_past(connection, counted, delivery)
+                connection.execute(
+                    update(webhooks)
+                    .where(webhooks.c.id == delivery.webhook_id, webhooks.c.failures > 0)
+                    .values(failures=0)
+                )
+
+    def failed(
+        self, tenant_id: str, delivery: Delivery, reply: Reply, *, retry_seconds: float | None, dead_max: int
+    ) -> None:
+        """Counts an attempt that failed; the next one is in `retry_seconds`.
+
+        Without one the message is dead: the position moves past it, and after `dead_max` in a row the webhook pauses.
+        """
+        state = DeliveryState.DEAD if retry_seconds is None else DeliveryState.PENDING
+        with self._database.tenant(tenant_id) as connection:
+            counted = _attempted(
+                connection,
+                delivery,
+                state,
+                status=reply.status,
+                error=reply.error,
+                retry_seconds=retry_seconds,
+            )
+            if counted is None or state is not DeliveryState.DEAD:
+                return
+            if _move_past(connection, counted, delivery):
+                failures = connection.execute(
+                    update(webhooks)
+                    .where(webhooks.c.id == delivery.webhook_id)
+                    .values(failures=webhooks.c.failures + 1)
+                    .returning(webhooks.c.failures)
+                ).scalar_one()
+                if failures >= dead_max:
+                    _pause(connection, delivery.webhook_id, Fault.of(WebhookGivenUp(failures, reply)))
+
+    def pause(self, tenant_id: str, webhook_id: str, error: Fault) -> None:
+        """Pauses a webhook that cannot go on by itself."""
+        with self._database.tenant(tenant_id) as connection:
+            _pause(connection, webhook_id, error)
+
+    def _forget(self, connection: Connection, webhook_id: str) -> None:
+        """Removes a few of the oldest messages, if they ended long enough ago."""
+        oldest = (
+            select(webhook_deliveries.c.id)
+            .where(webhook_deliveries.c.webhook_id == webhook_id)
+            .order_by(webhook_deliveries.c.id)
+            .limit(_FORGOTTEN_AT_ONCE)
+        )
+        connection.execute(
+            delete(webhook_deliveries).where(
+                webhook_deliveries.c.id.in_(oldest),
+                webhook_deliveries.c.ended_at < lease_end(-self._keep_seconds),
+            )
+        )
+
+
+def _delivery(row: Any) -> Delivery:
+    values = row._asdict()
+    del values["waits"]
+    return Delivery(**{**values, "state": DeliveryState(values["state"])})
+
+
+def _holds(connection: Connection, consumer: Consumer) -> bool:
+    """Whether the consumer is still held as it was, and is where it was. Nobody else changes it until the end."""
+    held = (
+        select(consumers.c.name)
+        .where(
+            consumers.c.dataset_id == consumer.dataset_id,
+            consumers.c.name == consumer.name,
+            consumers.c.lease_epoch == consumer.lease_epoch,
+            consumers.c.position == consumer.position,
+        )
+        .with_for_update()
+    )
+    return connection.execute(held).one_or_none() is not None
+
+
+def _attempted(
+    connection: Connection,
+    delivery: Delivery,
+    state: DeliveryState,
+    *,
+    status: int | None,
+    error: str | None,
+    retry_seconds: float | None = None,
+) -> str | None:
+    """Counts an attempt, and returns the dataset's id; None if another worker has done so, or the webhook is gone."""
+    dataset_id = lock_row(connection, delivery.webhook_id)
+    if dataset_id is None:
+        return None
+    ended = state is not DeliveryState.PENDING
+    counted = connection.execute(
+        update(webhook_deliveries)
+        .where(
+            webhook_deliveries.c.id == delivery.id,
+            webhook_deliveries.c.attempts == delivery.attempts,
+            _PENDING,
+        )
+        .values(
+            state=state.value,
+            attempts=delivery.attempts + 1,
+            status=status,
+            error=error,
+            next_attempt_at=None if retry_seconds is None else lease_end(retry_seconds),
+            ended_at=func.clock_timestamp() if ended else None,
+        )
+    )
+    return dataset_id if counted.rowcount else None
+
+
+def _move_past(connection: Connection, dataset_id: str, delivery: Delivery) -> bool:
+    """Moves the position past a message; False for one that is sent again, which the position is past already."""
+    name = follower_name(delivery.webhook_id)
+    return move_follower(connection, dataset_id, name, delivery.since, delivery.next_since)
+
+
+def _pause(connection: Connection, webhook_id: str, error: Fault) -> None:
+    connection.execute(
+        update(webhooks)
+        .where(webhooks.c.id == webhook_id, webhooks.c.state == WebhookState.ACTIVE.value)
+        .values(state=WebhookState.PAUSED.value, error=error, revision=webhooks.c.revision + 1)
+    )

@@ -1,0 +1,92 @@
+"""Rows of webhooks and of their messages, as values; and the one lock of a webhook."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select, and_, case, func, select
+
+from app.catalog.tables import datasets, heads
+from app.consumers.followers import ConsumerKind
+from app.consumers.tables import consumers
+from app.consumers.values import MaxLag
+from app.format.errors import NotFound
+from app.format.identifiers import is_uuid
+from app.partitions.tables import partition_feeds
+from app.webhooks.tables import webhook_deliveries, webhooks
+from app.webhooks.values import Delivery, DeliveryState, Webhook, WebhookState
+
+DELIVERY_COLUMNS: Final = tuple(webhook_deliveries.c[name] for name in Delivery.__struct_fields__)
+
+
+def follower_name(webhook_id: str) -> str:
+    """The name of a webhook's consumer."""
+    return f"{ConsumerKind.WEBHOOK.value}:{webhook_id}"
+
+
+def find_webhook(connection: Connection, webhook_id: str) -> Webhook:
+    """Raises NotFound."""
+    row = None
+    if is_uuid(webhook_id):
+        row = connection.execute(select_webhooks().where(webhooks.c.id == webhook_id)).one_or_none()
+    if row is None:
+        raise NotFound(f"There is no webhook {webhook_id!r}")
+    return webhook_of(row)
+
+
+def live_secrets(connection: Connection, webhook_id: str) -> tuple[str, ...]:
+    """Those that sign now, the newest first."""
+    still = webhooks.c.old_secret_until > func.clock_timestamp()
+    query = select(webhooks.c.secret, webhooks.c.old_secret, still.label("still"))
+    row = connection.execute(query.where(webhooks.c.id == webhook_id)).one()
+    return (row.secret, row.old_secret) if row.still else (row.secret,)
+
+
+def delivery_of(row: Any) -> Delivery:
+    """The delivery in a row of DELIVERY_COLUMNS."""
+    values = row._asdict()
+    return Delivery(**{**values, "state": DeliveryState(values["state"])})
+
+
+def select_webhooks() -> Select[Any]:
+    """Webhooks with their positions."""
+    of_partitions = consumers.c.kind == ConsumerKind.PARTITION_WEBHOOK.value
+    count = case((of_partitions, func.coalesce(partition_feeds.c.next_event, 0)), else_=heads.c.next_offset)
+    pending = (count - consumers.c.position).label("pending")
+    columns = ("id", "dataset_id", "definition", "state", "error", "failures", "revision", "created_at")
+    return (
+        select(
+            *(webhooks.c[name] for name in columns),
+            datasets.c.name.label("dataset"),
+            consumers.c.position,
+            pending,
+            consumers.c.max_lag_rows,
+            consumers.c.max_lag_seconds,
+        )
+        .join(datasets, datasets.c.id == webhooks.c.dataset_id)
+        .join(heads, heads.c.dataset_id == webhooks.c.dataset_id)
+        .outerjoin(partition_feeds, partition_feeds.c.dataset_id == webhooks.c.dataset_id)
+        .join(
+            consumers,
+            and_(
+                consumers.c.dataset_id == webhooks.c.dataset_id,
+                consumers.c.name == func.concat(follower_name(""), webhooks.c.id),
+            ),
+        )
+    )
+
+
+def webhook_of(row: Any) -> Webhook:
+    """The webhook in a row of `select_webhooks`."""
+    values = row._asdict()
+    max_lag = MaxLag(changes=values.pop("max_lag_rows"), seconds=values.pop("max_lag_seconds"))
+    return Webhook(**{**values, "state": WebhookState(values["state"]), "max_lag": max_lag})
+
+
+def lock_row(connection: Connection, webhook_id: str) -> str | None:
+    """The dataset's id of a webhook that nobody changes until the transaction ends; None if there is none.
+
+    Whoever changes anything of a webhook locks it first, so that no two wait for each other in a ring.
+    """
+    locked = select(webhooks.c.dataset_id).where(webhooks.c.id == webhook_id).with_for_update()
+    return connection.execute(locked).scalar_one_or_none()

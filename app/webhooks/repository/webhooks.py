@@ -1,0 +1,283 @@
+"""Webhooks, as their users see and change them. Each has a follower of the same name, which holds its position."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
+
+from app.catalog.repository.catalog import share_datasets
+from app.changes.positions import Landmark
+from app.changes.repository.changelog import lock_feed
+from app.changes.values import FeedBounds
+from app.consumers.followers import ConsumerKind
+from app.consumers.repository.followers import add_follower, wake_follower
+from app.consumers.tables import consumers
+from app.consumers.values import ConsumerChange, MaxLag, started
+from app.db.session import Database
+from app.format.errors import NotFound, PreconditionFailed
+from app.format.identifiers import is_uuid
+from app.jobs.repository.claim import lease_end
+from app.paging import Page, decode_id, page_of
+from app.partitions.repository.marks import lock_events
+from app.webhooks.repository.webhook_row import (
+    DELIVERY_COLUMNS,
+    delivery_of,
+    find_webhook,
+    follower_name,
+    live_secrets,
+    lock_row,
+    select_webhooks,
+    webhook_of,
+)
+from app.webhooks.tables import webhook_deliveries, webhooks
+from app.webhooks.values import (
+    Delivery,
+    DeliveryState,
+    Webhook,
+    WebhookDefinition,
+    WebhookEvents,
+    WebhookState,
+)
+
+_KINDS: Final = {
+    WebhookEvents.CHANGES: ConsumerKind.WEBHOOK,
+    WebhookEvents.PARTITIONS: ConsumerKind.PARTITION_WEBHOOK,
+}
+
+
+class WebhookStore:
+    """Webhooks in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        dataset_id: str,
+        definition: WebhookDefinition,
+        secret: str,
+        *,
+        since: int | Landmark,
+        max_lag: MaxLag,
+    ) -> Webhook:
+        """`since`: the position to start at. Nothing is cut from there on meanwhile.
+
+        Raises NotFound, OffsetAhead, OffsetExpired.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            bounds = _lock_bounds(connection, dataset_id, definition)
+            if not share_datasets(connection, [dataset_id]):
+                raise NotFound(f"There is no dataset {dataset_id!r}")
+            connection.execute(
+                insert(webhooks).values(
+                    id=webhook_id,
+                    dataset_id=dataset_id,
+                    definition=definition,
+                    secret=secret,
+                    state=WebhookState.ACTIVE.value,
+                )
+            )
+            add_follower(
+                connection,
+                dataset_id,
+                follower_name(webhook_id),
+                _KINDS[definition.events],
+                started(ConsumerChange(offset=since), bounds),
+                wake_after_seconds=0.0,
+                max_lag_rows=max_lag.changes,
+                max_lag_seconds=max_lag.seconds,
+            )
+            return find_webhook(connection, webhook_id)
+
+    def get(self, tenant_id: str, webhook_id: str) -> Webhook:
+        """Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            return find_webhook(connection, webhook_id)
+
+    def secrets(self, tenant_id: str, webhook_id: str) -> tuple[str, ...]:
+        """Those that sign now, the newest first. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            find_webhook(connection, webhook_id)
+            return live_secrets(connection, webhook_id)
+
+    def list(self, tenant_id: str, dataset_id: str | None, *, page_size: int, page_token: str | None) -> Page:
+        """Webhook items, the newest first."""
+        query = select_webhooks().order_by(webhooks.c.id.desc()).limit(page_size + 1)
+        if dataset_id is not None:
+            query = query.where(webhooks.c.dataset_id == dataset_id)
+        if page_token is not None:
+            query = query.where(webhooks.c.id < decode_id(page_token))
+        with self._database.tenant(tenant_id) as connection:
+            rows = connection.execute(query).all()
+        return page_of(rows, page_size, lambda row: row.id, webhook_of)
+
+    def change(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        *,
+        revision: int,
+        definition: WebhookDefinition,
+        state: WebhookState,
+        max_lag: MaxLag,
+        since: int | Landmark | None = None,
+    ) -> Webhook:
+        """Changes a webhook that must be at `revision` still; what waits for an attempt is due at once.
+
+        With `since` it goes on from there, and what waits is given up.
+        Raises NotFound, PreconditionFailed, OffsetAhead, OffsetExpired.
+        """
+        with self._database.tenant(tenant_id) as connection:
+            # The feed first, as everywhere, so that no two wait for each other in a ring.
+            before = find_webhook(connection, webhook_id)
+            bounds = _lock_bounds(connection, before.dataset_id, before.definition)
+            found = _lock(connection, webhook_id, revision)
+            # One that stays paused keeps its reason.
+            anew = {"error": None, "failures": 0} if state is WebhookState.ACTIVE else {}
+            connection.execute(
+                update(webhooks)
+                .where(webhooks.c.id == webhook_id)
+                .values(definition=definition, state=state.value, revision=webhooks.c.revision + 1, **anew)
+            )
+            now = func.clock_timestamp()
+            given_up = {"state": DeliveryState.DEAD.value, "next_attempt_at": None, "ended_at": now}
+            connection.execute(
+                update(webhook_deliveries)
+                .where(
+                    webhook_deliveries.c.webhook_id == webhook_id,
+                    webhook_deliveries.c.state == DeliveryState.PENDING.value,
+                )
+                .values({"next_attempt_at": now} if since is None else given_up)
+            )
+            moved = (
+                {}
+                if since is None
+                else {"position": started(ConsumerChange(offset=since), bounds), "moved_at": now}
+            )
+            connection.execute(
+                update(consumers)
+                .where(
+                    consumers.c.dataset_id == found.dataset_id,
+                    consumers.c.name == follower_name(webhook_id),
+                )
+                .values(max_lag_rows=max_lag.changes, max_lag_seconds=max_lag.seconds, **moved)
+            )
+            wake_follower(connection, found.dataset_id, follower_name(webhook_id))
+            return find_webhook(connection, webhook_id)
+
+    def rotate(self, tenant_id: str, webhook_id: str, secret: str, *, overlap_seconds: float) -> None:
+        """Signs with another secret from now on, and for so long with the one before as well. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            _lock(connection, webhook_id)
+            connection.execute(
+                update(webhooks)
+                .where(webhooks.c.id == webhook_id)
+                .values(
+                    secret=secret,
+                    old_secret=webhooks.c.secret,
+                    old_secret_until=lease_end(overlap_seconds),
+                )
+            )
+
+    def delete(self, tenant_id: str, webhook_id: str, *, revision: int | None) -> None:
+        """Raises NotFound, PreconditionFailed."""
+        with self._database.tenant(tenant_id) as connection:
+            found = _lock(connection, webhook_id, revision)
+            connection.execute(
+                delete(consumers).where(
+                    consumers.c.dataset_id == found.dataset_id,
+                    consumers.c.name == follower_name(webhook_id),
+                )
+            )
+            connection.execute(delete(webhooks).where(webhooks.c.id == webhook_id))
+
+    def deliveries(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        state: DeliveryState | None,
+        *,
+        page_size: int,
+        page_token: str | None,
+    ) -> Page:
+        """Delivery items, the newest first. Raises NotFound."""
+        query = (
+            select(*DELIVERY_COLUMNS)
+            .where(webhook_deliveries.c.webhook_id == webhook_id)
+            .order_by(webhook_deliveries.c.id.desc())
+            .limit(page_size + 1)
+        )
+        if state is not None:
+            query = query.where(webhook_deliveries.c.state == state.value)
+        if page_token is not None:
+            query = query.where(webhook_deliveries.c.id < decode_id(page_token))
+        with self._database.tenant(tenant_id) as connection:
+            find_webhook(connection, webhook_id)
+            rows = connection.execute(query).all()
+        return page_of(rows, page_size, lambda row: row.id, delivery_of)
+
+    def delivery(self, tenant_id: str, webhook_id: str, delivery_id: str) -> Delivery:
+        """Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            find_webhook(connection, webhook_id)
+            return _find_delivery(connection, webhook_id, delivery_id)
+
+    def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str | None) -> int:
+        """Has one message that has ended (None: all dead ones) sent again; returns how many. Raises NotFound."""
+        with self._database.tenant(tenant_id) as connection:
+            found = _lock(connection, webhook_id)
+            wanted = webhook_deliveries.c.state == DeliveryState.DEAD.value
+            if delivery_id is not None:
+                _find_delivery(connection, webhook_id, delivery_id)
+                wanted = and_(
+                    webhook_deliveries.c.id == delivery_id,
+                    webhook_deliveries.c.state != DeliveryState.PENDING.value,
+                )
+            again = connection.execute(
+                update(webhook_deliveries)
+                .where(webhook_deliveries.c.webhook_id == webhook_id, wanted)
+                .values(
+                    state=DeliveryState.PENDING.value,
+                    attempts=0,
+                    next_attempt_at=func.clock_timestamp(),
+                    ended_at=None,
+                )
+            )
+            if again.rowcount:
+                wake_follower(connection, found.dataset_id, follower_name(webhook_id))
+            return int(again.rowcount)
+
+
+def _lock_bounds(connection: Connection, dataset_id: str, definition: WebhookDefinition) -> FeedBounds:
+    """The positions that there are now, until the transaction ends: of changes, or of events. Raises NotFound."""
+    if definition.events is WebhookEvents.PARTITIONS:
+        return FeedBounds(earliest=0, next_offset=lock_events(connection, dataset_id))
+    return lock_feed(connection, dataset_id)
+
+
+def _lock(connection: Connection, webhook_id: str, revision: int | None = None) -> Webhook:
+    """The webhook, locked. Raises NotFound, PreconditionFailed."""
+    if is_uuid(webhook_id):
+        lock_row(connection, webhook_id)
+    found = find_webhook(connection, webhook_id)
+    if revision is not None and found.revision != revision:
+        raise PreconditionFailed(
+            f"The webhook is at revision {found.revision}, not {revision}", revision=found.revision
+        )
+    return found
+
+
+def _find_delivery(connection: Connection, webhook_id: str, delivery_id: str) -> Delivery:
+    row = None
+    if is_uuid(delivery_id):
+        row = connection.execute(
+            select(*DELIVERY_COLUMNS).where(
+                webhook_deliveries.c.webhook_id == webhook_id, webhook_deliveries.c.id == delivery_id
+            )
+        ).one_or_none()
+    if row is None:
+        raise NotFound(f"There is no delivery {delivery_id!r} of this webhook")
+    return delivery_of(row)

@@ -1,0 +1,178 @@
+"""Pushing feeds to webhooks: one message after another, each until it has arrived or is given up."""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+import time
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset
+from app.consumers.followers import Consumer
+from app.format.errors import Fault, HeadwaterError, Unavailable
+from app.format.identifiers import new_id
+from app.webhooks.service.message import Messages, changes_body
+from app.webhooks.service.signing import key_of, signed_headers
+from app.webhooks.values import (
+    GONE,
+    Deliveries,
+    Delivery,
+    DeliveryWork,
+    Reply,
+    Sender,
+    WebhookGivenUp,
+    WebhookState,
+)
+
+_log = logging.getLogger(__name__)
+_JITTER: Final = 0.1
+_RETRY_AFTER_STATUSES: Final = (429, 503)
+_RETRY_AFTER_SECONDS_MAX: Final = 86_400.0
+# While an earlier message waits to be sent again, new changes are looked for so often: commits wake only a follower
+# that waits for nothing else.
+_BESIDE_SECONDS: Final = 5.0
+# How long one webhook is served at a time. With the last attempts that is well within the time that it is held.
+_TURN_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RetryRules:
+    """`after_seconds`: the times between attempts; after the last one a message is dead. `dead_max` of them in a row
+    pause a webhook.
+    """
+
+    after_seconds: tuple[float, ...]
+    dead_max: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DeliverWebhooks:
+    """The follower of kinds `webhook` and `partition_webhook`.
+
+    A message is made durable before it is sent, and the position moves once it has ended. A worker that dies in between
+    leaves it to the next, which sends the same message with the same id.
+    """
+
+    catalog: Catalog
+    deliveries: Deliveries
+    messages: Messages
+    sender: Sender
+    rules: RetryRules
+
+    def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
+        """Sends what is due, for a few seconds. See `Follower`."""
+        webhook_id = consumer.name.partition(":")[2]
+        ends = time.monotonic() + _TURN_SECONDS
+        goes_on = True
+        while True:
+            work = self.deliveries.work(tenant_id, webhook_id)
+            if work is None or work.webhook.state is WebhookState.PAUSED:
+                return math.inf
+            wait = _wait(work)
+            if wait != 0 or not goes_on or time.monotonic() >= ends:
+                return wait
+            try:
+                dataset = self.catalog.get(tenant_id, work.webhook.dataset_id)
+                goes_on = self._send_due(dataset, consumer, work)
+            except Unavailable:
+                raise
+            except HeadwaterError as error:
+                # It would fail again and again: a filter that names a column which was dropped, a feed cut past it.
+                self.deliveries.pause(tenant_id, webhook_id, Fault.of(error))
+
+    def _send_due(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> bool:
+        """One attempt at the next message, and one at an earlier message that is to be sent again.
+
+        False if an attempt failed, so that the receiver is not asked again in the same breath, or the hold was lost.
+        """
+        if not self._next(dataset, consumer, work):
+            return False
+        if work.again is None or work.again_seconds:
+            return True
+        return self._again(dataset, work, work.again)
+
+    def _next(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> bool:
+        if work.next is not None:
+            if work.next_seconds:
+                return True
+            changes = self.messages.changes_of(dataset, work.webhook.definition, work.next)
+            return self._attempt(dataset, work, work.next, changes)
+        held = msgspec.structs.replace(consumer, position=work.webhook.position)
+        batch = self.messages.next_batch(dataset, work.webhook.definition, held.position)
+        if batch.changes is not None:
+            begun = self.deliveries.begin(dataset.tenant_id, held, new_id(), batch.telling, batch.next_since)
+            return begun is not None and self._attempt(dataset, work, begun, batch.changes)
+        if batch.next_since > held.position:
+            return self.deliveries.skip(dataset.tenant_id, held, batch.next_since)
+        return work.webhook.pending == 0
+
+    def _again(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery) -> bool:
+        try:
+            changes = self.messages.changes_of(dataset, work.webhook.definition, delivery)
+        except Unavailable:
+            raise
+        except HeadwaterError as error:
+            # That one cannot be told any more; those at the position may be.
+            reply = Reply(status=None, error=error.detail, seconds=0.0)
+            self._failed(dataset.tenant_id, delivery, reply, None)
+            return True
+        return self._attempt(dataset, work, delivery, changes)
+
+    def _attempt(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery, changes: bytes) -> bool:
+        """Whether the message arrived."""
+        webhook = work.webhook
+        body = changes_body(webhook, delivery, changes)
+        keys = [key_of(secret) for secret in work.secrets]
+        headers = message_headers(keys, delivery.id, body)
+        reply = self.sender.send(webhook.definition.url, headers, body)
+        if reply.arrived and reply.status is not None:
+            self.deliveries.delivered(dataset.tenant_id, delivery, reply.status)
+        elif reply.status == GONE:
+            self._failed(dataset.tenant_id, delivery, reply, 0.0)
+            self.deliveries.pause(dataset.tenant_id, webhook.id, Fault.of(WebhookGivenUp(0, reply)))
+        else:
+            self._failed(dataset.tenant_id, delivery, reply, self._retry_seconds(delivery.attempts, reply))
+        return reply.arrived
+
+    def _failed(self, tenant_id: str, delivery: Delivery, reply: Reply, retry_seconds: float | None) -> None:
+        _log.info(
+            "webhook %s, message %s, attempt %d: %s",
+            delivery.webhook_id,
+            delivery.id,
+            delivery.attempts + 1,
+            # What others say may look like lines of a log.
+            reply.status or repr(reply.error),
+        )
+        self.deliveries.failed(
+            tenant_id, delivery, reply, retry_seconds=retry_seconds, dead_max=self.rules.dead_max
+        )
+
+    def _retry_seconds(self, attempts: int, reply: Reply) -> float | None:
+        """When to try again after this many failures and one more; None for never."""
+        if attempts >= len(self.rules.after_seconds):
+            return None
+        # Messages that failed together must not all come back together.
+        seconds = self.rules.after_seconds[attempts] * random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311
+        if reply.status in _RETRY_AFTER_STATUSES and reply.retry_after_seconds is not None:
+            seconds = max(seconds, min(reply.retry_after_seconds, _RETRY_AFTER_SECONDS_MAX))
+        return seconds
+
+
+def _wait(work: DeliveryWork) -> float | None:
+    """When the webhook is due again: see `Follower.follow`."""
+    waits = [seconds for seconds in (work.next_seconds, work.again_seconds) if seconds is not None]
+    if work.next is None and work.webhook.pending:
+        waits.append(0.0)
+    elif work.next is None and waits:
+        waits.append(_BESIDE_SECONDS)
+    return min(waits, default=None)
+
+
+def message_headers(keys: list[bytes], message_id: str, body: bytes) -> dict[str, str]:
+    """The headers of an attempt that is made now."""
+    return {"Content-Type": "application/json", **signed_headers(keys, message_id, int(time.time()), body)}

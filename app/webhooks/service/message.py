@@ -1,0 +1,126 @@
+"""The bodies of webhook messages. The same delivery has the same bytes whenever it is sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from app.catalog.values import Dataset
+from app.changelog.forms import symbols_of
+from app.changes.service.read_changes import FeedQuery, ReadChanges
+from app.changes.values import ChangePage
+from app.codecs.json.encode import encode_changes_json
+from app.partitions.values import PartitionMarks
+from app.webhooks.values import Delivery, Telling, Webhook, WebhookDefinition, WebhookEvents
+
+CHANGES_TYPE: Final = "dataset.changes"
+PARTITIONS_TYPE: Final = "dataset.partitions"
+TEST_TYPE: Final = "webhook.test"
+# A message of more bytes is made of fewer changes, unless it is of one.
+BODY_BYTES_MAX: Final = 1024 * 1024
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes, or events, of the next message, up to `next_since`, as JSON, or None if there are none.
+
+    `telling` names the schema.
+    """
+
+    telling: Telling
+    next_since: int
+    changes: bytes | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Messages:
+    """Makes messages of feeds, and of events of partitions."""
+
+    read_changes: ReadChanges
+    partitions: PartitionMarks
+
+    def next_batch(self, dataset: Dataset, definition: WebhookDefinition, position: int) -> Batch:
+        """What comes next for a webhook: changes, or only a position further on. Raises what reading a page raises."""
+        read = self._events if definition.events is WebhookEvents.PARTITIONS else self._changes
+        limit = definition.batch_changes_max
+        while True:
+            batch = read(dataset, definition.telling, position, limit)
+            if batch.changes is None or len(batch.changes) <= BODY_BYTES_MAX or limit == 1:
+                return batch
+            limit = max(1, min(limit // 2, limit * BODY_BYTES_MAX // len(batch.changes)))
+
+    def _changes(self, dataset: Dataset, telling: Telling, position: int, limit: int) -> Batch:
+        page = self.read_changes.page(dataset, position, _query(telling, limit, None))
+        changes = _encoded(page, [page.events.table]) if page.events.table.num_rows else None
+        told = msgspec.structs.replace(telling, schema_id=page.schema_id)
+        return Batch(telling=told, next_since=page.next_since, changes=changes)
+
+    def _events(self, dataset: Dataset, telling: Telling, position: int, limit: int) -> Batch:
+        found = self.partitions.events(dataset.tenant_id, dataset.id, position, limit)
+        events = msgspec.json.encode(found.items) if found.items else None
+        return Batch(telling=telling, next_since=found.next_since, changes=events)
+
+    def changes_of(self, dataset: Dataset, definition: WebhookDefinition, delivery: Delivery) -> bytes:
+        """The changes, or events, of a message that was begun before. Raises what reading a page raises."""
+        if definition.events is WebhookEvents.PARTITIONS:
+            count = delivery.next_since - delivery.since
+            return self._events(dataset, delivery.telling, delivery.since, count).changes or b"[]"
+        tables: list[pa.Table] = []
+        position = delivery.since
+        while True:
+            query = _query(delivery.telling, delivery.next_since - position, delivery.next_since)
+            page = self.read_changes.page(dataset, position, query)
+            tables.append(page.events.table)
+            if page.complete or page.next_since <= position:
+                return _encoded(page, tables)
+            position = page.next_since
+
+
+def changes_body(webhook: Webhook, delivery: Delivery, changes: bytes) -> bytes:
+    """The body of a message with changes, or with events."""
+    whose = {"webhook_id": webhook.id, "dataset_id": webhook.dataset_id, "dataset": webhook.dataset}
+    if webhook.definition.events is WebhookEvents.PARTITIONS:
+        events = {
+            "since": delivery.since,
+            "next_since": delivery.next_since,
+            "events": msgspec.Raw(changes),
+        }
+        return _body(PARTITIONS_TYPE, delivery.created_at, {**whose, **events})
+    data = {
+        **whose,
+        "form": delivery.telling.form,
+        "since": delivery.since,
+        "next_since": delivery.next_since,
+        "schema_id": delivery.telling.schema_id,
+        "changes": msgspec.Raw(changes),
+    }
+    return _body(CHANGES_TYPE, delivery.created_at, data)
+
+
+def trial_body(webhook: Webhook, now: datetime) -> bytes:
+    """The body of a message that only shows whether messages arrive."""
+    data = {"webhook_id": webhook.id, "dataset_id": webhook.dataset_id, "dataset": webhook.dataset}
+    return _body(TEST_TYPE, now, data)
+
+
+def _body(type_: str, moment: datetime, data: dict[str, Any]) -> bytes:
+    return msgspec.json.encode({"type": type_, "timestamp": moment, "data": data})
+
+
+def _query(telling: Telling, limit: int, until: int | None) -> FeedQuery:
+    return FeedQuery(
+        limit=limit,
+        form=telling.form,
+        until=until,
+        columns=telling.columns,
+        schema_id=telling.schema_id,
+        where=telling.where,
+        partitions=telling.partitions,
+    )
+
+
+def _encoded(page: ChangePage, tables: list[pa.Table]) -> bytes:
+    return encode_changes_json(pa.concat_tables(tables), as_ndjson=False, symbols=symbols_of(page.form))

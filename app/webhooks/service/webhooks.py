@@ -1,0 +1,219 @@
+"""Webhooks of a tenant: register, change, try, and see what became of their messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from app.catalog.ports import Catalog
+from app.catalog.values import Dataset
+from app.changelog.told_changes import Told
+from app.changes.positions import Landmark
+from app.consumers.values import MaxLag
+from app.format.dataset import ChangelogProducer
+from app.format.errors import FieldError, NoFeed, PreconditionFailed
+from app.format.identifiers import new_id
+from app.paging import Page
+from app.webhooks.service.deliver import message_headers
+from app.webhooks.service.message import trial_body
+from app.webhooks.service.signing import key_of, new_secret
+from app.webhooks.values import (
+    Delivery,
+    DeliveryState,
+    InvalidWebhook,
+    RefusedUrl,
+    Reply,
+    Sender,
+    Telling,
+    Webhook,
+    WebhookDefinition,
+    WebhookEvents,
+    WebhookIndex,
+    WebhookState,
+)
+
+OVERLAP_SECONDS: Final = 86_400.0
+"""How long the secret before signs along after a rotation."""
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook to register; see `WebhookIndex.add`. Without a `secret` one is made."""
+
+    definition: WebhookDefinition
+    since: int | Landmark = Landmark.NOW
+    secret: str | None = None
+    max_lag: MaxLag = MaxLag()
+
+
+class WebhookChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a webhook is to be from now on. `since`: where it goes on, if not where it is."""
+
+    definition: WebhookDefinition
+    state: WebhookState
+    max_lag: MaxLag
+    since: int | Landmark | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Webhooks:
+    """The webhooks of a tenant. `wake` is called after one may have something to send."""
+
+    catalog: Catalog
+    index: WebhookIndex
+    sender: Sender
+    wake: Callable[[], None]
+
+    def create(self, dataset: Dataset, new: Registration) -> tuple[Webhook, str]:
+        """The webhook and its secret, which is never told again.
+
+        Raises InvalidWebhook, InvalidRequest, InvalidFilter, NoFeed, NotFound, OffsetAhead, OffsetExpired.
+        """
+        secret = new.secret or new_secret()
+        try:
+            key_of(secret)
+        except ValueError as error:
+            raise _invalid("/secret", str(error)) from None
+        self._check(dataset, new.definition, new.max_lag)
+        webhook = self.index.add(
+            dataset.tenant_id,
+            new_id(),
+            dataset.id,
+            new.definition,
+            secret,
+            since=new.since,
+            max_lag=new.max_lag,
+        )
+        self.wake()
+        return webhook, secret
+
+    def get(self, tenant_id: str, webhook_id: str) -> Webhook:
+        """Raises NotFound."""
+        return self.index.get(tenant_id, webhook_id)
+
+    def list(self, tenant_id: str, reference: str | None, *, page_size: int, page_token: str | None) -> Page:
+        """Webhook items, the newest first; of one dataset, unless None. Raises NotFound."""
+        dataset_id = None if reference is None else self.catalog.get(tenant_id, reference).id
+        return self.index.list(tenant_id, dataset_id, page_size=page_size, page_token=page_token)
+
+    def change(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        apply: Callable[[Webhook], WebhookChange],
+        *,
+        revision: int,
+    ) -> Webhook:
+        """Changes a webhook that must be at `revision` still. One that is paused, or was, starts anew.
+
+        Raises NotFound, PreconditionFailed, InvalidWebhook, InvalidRequest, InvalidFilter, NoFeed, OffsetAhead,
+        OffsetExpired.
+        """
+        webhook = self.index.get(tenant_id, webhook_id)
+        if webhook.revision != revision:
+            raise PreconditionFailed(
+                f"The webhook is at revision {webhook.revision}, not {revision}", revision=webhook.revision
+            )
+        wanted = apply(webhook)
+        if wanted.state is WebhookState.ACTIVE or wanted.definition != webhook.definition:
+            dataset = self.catalog.get(tenant_id, webhook.dataset_id)
+            self._check(dataset, wanted.definition, wanted.max_lag)
+        changed = self.index.change(
+            tenant_id,
+            webhook_id,
+            revision=revision,
+            definition=wanted.definition,
+            state=wanted.state,
+            max_lag=wanted.max_lag,
+            since=wanted.since,
+        )
+        self.wake()
+        return changed
+
+    def rotate(self, tenant_id: str, webhook_id: str) -> str:
+        """Another secret; the one before signs along for OVERLAP_SECONDS. Raises NotFound."""
+        secret = new_secret()
+        self.index.rotate(tenant_id, webhook_id, secret, overlap_seconds=OVERLAP_SECONDS)
+        return secret
+
+    def delete(self, tenant_id: str, webhook_id: str, *, revision: int | None) -> None:
+        """Raises NotFound, PreconditionFailed."""
+        self.index.delete(tenant_id, webhook_id, revision=revision)
+
+    def try_out(self, tenant_id: str, webhook_id: str) -> Reply:
+        """What came of a message without changes that is sent now, also by a paused webhook. Raises NotFound."""
+        webhook = self.index.get(tenant_id, webhook_id)
+        keys = [key_of(secret) for secret in self.index.secrets(tenant_id, webhook_id)]
+        body = trial_body(webhook, datetime.now(UTC))
+        return self.sender.send(webhook.definition.url, message_headers(keys, new_id(), body), body)
+
+    def deliveries(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        state: DeliveryState | None,
+        *,
+        page_size: int,
+        page_token: str | None,
+    ) -> Page:
+        """Delivery items, the newest first. Raises NotFound."""
+        return self.index.deliveries(tenant_id, webhook_id, state, page_size=page_size, page_token=page_token)
+
+    def delivery(self, tenant_id: str, webhook_id: str, delivery_id: str) -> Delivery:
+        """Raises NotFound."""
+        return self.index.delivery(tenant_id, webhook_id, delivery_id)
+
+    def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str) -> Delivery:
+        """Has a message that has ended sent again, beside those that come. Raises NotFound."""
+        self.index.redeliver(tenant_id, webhook_id, delivery_id)
+        self.wake()
+        return self.index.delivery(tenant_id, webhook_id, delivery_id)
+
+    def redeliver_dead(self, tenant_id: str, webhook_id: str) -> int:
+        """Has all dead messages sent again; returns how many. Raises NotFound."""
+        count = self.index.redeliver(tenant_id, webhook_id, None)
+        self.wake()
+        return count
+
+    def _check(self, dataset: Dataset, definition: WebhookDefinition, max_lag: MaxLag) -> None:
+        if definition.events is WebhookEvents.PARTITIONS:
+            _check_partitions(dataset, definition.telling, max_lag)
+        else:
+            _check_telling(dataset, definition.telling)
+        try:
+            self.sender.check(definition.url)
+        except RefusedUrl as error:
+            raise _invalid("/url", str(error)) from None
+
+
+def _check_partitions(dataset: Dataset, telling: Telling, max_lag: MaxLag) -> None:
+    if dataset.definition.services.partition_done is None:
+        raise _invalid(
+            "/events", "the dataset has no services.partition_done, so no partition of it is ever done"
+        )
+    usual = Telling()
+    members = ("form", "columns", "where", "partitions")
+    given = [name for name in members if getattr(telling, name) != getattr(usual, name)]
+    if max_lag != MaxLag():
+        given.append("max_lag")
+    if given:
+        raise _invalid(f"/{given[0]}", "this is of changes; leave it out, or let `events` be changes")
+
+
+def _check_telling(dataset: Dataset, telling: Telling) -> None:
+    if dataset.definition.changelog.producer is ChangelogProducer.NONE:
+        raise NoFeed("the changelog.producer of the dataset is none, so nothing tells what changed")
+    Told.asked(
+        dataset.definition,
+        dataset.definition.schema,
+        columns=telling.columns,
+        where=telling.where,
+        partitions=telling.partitions,
+    )
+
+
+def _invalid(pointer: str, detail: str) -> InvalidWebhook:
+    return InvalidWebhook(f"{pointer}: {detail}", [FieldError(pointer=pointer, detail=detail)])

@@ -1,0 +1,78 @@
+"""The tables of what follows a feed: consumers, and the webhooks, exports and views that have one each."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    ForeignKeyConstraint,
+    Index,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+
+from app.db.columns import document, id_column, metadata, moment, number, of_dataset, tenant_column
+from app.format.errors import Fault
+from app.webhooks.values import Telling, WebhookDefinition
+
+webhooks: Final = Table(
+    "webhooks",
+    metadata,
+    tenant_column(),
+    id_column("id"),
+    id_column("dataset_id"),
+    document("definition", WebhookDefinition),
+    Column("secret", Text, nullable=False),
+    # The secret before it, which signs along until then.
+    Column("old_secret", Text),
+    moment("old_secret_until", nullable=True),
+    Column("state", Text, nullable=False),
+    # Why it is paused; null if its user did that.
+    document("error", Fault, nullable=True),
+    # Deliveries given up in a row.
+    number("failures", default=0),
+    number("revision", default=1),
+    moment("created_at", default=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    CheckConstraint("state IN ('active', 'paused')", name="state"),
+    CheckConstraint("(old_secret IS NULL) = (old_secret_until IS NULL)", name="old_secret"),
+    of_dataset(),
+    Index("webhooks_dataset", "tenant_id", "dataset_id"),
+)
+
+webhook_deliveries: Final = Table(
+    "webhook_deliveries",
+    metadata,
+    tenant_column(),
+    id_column("id"),
+    id_column("webhook_id"),
+    number("since"),
+    number("next_since"),
+    document("telling", Telling),
+    Column("state", Text, nullable=False),
+    number("attempts", default=0),
+    moment("next_attempt_at", nullable=True),
+    # Of the last attempt: the HTTP status of the answer, or why there was none.
+    number("status", nullable=True),
+    Column("error", Text),
+    moment("created_at", default=True),
+    moment("ended_at", nullable=True),
+    PrimaryKeyConstraint("tenant_id", "id"),
+    CheckConstraint("since < next_since", name="range"),
+    CheckConstraint("state IN ('pending', 'delivered', 'dead')", name="state"),
+    ForeignKeyConstraint(
+        ["tenant_id", "webhook_id"], ["webhooks.tenant_id", "webhooks.id"], ondelete="CASCADE"
+    ),
+    Index("webhook_deliveries_webhook", "tenant_id", "webhook_id", "id"),
+    Index(
+        "webhook_deliveries_pending",
+        "tenant_id",
+        "webhook_id",
+        "next_attempt_at",
+        postgresql_where=text("state = 'pending'"),
+    ),
+)

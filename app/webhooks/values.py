@@ -1,0 +1,287 @@
+"""Webhooks: what a dataset's feed is pushed as, where to, and what became of each message."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import Final, Protocol
+
+import msgspec
+
+from app.changelog.forms import ChangeForm
+from app.changes.positions import Landmark
+from app.consumers.followers import Consumer
+from app.consumers.values import MaxLag
+from app.format.errors import Fault, HeadwaterError, InvalidRequest
+from app.paging import Page
+
+# The status by which a receiver says that it wants no more messages.
+GONE: Final = 410
+
+
+class InvalidWebhook(InvalidRequest):
+    """A webhook that cannot be: above all a URL to which nothing may be sent."""
+
+    code = "invalid-webhook"
+    title = "The webhook is not valid"
+
+
+class RefusedUrl(Exception):
+    """Nothing may be sent to a URL, or its host is not known; the message says why."""
+
+
+class WebhookState(str, Enum):
+    """Whether changes are sent. Whatever is paused waits where it is."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+
+
+class WebhookEvents(str, Enum):
+    """What a webhook tells of: changes of rows, or which partitions are done and which were reopened."""
+
+    CHANGES = "changes"
+    PARTITIONS = "partitions"
+
+
+class DeliveryState(str, Enum):
+    """What became of a message: it waits for its next attempt, it arrived, or it was given up."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    DEAD = "dead"
+
+
+class Telling(msgspec.Struct, frozen=True, kw_only=True):
+    """How changes are told; see `FeedQuery`. `schema_id`: the schema under which rows are; None for the latest."""
+
+    form: ChangeForm = ChangeForm.TWO_EVENT
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    partitions: tuple[str, ...] | None = None
+    schema_id: int | None = None
+
+
+class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user asked for. `telling` has no schema: each message is told under the latest there is.
+
+    `events`: what positions count, and messages hold up to `batch_changes_max` of. Only changes have a `telling`.
+    """
+
+    url: str
+    events: WebhookEvents = WebhookEvents.CHANGES
+    telling: Telling = Telling()
+    batch_changes_max: int = 100
+    description: str | None = None
+
+
+class Webhook(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook as its users see it. `position`: the changes before it are done with.
+
+    `error`: why the service paused it. `failures`: messages given up in a row. `revision` counts its changes.
+    """
+
+    id: str
+    dataset_id: str
+    dataset: str
+    definition: WebhookDefinition
+    state: WebhookState
+    error: Fault | None
+    failures: int
+    revision: int
+    position: int
+    pending: int
+    max_lag: MaxLag
+    created_at: datetime
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One message: the changes [since, next_since), told in one way whenever it is sent.
+
+    `status`, `error`: of the last attempt that failed: the HTTP status, unless there was no answer, and what was wrong.
+    """
+
+    id: str
+    webhook_id: str
+    since: int
+    next_since: int
+    telling: Telling
+    state: DeliveryState
+    attempts: int
+    next_attempt_at: datetime | None
+    status: int | None
+    error: str | None
+    created_at: datetime
+    ended_at: datetime | None
+
+
+class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is to do for a webhook. `secrets` sign, all of them.
+
+    `next`: the message at its position, if one was begun. `again`: of the earlier ones that are to be sent once more,
+    the one that is due first. `next_seconds`, `again_seconds`: how long until they are due, if there is one.
+    """
+
+    webhook: Webhook
+    secrets: tuple[str, ...]
+    next: Delivery | None
+    next_seconds: float | None
+    again: Delivery | None
+    again_seconds: float | None
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of one attempt. Without a `status` there was no answer, and `error` says why.
+
+    `retry_after_seconds`: when the receiver wants to be asked again, as it says.
+    """
+
+    status: int | None
+    error: str | None
+    seconds: float
+    retry_after_seconds: float | None = None
+
+    @property
+    def arrived(self) -> bool:
+        """Whether the receiver took the message."""
+        return self.status is not None and 200 <= self.status < 300
+
+
+class WebhookGivenUp(HeadwaterError):
+    """Message after message was given up, or the receiver has said that it wants none. Facts: `status`, `failures`."""
+
+    code = "webhook-given-up"
+    title = "The receiver of the webhook takes no messages"
+
+    def __init__(self, failures: int, reply: Reply) -> None:
+        said = f"it answered {reply.status}" if reply.status else reply.error
+        detail = f"{failures} messages in a row were given up; of the last one, {said}"
+        if reply.status == GONE:
+            detail = "the receiver answered 410 Gone, which asks for no more messages"
+        super().__init__(detail, status=reply.status, failures=failures)
+
+
+class Sender(Protocol):
+    """Sends messages to URLs that users name, and to none that they may not reach."""
+
+    def check(self, url: str) -> None:
+        """Raises RefusedUrl if nothing may be sent there, as things are now."""
+        ...
+
+    def send(self, url: str, headers: dict[str, str], body: bytes) -> Reply:
+        """Posts a body. Checks again where the URL leads. A failure of any sort is a reply without success."""
+        ...
+
+
+class WebhookIndex(Protocol):
+    """Webhooks and what became of their messages, as their users see and change them."""
+
+    def add(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        dataset_id: str,
+        definition: WebhookDefinition,
+        secret: str,
+        *,
+        since: int | Landmark,
+        max_lag: MaxLag,
+    ) -> Webhook:
+        """`since`: the position to start at. Nothing is cut from there on meanwhile.
+
+        Raises NotFound, OffsetAhead, OffsetExpired.
+        """
+        ...
+
+    def get(self, tenant_id: str, webhook_id: str) -> Webhook:
+        """Raises NotFound."""
+        ...
+
+    def secrets(self, tenant_id: str, webhook_id: str) -> tuple[str, ...]:
+        """Those that sign now, the newest first. Raises NotFound."""
+        ...
+
+    def list(self, tenant_id: str, dataset_id: str | None, *, page_size: int, page_token: str | None) -> Page:
+        """Webhook items, the newest first."""
+        ...
+
+    def change(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        *,
+        revision: int,
+        definition: WebhookDefinition,
+        state: WebhookState,
+        max_lag: MaxLag,
+        since: int | Landmark | None = None,
+    ) -> Webhook:
+        """Changes a webhook that must be at `revision` still; what waits for an attempt is due at once.
+
+        With `since` it goes on from there, and what waits is given up.
+        Raises NotFound, PreconditionFailed, OffsetAhead, OffsetExpired.
+        """
+        ...
+
+    def rotate(self, tenant_id: str, webhook_id: str, secret: str, *, overlap_seconds: float) -> None:
+        """Signs with another secret from now on, and for so long with the one before as well. Raises NotFound."""
+        ...
+
+    def delete(self, tenant_id: str, webhook_id: str, *, revision: int | None) -> None:
+        """Raises NotFound, PreconditionFailed."""
+        ...
+
+    def deliveries(
+        self,
+        tenant_id: str,
+        webhook_id: str,
+        state: DeliveryState | None,
+        *,
+        page_size: int,
+        page_token: str | None,
+    ) -> Page:
+        """Delivery items, the newest first. Raises NotFound."""
+        ...
+
+    def delivery(self, tenant_id: str, webhook_id: str, delivery_id: str) -> Delivery:
+        """Raises NotFound."""
+        ...
+
+    def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str | None) -> int:
+        """Has one message that has ended (None: all dead ones) sent again; returns how many. Raises NotFound."""
+        ...
+
+
+class Deliveries(Protocol):
+    """What the worker that holds a webhook does with its messages."""
+
+    def work(self, tenant_id: str, webhook_id: str) -> DeliveryWork | None:
+        """What there is to do; None if the webhook is gone."""
+        ...
+
+    def begin(
+        self, tenant_id: str, consumer: Consumer, delivery_id: str, telling: Telling, next_since: int
+    ) -> Delivery | None:
+        """Makes the message of the changes from the consumer's position to `next_since`; None if the hold was lost."""
+        ...
+
+    def skip(self, tenant_id: str, consumer: Consumer, next_since: int) -> bool:
+        """Moves past changes that are not asked for; false if the hold was lost."""
+        ...
+
+    def delivered(self, tenant_id: str, delivery: Delivery, status: int) -> None:
+        """Ends a message that arrived, and moves the position past it."""
+        ...
+
+    def failed(
+        self, tenant_id: str, delivery: Delivery, reply: Reply, *, retry_seconds: float | None, dead_max: int
+    ) -> None:
+        """Counts an attempt that failed; the next one is in `retry_seconds`.
+
+        Without one the message is dead: the position moves past it, and after `dead_max` in a row the webhook pauses.
+        """
+        ...
+
+    def pause(self, tenant_id: str, webhook_id: str, error: Fault) -> None:
+        """Pauses a webhook that cannot go on by itself."""
+        ...

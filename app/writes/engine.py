@@ -1,0 +1,41 @@
+"""What the use cases need of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from app.commit.commit_message import CommitMessage
+from app.commit.write_options import DEFAULT_OPTIONS, WriteOptions
+from app.commit.write_plan import MergeTask
+from app.format.dataset import DatasetDefinition
+from app.format.operation import Operation
+from app.format.quarantine import DecodedInput
+from app.format.rows.staging import RawInput
+from app.jobs.engine import TaskProgress
+
+
+class WriteEngine(TaskProgress, Protocol):
+    """Runs the tasks of a write on Spark."""
+
+    def decode(
+        self,
+        raw: RawInput,
+        dataset: DatasetDefinition,
+        operation: Operation,
+        *,
+        prefix: str,
+        options: WriteOptions = DEFAULT_OPTIONS,
+        quarantine: str | None = None,
+        tag: str,
+    ) -> DecodedInput:
+        """Checks and splits a raw input, under the schema that it brings if it may bring one.
+
+        `quarantine`: what paths of files of bad records start with, if it keeps them. Raises SchemaMismatch,
+        MalformedBody, CorruptFile, StorageFull, EngineStopped.
+        """
+        ...
+
+    def merge(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
+        """One commit message per task, in order. Raises CorruptFile, StorageFull, EngineStopped."""
+        ...

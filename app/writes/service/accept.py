@@ -1,0 +1,291 @@
+"""Accepting a write: check its rows, put them on storage, record the job. What is acknowledged is durable."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import pyarrow as pa
+
+from app.catalog.ports import Catalog
+from app.catalog.service import refuse_derived
+from app.catalog.values import Dataset, Upload
+from app.codecs.bad_records import BadRecords
+from app.codecs.csv.csv_rows import decode_csv
+from app.codecs.gzip_stream import gunzip_stream
+from app.codecs.json.json_rows import decode_json_rows, decode_ndjson
+from app.commit.conflict import check_version
+from app.commit.write_options import OnError, WriteOptions, brings_rows, check_options, resolve_mode
+from app.files.ports import ObjectStorage, QuarantineFiles
+from app.files.received_body import BodySpool, StoredBody
+from app.format.errors import BodyTooLarge, FieldError, InvalidRequest, MalformedBody
+from app.format.identifiers import new_id, new_instant_id
+from app.format.operation import Operation, input_schema
+from app.format.paths import body_path, dataset_prefix, job_of, quarantine_prefix, staged_path, upload_path
+from app.format.rows.formats import Format
+from app.format.rows.staging import RawInput, StagedFile
+from app.format.schema.schema import Schema
+from app.jobs.ports import Jobs
+from app.jobs.service.group_accept import GroupAccept
+from app.jobs.values import Accepted, Job, NewJob, WriteRequest
+from app.writes.ports import StagedFiles
+
+
+class JsonRows(msgspec.Struct, frozen=True, kw_only=True):
+    """The text of a JSON array of row objects, as it stood in the request."""
+
+    text: bytes
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True):
+    """A request body of rows, in memory or on storage."""
+
+    content: bytes | StoredBody
+    format: Format
+    gzip: bool = False
+
+
+class UploadReference(msgspec.Struct, frozen=True, kw_only=True):
+    """An earlier upload, to be read as `format`."""
+
+    upload_id: str
+    format: Format
+    gzip: bool = False
+
+
+class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
+    """A write as the API has understood it; without a source it brings no rows.
+
+    `request_hash` covers everything that makes it that write, so not the `actor`, who asks for it.
+    """
+
+    operation: Operation
+    options: WriteOptions = WriteOptions()
+    source: JsonRows | Body | UploadReference | None
+    idempotency_key: str | None = None
+    request_hash: str = ""
+    actor: str | None = None
+
+    def checked(self, dataset: Dataset) -> IncomingWrite:
+        """The write in terms of operations alone.
+
+        Raises InvalidRequest for what does not go together, DerivedDataset.
+        """
+        refuse_derived(dataset)
+        operation, options = resolve_mode(self.operation, self.options)
+        check_options(operation, options, dataset.definition)
+        if brings_rows(operation, options) == (self.source is None):
+            what = "this member is required: the write needs rows"
+            if self.source is not None:
+                what = f"{operation.value} takes no rows here: leave the source out"
+            raise InvalidRequest(f"source: {what}", [FieldError(pointer="/source", detail=what)])
+        if self.idempotency_key is not None and options.batch_id is not None:
+            what = "writer_id and batch_id make a retry safe by themselves: leave the Idempotency-Key out"
+            raise InvalidRequest(what, [FieldError(pointer="/Idempotency-Key", detail=what)])
+        return msgspec.structs.replace(self, operation=operation, options=options)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AcceptWrite:
+    """Takes writes and uploads in. `wake` is called after a job was recorded; losing it costs latency only."""
+
+    catalog: Catalog
+    jobs: Jobs
+    group: GroupAccept
+    storage: ObjectStorage
+    staged: StagedFiles
+    quarantine: QuarantineFiles
+    wake: Callable[[], None]
+    inline_bytes_max: int
+    upload_bytes_max: int
+
+    def spool(self, dataset: Dataset) -> BodySpool:
+        """Where the chunks of a raw write body go."""
+        path = body_path(dataset_prefix(dataset.tenant_id, dataset.id), new_id())
+        return BodySpool(
+            self.storage, path, memory_bytes_max=self.inline_bytes_max, bytes_max=self.upload_bytes_max
+        )
+
+    def spool_upload(self, dataset: Dataset, upload_id: str) -> BodySpool:
+        """Where the chunks of an upload go."""
+        path = upload_path(dataset_prefix(dataset.tenant_id, dataset.id), upload_id)
+        return BodySpool(self.storage, path, memory_bytes_max=0, bytes_max=self.upload_bytes_max)
+
+    def keep_upload(self, dataset: Dataset, upload: Upload) -> None:
+        """Makes a finished upload known, so that writes can name it."""
+        self.catalog.add_upload(dataset.tenant_id, upload)
+
+    def accept(self, dataset: Dataset, incoming: IncomingWrite) -> Accepted:
+        """Checks and records a write.
+
+        Raises InvalidRequest, InvalidFilter, SchemaMismatch, MalformedBody, NotFound, IdempotencyMismatch,
+        BatchOutOfOrder, CommitConflict, DerivedDataset, StorageFull.
+        """
+        incoming = incoming.checked(dataset)
+        known = self._known(dataset, incoming)
+        if known is not None:
+            self._discard(_stored_body(incoming))
+            return Accepted(job=known, replayed=True)
+        new = self.prepare(dataset, incoming)
+        accepted = self.group.accept(dataset.tenant_id, new)
+        if accepted.replayed:
+            self.withdraw(new)
+            self._discard(_stored_body(incoming))
+        else:
+            self.wake()
+        return accepted
+
+    def prepare(self, dataset: Dataset, incoming: IncomingWrite) -> NewJob:
+        """The job of a write that was checked, its rows on storage; it is still to be recorded. Raises as `accept`."""
+        expected = incoming.options.expected_version
+        if expected is not None and expected < dataset.version:
+            # It only grows; what is still to come is judged at the commit.
+            check_version(dataset.id, expected, dataset.version)
+        job_id = new_id()
+        return NewJob(
+            id=job_id,
+            instant_id=new_instant_id(),
+            dataset_id=dataset.id,
+            request=self._request(dataset, incoming, job_id),
+            idempotency_key=incoming.idempotency_key,
+            request_hash=incoming.request_hash,
+            actor=incoming.actor,
+        )
+
+    def withdraw(self, new: NewJob) -> None:
+        """Removes what was written for a job that will not be recorded."""
+        request = new.write
+        made = [file.path for file in request.staged] + [file.path for file in request.quarantined]
+        if request.raw is not None and job_of(request.raw.path) == new.id:
+            made.append(request.raw.path)
+        self._discard(made)
+
+    def _known(self, dataset: Dataset, incoming: IncomingWrite) -> Job | None:
+        """The job of a request that came before. Raises IdempotencyMismatch, BatchOutOfOrder."""
+        options = incoming.options
+        if incoming.idempotency_key is not None:
+            return self.jobs.find_by_key(
+                dataset.tenant_id, dataset.id, incoming.idempotency_key, incoming.request_hash
+            )
+        if options.writer_id is not None and options.batch_id is not None:
+            return self.jobs.find_by_batch(dataset.tenant_id, dataset.id, options.writer_id, options.batch_id)
+        return None
+
+    def _discard(self, paths: list[str]) -> None:
+        self.storage.delete(paths)
+
+    def _request(self, dataset: Dataset, incoming: IncomingWrite, job_id: str) -> WriteRequest:
+        request = WriteRequest(
+            operation=incoming.operation,
+            options=incoming.options,
+            schema_id=dataset.definition.schema.id,
+        )
+        prefix = dataset_prefix(dataset.tenant_id, dataset.id)
+        with self.quarantine.sink(f"{quarantine_prefix(prefix, job_id, 0)}.parquet") as sink:
+            aside = BadRecords(keep=sink.keep) if incoming.options.on_error is OnError.QUARANTINE else None
+            rows = self._rows(dataset, incoming, job_id, aside)
+            if aside is not None:
+                aside.close()
+        if isinstance(rows, RawInput):
+            return msgspec.structs.replace(request, raw=rows)
+        return msgspec.structs.replace(
+            request,
+            staged=() if rows is None else self._stage(dataset, incoming.operation, rows, job_id),
+            quarantined=() if sink.file is None else (sink.file,),
+        )
+
+    def _rows(
+        self, dataset: Dataset, incoming: IncomingWrite, job_id: str, aside: BadRecords | None
+    ) -> RawInput | pa.Table | None:
+        """The rows of a small text, where the others are to be read from, or None for a write without rows."""
+        schema = input_schema(incoming.operation, dataset.definition)
+        match incoming.source:
+            case UploadReference(upload_id=upload_id, format=form, gzip=gzip):
+                upload = self.catalog.get_upload(dataset.tenant_id, dataset.id, upload_id)
+                return RawInput(
+                    path=upload.path,
+                    size_bytes=upload.size_bytes,
+                    checksum=upload.checksum,
+                    format=form,
+                    gzip=gzip,
+                )
+            case Body(
+                content=StoredBody(path=path, size_bytes=size, checksum=checksum), format=form, gzip=gzip
+            ):
+                return RawInput(path=path, size_bytes=size, checksum=checksum, format=form, gzip=gzip)
+            case JsonRows(text=text) if incoming.options.merge_schema:
+                # Workers look at all values before they decode the first.
+                return self._store(dataset, text, Format.JSON_ROWS, False, job_id)
+            case Body(content=bytes() as content, format=form, gzip=gzip) if incoming.options.merge_schema:
+                return self._store(dataset, content, form, gzip, job_id)
+            case JsonRows(text=text):
+                return decode_json_rows(text, schema, aside=aside)
+            case Body(content=bytes() as content, format=form, gzip=gzip):
+                decoded = self._decode_small(content, form, gzip, schema, aside)
+                return self._store(dataset, content, form, gzip, job_id) if decoded is None else decoded
+            case _:
+                return None
+
+    def _decode_small(
+        self, content: bytes, form: Format, gzip: bool, schema: Schema, aside: BadRecords | None
+    ) -> pa.Table | None:
+        """The rows of a small text body; None where a worker must decode it.
+
+        Parquet and Arrow can expand without bound, so they are decoded by Spark's processes, never in the API.
+        """
+        if form not in _TEXT_DECODERS:
+            return None
+        if gzip:
+            try:
+                content = b"".join(gunzip_stream(iter((content,)), expanded_bytes_max=self.inline_bytes_max))
+            except BodyTooLarge:
+                return None
+            if not content:
+                raise MalformedBody("the body is empty once decompressed")
+        return _TEXT_DECODERS[form](content, schema, aside=aside)
+
+    def _store(self, dataset: Dataset, content: bytes, form: Format, gzip: bool, job_id: str) -> RawInput:
+        path = body_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)
+        spool = BodySpool(self.storage, path, memory_bytes_max=0, bytes_max=self.upload_bytes_max)
+        with spool:
+            spool.feed(content)
+            stored = spool.finish()
+        if not isinstance(stored, StoredBody):
+            raise AssertionError("a spool without memory stores every body")
+        return RawInput(
+            path=path, size_bytes=stored.size_bytes, checksum=stored.checksum, format=form, gzip=gzip
+        )
+
+    def _stage(
+        self, dataset: Dataset, operation: Operation, rows: pa.Table, job_id: str
+    ) -> tuple[StagedFile, ...]:
+        path = staged_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)
+        file = self.staged.write(dataset.definition, operation, [rows], path)
+        return () if file is None else (file,)
+
+
+_TEXT_DECODERS: dict[Format, Callable[..., pa.Table]] = {
+    Format.NDJSON: decode_ndjson,
+    Format.CSV: decode_csv,
+    Format.JSON_ROWS: decode_json_rows,
+}
+
+
+def _stored_body(incoming: IncomingWrite) -> list[str]:
+    match incoming.source:
+        case Body(content=StoredBody(path=path)):
+            return [path]
+    return []
+
+
+def require_operation(text: str) -> Operation:
+    """The operation called `text`. Raises InvalidRequest naming those there are."""
+    try:
+        return Operation(text)
+    except ValueError:
+        known = ", ".join(operation.value for operation in Operation)
+        raise InvalidRequest(
+            f"there is no operation {text!r}",
+            [FieldError(pointer="/operation", detail=f"expected one of {known}")],
+        ) from None

@@ -1,0 +1,233 @@
+"""What a write would touch, and why, without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+
+from app.catalog.values import Dataset
+from app.codecs.bad_records import BadRecord, BadRecords
+from app.codecs.json.json_rows import decode_json_rows
+from app.commit.conflict import check_version
+from app.commit.storing import Storing, storing_of
+from app.commit.write_options import OnError, WriteOptions
+from app.commit.write_plan import MergeTask, WriteIntent, plan_merge, touched_groups
+from app.commit.write_scope import has_scope, is_moot, scope_of
+from app.format.dataset import ChangelogProducer, DatasetDefinition
+from app.format.errors import FieldError, InvalidRequest
+from app.format.file_group import DataFile, FileKind
+from app.format.index.file_answer import FileAnswer
+from app.format.index.live_key import LiveKey
+from app.format.operation import Operation, input_schema
+from app.format.rows.record_key import encode_keys
+from app.timeline.ports import Timeline
+from app.writes.explanation import BucketRule, ExplainedFile, ExplainedGroup, WriteExplanation
+from app.writes.key_search import KeySearch
+from app.writes.service.accept import IncomingWrite, JsonRows
+from app.writes.service.explained_batch import Batch, batch_of, explained_keys
+
+KEYS_MAX: Final = 100
+ROWS_MAX: Final = 1_000
+GROUPS_SHOWN_MAX: Final = 1_000
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ExplainWrite:
+    """Plans writes as workers do, and asks the indexes that they ask."""
+
+    timeline: Timeline
+    search: KeySearch
+
+    def keys(self, dataset: Dataset, texts: Sequence[str]) -> WriteExplanation:
+        """What an upsert of these keys would touch: each the text of a JSON object of the key fields.
+
+        Raises InvalidRequest, SchemaMismatch, CorruptFile.
+        """
+        definition = dataset.definition
+        if not definition.keyed:
+            detail = "the dataset is append-only (no record_key): POST a batch to see where its rows would go"
+            raise InvalidRequest(f"key: {detail}", [FieldError(pointer="/key", detail=detail)])
+        if not 1 <= len(texts) <= KEYS_MAX:
+            detail = f"give 1–{KEYS_MAX} keys, each as a JSON object of its fields"
+            raise InvalidRequest(f"key: {detail}", [FieldError(pointer="/key", detail=detail)])
+        for text in texts:
+            _check_object(text)
+        fields = definition.schema.select(definition.record_key)
+        keys = decode_json_rows(f"[{','.join(texts)}]".encode(), fields, pointer="/key")
+        rows = pa.table(
+            {
+                field.name: keys.column(field.name)
+                if field.name in definition.record_key
+                else pa.nulls(keys.num_rows, field.type)
+                for field in definition.schema.to_arrow()
+            }
+        )
+        return self._explained(
+            dataset, batch_of(definition, Operation.UPSERT, WriteOptions(), rows, keys_only=True)
+        )
+
+    def write(self, dataset: Dataset, incoming: IncomingWrite) -> WriteExplanation:
+        """What a write would touch; rows it brings are in its JSON. Records that would be set aside are left out.
+
+        Raises what accepting the write would, CommitConflict and DataExists if it could not commit now, CorruptFile.
+        """
+        definition = dataset.definition
+        incoming = incoming.checked(dataset)
+        check_version(dataset.id, incoming.options.expected_version, dataset.version)
+        if incoming.options.merge_schema:
+            detail = "rows are explained under the dataset's own schema: change that first"
+            raise InvalidRequest(
+                f"merge_schema: {detail}", [FieldError(pointer="/merge_schema", detail=detail)]
+            )
+        match incoming.source:
+            case None:
+                rows = definition.schema.to_arrow().empty_table()
+            case JsonRows(text=text):
+                aside = BadRecords(keep=_forget) if incoming.options.on_error is OnError.QUARANTINE else None
+                rows = decode_json_rows(text, input_schema(incoming.operation, definition), aside=aside)
+            case _:
+                detail = "an explanation reads rows that are in the request only: kind 'rows'"
+                raise InvalidRequest(f"source: {detail}", [FieldError(pointer="/source/kind", detail=detail)])
+        if rows.num_rows > ROWS_MAX:
+            detail = f"at most {ROWS_MAX} rows are explained, not {rows.num_rows}: send a sample"
+            raise InvalidRequest(detail, [FieldError(pointer="/source/rows", detail=detail)])
+        return self._explained(dataset, batch_of(definition, incoming.operation, incoming.options, rows))
+
+    def _explained(self, dataset: Dataset, batch: Batch) -> WriteExplanation:
+        tasks = self._tasks(dataset, batch)
+        bucket = dataset.definition.bucket
+        return WriteExplanation(
+            version=dataset.version,
+            operation=batch.operation,
+            index=dataset.definition.index,
+            bucket=BucketRule(
+                mode=bucket.mode,
+                function=bucket.function,
+                key=dataset.definition.bucket_key,
+                count=bucket.count,
+            ),
+            group_count=len(tasks),
+            file_groups=tuple(self._group(task, batch) for task in tasks[:GROUPS_SHOWN_MAX]),
+        )
+
+    def _tasks(self, dataset: Dataset, batch: Batch) -> list[MergeTask]:
+        """The tasks that the write would take at this version."""
+        definition, staged = dataset.definition, batch.staged()
+        whole = has_scope(batch.operation, batch.options)
+        groups = None if whole else touched_groups({0: staged}) if definition.keyed else []
+        live = self.timeline.live_files(dataset.tenant_id, dataset.id, dataset.version, groups)
+        if is_moot(batch.options, holds_rows=any(file.live_rows for file in live), version=dataset.version):
+            return []
+        intent = WriteIntent(
+            operation=batch.operation,
+            drop_duplicates=batch.options.drop_duplicates,
+            quarantine=batch.options.on_error is OnError.QUARANTINE,
+        )
+        return plan_merge(
+            definition,
+            {0: staged},
+            {0: intent},
+            live,
+            scope=scope_of(batch.operation, batch.options, definition, staged, live),
+            attempt="new",
+            data_prefix="",
+        )
+
+    def _group(self, task: MergeTask, batch: Batch) -> ExplainedGroup:
+        dataset = task.dataset
+        pending = any(file.kind is not FileKind.BASE for file in task.files)
+        storing = storing_of(dataset, scoped=task.scope is not None, pending=pending)
+        rows = batch.by_slot.get(task.slot) if task.segments else None
+        keys = encode_keys(rows, dataset.record_key) if rows is not None and dataset.keyed else _NO_KEYS
+        if pending and (storing is Storing.REWRITE or _looks_through_logs(storing, batch.operation)):
+            answers = dict.fromkeys(range(len(task.files)), FileAnswer.MERGED)
+        else:
+            answers = self.search.answers(dataset, task.files, keys, task.scope, storing)
+        live = self.search.live(dataset, task.files, keys) if len(keys) else {}
+        files = tuple(_file(file, answers.get(number)) for number, file in enumerate(task.files))
+        return ExplainedGroup(
+            file_group=task.file_group,
+            partition_path=task.slot.partition_path,
+            number=task.slot.bucket,
+            rows=0 if rows is None else rows.num_rows,
+            storing=storing,
+            reason=_reason(dataset, storing, scoped=task.scope is not None),
+            files=files,
+            rewritten_bytes=(
+                sum(file.size_bytes for file in files if file.read) if storing is Storing.REWRITE else 0
+            ),
+            marked_files=tuple(_marked(task, storing, live.values())),
+            keys=()
+            if rows is None or not dataset.keyed
+            else tuple(explained_keys(task, batch, rows, keys, live, storing)),
+        )
+
+
+def _forget(_: Sequence[BadRecord]) -> None:
+    """Records that are set aside are counted nowhere: nothing is written."""
+
+
+_NO_KEYS: Final = pa.chunked_array([pa.array([], pa.large_binary())])
+
+
+def _check_object(text: str) -> None:
+    try:
+        msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        raise _no_object() from None
+
+
+def _no_object() -> InvalidRequest:
+    detail = 'expected a JSON object of the key fields, such as {"id": 1}'
+    return InvalidRequest(f"key: {detail}", [FieldError(pointer="/key", detail=detail)])
+
+
+def _looks_through_logs(storing: Storing, operation: Operation) -> bool:
+    """Whether rows go to a log and even so must not meet live keys."""
+    return storing is Storing.LOG and operation.refuses_live_keys
+
+
+def _file(file: DataFile, answer: FileAnswer | None) -> ExplainedFile:
+    answer = answer or FileAnswer.NOT_ASKED
+    return ExplainedFile(
+        path=file.path,
+        kind=file.kind,
+        partition_path=file.slot.partition_path,
+        bucket=file.slot.bucket,
+        size_bytes=file.size_bytes,
+        live_rows=file.live_rows,
+        read=answer.read,
+        answer=answer,
+    )
+
+
+def _marked(task: MergeTask, storing: Storing, live: Iterable[LiveKey]) -> list[str]:
+    """The files that lose rows to a deletion vector, as far as keys tell."""
+    if storing is not Storing.MARK:
+        return []
+    return [task.files[number].path for number in sorted({key.file for key in live if key.file is not None})]
+
+
+def _reason(dataset: DatasetDefinition, storing: Storing, *, scoped: bool) -> str:
+    """Why it is stored so, in a sentence."""
+    table_type, producer = dataset.table_type.value, dataset.changelog.producer
+    match storing:
+        case Storing.APPEND:
+            return "the dataset has no record key: rows go to new files and meet nothing"
+        case Storing.POSTPONE:
+            return "bucket mode postpone: rows stay unseen until compaction gives them a bucket"
+        case Storing.LOG:
+            deferred = "" if producer is not ChangelogProducer.DEFERRED else " and told"
+            return f"{table_type} with changelog.producer {producer.value}: rows are merged{deferred} later, by key"
+        case Storing.MARK:
+            return (
+                f"{table_type} with changelog.producer full: old rows are found by key and marked as deleted"
+            )
+        case Storing.REWRITE if scoped and table_type == "merge_on_read":
+            return "the write takes out rows that it does not name, and the group has logs: all is merged at once"
+        case Storing.REWRITE:
+            return f"{table_type}: files with rows that change are written anew"

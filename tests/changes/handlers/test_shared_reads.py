@@ -1,0 +1,279 @@
+"""Many readers of one process: what they share, and that none of them loses anything by it."""
+
+import asyncio
+import time
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from app.changelog.forms import ChangeForm
+from app.changes.handlers.events import _as_events
+from app.changes.handlers.shared_pages import SharedPages
+from app.changes.service.read_changes import FeedQuery, ReadChanges
+from app.format.errors import NotFound, OffsetAhead, Unavailable
+from app.http.threads import Threads
+from app.http.waiting import watches
+from tests.support.stored_feed import DATASET
+from tests.support.streams import CORRECTION, Counting, blocks, feed_of, serving, streamed, waiting, when
+
+READERS = 200
+
+
+@pytest.fixture
+def feed_in_memory(monkeypatch):
+    """A feed of one commit: services over it, and its reads and looks. Only rings are waited for."""
+    monkeypatch.setattr(watches, "LOOK_AGAIN_SECONDS", 60.0)
+    stored = feed_of(1)
+    reads = Counting(ReadChanges(catalog=stored, index=stored, reader=stored).page)
+    stored.get = looks = Counting(stored.get)
+    services = serving(stored, reads)
+
+    def commit(*, announced=True):
+        stored.history.commits.append(CORRECTION)
+        if announced:
+            services.wakeups.ring(DATASET.tenant_id, DATASET.id)
+
+    return SimpleNamespace(services=services, reads=reads, looks=looks, commit=commit)
+
+
+class Reader:
+    """Follows from `since` to `until`; `seen` are the positions told so far."""
+
+    def __init__(self, services, *, since=0, until):
+        self.seen = []
+        self.stream = streamed(services, FeedQuery(limit=100, until=until), since)
+
+    async def step(self):
+        piece = await anext(self.stream)
+        self.seen += [at for at, change in blocks(piece.decode()) if change]
+
+    async def run(self):
+        async for piece in self.stream:
+            self.seen += [at for at, change in blocks(piece.decode()) if change]
+        return self.seen
+
+
+def positions(commits):
+    """What a reader of so many corrections is told: behind a -C its own position, behind a +C the next."""
+    return [at for number in range(commits) for at in (2 * number, 2 * number + 2)]
+
+
+def test_readers_at_one_position_share_looks_and_pages(feed_in_memory):
+    services, looks, commits = feed_in_memory.services, feed_in_memory.looks, 5
+
+    async def follow():
+        readers = [Reader(services, until=2 * (commits + 1)) for _ in range(READERS)]
+        running = [asyncio.create_task(reader.run()) for reader in readers]
+        for number in range(commits):
+            await when(lambda: all(len(reader.seen) == 2 * (number + 1) for reader in readers))  # noqa: B023
+            await when(lambda: waiting(services.heads) == READERS)
+            feed_in_memory.commit()
+        return await asyncio.gather(*running)
+
+    assert asyncio.run(follow()) == [positions(commits + 1)] * READERS
+    assert feed_in_memory.reads.calls == commits + 1
+    # They come in a few waves, each of which is looked for; then there is one look for each ring.
+    assert looks.calls <= commits + READERS / 10
+
+
+def test_a_lost_ring_costs_time_and_idle_readers_cost_one_look(feed_in_memory, monkeypatch):
+    monkeypatch.setattr(watches, "LOOK_AGAIN_SECONDS", 0.1)
+    services = feed_in_memory.services
+
+    async def follow():
+        running = [asyncio.create_task(Reader(services, until=4).run()) for _ in range(READERS)]
+        await when(lambda: waiting(services.heads) == READERS)
+        looks, began = feed_in_memory.looks.calls, time.monotonic()
+        await asyncio.sleep(0.5)
+        looks = feed_in_memory.looks.calls - looks
+        idle = looks / (time.monotonic() - began)
+        feed_in_memory.commit(announced=False)
+        return idle, await asyncio.gather(*running)
+
+    idle, told = asyncio.run(follow())
+    assert told == [positions(2)] * READERS
+    # Ten in a second, and those for the last who came.
+    assert 2 <= idle <= 30
+    assert feed_in_memory.reads.calls == 2
+
+
+def test_a_commit_during_a_look_is_looked_for_again(feed_in_memory):
+    async def follow():
+        feed_in_memory.looks.gate.clear()
+        running = asyncio.create_task(Reader(feed_in_memory.services, until=4).run())
+        await when(lambda: feed_in_memory.looks.calls == 1)
+        feed_in_memory.commit()
+        feed_in_memory.looks.gate.set()
+        async with asyncio.timeout(20):
+            return await running
+
+    assert asyncio.run(follow()) == positions(2)
+
+
+def test_who_was_busy_when_the_ring_was_taken_is_told_all_the_same(feed_in_memory):
+    services = feed_in_memory.services
+
+    async def follow():
+        prompt, busy = Reader(services, until=6), Reader(services, until=6)
+        await busy.step()
+        running = asyncio.create_task(prompt.run())
+        for seen in (2, 4):
+            await when(lambda: len(prompt.seen) == seen and waiting(services.heads) == 1)  # noqa: B023
+            feed_in_memory.commit()
+        # The slow one holds nobody, and needs no ring for what it missed.
+        assert await running == positions(3)
+        assert busy.seen == positions(1)
+        async with asyncio.timeout(20):
+            return await busy.run()
+
+    assert asyncio.run(follow()) == positions(3)
+
+
+def test_who_leaves_takes_the_page_from_no_one(feed_in_memory):
+    services, reads = feed_in_memory.services, feed_in_memory.reads
+
+    async def follow():
+        reads.gate.clear()
+        running = [asyncio.create_task(Reader(services, until=2).run()) for _ in range(3)]
+        await when(lambda: reads.calls == 1)
+        await asyncio.sleep(0.01)
+        running[0].cancel()
+        running[1].cancel()
+        await asyncio.sleep(0.01)
+        reads.gate.set()
+        return await asyncio.gather(*running, return_exceptions=True)
+
+    *left, told = asyncio.run(follow())
+    assert all(isinstance(one, asyncio.CancelledError) for one in left)
+    assert told == positions(1)
+    assert reads.calls == 1
+
+
+def test_who_leaves_a_watch_takes_nothing_with_him(feed_in_memory):
+    services = feed_in_memory.services
+
+    async def follow():
+        running = [asyncio.create_task(Reader(services, until=4).run()) for _ in range(3)]
+        await when(lambda: waiting(services.heads) == 3)
+        running[0].cancel()
+        await when(lambda: waiting(services.heads) == 2)
+        feed_in_memory.commit()
+        told = await asyncio.gather(*running[1:])
+        assert not services.heads._open
+        assert not services.wakeups._bells
+        return told
+
+    assert asyncio.run(follow()) == [positions(2)] * 2
+
+
+def test_what_is_found_as_the_time_runs_out_is_told(feed_in_memory):
+    services = feed_in_memory.services
+
+    async def wait():
+        feed_in_memory.looks.gate.clear()
+        with services.heads.join(DATASET.tenant_id, DATASET.id) as watcher:
+            asked = asyncio.create_task(watcher.wait(0, 0.05))
+            await when(lambda: waiting(services.heads) == 1)
+            (answer,) = next(iter(services.heads._open.values()))._waiting
+            # The loop has no turn until the time is over; then it has the answer and the end of the time in one.
+            time.sleep(0.1)  # noqa: ASYNC251
+            asyncio.get_running_loop().call_soon(answer.set_result, (1, DATASET))
+            found = await asked
+        feed_in_memory.looks.gate.set()
+        return found
+
+    assert asyncio.run(wait()) is DATASET
+
+
+def test_a_dataset_that_is_gone_ends_all_its_streams(feed_in_memory):
+    services = feed_in_memory.services
+
+    async def follow():
+        running = [asyncio.create_task(Reader(services, until=4).run()) for _ in range(READERS)]
+        await when(lambda: waiting(services.heads) == READERS)
+        feed_in_memory.looks.faults = [NotFound("gone")]
+        services.wakeups.ring(DATASET.tenant_id, DATASET.id)
+        return await asyncio.gather(*running)
+
+    assert asyncio.run(follow()) == [positions(1)] * READERS
+
+
+def test_a_database_that_is_away_ends_none(feed_in_memory, monkeypatch):
+    monkeypatch.setattr(watches, "LOOK_AGAIN_SECONDS", 0.02)
+    services = feed_in_memory.services
+
+    async def follow():
+        running = [asyncio.create_task(Reader(services, until=4).run()) for _ in range(READERS)]
+        await when(lambda: waiting(services.heads) == READERS)
+        feed_in_memory.looks.faults = [Unavailable("away"), Unavailable("away")]
+        feed_in_memory.reads.faults = [Unavailable("away")]
+        feed_in_memory.commit()
+        return await asyncio.gather(*running)
+
+    assert asyncio.run(follow()) == [positions(2)] * READERS
+
+
+def test_a_fault_is_told_to_all_who_asked_and_not_kept(feed_in_memory):
+    pages, reads = feed_in_memory.services.pages, feed_in_memory.reads
+    reads.faults = [OffsetAhead("of another feed")]
+
+    async def ask():
+        asked = [pages.page(DATASET, 0, FeedQuery(limit=1), _as_events) for _ in range(3)]
+        told = await asyncio.gather(*asked, return_exceptions=True)
+        return told, await pages.page(DATASET, 0, FeedQuery(limit=1), _as_events)
+
+    told, page = asyncio.run(ask())
+    assert [type(one) for one in told] == [OffsetAhead] * 3
+    assert not page.empty
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"tenant_id": "another"}, {"id": "another"}, {"version": 1}, {"earliest_offset": 1}],
+    ids=["tenant", "dataset", "version", "earliest"],
+)
+def test_only_the_same_page_is_shared(feed_in_memory, other):
+    pages, reads = feed_in_memory.services.pages, feed_in_memory.reads
+    query = FeedQuery(limit=2)
+
+    async def ask():
+        for dataset in (DATASET, DATASET, msgspec.structs.replace(DATASET, **other)):
+            await pages.page(dataset, 0, query, _as_events)
+        for changed in ({"limit": 3}, {"form": ChangeForm.UPSERT}, {"until": 2}, {"columns": ("n",)}):
+            await pages.page(DATASET, 0, FeedQuery(**{"limit": 2, **changed}), _as_events)
+        await pages.page(DATASET, 2, query, _as_events)
+        await pages.page(DATASET, 0, query, lambda page: b"")
+
+    asyncio.run(ask())
+    assert reads.calls == 2 + 4 + 2
+
+
+def ten_bytes(page):
+    return b"x" * 10
+
+
+@pytest.mark.parametrize("seconds", [60.0, 0.05])
+def test_pages_are_kept_for_a_moment_and_within_bounds(seconds):
+    stored = feed_of(3)
+    reads = Counting(ReadChanges(catalog=stored, index=stored, reader=stored).page)
+    pages = SharedPages(reads, Threads(), kept_bytes=25, kept_seconds=seconds)
+
+    async def ask(*positions):
+        for since in positions:
+            await pages.page(DATASET, since, FeedQuery(limit=2), ten_bytes)
+
+    async def walk():
+        if seconds > 1:
+            await ask(0, 2, 0, 2, 4, 2, 4)
+            assert (reads.calls, pages._bytes) == (3, 20)
+            await ask(0)
+            assert (reads.calls, pages._bytes) == (4, 20)
+        else:
+            await ask(0, 2)
+            await when(lambda: not pages._kept)
+            assert pages._bytes == 0
+            await ask(0)
+            assert reads.calls == 3
+
+    asyncio.run(walk())

@@ -1,0 +1,69 @@
+"""The index of the feed: which file holds which offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from app.catalog.values import Dataset
+from app.changes.values import FeedBounds
+from app.format.errors import NotFound
+from app.format.identifiers import new_id
+from app.jobs.values import Job
+from tests.support.lakehouse import commit_of, message
+from tests.support.store_fixtures import Stores
+
+
+@pytest.fixture
+def feed(stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]) -> Dataset:
+    """Files of 3, 2 | 4 changes: offsets 0–2, 3–4 at version 1, and 5–8 at version 2."""
+    first = [message(0, changes=3), message(1, changes=2), message(2, changes=0)]
+    stores.timeline.publish_one(tenant_id, commit_of([running()], first))
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [message(3, changes=4)], read_version=1))
+    return dataset
+
+
+def test_an_empty_feed_has_empty_bounds(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+    assert stores.changelog.bounds(tenant_id, dataset.id) == FeedBounds(earliest=0, next_offset=0)
+    assert stores.changelog.segments(tenant_id, dataset.id, 0, 10) == []
+
+
+def test_no_bounds_for_a_dataset_that_is_none(stores: Stores, tenant_id: str) -> None:
+    with pytest.raises(NotFound):
+        stores.changelog.bounds(tenant_id, new_id())
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "first_offsets"),
+    [
+        (0, 9, [0, 3, 5]),
+        (0, 1, [0]),
+        (2, 3, [0]),
+        (2, 4, [0, 3]),
+        (3, 5, [3]),
+        (4, 6, [3, 5]),
+        (8, 100, [5]),
+        (9, 100, []),
+        (5, 5, []),
+        (7, 3, []),
+    ],
+)
+def test_segments_are_the_files_that_hold_the_offsets(
+    stores: Stores, tenant_id: str, feed: Dataset, since: int, until: int, first_offsets: list[int]
+) -> None:
+    segments = stores.changelog.segments(tenant_id, feed.id, since, until)
+    assert [segment.first_offset for segment in segments] == first_offsets
+
+
+def test_a_segment_names_its_file_version_and_commit_time(
+    stores: Stores, tenant_id: str, feed: Dataset
+) -> None:
+    assert stores.changelog.bounds(tenant_id, feed.id) == FeedBounds(earliest=0, next_offset=9)
+    first, second, third = stores.changelog.segments(tenant_id, feed.id, 0, 9)
+    assert [each.version for each in (first, second, third)] == [1, 1, 2]
+    assert first.committed_at == second.committed_at < third.committed_at
+    assert third.committed_at == stores.catalog.get(tenant_id, feed.id).committed_at
+    assert [each.file.row_count for each in (first, second, third)] == [3, 2, 4]
+    assert first.file.file_group == message(0).file_group
+    assert first.file.checksum == "xxh3:4567"

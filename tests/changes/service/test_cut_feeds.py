@@ -1,0 +1,89 @@
+"""Pages of feeds that are cut while they are read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pytest
+
+from app.changelog.forms import ChangeForm
+from app.changes.positions import Landmark
+from app.changes.service.read_changes import FeedQuery, ReadChanges
+from app.changes.values import ChangePage
+from app.format.errors import CorruptFile, OffsetExpired
+from app.format.file_group import ChangelogSegment, StoredFile
+from app.format.rows.changelog import Op
+from tests.support.histories import DEFINITION, History
+from tests.support.stored_feed import DATASET, Stored
+
+ROW = {"k": "a", "n": 0, "at": None, "op": None, "tags": None}
+# Offsets 0, 1–2 and 3: one commit each.
+HISTORY = History(
+    definition=DEFINITION,
+    commits=[
+        [(Op.APPEND, ROW)],
+        [(Op.CORRECT_FROM, ROW), (Op.CORRECT_TO, {**ROW, "n": 1})],
+        [(Op.APPEND, {**ROW, "k": "b"})],
+    ],
+)
+
+
+@dataclass(kw_only=True)
+class Cut(Stored):
+    """A feed that begins at `to` from the moment on at which its index, or a file of it, is asked for."""
+
+    at: str
+    to: int = 1
+
+    def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
+        if self.at == "index":
+            self.earliest = self.to
+        if since < self.earliest:
+            raise OffsetExpired("gone", since=since, earliest=self.earliest)
+        return super().segments(tenant_id, dataset_id, since, until)
+
+    def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+        if self.at == "file":
+            self.earliest = self.to
+        if file.path == "1" and self.earliest:
+            raise CorruptFile("there is no file 1", path=file.path)
+        return super().read_slice(file, schema, first_row, rows)
+
+
+def page(stored: Stored, since: int | Landmark, form: ChangeForm = ChangeForm.TWO_EVENT) -> ChangePage:
+    reading = ReadChanges(catalog=stored, index=stored, reader=stored)
+    return reading.page(DATASET, since, FeedQuery(limit=10, form=form))
+
+
+CUT = pytest.mark.parametrize("at", ["index", "file"])
+
+
+@CUT
+def test_who_asked_for_what_is_gone_meanwhile_is_told(at: str) -> None:
+    with pytest.raises(OffsetExpired) as error:
+        page(Cut(history=HISTORY, at=at), 0)
+    assert error.value.facts == {"since": 0, "earliest": 1}
+
+
+@CUT
+def test_who_asked_for_the_earliest_gets_what_is_the_earliest_now(at: str) -> None:
+    found = page(Cut(history=HISTORY, at=at), Landmark.EARLIEST)
+    assert found.events.table.column("offset").to_pylist() == [1, 2, 3]
+    assert (found.next_since, found.pending, found.earliest) == (4, 0, 1)
+
+
+@CUT
+@pytest.mark.parametrize("form", ChangeForm)
+def test_what_is_kept_is_read_all_the_same(at: str, form: ChangeForm) -> None:
+    whole = page(Stored(history=HISTORY), 1, form).events.table
+    assert page(Cut(history=HISTORY, at=at), 1, form).events.table == whole
+
+
+def test_a_file_that_is_missing_for_another_reason_is_told() -> None:
+    class Damaged(Stored):
+        def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
+            raise CorruptFile("there is no such file", path=file.path)
+
+    with pytest.raises(CorruptFile):
+        page(Damaged(history=HISTORY), 0)

@@ -1,0 +1,175 @@
+"""The laws of the feed over random histories of tables of every kind, read as a consumer reads it: from JSON.
+
+Folding the changes up to a version gives the table at it, in every form that can be folded; offsets are dense; whoever
+stops anywhere and goes on from where it was sees each change once.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from app.changelog.forms import ChangeForm
+from app.changes.handlers.feed import encoded
+from app.changes.service.read_changes import FeedQuery, ReadChanges
+from app.files.storage import LocalStorage
+from app.format.dataset import ChangelogProducer
+from tests.support.past_tables import KINDS, Past, comparable, kind_of, written_past
+from tests.support.table_feed import TableFeed
+
+Row = dict[str, Any]
+SEEDS = (3,)
+# Of kinds whose feed tells of every row what it was and is.
+TELLING = [name for name in KINDS if kind_of(name).changelog.producer is ChangelogProducer.FULL]
+EVERY_FORM = pytest.mark.parametrize("form", ChangeForm)
+EVERY_KIND = pytest.mark.parametrize("kind", TELLING)
+
+
+@pytest.fixture(scope="module")
+def pasts(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Past]:
+    storage = LocalStorage(tmp_path_factory.mktemp("storage"))
+    return cache(lambda kind, seed: written_past(storage, kind, seed=seed))
+
+
+def reading(past: Past) -> tuple[ReadChanges, TableFeed]:
+    feed = TableFeed(table=past.table)
+    return ReadChanges(catalog=feed, index=feed, reader=past.table.reader), feed
+
+
+def pages(past: Past, since: int, sizes: Iterator[int], **query: Any) -> Iterator[tuple[list[Row], int]]:
+    """The events of each page to the end, as JSON has them, and where the next one begins."""
+    use_case, feed = reading(past)
+    while True:
+        page = use_case.page(feed.dataset, since, FeedQuery(limit=next(sizes), **query))
+        if page.next_since == since:
+            return
+        since = page.next_since
+        yield [json.loads(line) for line in encoded(page, as_ndjson=True).splitlines()], since
+
+
+def events(past: Past, **query: Any) -> list[Row]:
+    return [event for page, _ in pages(past, 0, iter(lambda: 1_000, None), **query) for event in page]
+
+
+class Table:
+    """What a consumer makes of events. Taking away a row that is not there is an error."""
+
+    def __init__(self, form: ChangeForm, key: tuple[str, ...]) -> None:
+        self.rows: list[Row] = []
+        self._key = key
+        self._take = {
+            ChangeForm.TWO_EVENT: self._step,
+            ChangeForm.RETRACT: self._step,
+            ChangeForm.SINGLE_EVENT: self._single_event,
+            ChangeForm.UPSERT: self._upsert,
+            ChangeForm.DEBEZIUM: self._debezium,
+            ChangeForm.DELTA: self._delta,
+        }[form]
+
+    def take(self, event: Row) -> None:
+        self._take(event)
+
+    def _step(self, event: Row) -> None:
+        if event["op"] in ("+A", "+C"):
+            self.rows.append(event["row"])
+        else:
+            self.rows.remove(event["row"])
+
+    def _single_event(self, event: Row) -> None:
+        if event["op"] == "U":
+            self.rows.remove(event["before"])
+            self.rows.append(event["row"])
+        else:
+            self._step(event)
+
+    def _upsert(self, event: Row) -> None:
+        self.rows = [row for row in self.rows if any(row[name] != event["row"][name] for name in self._key)]
+        if event["op"] == "+A":
+            self.rows.append(event["row"])
+
+    def _debezium(self, event: Row) -> None:
+        if event["before"] is not None:
+            self.rows.remove(event["before"])
+        if event["after"] is not None:
+            self.rows.append(event["after"])
+        assert (
+            event["op"]
+            == {(True, False): "c", (False, False): "u", (False, True): "d"}[
+                event["before"] is None, event["after"] is None
+            ]
+        )
+
+    def _delta(self, event: Row) -> None:
+        if event["_change_type"] in ("insert", "update_postimage"):
+            self.rows.append(event["row"])
+        else:
+            self.rows.remove(event["row"])
+
+
+def version_of(event: Row) -> int:
+    found: int = event.get("version") or event.get("_commit_version") or event["source"]["version"]
+    return found
+
+
+@EVERY_KIND
+@EVERY_FORM
+def test_folding_the_feed_up_to_any_version_gives_the_table_at_it(
+    pasts: Callable[[str, int], Past], kind: str, form: ChangeForm
+) -> None:
+    for seed in SEEDS:
+        past = pasts(kind, seed)
+        key = past.table.dataset.record_key
+        if form is ChangeForm.UPSERT and not key:
+            pytest.skip("without a key nothing says which row another replaces")
+        table = Table(form, key)
+        told = iter(events(past, form=form))
+        event = next(told, None)
+        for version, rows in enumerate(past.rows):
+            while event is not None and version_of(event) <= version:
+                table.take(event)
+                event = next(told, None)
+            assert comparable(table.rows) == comparable(rows), (seed, version)
+        assert event is None
+
+
+@EVERY_KIND
+def test_offsets_are_dense_and_an_update_is_two_neighbours(
+    pasts: Callable[[str, int], Past], kind: str
+) -> None:
+    for seed in SEEDS:
+        told = events(pasts(kind, seed))
+        assert [event["offset"] for event in told] == list(range(len(told)))
+        assert [event["version"] for event in told] == sorted(event["version"] for event in told)
+        for event, following in zip(told, [*told[1:], {"op": None}], strict=True):
+            assert (event["op"] == "-C") == (following["op"] == "+C")
+
+
+@EVERY_KIND
+@EVERY_FORM
+def test_who_stops_anywhere_and_goes_on_sees_each_event_once(
+    pasts: Callable[[str, int], Past], kind: str, form: ChangeForm
+) -> None:
+    for seed in SEEDS:
+        past, chance = pasts(kind, seed), random.Random(seed)
+        whole = events(past, form=form)
+        seen: list[Row] = []
+        since = 0
+        while True:
+            # So many pages of random sizes, then the reader is gone and comes back with nothing but its position.
+            walk = pages(past, since, _sizes(chance), form=form)
+            steps = [step for step, _ in zip(walk, range(chance.randint(1, 4)), strict=False)]
+            if not steps:
+                break
+            seen += [event for page, _ in steps for event in page]
+            since = steps[-1][1]
+        assert seen == whole
+
+
+def _sizes(chance: random.Random) -> Iterator[int]:
+    while True:
+        yield chance.randint(1, 9)

@@ -1,0 +1,70 @@
+"""Rows without a key where a write takes the place of what was there: the difference of two heaps of rows."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.commit.merge.merge import merge
+from app.format.instant import RowCounts
+from app.format.operation import Operation
+from app.format.rows.changelog import OP_COLUMN, Op
+from app.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, OFFSET_COLUMN
+from tests.commit.merging import ROWS, current_rows, dataset, feed, incoming_rows, intents, row
+from tests.commit.reference import Heap, Row, Write, exact
+
+HEAP = dataset(key=[])
+# Few different rows, so that many are there more than once.
+FEW = st.lists(
+    st.one_of(
+        st.sampled_from([None, [], [None], [{"a": None}]]).map(lambda items: row("a", items=items)),
+        st.sampled_from([0.0, -0.0]).map(lambda ratio: row("a", ratio=ratio)),
+        ROWS,
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    before=FEW,
+    rows=FEW,
+    operation=st.sampled_from([Operation.SNAPSHOT, Operation.OVERWRITE, Operation.DELETE]),
+)
+def test_what_is_in_both_stays_and_the_difference_is_told(
+    before: list[Row], rows: list[Row], operation: Operation
+) -> None:
+    rows = [] if operation is Operation.DELETE else rows
+    writes = [Write(operation=operation, rows=[(Op.APPEND, values) for values in rows])]
+    current = current_rows(HEAP, before)
+    result = merge(HEAP, current, incoming_rows(HEAP, writes), intents(writes), retract_rest=True)
+
+    expected = Heap(rows=rows).changes_from(before)
+    differences = feed(result)
+    assert sorted((op, exact(values)) for op, values in differences) == expected
+    # What is gone goes first.
+    assert [op for op, _ in differences] == sorted((op for op, _ in differences), reverse=True)
+    added = sum(op == Op.APPEND for op, _ in expected)
+    removed = len(expected) - added
+    assert result.counts == {0: RowCounts(inserted=added, deleted=removed, unchanged=len(rows) - added)}
+    assert int((~result.kept).sum()) == removed
+    stored = result.rows.drop_columns(list(META_NAMES)).to_pylist()
+    kept = [values for values, stays in zip(before, result.kept, strict=True) if stays]
+    assert sorted(map(exact, kept + stored)) == sorted(map(exact, rows))
+    assert result.replaced.tolist() == [-1] * added
+
+    gone = [values for values, stays in zip(current.to_pylist(), result.kept, strict=True) if not stays]
+    changes = result.changes.to_pylist()
+    told = [change[CORRECTS_COLUMN] for change in changes if change[OP_COLUMN] == Op.RETRACT]
+    assert sorted(told) == sorted(values[OFFSET_COLUMN] for values in gone)
+    for values in result.rows.to_pylist():
+        change = changes[-1 - values[OFFSET_COLUMN]]
+        assert change[OP_COLUMN] == Op.APPEND
+        assert change["k"] == values["k"]
+
+
+def test_rows_without_a_key_meet_in_no_other_way() -> None:
+    writes = [Write(operation=Operation.INSERT, rows=[(Op.APPEND, row("a"))])]
+    with pytest.raises(ValueError, match="without a key"):
+        merge(HEAP, current_rows(HEAP, []), incoming_rows(HEAP, writes), intents(writes))

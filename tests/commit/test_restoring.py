@@ -1,0 +1,66 @@
+"""What of a table is different from what it was, and what becomes of writes that nobody has seen."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.commit.commit_message import CommitMessage
+from app.commit.restoring import plan_restaging, plan_restore
+from app.commit.write_plan import APPEND_BYTES_MAX
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.file_group import DataFile, DeletionVector, FileKind
+from tests.support.lakehouse import data_file
+
+DATASET = define_dataset(
+    NewDataset(name="t", schema=NewSchema(fields=[NewField(name="id", type="int64")]), record_key=["id"])
+)
+
+
+def postponed(version: int) -> DataFile:
+    return msgspec.structs.replace(
+        data_file(), kind=FileKind.POSTPONED, added_version=version, written_version=version
+    )
+
+
+def test_groups_of_the_same_files_and_vectors_are_left_alone() -> None:
+    same, gone, new = data_file(0), data_file(1), data_file(1)
+    marked = data_file(2)
+    vector = DeletionVector(path="v", offset=0, size_bytes=1, checksum="c", cardinality=1)
+    now = msgspec.structs.replace(marked, deletion_vector=vector, added_version=3)
+    plan = plan_restore([same, gone, marked], [same, new, now])
+    assert plan.changed == {gone.file_group, marked.file_group}
+    assert plan.earlier == ((gone,), (marked,))
+    assert plan.in_scope([same, new, now]) == [new, now]
+    assert (plan.dropped, plan.revived) == ((), ())
+
+
+def test_writes_postponed_since_are_dropped_without_being_read() -> None:
+    base, early, late = data_file(), postponed(1), postponed(2)
+    plan = plan_restore([base, early], [base, early, late])
+    assert (plan.changed, plan.dropped, plan.revived) == (frozenset(), (late,), ())
+    [message] = plan.with_postponed({})
+    assert (message.removed, message.added) == ((late.path,), ())
+
+
+def test_postponed_writes_that_come_back_keep_their_order() -> None:
+    """The first of them was folded into a base file while the second was written."""
+    first, second, base = postponed(1), postponed(2), data_file()
+    plan = plan_restore([first, second], [base, second])
+    assert plan.changed == {base.file_group}
+    assert (plan.dropped, plan.revived) == ((second,), (first, second))
+    given = CommitMessage(file_group=base.file_group, removed=(base.path,))
+    [message] = plan.with_postponed({base.file_group: given})
+    assert (message.removed, message.added) == ((base.path, second.path), (first, second))
+
+
+def test_small_groups_are_staged_together() -> None:
+    small = [data_file(number) for number in range(3)]
+    large = [
+        msgspec.structs.replace(data_file(number), size_bytes=APPEND_BYTES_MAX) for number in range(3, 5)
+    ]
+    tasks = plan_restaging(plan_restore([*small, *large], []), DATASET, DATASET, "staged/job")
+    assert [task.groups for task in tasks] == [
+        ((small[0],), (small[1],), (small[2],)), ((large[0],),), ((large[1],),),
+    ]  # fmt: skip
+    assert [task.path for task in tasks] == [f"staged/job-0000{number}.arrow" for number in range(3)]

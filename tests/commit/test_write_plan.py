@@ -1,0 +1,222 @@
+"""Plans: which file groups a write touches, with which of their files, and which files a scope reaches."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from app.commit.write_options import Overwrite, OverwriteScope, SaveMode, WriteOptions
+from app.commit.write_plan import APPEND_BYTES_MAX, MergeTask, Scope, WriteIntent, plan_merge, touched_groups
+from app.commit.write_scope import has_scope, read_scope, scope_of
+from app.format.dataset import BucketMode, DatasetDefinition
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.format.file_group import (
+    ColumnStatistics,
+    DataFile,
+    FileKind,
+    append_file_group,
+    bucket_file_group,
+    bucket_slot,
+)
+from app.format.operation import Operation
+from app.format.rows.staging import Slot, StagedBatch, StagedFile
+from app.lake.filters.parse import parse_filter
+
+FIELDS = [NewField(name="day", type="string"), NewField(name="id", type="int64")]
+
+
+def dataset(**settings: object) -> DatasetDefinition:
+    return define_dataset(
+        NewDataset(name="t", schema=NewSchema(fields=FIELDS), partition_by=["day"], **settings)  # type: ignore[arg-type]
+    )
+
+
+KEYED = dataset(record_key=["day", "id"], bucket=NewBucket(count=2))
+APPENDS = dataset()
+
+
+def live_file(group: str, slot: Slot, *, low: int = 0, high: int = 9, **settings: object) -> DataFile:
+    bounds = {"2": ColumnStatistics(minimum=low, maximum=high, null_count=0)}
+    return DataFile(
+        path=f"{group}/{low}-{high}", size_bytes=1, checksum="c", row_count=10, schema_id=1, file_group=group,
+        slot=slot, statistics=bounds, **settings,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def in_bucket(day: str, bucket: int, **settings: object) -> DataFile:
+    slot = Slot(partition_path=f"day={day}", bucket=bucket)
+    return live_file(bucket_file_group(slot), slot, **settings)  # type: ignore[arg-type]
+
+
+def appended(day: str, attempt: str, **settings: object) -> DataFile:
+    slot = Slot(partition_path=f"day={day}", bucket=0)
+    return live_file(append_file_group(slot, attempt), slot, **settings)  # type: ignore[arg-type]
+
+
+def staged(path: str, *slots: tuple[str, int], size_bytes: int = 100) -> StagedFile:
+    batches = tuple(
+        StagedBatch(slot=Slot(partition_path=f"day={day}", bucket=bucket), index=index, rows=5)
+        for index, (day, bucket) in enumerate(slots)
+    )
+    return StagedFile(path=path, size_bytes=size_bytes, checksum="c", rows=5 * len(slots), batches=batches)
+
+
+def plan(
+    definition: DatasetDefinition,
+    writes: dict[int, list[StagedFile]],
+    live: list[DataFile],
+    *,
+    operation: Operation = Operation.UPSERT,
+    scope: Scope | None = None,
+    done: tuple[str, ...] = (),
+) -> list[MergeTask]:
+    intents = {number: WriteIntent(operation=operation) for number in writes}
+    return plan_merge(
+        definition, writes, intents, live, scope=scope, done=done, attempt="at", data_prefix="p"
+    )
+
+
+def told(tasks: list[MergeTask]) -> list[tuple[str, int, int]]:
+    """Group, files and segments of each task."""
+    return [(task.file_group, len(task.files), len(task.segments)) for task in tasks]
+
+
+def where(text: str) -> Scope:
+    return Scope(where=parse_filter(text, KEYED.schema))
+
+
+@pytest.mark.parametrize("path", ["", "day=a", "day=bucket-00001/x=1"])
+def test_the_name_of_a_buckets_group_tells_its_slot(path: str) -> None:
+    slot = Slot(partition_path=path, bucket=17)
+    assert bucket_slot(bucket_file_group(slot)) == slot
+
+
+def test_grouped_writes_go_to_the_buckets_of_their_rows() -> None:
+    writes = {0: [staged("x", ("a", 0), ("b", 1))], 1: [staged("y", ("a", 0))]}
+    live = [in_bucket("a", 0), in_bucket("a", 1)]
+    tasks = plan(KEYED, writes, live)
+    assert told(tasks) == [("day=a/bucket-00000", 1, 2), ("day=b/bucket-00001", 0, 1)]
+    assert [sorted(task.intents) for task in tasks] == [[0, 1], [0]]
+    assert touched_groups(writes) == [task.file_group for task in tasks]
+    assert told(plan(KEYED, writes, live, done=("day=a/bucket-00000",))) == [("day=b/bucket-00001", 0, 1)]
+
+
+def test_files_of_a_group_stand_in_the_order_of_their_commits() -> None:
+    files = [in_bucket("a", 0, low=low, added_version=version) for low, version in ((1, 3), (2, 1), (3, 2))]
+    [task] = plan(KEYED, {0: [staged("x", ("a", 0))]}, files)
+    assert [file.added_version for file in task.files] == [1, 2, 3]
+
+
+SCOPES = [
+    (Scope(), ["a0", "a1", "b0"]),
+    (Scope(partitions=("day=b",)), ["b0"]),
+    (Scope(partitions=()), []),
+    (where("id > 9"), ["a1"]),
+    (where("day = 'b'"), ["b0"]),
+    (where("day = 'c'"), []),
+    (Scope(partitions=("day=a",), where=where("id > 9").where), ["a1"]),
+]
+
+
+@pytest.mark.parametrize(("scope", "reached"), SCOPES)
+def test_a_scope_reaches_the_buckets_that_may_hold_rows_in_it(scope: Scope, reached: list[str]) -> None:
+    live = [in_bucket("a", 0), in_bucket("a", 1, low=5, high=20), in_bucket("b", 0)]
+    tasks = plan(KEYED, {0: []}, live, operation=Operation.DELETE, scope=scope)
+    assert [f"{task.slot.partition_path[-1]}{task.slot.bucket}" for task in tasks] == reached
+    assert all(task.scope == scope and task.intents for task in tasks)
+
+
+def test_a_bucket_that_is_reached_comes_with_all_its_files() -> None:
+    live = [in_bucket("a", 0, low=0, high=4), in_bucket("a", 0, low=5, high=9)]
+    [task] = plan(KEYED, {0: []}, live, operation=Operation.DELETE, scope=where("id = 7"))
+    assert len(task.files) == 2
+
+
+def test_a_log_is_reached_whatever_its_bounds_say() -> None:
+    live = [in_bucket("a", 0, kind=FileKind.LOG)]
+    assert plan(KEYED, {0: []}, live, operation=Operation.DELETE, scope=where("id = 99"))
+
+
+def test_under_key_dynamic_a_partition_is_looked_for_in_every_group() -> None:
+    moving = dataset(record_key=["id"], bucket=NewBucket(mode=BucketMode.KEY_DYNAMIC, count=2))
+    group = bucket_file_group(Slot(partition_path="", bucket=1))
+    live = [live_file(group, Slot(partition_path=f"day={day}", bucket=1)) for day in "ab"]
+    [task] = plan(
+        moving, {0: []}, live, operation=Operation.DELETE_PARTITION, scope=Scope(partitions=("day=b",))
+    )
+    assert (task.slot, len(task.files)) == (Slot(partition_path="", bucket=1), 2)
+    assert not plan(moving, {0: []}, live[:1], scope=Scope(partitions=("day=b",)))
+
+
+def test_an_overwrite_takes_the_touched_buckets_along() -> None:
+    writes = {0: [staged("x", ("c", 0))]}
+    tasks = plan(KEYED, writes, [in_bucket("a", 0)], operation=Operation.OVERWRITE, scope=Scope())
+    assert told(tasks) == [("day=a/bucket-00000", 1, 0), ("day=c/bucket-00000", 0, 1)]
+
+
+def test_appends_share_a_group_unless_they_are_large() -> None:
+    small = {number: [staged(f"s{number}", ("a", 0))] for number in range(5)}
+    assert told(plan(APPENDS, small, [], operation=Operation.INSERT)) == [("day=a/append-at", 0, 5)]
+    parts = [staged(f"l{number}", ("a", 0), size_bytes=APPEND_BYTES_MAX * 2 // 3) for number in range(3)]
+    large = plan(APPENDS, {0: parts}, [], operation=Operation.INSERT)
+    assert told(large) == [(f"day=a/append-at{end}", 0, 1) for end in ("", "-1", "-2")]
+    shuffled = dataset(bucket=NewBucket(shuffle_by_partition=True))
+    assert told(plan(shuffled, {0: parts}, [], operation=Operation.INSERT)) == [("day=a/append-at", 0, 3)]
+
+
+@pytest.mark.parametrize("operation", [Operation.OVERWRITE, Operation.SNAPSHOT])
+def test_what_replaces_rows_without_a_key_makes_one_group_per_partition(operation: Operation) -> None:
+    live = [appended("a", "1"), appended("a", "2", low=20, high=30), appended("b", "3")]
+    writes = {0: [staged("x", ("a", 0), ("c", 0)), staged("y", ("a", 0))]}
+    tasks = plan(APPENDS, writes, live, operation=operation, scope=Scope())
+    assert told(tasks) == [
+        ("day=a/append-at", 2, 2), ("day=b/append-at", 1, 0), ("day=c/append-at", 0, 1)
+    ]  # fmt: skip
+    filtered = plan(APPENDS, writes, live, operation=operation, scope=where("id = 25"))
+    assert told(filtered) == [("day=a/append-at", 1, 2), ("day=c/append-at", 0, 1)]
+
+
+def test_rows_without_a_key_are_taken_out_group_by_group() -> None:
+    live = [appended("a", "1"), appended("a", "2", low=20, high=30), appended("b", "3")]
+    tasks = plan(APPENDS, {0: []}, live, operation=Operation.DELETE, scope=where("id < 10"))
+    assert told(tasks) == [("day=a/append-1", 1, 0), ("day=b/append-3", 1, 0)]
+
+
+LIVE = [appended("2026-01", "1"), appended("2026-02", "2"), appended("2027-01", "3")]
+FILTER = Overwrite(scope=OverwriteScope.FILTER, where="id=1")
+OF_WRITES = [
+    (Operation.UPSERT, {}, None, None),
+    (Operation.DELETE, {}, None, None),
+    (Operation.SNAPSHOT, {}, Scope(), Scope()),
+    (Operation.OVERWRITE, {}, Scope(), Scope()),
+    (Operation.OVERWRITE, {"overwrite": FILTER}, where("id = 1"), Scope()),
+    (
+        Operation.OVERWRITE,
+        {"overwrite": Overwrite(scope=OverwriteScope.PARTITIONS)},
+        Scope(partitions=("day=x",)),
+        Scope(partitions=("day=x",)),
+    ),
+    (Operation.DELETE, {"where": "id = 1"}, where("id = 1"), Scope()),
+    (
+        Operation.DELETE_PARTITION,
+        {"partitions": ("day=2026-*", "day=9*")},
+        Scope(partitions=("day=2026-01", "day=2026-02")),
+        Scope(),
+    ),
+    (Operation.INSERT, {"mode": SaveMode.IGNORE}, None, Scope()),
+    (Operation.INSERT, {"mode": SaveMode.ERROR_IF_EXISTS}, None, Scope()),
+]
+
+
+@pytest.mark.parametrize(("operation", "options", "scope", "read"), OF_WRITES)
+def test_the_scope_of_a_write_and_what_it_has_read(
+    operation: Operation, options: dict[str, object], scope: Scope | None, read: Scope | None
+) -> None:
+    given = WriteOptions(**options)  # type: ignore[arg-type]
+    found = scope_of(operation, given, APPENDS, [staged("x", ("x", 0))], LIVE)
+    assert found == scope
+    assert read_scope(operation, given, found) == read
+    assert has_scope(operation, given) is (read is not None)
+    # Equal scopes are the same filter.
+    assert msgspec.msgpack.encode(found) == msgspec.msgpack.encode(scope)

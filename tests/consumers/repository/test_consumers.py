@@ -1,0 +1,251 @@
+"""Consumers: which commits are taken, who holds one, and what racing members and cuts come to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import text
+
+from app.catalog.values import Dataset
+from app.changes.positions import Landmark
+from app.consumers.followers import ConsumerKind
+from app.consumers.repository.consumers import ConsumerStore
+from app.consumers.repository.followers import add_follower
+from app.consumers.values import ConsumerChange, Expected, MaxLag, Standing
+from app.format.errors import (
+    ConsumerLeased,
+    ConsumerManaged,
+    HeadwaterError,
+    LeaseLost,
+    NotFound,
+    OffsetAhead,
+    OffsetExpired,
+    PreconditionFailed,
+    PreconditionRequired,
+)
+from app.format.identifiers import new_id
+from app.jobs.values import Job
+from tests.support.lakehouse import commit_of, message
+from tests.support.store_fixtures import Stores
+from tests.support.threads import together
+
+
+@pytest.fixture
+def consumers(stores: Stores) -> ConsumerStore:
+    return ConsumerStore(stores.database)
+
+
+@pytest.fixture
+def feed(stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]) -> Dataset:
+    """Commits of 3, 2 and 4 changes: offsets 0–2, 3–4, 5–8."""
+    for version, changes in enumerate((3, 2, 4)):
+        commit = commit_of([running()], [message(version, changes=changes)], read_version=version)
+        stores.timeline.publish_one(tenant_id, commit)
+    return dataset
+
+
+@pytest.fixture
+def put(consumers: ConsumerStore, feed: Dataset) -> Callable[..., Standing]:
+    """Makes or moves the consumer `c`; at the revision that it has, unless one is said."""
+
+    def run(offset: int | Landmark | None, *, revision: int | None = None, **more: object) -> Standing:
+        try:
+            revision = revision or consumers.get(feed.tenant_id, feed.id, "c").consumer.revision
+        except NotFound:
+            revision = None
+        change = ConsumerChange(offset=offset, **more)  # type: ignore[arg-type]
+        return consumers.put(feed.tenant_id, feed.id, "c", change, Expected(revision=revision))[0]
+
+    return run
+
+
+def cut(stores: Stores, dataset: Dataset, earliest: int) -> None:
+    with stores.database.tenant(dataset.tenant_id) as connection:
+        connection.execute(text("UPDATE heads SET earliest_offset = :at"), {"at": earliest})
+
+
+def test_lag_is_what_is_not_committed_and_its_age(
+    stores: Stores, feed: Dataset, put: Callable[..., Standing]
+) -> None:
+    with stores.database.tenant(feed.tenant_id) as connection:
+        age = "SELECT extract(epoch FROM clock_timestamp() - committed_at) FROM commits WHERE version = :version"
+        for position, version in [(0, 1), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3)]:
+            before = connection.execute(text(age), {"version": version}).scalar_one()
+            standing = put(position)
+            after = connection.execute(text(age), {"version": version}).scalar_one()
+            assert before <= standing.behind_seconds <= after
+            assert standing.behind_changes == 9 - position
+    at_head = put(Landmark.NOW)
+    assert (at_head.behind_changes, at_head.behind_seconds, at_head.expired) == (0, 0, False)
+
+
+def test_a_position_before_the_beginning_is_expired(
+    stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., Standing]
+) -> None:
+    put(2)
+    cut(stores, feed, 5)
+    standing = consumers.get(feed.tenant_id, feed.id, "c")
+    assert standing.expired
+    assert (standing.behind_changes, standing.bounds.earliest) == (7, 5)
+    for position, reset in [(2, False), (4, False), (0, True)]:
+        with pytest.raises(OffsetExpired) as error:
+            put(position, reset=reset)
+        assert error.value.facts == {"since": position, "earliest": 5}
+    assert not put(Landmark.EARLIEST).expired
+    with pytest.raises(OffsetAhead):
+        put(10)
+
+
+def test_it_is_moved_when_its_position_is(put: Callable[..., Standing]) -> None:
+    first = put(3).consumer
+    assert first.revision == 1
+    bounded = put(None, max_lag=MaxLag(changes=7)).consumer
+    assert (bounded.position, bounded.revision, bounded.moved_at) == (3, 2, first.moved_at)
+    same = put(3).consumer
+    assert (same.revision, same.moved_at) == (3, first.moved_at)
+    moved = put(4).consumer
+    assert moved.moved_at > first.moved_at
+    assert (moved.max_lag_rows, moved.max_lag_seconds, moved.created_at) == (7, None, first.created_at)
+
+
+def test_no_consumer_of_a_dataset_that_is_gone(
+    stores: Stores, consumers: ConsumerStore, feed: Dataset
+) -> None:
+    stores.catalog.delete(feed.tenant_id, feed.id, version=None)
+    for dataset_id in (feed.id, new_id()):
+        with pytest.raises(NotFound):
+            consumers.put(feed.tenant_id, dataset_id, "c", ConsumerChange(offset=0), Expected())
+
+
+def test_of_racing_members_that_make_it_one_does(consumers: ConsumerStore, feed: Dataset) -> None:
+    def make() -> str:
+        try:
+            consumers.put(feed.tenant_id, feed.id, "c", ConsumerChange(offset=0), Expected(absent=True))
+        except PreconditionFailed:
+            return "there"
+        return "made"
+
+    assert sorted(together([make] * 6)) == ["made"] + ["there"] * 5
+    with pytest.raises(PreconditionRequired):
+        consumers.put(feed.tenant_id, feed.id, "c", ConsumerChange(offset=0), Expected())
+
+
+def test_of_racing_commits_of_one_revision_one_is_taken(
+    consumers: ConsumerStore, feed: Dataset, put: Callable[..., Standing]
+) -> None:
+    put(0)
+    for revision in range(1, 6):
+
+        def commit(revision: int = revision) -> bool:
+            change = ConsumerChange(offset=revision)
+            try:
+                consumers.put(feed.tenant_id, feed.id, "c", change, Expected(revision=revision))
+            except PreconditionFailed:
+                return False
+            return True
+
+        assert sum(together([commit] * 4)) == 1
+    consumer = consumers.get(feed.tenant_id, feed.id, "c").consumer
+    assert (consumer.position, consumer.revision) == (5, 6)
+
+
+def test_two_members_never_both_advance(
+    stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., Standing]
+) -> None:
+    """Members take the lease from one another as it runs out, and never read the revision anew but with a lease."""
+    put(0)
+    taken: list[tuple[int, str]] = []
+    lapse = threading.Event()
+
+    def member(name: str) -> None:
+        for _ in range(8):
+            try:
+                held = consumers.lease(feed.tenant_id, feed.id, "c", name, 60, None)
+            except ConsumerLeased:
+                continue
+            # It is slow: meanwhile its lease may have run out, and another may have it.
+            lapse.wait(0.002)
+            change = ConsumerChange(offset=min(held.position + 1, 9), lease=held.token)
+            try:
+                standing, _ = consumers.put(
+                    feed.tenant_id, feed.id, "c", change, Expected(revision=held.revision)
+                )
+                taken.append((standing.consumer.lease_epoch, name))
+            except (LeaseLost, PreconditionFailed):
+                continue
+
+    def clock() -> None:
+        for _ in range(40):
+            with stores.database.tenant(feed.tenant_id) as connection:
+                connection.execute(
+                    text("UPDATE consumers SET lease_until = clock_timestamp() WHERE member IS NOT NULL")
+                )
+
+    together([lambda: member("a"), lambda: member("b"), lambda: member("c"), clock])
+    epochs = [epoch for epoch, _ in taken]
+    assert len(set(epochs)) == len(epochs), "two members committed under one lease"
+    assert consumers.get(feed.tenant_id, feed.id, "c").consumer.position == min(len(taken), 9)
+
+
+def test_a_hold_that_ran_out_ends_with_a_commit_of_another(
+    stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., Standing]
+) -> None:
+    put(0)
+    held = consumers.lease(feed.tenant_id, feed.id, "c", "a", 60, None)
+    with pytest.raises(ConsumerLeased) as error:
+        put(1)
+    assert error.value.facts["member"] == "a"
+    assert 1 <= error.value.facts["retry_after_seconds"] <= 60
+    with stores.database.tenant(feed.tenant_id) as connection:
+        connection.execute(text("UPDATE consumers SET lease_until = clock_timestamp()"))
+    # Nobody has come since, so it is still its member's.
+    put(1, lease=held.token)
+    assert consumers.lease(feed.tenant_id, feed.id, "c", "a", 60, held.token).token == held.token
+    with stores.database.tenant(feed.tenant_id) as connection:
+        connection.execute(text("UPDATE consumers SET lease_until = clock_timestamp()"))
+    put(2)
+    with pytest.raises(LeaseLost):
+        put(3, lease=held.token)
+    with pytest.raises(LeaseLost):
+        consumers.lease(feed.tenant_id, feed.id, "c", "a", 60, held.token)
+
+
+def test_positions_of_followers_are_shown_and_not_touched(
+    stores: Stores, consumers: ConsumerStore, feed: Dataset
+) -> None:
+    name = f"webhook:{new_id()}"
+    with stores.database.tenant(feed.tenant_id) as connection:
+        add_follower(connection, feed.id, name, ConsumerKind.WEBHOOK, 3, max_lag_seconds=60)
+    listed = consumers.list(feed.tenant_id, feed.id, page_size=5, page_token=None).items
+    assert [(each.consumer.name, each.consumer.position, each.behind_changes) for each in listed] == [
+        (name, 3, 6)
+    ]
+    calls: list[Callable[[], object]] = [
+        lambda: consumers.delete(feed.tenant_id, feed.id, name, revision=None),
+        lambda: consumers.lease(feed.tenant_id, feed.id, name, "m", 5, None),
+        lambda: consumers.release(feed.tenant_id, feed.id, name, "token"),
+    ]
+    for call in calls:
+        with pytest.raises(ConsumerManaged, match="is the position of a webhook"):
+            call()
+    assert consumers.get(feed.tenant_id, feed.id, name).consumer == listed[0].consumer
+
+
+def test_a_refusal_changes_nothing(
+    consumers: ConsumerStore, feed: Dataset, put: Callable[..., Standing]
+) -> None:
+    put(4, max_lag=MaxLag(seconds=5))
+    before = consumers.get(feed.tenant_id, feed.id, "c").consumer
+    for change, revision in [
+        (ConsumerChange(offset=3, max_lag=None), 1),
+        (ConsumerChange(offset=5, max_lag=None), 2),
+        (ConsumerChange(offset=10, max_lag=None), 1),
+        (ConsumerChange(offset=5, lease="x", max_lag=None), 1),
+        (ConsumerChange(max_lag=None, lease="x"), 1),
+        (ConsumerChange(reset=True, max_lag=None), 1),
+    ]:
+        with pytest.raises(HeadwaterError):
+            consumers.put(feed.tenant_id, feed.id, "c", change, Expected(revision=revision))
+    assert consumers.get(feed.tenant_id, feed.id, "c").consumer == before

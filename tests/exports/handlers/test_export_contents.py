@@ -1,0 +1,274 @@
+"""What exports write: the same as pages of the feed tell, and the rows that tables have."""
+
+import csv
+import io
+import json
+from collections import Counter
+
+import msgspec
+import pytest
+
+from app.changelog.forms import ChangeForm
+from app.exports import tasks as export
+from tests.support.exports import (
+    ARROW,
+    KEYED,
+    NDJSON,
+    arrow_table,
+    changed_keys,
+    contents,
+    exported,
+    feed_pages,
+    keyed_history,
+    table_rows,
+    tables,
+    write,
+)
+from tests.support.http import upsert
+from workers.engine.read import export_handle
+
+FORMS = [form.value for form in ChangeForm]
+
+
+@pytest.fixture(scope="module")
+def sales(service):
+    """A client, and the path of a dataset that was written to at random."""
+    with service.client(service.new_key("exporter")) as client:
+        yield client, keyed_history(client, service, seed=3)
+
+
+@pytest.fixture
+def small_steps(monkeypatch):
+    """Tasks have few changes, and files fewer, so that all their ends are met."""
+    monkeypatch.setattr(export, "_PART_ROWS", 9)
+    monkeypatch.setattr(export_handle, "_STEP_CHANGES", 4)
+    sink = export_handle._sink
+
+    def of_small_files(part, storage, schema):
+        spec = msgspec.structs.replace(part.spec, target_bytes=1)
+        return sink(msgspec.structs.replace(part, spec=spec), storage, schema)
+
+    monkeypatch.setattr(export_handle, "_sink", of_small_files)
+
+
+def until(client, path):
+    return client.get(path).json()["next_offset"]
+
+
+def check_joined(run):
+    """Files of changes lie one behind the other."""
+    positions = [file["first_offset"] for file in run["files"]] + [run["offsets"]["next_since"]]
+    assert positions[0] == run["offsets"]["since"]
+    assert positions[1:] == [file["next_offset"] for file in run["files"]]
+    assert positions == sorted(positions)
+    assert run["rows"] == sum(file["rows"] for file in run["files"])
+
+
+SOME = {"where": "id < 4", "columns": ["id", "note", "blob"], "partitions": ["region=eu"]}
+
+
+@pytest.mark.parametrize(
+    ("form", "since", "before_head", "more"),
+    [("two_event", 0, 0, {}), *((form, 3, 2, SOME) for form in FORMS)],
+)
+def test_changes_are_what_pages_tell(sales, service, small_steps, form, since, before_head, more):
+    client, path = sales
+    end = until(client, path) - before_head
+    definition = {"query": "changes", "form": form, "since": since, "until": end, **more}
+    query = {"form": form, "since": since, "until": end, **more}
+    run = exported(client, service, path, format="ndjson", **definition)
+    assert b"".join(contents(client, run)) == b"".join(feed_pages(client, path, NDJSON, **query))
+    check_joined(run)
+    shown = arrow_table(feed_pages(client, path, ARROW, **query))
+    for format_ in ("arrow", "parquet"):
+        run = exported(client, service, path, format=format_, **definition)
+        found = tables(format_, contents(client, run))
+        assert [each for table in found for each in table.to_pylist()] == shown.to_pylist()
+        assert all(table.schema.names == shown.schema.names for table in found)
+        check_joined(run)
+
+
+def test_no_pair_is_split_over_two_files(sales, service, small_steps):
+    client, path = sales
+    run = exported(client, service, path, query="changes", format="ndjson")
+    assert len(run["files"]) > 5
+    for file in contents(client, run):
+        ops = [json.loads(line)["op"] for line in file.splitlines()]
+        assert ops[0] != "+C"
+        assert ops[-1] != "-C"
+
+
+def test_in_large_steps_all_is_one_file(sales, service):
+    client, path = sales
+    run = exported(client, service, path, query="changes", format="ndjson")
+    (content,) = contents(client, run)
+    query = {"since": 0, "until": until(client, path)}
+    assert content == b"".join(feed_pages(client, path, NDJSON, **query))
+
+
+def test_a_range_that_ends_within_a_pair_ends_before_it(client, service, feed):
+    # Two appends, then a correction.
+    path = feed.removesuffix("/changes")
+    run = exported(client, service, path, query="changes", format="ndjson", until=3)
+    assert run["offsets"] == {"since": 0, "next_since": 2}
+    assert run["rows"] == 2
+    run = exported(client, service, path, query="incremental", format="ndjson", until=3)
+    assert run["offsets"] == {"since": 0, "next_since": 2}
+    lines = b"".join(contents(client, run)).splitlines()
+    assert sorted(map(json.loads, lines), key=lambda row: row["id"]) == [
+        {"id": 1, "note": "a"},
+        {"id": 2, "note": "b"},
+    ]
+
+
+def test_csv_of_changes_has_the_flat_form(sales, service, small_steps):
+    client, path = sales
+    run = exported(client, service, path, query="changes", format="csv", columns=["id", "note", "tags"])
+    told = client.get(f"{path}/changes", params={"limit": 10_000}).json()["changes"]
+    found = []
+    for file in contents(client, run):
+        found += csv.DictReader(io.StringIO(file.decode(), newline=""))
+    assert len(found) == len(told)
+    for record, change in zip(found, told, strict=True):
+        assert int(record["offset"]) == change["offset"]
+        assert record["op"] == change["op"]
+        assert record["system_time"] == change["system_time"]
+        assert record["event_time"] == (change["event_time"] or "")
+        assert int(record["id"]) == change["row"]["id"]
+        assert record["note"] == (change["row"]["note"] or "")
+        tags = change["row"]["tags"]
+        assert record["tags"] == ("" if tags is None else json.dumps(tags, separators=(",", ":")))
+
+
+def by_key(rows):
+    found = {(row["region"], row["id"]): row for row in rows}
+    assert len(found) == len(rows), "a key comes twice"
+    return found
+
+
+@pytest.mark.parametrize("where", [None, "note = 'a' OR price < 0"])
+def test_rows_are_those_that_the_changed_keys_have(sales, service, small_steps, where):
+    client, path = sales
+    head = until(client, path)
+    query = {} if where is None else {"where": where}
+    for since in (0, head // 2, head):
+        keys = changed_keys(client, path, since, head)
+        expected = {key: row for key, row in by_key(table_rows(client, path, **query)).items() if key in keys}
+        run = exported(client, service, path, query="incremental", format="ndjson", since=since, **query)
+        lines = b"".join(contents(client, run)).splitlines()
+        assert by_key([json.loads(line) for line in lines]) == expected
+        assert run["rows"] == len(expected)
+        shown = {"columns": ["id", "region"], "partitions": ["region=us"], **query}
+        run = exported(client, service, path, query="incremental", format="parquet", since=since, **shown)
+        found = [row for table in tables("parquet", contents(client, run)) for row in table.to_pylist()]
+        assert by_key(found) == {key: {"id": key[1], "region": key[0]} for key in expected if key[0] == "us"}
+
+
+KINDS = {
+    "marked": {"table_type": "merge_on_read"},
+    "as given": {"table_type": "merge_on_read", "changelog": {"producer": "input"}},
+    "deferred": {"table_type": "merge_on_read", "changelog": {"producer": "deferred"}},
+    "dynamic": {"bucket": {"mode": "dynamic", "count": 2}},
+    "moving": {"record_key": ["id"], "bucket": {"mode": "key_dynamic", "count": 2}},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_every_kind_are_the_last_that_the_feed_tells(client, service, kind):
+    path = keyed_history(client, service, seed=8, writes=4, **KINDS[kind])
+    client.post(f"{path}/compactions")
+    service.work()
+    told = client.get(f"{path}/changes", params={"limit": 10_000}).json()["changes"]
+    assert told
+    key = KINDS[kind].get("record_key", ["region", "id"])
+    for since in (0, len(told) // 2):
+        last = {tuple(each["row"][name] for name in key): each for each in told[since:]}
+        rows = [each["row"] for each in last.values() if each["op"] != "-R"]
+        for region in (None, "us"):
+            more = {} if region is None else {"partitions": [f"region={region}"]}
+            run = exported(client, service, path, query="incremental", format="ndjson", since=since, **more)
+            lines = b"".join(contents(client, run)).splitlines()
+            expected = [row for row in rows if region in (None, row["region"])]
+            assert sorted(map(json.loads, lines), key=repr) == sorted(expected, key=repr)
+
+
+@pytest.mark.parametrize(
+    ("format_", "media_type"),
+    [("parquet", "application/vnd.apache.parquet"), ("csv", "text/csv"), ("ndjson", NDJSON)],
+)
+def test_exported_rows_can_be_written_again(sales, service, format_, media_type):
+    client, path = sales
+    run = exported(client, service, path, query="incremental", format=format_)
+    twin = client.post("/datasets", json={**KEYED, "name": f"twin_{format_}"}).headers["location"]
+    for file in contents(client, run):
+        answer = client.post(
+            f"{twin}/writes?operation=upsert", content=file, headers={"Content-Type": media_type}
+        )
+        assert answer.status_code == 202, answer.text
+        service.work()
+        job = client.get(answer.headers["location"]).json()
+        assert job["state"] == "succeeded", job
+    assert by_key(table_rows(client, twin)) == by_key(table_rows(client, path))
+
+
+def test_without_a_key_rows_are_those_that_still_stand(client, service, small_steps):
+    fields = [{"name": "n", "type": "int64"}, {"name": "what", "type": "string"}]
+    path = client.post("/datasets", json={"name": "log", "schema": {"fields": fields}}).headers["location"]
+    positions = [0]
+    for first in (0, 10):
+        rows = [{"n": first + at, "what": "xy"[at % 2]} for at in range(6)]
+        write(client, service, path, {"operation": "insert", "source": {"kind": "rows", "rows": rows}})
+        where = f"what = 'x' AND n >= {first - 8} AND n < {first + 3}"
+        write(client, service, path, {"operation": "delete", "where": where})
+        positions.append(until(client, path))
+    told = client.get(f"{path}/changes", params={"limit": 10_000}).json()["changes"]
+    for since in positions:
+        for end in positions:
+            if end < since:
+                continue
+            gone = Counter(
+                each["row"]["n"] for each in told if since <= each["offset"] < end and each["op"] == "-R"
+            )
+            expected = [
+                each["row"]
+                for each in told
+                if since <= each["offset"] < end and each["op"] == "+A" and not gone[each["row"]["n"]]
+            ]
+            run = exported(
+                client, service, path, query="incremental", format="ndjson", since=since, until=end
+            )
+            lines = b"".join(contents(client, run)).splitlines()
+            assert sorted(map(json.loads, lines), key=repr) == sorted(expected, key=repr)
+
+
+def test_rows_of_earlier_schemas_have_the_latest(client, service, orders):
+    write(client, service, orders, upsert({"id": 1, "note": "a"}))
+    change = {"changes": [{"kind": "add", "field": {"name": "more", "type": "int32"}}]}
+    headers = {"If-Match": client.get(orders).headers["etag"]}
+    answer = client.patch(orders, json=change, headers=headers)
+    assert answer.status_code == 200, answer.text
+    write(client, service, orders, upsert({"id": 2, "note": "b", "more": 5}))
+    run = exported(client, service, orders, query="incremental", format="ndjson")
+    lines = b"".join(contents(client, run)).splitlines()
+    assert sorted(map(json.loads, lines), key=lambda row: row["id"]) == [
+        {"id": 1, "note": "a", "more": None},
+        {"id": 2, "note": "b", "more": 5},
+    ]
+    assert [field["name"] for field in run["schema"]["fields"]] == ["id", "note", "more"]
+    assert (run["schema"]["id"], run["versions"]) == (2, {"first": 1, "last": 3})
+
+
+def test_what_does_not_fit_memory_goes_through_a_folder(sales, service, monkeypatch):
+    client, path = sales
+    gatherings = []
+    gathering = export_handle.Gathering
+
+    def of_little_memory(hashes, **more):
+        gatherings.append(gathering(hashes, **{**more, "memory_bytes": 64}))
+        return gatherings[-1]
+
+    monkeypatch.setattr(export_handle, "Gathering", of_little_memory)
+    run = exported(client, service, path, query="incremental", format="ndjson")
+    assert any(each.spilled for each in gatherings)
+    lines = b"".join(contents(client, run)).splitlines()
+    assert by_key([json.loads(line) for line in lines]) == by_key(table_rows(client, path))

@@ -1,0 +1,113 @@
+"""The tasks of an export cover its range, each part of it once."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.changelog.forms import ChangeForm
+from app.exports import tasks as export
+from app.exports.tasks import ExportFormat, ExportQuery, ExportSpec, export_parts
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.file_group import ChangelogFile, ChangelogSegment
+
+FIELDS = [NewField(name="id", type="int64")]
+KEYED = define_dataset(NewDataset(name="t", schema=NewSchema(fields=FIELDS), record_key=["id"]))
+KEYLESS = define_dataset(NewDataset(name="t", schema=NewSchema(fields=FIELDS)))
+FILES = st.lists(st.tuples(st.integers(1, 40), st.sampled_from("abc"), st.integers(1, 400)), max_size=12)
+
+
+def spec(dataset, query):
+    return ExportSpec(
+        dataset=dataset,
+        query=query,
+        format=ExportFormat.NDJSON,
+        form=ChangeForm.TWO_EVENT,
+        columns=None,
+        where=None,
+        partitions=None,
+        target_bytes=1,
+    )
+
+
+def segments_of(files):
+    found, first = [], 0
+    for version, (count, group, size) in enumerate(files, 1):
+        file = ChangelogFile(
+            path=f"{version}",
+            size_bytes=size,
+            checksum="",
+            row_count=count,
+            schema_id=1,
+            file_group=group,
+            corrects_min=max(first - 5, 0) if group == "c" else None,
+            corrects_max=first + count if group == "c" else None,
+        )
+        found.append(
+            ChangelogSegment(file=file, first_offset=first, version=version, committed_at=datetime.now(UTC))
+        )
+        first += count
+    return found, first
+
+
+def parts_of(dataset, query, files, since, until):
+    segments, _ = files
+    held = [each for each in segments if each.end_offset > since and each.first_offset < until]
+    return export_parts(spec(dataset, query), held, since=since, until=until, earliest=0, prefix="part")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_parts():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export, "_PART_ROWS", 25)
+        patch.setattr(export, "_PART_BYTES", 600)
+        yield
+
+
+@settings(max_examples=60)
+@given(files=FILES.map(segments_of), data=st.data())
+@pytest.mark.parametrize(
+    ("dataset", "query"), [(KEYED, ExportQuery.CHANGES), (KEYLESS, ExportQuery.INCREMENTAL)]
+)
+def test_parts_by_offset_join(dataset, query, files, data):
+    segments, head = files
+    since = data.draw(st.integers(0, head))
+    until = data.draw(st.integers(since, head))
+    parts = parts_of(dataset, query, files, since, until)
+    positions = [since, *(part.last for part in parts)]
+    assert [part.first for part in parts] == positions[:-1]
+    assert positions[-1] == until
+    assert [part.prefix for part in parts] == [f"part-{number:05d}" for number in range(len(parts))]
+    for part in parts:
+        assert 0 < part.last - part.first <= 25
+        held = [offset for each in part.segments for offset in range(each.first_offset, each.end_offset)]
+        assert set(range(part.first, part.last)) <= set(held)
+        takes_back = {each.version for each in segments if each.file.corrects_max is not None} & {
+            each.version for each in segments if each.end_offset > since and each.first_offset < until
+        }
+        may = {
+            each.version
+            for each in segments
+            if each.version in takes_back
+            and each.file.corrects_min < part.last
+            and each.file.corrects_max >= part.first
+        }
+        assert {each.version for each in part.retracting} == (may if dataset is KEYLESS else set())
+
+
+@settings(max_examples=60)
+@given(files=FILES.map(segments_of))
+def test_a_file_group_is_in_one_part(files):
+    segments, head = files
+    parts = parts_of(KEYED, ExportQuery.INCREMENTAL, files, 0, head)
+    assert sorted(each.version for part in parts for each in part.segments) == [
+        each.version for each in segments
+    ]
+    groups = [{each.file.file_group for each in part.segments} for part in parts]
+    assert sum(map(len, groups)) == len(set().union(*groups))
+    for part in parts:
+        versions = [(each.file.file_group, each.version) for each in part.segments]
+        assert versions == sorted(versions)
+        assert (part.first, part.last) == (0, head)

@@ -1,0 +1,129 @@
+"""Registrations: every broken rule is named, and the defaults are those the docs promise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.format.dataset import Aggregate, BucketMode, ChangelogProducer, MergeMode, TableType
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
+from app.format.errors import InvalidDataset
+from app.format.identifiers import new_id
+
+FIELDS = [
+    {"name": "id", "type": "string"},
+    {"name": "day", "type": "date"},
+    {"name": "price", "type": "double"},
+    {"name": "seen", "type": "timestamp"},
+    {"name": "raw", "type": "binary"},
+]
+
+
+def registration(**changes: Any) -> NewDataset:
+    return msgspec.convert(
+        {"name": "trips", "schema": {"fields": FIELDS}, "record_key": ["id"], **changes}, NewDataset
+    )
+
+
+def field(name: str, type_name: str) -> dict[str, Any]:
+    return {"schema": {"fields": [*FIELDS, {"name": name, "type": type_name}]}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "pointer"),
+    [
+        ({"name": "no spaces"}, "/name"),
+        ({"name": ""}, "/name"),
+        ({"name": new_id()}, "/name"),
+        ({"schema": {"fields": []}, "record_key": []}, "/schema/fields"),
+        (field("ID", "string"), "/schema/fields/5/name"),
+        (field("", "string"), "/schema/fields/5/name"),
+        (field("a\nb", "string"), "/schema/fields/5/name"),
+        (field("_hw_row", "string"), "/schema/fields/5/name"),
+        (field("x", "varchar"), "/schema/fields/5/type"),
+        (field("x", "decimal(39, 0)"), "/schema/fields/5/type"),
+        (field("x", "map<double, string>"), "/schema/fields/5/type"),
+        ({"record_key": ["nope"]}, "/record_key/0"),
+        ({"record_key": ["price"]}, "/record_key/0"),
+        ({"record_key": ["id", "id"]}, "/record_key"),
+        ({"ordering_field": "raw"}, "/ordering_field"),
+        ({"event_time_field": "id"}, "/event_time_field"),
+        ({"partition_by": ["day"]}, "/partition_by/0"),
+        ({"merge_mode": "event_time"}, "/ordering_field"),
+        ({"record_key": [], "ordering_field": "seen"}, "/ordering_field"),
+        ({"record_key": [], "merge_mode": "commit_time"}, "/merge_mode"),
+        ({"bucket": {"count": 0}}, "/bucket/count"),
+        ({"bucket": {"mode": "unaware"}}, "/bucket/mode"),
+        ({"record_key": [], "bucket": {"mode": "fixed"}}, "/bucket/mode"),
+        ({"changelog": {"vocabulary": {"op": ""}}}, "/changelog/vocabulary/op"),
+        ({"changelog": {"vocabulary": {"op": "ID"}}}, "/changelog/vocabulary/op"),
+        ({"changelog": {"vocabulary": {"op": "Version"}}}, "/changelog/vocabulary/op"),
+        ({"changelog": {"vocabulary": {"op": "x", "offset": "X"}}}, "/changelog/vocabulary/offset"),
+        ({"changelog": {"vocabulary": {"op": "_hw_op"}}}, "/changelog/vocabulary/op"),
+        ({"changelog": {"vocabulary": {"op": "_change_type"}}}, "/changelog/vocabulary/op"),
+    ],
+)
+def test_a_broken_rule_is_named(changes: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(InvalidDataset) as caught:
+        define_dataset(registration(**changes))
+    assert pointer in [error["pointer"] for error in caught.value.facts["errors"]]
+
+
+def test_all_broken_rules_are_named_at_once() -> None:
+    with pytest.raises(InvalidDataset) as caught:
+        define_dataset(registration(name="?", record_key=["x"], bucket={"count": -1}))
+    assert {error["pointer"] for error in caught.value.facts["errors"]} == {
+        "/name",
+        "/record_key/0",
+        "/bucket/count",
+    }
+
+
+def test_defaults_of_a_keyed_dataset() -> None:
+    plain = define_dataset(registration())
+    ordered = define_dataset(registration(ordering_field="seen"))
+    assert (plain.merge_mode, ordered.merge_mode) == (MergeMode.COMMIT_TIME, MergeMode.EVENT_TIME)
+    assert (plain.bucket.mode, plain.bucket.count) == (BucketMode.FIXED, 4)
+    assert plain.keyed
+
+
+def test_a_dataset_without_key_is_append_only() -> None:
+    definition = define_dataset(registration(record_key=[]))
+    assert (definition.bucket.mode, definition.bucket.count, definition.keyed) == (
+        BucketMode.UNAWARE,
+        1,
+        False,
+    )
+
+
+def test_key_and_partition_fields_become_required() -> None:
+    definition = define_dataset(registration(record_key=["id", "day"], partition_by=["day"]))
+    assert [entry.nullable for entry in definition.schema.fields] == [False, False, True, True, True]
+    assert [entry.id for entry in definition.schema.fields] == [1, 2, 3, 4, 5]
+
+
+def test_sums_that_may_not_fit_are_for_tables_that_look_rows_up() -> None:
+    fields = [
+        NewField(name="k", type="string"),
+        NewField(name="n", type="int32"),
+        NewField(name="c", type="int64"),
+    ]
+    summed: dict[str, Any] = {
+        "name": "t",
+        "schema": NewSchema(fields=fields),
+        "record_key": ["k"],
+        "merge_mode": MergeMode.AGGREGATE,
+        "aggregates": {"n": Aggregate.SUM, "c": Aggregate.COUNT},
+    }
+    logs = {
+        "table_type": TableType.MERGE_ON_READ,
+        "changelog": NewChangelog(producer=ChangelogProducer.DEFERRED),
+    }
+    for later in (logs, {"bucket": NewBucket(mode=BucketMode.POSTPONE)}):
+        with pytest.raises(InvalidDataset) as refusal:
+            define_dataset(NewDataset(**summed, **later))
+        assert [error["pointer"] for error in refusal.value.facts["errors"]] == ["/aggregates/n"]
+    assert define_dataset(NewDataset(**summed, table_type=TableType.MERGE_ON_READ)).looks_up

@@ -1,0 +1,80 @@
+"""Which operations a dataset takes, and which definitions of merging are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.format.dataset import Aggregate, BucketMode, MergeMode
+from app.format.definition.new_dataset import NewBucket, NewField, NewSchema, NewSequenceGroup
+from app.format.errors import InvalidDataset, InvalidRequest
+from app.format.operation import Operation, check_operation
+from tests.commit.merging import dataset
+
+NEED_A_KEY = (Operation.UPSERT, Operation.DELETE, Operation.CHANGELOG)
+
+
+@pytest.mark.parametrize("mode", MergeMode)
+@pytest.mark.parametrize("operation", Operation)
+def test_a_keyed_dataset_takes_every_operation_but_changes_it_could_not_apply(
+    mode: MergeMode, operation: Operation
+) -> None:
+    definition = dataset(ordered=mode is MergeMode.EVENT_TIME, merge_mode=mode)
+    if operation is Operation.CHANGELOG and mode in (MergeMode.FIRST, MergeMode.AGGREGATE):
+        with pytest.raises(InvalidRequest, match=mode.value) as caught:
+            check_operation(operation, definition)
+        assert caught.value.facts["errors"][0]["pointer"] == "/operation"
+    else:
+        check_operation(operation, definition)
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_a_dataset_without_a_key_takes_what_needs_none(operation: Operation) -> None:
+    definition = dataset(key=[])
+    if operation not in NEED_A_KEY:
+        check_operation(operation, definition)
+        return
+    with pytest.raises(InvalidRequest, match="append-only"):
+        check_operation(operation, definition)
+    if operation is Operation.DELETE:
+        check_operation(operation, definition, by_filter=True)
+
+
+PLACED = {"partition_by": ["n"], "bucket": NewBucket(mode=BucketMode.KEY_DYNAMIC)}
+REQUIRED = NewSchema(
+    fields=[NewField(name="k", type="string"), NewField(name="v", type="int64", nullable=False)]
+)
+
+
+@pytest.mark.parametrize(
+    ("parts", "pointer"),
+    [
+        ({"merge_mode": MergeMode.FIRST, "ordering_field": "ts"}, "/ordering_field"),
+        ({"aggregates": {"big": Aggregate.SUM}}, "/aggregates"),
+        ({"merge_mode": MergeMode.AGGREGATE, "aggregates": {"name": Aggregate.SUM}}, "/aggregates/name"),
+        ({"merge_mode": MergeMode.AGGREGATE, "aggregates": {"k": Aggregate.LAST}}, "/aggregates/k"),
+        ({"merge_mode": MergeMode.AGGREGATE, "aggregates": {"n": Aggregate.SUM}, **PLACED}, "/aggregates/n"),
+        ({"merge_mode": MergeMode.AGGREGATE, "ordering_field": "n", **PLACED}, "/ordering_field"),
+        (
+            {
+                "merge_mode": MergeMode.PARTIAL,
+                "sequence_groups": [NewSequenceGroup(ordering_field="g", fields=["n"])],
+                **PLACED,
+            },
+            "/sequence_groups/0/fields",
+        ),
+        ({"sequence_groups": [NewSequenceGroup(ordering_field="g", fields=["name"])]}, "/sequence_groups"),
+        ({"merge_mode": MergeMode.PARTIAL, "schema": REQUIRED}, "/schema/fields/1/nullable"),
+        ({"delete_marker": "name"}, "/delete_marker"),
+    ],
+)
+def test_what_could_not_be_merged_is_refused(parts: dict[str, Any], pointer: str) -> None:
+    with pytest.raises(InvalidDataset) as caught:
+        dataset(**parts)
+    assert pointer in [error["pointer"] for error in caught.value.facts["errors"]]
+
+
+def test_the_ordering_field_of_a_partial_merge_may_be_required() -> None:
+    definition = dataset(schema=REQUIRED, ordering_field="v", merge_mode=MergeMode.PARTIAL)
+    assert definition.ordering_field == "v"

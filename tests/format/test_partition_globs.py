@@ -1,0 +1,127 @@
+"""Globs of partition paths: which they match, and which are refused before they match nothing."""
+
+from __future__ import annotations
+
+import re
+import time
+from fnmatch import fnmatchcase
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.format.partition import (
+    PartitionSyntaxError,
+    check_partition_glob,
+    matches_partition_glob,
+    partition_path,
+)
+
+FIELDS = ["country", "day(ts)", "truncate(1, name)"]
+PATH = "country=DE/ts_day=2026-11-21/name_trunc=%C5%81"
+
+
+@pytest.mark.parametrize(
+    ("glob", "matches"),
+    [
+        (PATH, True),
+        ("country=DE", True),
+        ("country=DE/*", True),
+        ("*", True),
+        ("**", True),
+        ("*/ts_day=2026-11-*", True),
+        ("*/ts_day=2026-1?-2[0-3]", True),
+        ("*/ts_day=2026-11-2[!1]", False),
+        ("*/ts_day=2026-11-2[!2]", True),
+        ("**/ts_day=2026-11-21", True),
+        ("**/ts_day=2026-11-21/**", True),
+        ("country=DE/**/name_trunc=*", True),
+        ("country=DE/**/**/name_trunc=%C5*", True),
+        ("**/**/**", True),
+        ("**/country=DE", True),
+        ("*/*/*", True),
+        ("country=D", False),
+        ("country=DEU", False),
+        ("country=?", False),
+        ("country=*2026*", False),
+        ("country=de/*", False),
+        ("ts_day=2026-11-21", False),
+        ("*/*/*/*", False),
+        ("**/name_trunc=%C5%82", False),
+        ("country=D*E*E", False),
+    ],
+)
+def test_a_glob_names_folders(glob: str, matches: bool) -> None:
+    assert matches_partition_glob(PATH, glob) is matches
+
+
+@pytest.mark.parametrize(
+    ("glob", "words"),
+    [
+        ("", "an empty glob"),
+        ("/country=DE", "empty segment"),
+        ("country=DE/", "empty segment"),
+        ("country=DE//x", "empty segment"),
+        ("country=D**", "'**' stands for whole segments"),
+        ("country=[DE", "needs letters, digits or ranges"),
+        ("country=D]", "needs letters, digits or ranges"),
+        ("country=[]", "needs letters, digits or ranges"),
+        ("country=[!]", "needs letters, digits or ranges"),
+        ("*/*/name_trunc=Ł", "paths have %C5%81 for 'Ł'"),
+        ("country=a:b", "paths have %3A for ':'"),
+        ("country=!", "paths have %21 for '!'"),
+        ("x" * 5000, "4096 characters at most"),
+        ("x" * 300, "200 characters at most"),
+    ],
+)
+def test_what_is_no_glob_is_refused(glob: str, words: str) -> None:
+    for refuse in (lambda: matches_partition_glob(PATH, glob), lambda: check_partition_glob(glob, FIELDS)):
+        with pytest.raises(PartitionSyntaxError, match=re.escape(words)):
+            refuse()
+
+
+@pytest.mark.parametrize(
+    ("glob", "words"),
+    [
+        ("country=DE/day=2026-*", "'day=2026-*' of 'country=DE/day=2026-*' fits no partition"),
+        ("ts_day=2026-11-21", "partitions are country=…/ts_day=…/name_trunc=…"),
+        ("DE", "'DE' of 'DE' fits no partition"),
+        ("country", "fits no partition"),
+        ("**/DE", "fits no partition"),
+        ("*/*/*/*", "is deeper than a partition"),
+    ],
+)
+def test_a_glob_that_fits_no_partition_of_the_dataset_is_refused(glob: str, words: str) -> None:
+    with pytest.raises(PartitionSyntaxError, match=re.escape(words)):
+        check_partition_glob(glob, FIELDS)
+
+
+@pytest.mark.parametrize(
+    "glob", ["*", "**", "count*", "country=*/ts_day=*", "c?untry=DE", "**/name_trunc=a", "[a-z]*/*", PATH]
+)
+def test_a_glob_that_may_fit_is_taken(glob: str) -> None:
+    check_partition_glob(glob, FIELDS)
+
+
+values = st.lists(st.text(alphabet="ab*/é", max_size=3), min_size=1, max_size=3)
+parts = st.sampled_from(["*", "**", "f=*", "f=a*", "f=?", "f=[ab]", "f=", "g=*"])
+
+
+@given(values, st.lists(parts, min_size=1, max_size=4))
+def test_globs_match_as_a_search_would(texts: list[str], globs: list[str]) -> None:
+    path = partition_path(["f"] * len(texts), texts)
+
+    def search(segments: list[str], wanted: list[str]) -> bool:
+        if not wanted:
+            return True
+        if wanted[0] == "**":
+            return any(search(segments[skipped:], wanted[1:]) for skipped in range(len(segments) + 1))
+        return bool(segments) and fnmatchcase(segments[0], wanted[0]) and search(segments[1:], wanted[1:])
+
+    assert matches_partition_glob(path, "/".join(globs)) == search(path.split("/"), globs)
+
+
+def test_a_glob_of_many_stars_takes_no_time() -> None:
+    began = time.monotonic()
+    assert not matches_partition_glob("f=" + "a" * 190, "f=" + "*a" * 90 + "b")
+    assert time.monotonic() - began < 1

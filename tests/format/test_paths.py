@@ -1,0 +1,39 @@
+"""The name of every file that an attempt writes tells its instant, whatever the kind."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.format.paths import (
+    Folder,
+    attempt_name,
+    instant_of,
+    job_of,
+    quarantine_prefix,
+    read_folder,
+    staged_path,
+    written_path,
+)
+from app.format.rows.staging import Slot
+
+INSTANT = "20261121064518123456-0a1b2c"
+JOB = "0192f3a4-0000-7000-8000-000000000000"
+
+
+@pytest.mark.parametrize("folder", list(Folder))
+@pytest.mark.parametrize("partition", ["", "day=2013-01-01/origin=EWR"])
+def test_a_name_is_new_each_time_and_tells_its_instant(folder: Folder, partition: str) -> None:
+    slot = Slot(partition_path=partition, bucket=7)
+    one, other = (written_path("t/d", folder, slot, attempt_name(INSTANT, 2, 1)) for _ in range(2))
+    assert one != other
+    assert one.startswith(f"t/d/{folder.value}/")
+    assert (instant_of(one), job_of(one)) == (INSTANT, None)
+
+
+def test_input_of_writes_its_bad_records_and_results_have_a_job_and_no_instant() -> None:
+    for path in (
+        staged_path("t/d", JOB),
+        f"{quarantine_prefix('t/d', JOB, 2)}-00001.parquet",
+        f"{read_folder('t/d', JOB, 2)}/part-00000-00000.csv",
+    ):
+        assert (instant_of(path), job_of(path)) == (None, JOB)

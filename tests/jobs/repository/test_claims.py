@@ -1,0 +1,292 @@
+"""Claims: groups, leases and epochs. A lease gives liveness, the epoch gives safety."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Barrier
+
+import msgspec
+import pytest
+
+from app.catalog.values import Dataset
+from app.format.errors import Fault, JobNotCancellable
+from app.format.identifiers import new_id
+from app.format.instant import InstantState
+from app.jobs.values import Job, JobState, Progress, RunnableDataset
+from tests.support.lakehouse import RULES, claim_of, commit_of, definition, message, new_job
+from tests.support.store_fixtures import Stores
+from tests.support.threads import together
+
+Accept = Callable[[], Job]
+ClaimJobs = Callable[..., list[Job]]
+BRIEF = msgspec.structs.replace(RULES, lease_seconds=0.05)
+PROGRESS = Progress(stage="merge")
+
+
+def let_leases_lapse() -> None:
+    """Longer than BRIEF's lease."""
+    time.sleep(0.08)
+
+
+def test_waiting_jobs_are_claimed_as_one_group_in_order_of_acceptance(
+    accept: Accept, claim: ClaimJobs
+) -> None:
+    accepted = [accept().id for _ in range(4)]
+    claimed = claim()
+    assert [job.id for job in claimed] == accepted
+    assert {(job.state, job.epoch, job.attempts) for job in claimed} == {(JobState.RUNNING, 1, 1)}
+    assert all(job.started_at is not None for job in claimed)
+
+
+def test_a_group_has_a_size_and_the_rest_waits(accept: Accept, claim: ClaimJobs) -> None:
+    accepted = [accept().id for _ in range(3)]
+    rules = msgspec.structs.replace(RULES, group_jobs_max=2, dataset_writers_max=2)
+    assert [job.id for job in claim(rules)] == accepted[:2]
+    assert [job.id for job in claim(rules)] == accepted[2:]
+
+
+def test_a_claim_starts_the_instants(
+    stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs
+) -> None:
+    accept(), accept()
+    claim()
+    page = stores.timeline.instants(tenant_id, dataset.id, page_size=9, page_token=None)
+    assert [item.state for item in page.items] == [InstantState.INFLIGHT] * 2
+
+
+def test_groups_with_live_leases_are_bounded(accept: Accept, claim: ClaimJobs) -> None:
+    accept()
+    assert len(claim()) == 1
+    accept()
+    assert claim() == []
+    two = msgspec.structs.replace(RULES, dataset_writers_max=2)
+    assert len(claim(two)) == 1
+    accept()
+    assert claim(two) == []
+
+
+def test_nothing_to_claim_where_nothing_waits(
+    stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept
+) -> None:
+    assert stores.jobs.claim(tenant_id, dataset.id, "w", RULES) == []
+    assert stores.jobs.claim(tenant_id, new_id(), "w", RULES) == []
+    accept()
+    stores.catalog.delete(tenant_id, dataset.id, version=None)
+    assert stores.jobs.claim(tenant_id, dataset.id, "w", RULES) == []
+
+
+def test_one_of_two_racing_workers_gets_the_group(
+    stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept
+) -> None:
+    for _ in range(10):
+        accept()
+        barrier = Barrier(3)
+
+        def claim(barrier: Barrier = barrier) -> list[Job]:
+            barrier.wait()
+            return stores.jobs.claim(tenant_id, dataset.id, "racer", RULES)
+
+        [held] = [job for group in together([claim] * 3) for job in group]
+        stores.jobs.cancel(tenant_id, held.id)
+
+
+def test_racing_workers_never_share_a_job_nor_exceed_the_bound(
+    stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept
+) -> None:
+    accepted = [accept().id for _ in range(12)]
+    rules = msgspec.structs.replace(RULES, group_jobs_max=2, dataset_writers_max=4)
+    groups = together([lambda: stores.jobs.claim(tenant_id, dataset.id, "w", rules)] * 8)
+    taken = sorted([job.id for job in group] for group in groups if group)
+    assert taken == [accepted[start : start + 2] for start in range(0, 8, 2)]
+
+
+def test_a_lapsed_job_is_claimed_again_alone_with_a_later_epoch(
+    stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs
+) -> None:
+    first, second, third = accept(), accept(), accept()
+    assert len(claim(BRIEF)) == 3
+    let_leases_lapse()
+    [retried] = claim(BRIEF)
+    assert (retried.id, retried.attempts) == (first.id, 2)
+    assert retried.epoch > 1
+    let_leases_lapse()
+    [again] = claim()
+    assert (again.id, again.attempts) == (first.id, 3)
+    assert claim() == []
+    assert {stores.jobs.get(tenant_id, job.id).state for job in (second, third)} == {JobState.QUEUED}
+
+
+def test_all_claims_of_a_lapsed_group_become_void_at_once(
+    stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs
+) -> None:
+    """A slow worker must not go on with the jobs of its group that nobody has taken over yet."""
+    accept(), accept()
+    slow = [claim_of(job) for job in claim(BRIEF)]
+    let_leases_lapse()
+    assert len(claim()) == 1
+    assert stores.jobs.heartbeat(tenant_id, slow, lease_seconds=30, progress=PROGRESS) == set()
+
+
+def test_a_lapsed_lease_that_nobody_took_over_can_be_extended(
+    stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs
+) -> None:
+    accept()
+    [job] = claim(BRIEF)
+    let_leases_lapse()
+    assert stores.jobs.heartbeat(tenant_id, [claim_of(job)], lease_seconds=30, progress=PROGRESS) == {job.id}
+    assert claim() == []
+
+
+def test_no_job_overtakes_an_abandoned_one(accept: Accept, claim: ClaimJobs) -> None:
+    old = accept()
+    claim(BRIEF)
+    let_leases_lapse()
+    young = accept()
+    many = msgspec.structs.replace(RULES, dataset_writers_max=9)
+    assert [job.id for job in claim(many)] == [old.id]
+    assert [job.id for job in claim(many)] == [young.id]
+
+
+def test_a_job_before_an_abandoned_one_goes_without_it(
+    stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs
+) -> None:
+    first, second = accept(), accept()
+    held = claim(BRIEF)
+    stores.jobs.release(tenant_id, [claim_of(held[0])])
+    let_leases_lapse()
+    many = msgspec.structs.replace(RULES, dataset_writers_max=9)
+    assert [[job.id for job in claim(many)] for _ in range(2)] == [[first.id], [second.id]]
+
+
+def test_released_jobs_are_tried_alone_and_their_attempts_count(
+    stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs
+) -> None:
+    accepted = [accept().id, accept().id]
+    held = claim()
+    stores.jobs.release(tenant_id, [claim_of(job) for job in held])
+    many = msgspec.structs.replace(RULES, dataset_writers_max=9)
+    for job_id in accepted:
+        assert [(job.id, job.attempts, job.epoch) for job in claim(many)] == [(job_id, 2, 2)]
+    stale = [claim_of(job) for job in held]
+    assert stores.jobs.heartbeat(tenant_id, stale, lease_seconds=30, progress=PROGRESS) == set()
+    stores.jobs.release(tenant_id, stale)
+    assert {stores.jobs.get(tenant_id, job_id).state for job_id in accepted} == {JobState.RUNNING}
+
+
+@pytest.mark.parametrize("abandoned", [True, False])
+def test_a_job_out_of_attempts_fails_and_the_next_goes_on(
+    stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs, abandoned: bool
+) -> None:
+    poison = accept()
+    for _ in range(RULES.attempts_max):
+        [held] = claim(BRIEF)
+        assert held.id == poison.id
+        let_leases_lapse() if abandoned else stores.jobs.release(tenant_id, [claim_of(held)])
+    healthy = accept()
+    assert [job.id for job in claim()] == [healthy.id]
+    failed = stores.jobs.get(tenant_id, poison.id)
+    assert failed.error is not None
+    assert (failed.state, failed.error.code) == (JobState.FAILED, "attempts-exhausted")
+    assert failed.error.facts == {"attempts": RULES.attempts_max}
+    page = stores.timeline.instants(tenant_id, dataset.id, page_size=9, page_token=None)
+    assert [item.state for item in page.items if item.job_id == poison.id] == [InstantState.ROLLED_BACK]
+
+
+FAULT = Fault(code="internal", title="t", detail="d")
+STALE_ACTS: dict[str, Callable[[Stores, str, Job], object]] = {
+    "heartbeat": lambda stores, tenant_id, job: stores.jobs.heartbeat(
+        tenant_id, [claim_of(job)], lease_seconds=99, progress=Progress(stage="stale")
+    ),
+    "fail": lambda stores, tenant_id, job: stores.jobs.fail(tenant_id, claim_of(job), FAULT),
+    "release": lambda stores, tenant_id, job: stores.jobs.release(tenant_id, [claim_of(job)]),
+    "publish": lambda stores, tenant_id, job: stores.timeline.publish_one(
+        tenant_id, commit_of([job], [message()])
+    ),
+}
+
+
+@pytest.mark.parametrize("act", STALE_ACTS)
+def test_a_stale_epoch_changes_nothing(
+    stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs, act: str
+) -> None:
+    accept()
+    [zombie] = claim(BRIEF)
+    let_leases_lapse()
+    [holder] = claim()
+    before = stores.jobs.get(tenant_id, holder.id)
+    STALE_ACTS[act](stores, tenant_id, zombie)
+    assert stores.jobs.get(tenant_id, holder.id) == before
+    assert stores.catalog.get(tenant_id, dataset.id).version == 0
+    assert stores.jobs.heartbeat(tenant_id, [claim_of(holder)], lease_seconds=9, progress=PROGRESS) == {
+        holder.id
+    }
+
+
+def test_runnable_names_datasets_of_all_tenants_longest_waiting_first(stores: Stores) -> None:
+    expected = []
+    for number in range(3):
+        tenant_id = stores.tenants.add_tenant(f"runnable-{number}-{new_id()}")
+        dataset = stores.catalog.create(tenant_id, new_id(), definition())
+        stores.jobs.accept(tenant_id, new_job(dataset.id))
+        stores.jobs.accept(tenant_id, new_job(dataset.id))
+        expected.append(RunnableDataset(tenant_id=tenant_id, dataset_id=dataset.id))
+    found = [dataset for dataset in stores.jobs.runnable(10_000) if dataset in expected]
+    assert found == expected
+    assert len(stores.jobs.runnable(2)) == 2
+
+
+def test_runnable_leaves_out_what_is_held_and_puts_busy_datasets_last(
+    stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs
+) -> None:
+    this = RunnableDataset(tenant_id=tenant_id, dataset_id=dataset.id)
+    accept()
+    [brief] = claim()
+    assert this not in stores.jobs.runnable(10_000)
+    stores.jobs.heartbeat(tenant_id, [claim_of(brief)], lease_seconds=0.01, progress=PROGRESS)
+    let_leases_lapse()
+    assert this in stores.jobs.runnable(10_000)
+    assert len(claim()) == 1
+    accept()
+    idle = stores.catalog.create(tenant_id, new_id(), definition("idle"))
+    stores.jobs.accept(tenant_id, new_job(idle.id))
+    order = stores.jobs.runnable(10_000)
+    assert order.index(this) > order.index(RunnableDataset(tenant_id=tenant_id, dataset_id=idle.id))
+
+
+def test_claims_heartbeats_commits_and_cancels_do_not_wait_in_rings(
+    stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept
+) -> None:
+    """Everything that touches several jobs at once, on leases so short that they lapse all the time."""
+    deadline = time.monotonic() + 2
+    rules = msgspec.structs.replace(RULES, lease_seconds=0.005, dataset_writers_max=3, attempts_max=10_000)
+
+    def produce() -> int:
+        done = 0
+        while time.monotonic() < deadline:
+            job = accept()
+            done += 1
+            if done % 3 == 0:
+                with suppress(JobNotCancellable):
+                    stores.jobs.cancel(tenant_id, job.id)
+        return done
+
+    def work() -> int:
+        published = 0
+        while time.monotonic() < deadline:
+            held = stores.jobs.claim(tenant_id, dataset.id, "w", rules)
+            if not held:
+                continue
+            stores.jobs.heartbeat(
+                tenant_id, [claim_of(job) for job in held], lease_seconds=0.005, progress=PROGRESS
+            )
+            version = stores.catalog.get(tenant_id, dataset.id).version
+            commit = commit_of(held, [message(int(new_id()[-6:], 16))], read_version=version)
+            result = stores.timeline.publish_one(tenant_id, commit)
+            published += hasattr(result, "next_offset")
+        return published
+
+    *_, first, second, third = together([produce, produce, work, work, work])
+    head = stores.catalog.get(tenant_id, dataset.id)
+    assert head.version == head.next_offset == first + second + third > 0

@@ -1,0 +1,155 @@
+"""Running tasks: how each way in which one ends is told, and what a worker does that has lost its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from app.format.errors import CorruptFile, EngineStopped, Fault, Unavailable
+from app.format.instant import RowCounts
+from app.jobs.service.run_tasks import RunTasks, TaskHandler
+from app.jobs.tasks import VerifyTask
+from app.jobs.values import Claim, ClaimRules, Job, JobKind, JobState, Progress
+
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
+RULES = ClaimRules(lease_seconds=30, group_jobs_max=1, dataset_writers_max=1, attempts_max=3)
+JOB = Job(
+    id="j", tenant_id="t", dataset_id="d", instant_id=None, kind=JobKind.VERIFY, state=JobState.RUNNING,
+    request=VerifyTask(), progress=Progress(stage="claimed"), attempts=1, epoch=4, committed_version=None,
+    first_offset=None, last_offset=None, rows=RowCounts(), error=None, created_at=NOW, started_at=NOW,
+    finished_at=None, transaction_id=None,
+)  # fmt: skip
+
+
+@dataclass
+class JobTable:
+    """One task that waits, and what was done to it. `held`: whether heartbeats find the claim valid."""
+
+    waiting: list[Job]
+    held: bool = True
+    done: list[tuple[str, Any]] = field(default_factory=list)
+    beats: list[Progress] = field(default_factory=list)
+
+    def claim_task(self, tenant_id: str, dataset_id: str, owner: str, rules: ClaimRules) -> Job | None:
+        assert (tenant_id, dataset_id, owner, rules) == ("t", "d", "worker", RULES)
+        return self.waiting.pop() if self.waiting else None
+
+    def heartbeat(
+        self, tenant_id: str, claims: Sequence[Claim], *, lease_seconds: float, progress: Progress
+    ) -> set[str]:
+        self.beats.append(progress)
+        return {claim.job_id for claim in claims} if self.held else set()
+
+    def fail(self, tenant_id: str, claim: Claim, fault: Fault) -> bool:
+        self.done.append(("failed", (claim, fault.code, fault.facts)))
+        return True
+
+    def release(self, tenant_id: str, claims: Sequence[Claim]) -> None:
+        self.done.append(("released", list(claims)))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"running a task does not ask for {name}")
+
+
+@dataclass
+class Engine:
+    """Tells of tasks done, and remembers what was stopped."""
+
+    stopped: threading.Event = field(default_factory=threading.Event)
+    tags: list[str] = field(default_factory=list)
+
+    def progress(self, tag: str) -> tuple[int, int]:
+        return 2, 5
+
+    def cancel(self, tag: str) -> None:
+        self.tags.append(tag)
+        self.stopped.set()
+
+
+@dataclass
+class Ends:
+    """A handler that ends in one way."""
+
+    how: Exception | None = None
+    ran: list[tuple[Job, str]] = field(default_factory=list)
+
+    def run(self, job: Job, tag: str) -> None:
+        self.ran.append((job, tag))
+        if self.how is not None:
+            raise self.how
+
+
+@dataclass
+class World:
+    """A worker and what it works on. `announced` counts how often the relay was woken."""
+
+    handler: TaskHandler
+    jobs: JobTable = field(default_factory=lambda: JobTable([JOB]))
+    engine: Engine = field(default_factory=Engine)
+    announced: list[None] = field(default_factory=list)
+
+    def run(self) -> bool:
+        return RunTasks(
+            jobs=self.jobs,
+            handlers={JobKind.VERIFY: self.handler},
+            engine=self.engine,
+            announce=lambda: self.announced.append(None),
+            owner="worker",
+            rules=RULES,
+            heartbeat_seconds=0.01,
+        ).run("t", "d")
+
+
+def test_a_task_is_run_under_a_tag_of_its_own() -> None:
+    handler = Ends()
+    world = World(handler)
+    assert world.run()
+    assert handler.ran == [(JOB, "j-4")]
+    assert world.jobs.done == [], "its handler has ended it"
+    assert len(world.announced) == 1
+    assert not world.run()
+    assert len(world.announced) == 1, "nothing has ended"
+
+
+def test_what_makes_it_fail_is_told() -> None:
+    world = World(Ends(CorruptFile("data/1 is gone", path="data/1")))
+    assert world.run()
+    assert world.jobs.done == [("failed", (JOB.claim, "corrupt-file", {"path": "data/1"}))]
+    assert len(world.announced) == 1
+
+
+@pytest.mark.parametrize("how", [EngineStopped(), Unavailable("no database")])
+def test_what_it_no_longer_holds_it_leaves_alone(how: Exception) -> None:
+    world = World(Ends(how))
+    assert world.run()
+    assert world.jobs.done == []
+
+
+def test_after_a_bug_it_goes_back_into_the_queue() -> None:
+    world = World(Ends(ZeroDivisionError()))
+    with pytest.raises(ZeroDivisionError):
+        world.run()
+    assert world.jobs.done == [("released", [JOB.claim])]
+    assert len(world.announced) == 1
+
+
+def test_a_lost_lease_stops_the_engine() -> None:
+    @dataclass
+    class Slow:
+        engine: Engine
+
+        def run(self, job: Job, tag: str) -> None:
+            assert self.engine.stopped.wait(10)
+            raise EngineStopped
+
+    engine = Engine()
+    world = World(Slow(engine), jobs=JobTable([JOB], held=False), engine=engine)
+    assert world.run()
+    assert engine.tags == ["j-4"]
+    assert world.jobs.beats == [Progress(stage="verify", done=2, total=5)]
+    assert world.jobs.done == []

@@ -1,0 +1,88 @@
+"""The relay on the outbox in Postgres."""
+
+import threading
+import time
+
+import pytest
+
+from app.catalog.repository.catalog import CatalogStore
+from app.format.identifiers import new_id
+from app.jobs.repository.jobs import JobStore
+from app.jobs.repository.outbox import OutboxStore
+from app.jobs.service.relay import Relay
+from app.tenants.repository import TenantStore
+from tests.support.lakehouse import definition, new_job
+
+
+@pytest.fixture
+def dataset(database):
+    tenant = TenantStore(database).add_tenant(f"relay-{new_id()}")
+    return CatalogStore(database).create(tenant, new_id(), definition())
+
+
+def post(database, dataset, count):
+    """Writes as many messages about the dataset."""
+    for _ in range(count):
+        JobStore(database).accept(dataset.tenant_id, new_job(dataset.id))
+
+
+def run_until(relay, done, *, seconds_max=20):
+    """Runs the relay until `done` says so."""
+    stop = threading.Event()
+    thread = threading.Thread(target=relay.run, args=(stop,))
+    thread.start()
+    deadline = time.monotonic() + seconds_max
+    try:
+        while not done():
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        stop.set()
+        relay.wake()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_messages_that_say_the_same_are_sent_as_one_and_then_gone(database, dataset):
+    post(database, dataset, 3)
+    sent = []
+    outbox = OutboxStore(database)
+    run_until(Relay(outbox, sent.append, poll_seconds=60), lambda: sent)
+    assert [(each.topic, each.tenant_id, each.dataset_id) for each in sent] == [
+        ("work", dataset.tenant_id, dataset.id)
+    ]
+    assert outbox.relay(sent.append, 10) == 0
+
+
+def test_a_wake_is_noticed_at_once_and_a_poll_by_itself(database, dataset):
+    for poll_seconds in (60.0, 0.1):
+        sent = []
+        relay = Relay(OutboxStore(database), sent.append, poll_seconds=poll_seconds)
+
+        def later(relay=relay, poll_seconds=poll_seconds):
+            time.sleep(0.5)
+            post(database, dataset, 1)
+            if poll_seconds == 60.0:
+                relay.wake()
+
+        thread = threading.Thread(target=later)
+        thread.start()
+        run_until(relay, lambda sent=sent: sent, seconds_max=10)
+        thread.join()
+
+
+def test_what_cannot_be_sent_stays_until_it_can(database, dataset, caplog):
+    post(database, dataset, 2)
+    failures, sent = [], []
+
+    def send(message):
+        if len(failures) < 3:
+            failures.append(message)
+            raise ConnectionError("Redis is gone")
+        sent.append(message)
+
+    caplog.set_level("INFO", logger="app.jobs.service.relay")
+    run_until(Relay(OutboxStore(database), send, poll_seconds=0.05), lambda: sent)
+    assert len(sent) == 1
+    told = [record.getMessage() for record in caplog.records if record.name == "app.jobs.service.relay"]
+    assert len(told) == 2, "one line when it begins to fail, one when it is over"

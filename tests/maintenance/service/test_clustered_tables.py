@@ -1,0 +1,331 @@
+"""Tables of every kind whose files are put in order: no row, no offset and no change of the feed is another then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from msgspec import structs
+
+from app.commit.clustering_plan import UnorderedGroup, due_groups, plan_clustering
+from app.commit.compaction_plan import plan_compaction
+from app.commit.write_options import WriteOptions
+from app.files.slices.slice_merge import Memory
+from app.files.storage import LocalStorage
+from app.format.clustering import ClusterBy, cluster_by
+from app.format.dataset import ChangelogProducer, DatasetDefinition
+from app.format.definition.new_dataset import NewBucket
+from app.format.file_group import DataFile, FileKind
+from app.format.operation import Operation
+from app.format.policies import ClusteringPolicy, ClusterOrder, TableServices
+from app.format.rows.read_order import ReadOrder, in_order
+from app.jobs.tasks import ClusteringTask
+from app.maintenance.service.clustering_policy import ClusterGroups
+from app.maintenance.service.table_service_plans import clustering
+from app.maintenance.values import Look
+from tests.support.lake_table import LakeTable, Write
+from tests.support.past_tables import (
+    DAYS,
+    KINDS,
+    Past,
+    committed_at,
+    comparable,
+    kind_of,
+    new_past,
+    written_past,
+)
+from workers.engine.merge.merge_handle import MergeHandle
+from workers.engine.task_files import Place
+
+Row = dict[str, Any]
+BY_N = ClusterBy(columns=("n", "id"))
+CURVE = ClusterBy(columns=("n", "note"), order=ClusterOrder.Z_ORDER)
+# Others are stored as one of these is.
+ALIKE = ("copy_on_write, bloom", "merge_on_read input", "dynamic with logs", "postpone, fixed_now")
+EVERY_KIND = pytest.mark.parametrize("kind", [name for name in KINDS if name not in ALIKE])
+
+
+@pytest.fixture(scope="module")
+def pasts(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Past]:
+    storage = LocalStorage(tmp_path_factory.mktemp("storage"))
+    return cache(lambda kind: written_past(storage, kind, writes=6, compacted=False))
+
+
+def clustered(table: LakeTable, by: ClusterBy, *, memory: Memory | None = None, **chosen: Any) -> int:
+    """Clusters the table; returns how many tasks that took."""
+    handle = MergeHandle(Place.on(table.storage, memory or Memory(bytes_max=2**26)))
+    table.attempts += 1
+    tasks = plan_clustering(
+        table.dataset,
+        table.files.values(),
+        by,
+        attempt=f"20260102030405000000-{table.attempts:06x}-1-0",
+        data_prefix=table.name,
+        **chosen,
+    )
+    table.commit((), [handle.run(task) for task in tasks])
+    return len(tasks)
+
+
+def stored(table: LakeTable, file: DataFile) -> pa.Table:
+    return table.reader.open(file).read()
+
+
+def is_ordered(rows: pa.Table, by: ClusterBy) -> bool:
+    shown = rows.select(by.columns)
+    return bool(in_order(shown, [ReadOrder(column=name) for name in by.columns]).equals(shown))
+
+
+def buckets(table: LakeTable) -> dict[tuple[Any, ...], tuple[str, int]]:
+    """Where each key is, by the base files."""
+    return {
+        tuple(row[name] for name in table.dataset.record_key): (file.slot.partition_path, file.slot.bucket)
+        for file in table.files.values()
+        if file.kind is FileKind.BASE
+        for row in stored(table, file).to_pylist()
+    }
+
+
+def told_since(table: LakeTable, past: Past) -> list[Row]:
+    """What the feed tells since the past; which group comes first does not matter."""
+    later = [change for change in table.changes() if change.offset >= past.table.next_offset]
+    return comparable([{**change.row, "op": change.op} for change in later])
+
+
+def waits(table: LakeTable) -> set[str]:
+    """Groups with logs that will be told of when they are folded: they wait for that."""
+    if table.dataset.changelog.producer is not ChangelogProducer.DEFERRED:
+        return set()
+    return {file.file_group for file in table.files.values() if file.kind is FileKind.LOG}
+
+
+@EVERY_KIND
+def test_no_row_and_no_change_is_another(pasts: Callable[[str], Past], kind: str) -> None:
+    by = CURVE if "key_dynamic" in kind else BY_N
+    past = pasts(kind)
+    table = past.table.fork()
+    before, feed = comparable(table.rows(meta=True)), list(table.feed)
+    postponed = {path for path, file in table.files.items() if file.kind is FileKind.POSTPONED}
+    was = buckets(table) if table.dataset.keyed and not table.kinds() & {FileKind.LOG} else None
+    left = waits(table)
+    assert clustered(table, by) > 0
+    assert comparable(table.rows(meta=True)) == before
+    assert table.feed == feed
+    assert {path for path, file in table.files.items() if file.kind is FileKind.POSTPONED} == postponed
+    mark = by.mark(table.dataset.schema)
+    for file in table.files.values():
+        if file.kind is FileKind.POSTPONED or file.file_group in left:
+            continue
+        assert (file.kind, file.deletion_vector, file.clustered_by) == (FileKind.BASE, None, mark)
+        assert by is CURVE or is_ordered(stored(table, file), by)
+    if was is not None:
+        assert {key: place for key, place in was.items() if key in buckets(table)} == buckets(table)
+    assert clustered(table, by) == 0
+
+
+@EVERY_KIND
+def test_writes_after_it_find_their_rows(pasts: Callable[[str], Past], kind: str) -> None:
+    past = pasts(kind)
+    table, plain = past.table.fork(), past.table.fork()
+    clustered(table, BY_N)
+    keyed = table.dataset.keyed
+    again = [{**row, "n": 500 + at} for at, row in enumerate(past.rows[-1][::3])]
+    gone = past.rows[-1][1::5]
+    for each in (table, plain):
+        each.run = past.table.run
+        if keyed:
+            each.write(Write(operation=Operation.UPSERT, rows=again))
+            keys = [{name: row[name] for name in table.dataset.record_key} for row in gone]
+            each.write(Write(operation=Operation.DELETE, rows=keys))
+        else:
+            each.write(Write(operation=Operation.INSERT, rows=again))
+            each.write(Write(operation=Operation.DELETE, options=WriteOptions(where="n BETWEEN 40 AND 60")))
+    assert comparable(table.rows()) == comparable(plain.rows())
+    assert told_since(table, past) == told_since(plain, past)
+    changed = {file.file_group for file in table.files.values() if file.clustered_by is None}
+    untouched = {path: file for path, file in table.files.items() if file.file_group not in changed}
+    clustered(table, BY_N)
+    assert untouched.items() <= table.files.items() or not keyed
+
+
+@pytest.mark.parametrize("kind", ["merge_on_read none", "key_dynamic with deletion vectors", "unaware"])
+@pytest.mark.parametrize("by", [BY_N, CURVE], ids=["linear", "z_order"])
+def test_memory_bounds_change_no_order(
+    pasts: Callable[[str], Past], tmp_path: Path, kind: str, by: ClusterBy
+) -> None:
+    past = pasts(kind)
+    little, plenty = past.table.fork(), past.table.fork()
+    clustered(little, by, memory=Memory(bytes_max=1_000, scratch=tmp_path / "scratch"))
+    clustered(plenty, by)
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+    def contents(table: LakeTable) -> list[Any]:
+        live = sorted(table.files.values(), key=lambda file: (file.slot, file.row_count))
+        return [(file.slot, stored(table, file).select(by.columns).to_pylist()) for file in live]
+
+    assert contents(little) == contents(plenty)
+    assert comparable(little.rows(meta=True)) == comparable(plenty.rows(meta=True))
+
+
+def appended(tmp_path: Path, batches: Sequence[Sequence[int]]) -> LakeTable:
+    """A table without keys, in one partition, after these appends."""
+    table = new_past(LocalStorage(tmp_path), kind_of("unaware")).table
+    for numbers in batches:
+        append(table, numbers)
+    return table
+
+
+def append(table: LakeTable, numbers: Sequence[int]) -> None:
+    rows = [{"id": number, "day": DAYS[0], "n": number % 97, "note": None} for number in numbers]
+    table.write(Write(operation=Operation.INSERT, rows=rows))
+
+
+def test_groups_without_a_key_become_one_and_later_ones_join_it_once_they_weigh_as_much(
+    tmp_path: Path,
+) -> None:
+    table = appended(tmp_path, [range(at, at + 20) for at in range(0, 800, 20)])
+    assert len(table.groups()) == 40
+    assert clustered(table, BY_N) == 1
+    [first] = table.files.values()
+    assert first.row_count == 800
+    append(table, range(800, 810))
+    assert clustered(table, BY_N) == 1
+    assert first.path in table.files, "what is ordered is not written anew for a few rows"
+    assert len(table.files) == 2
+    append(table, range(810, 2_000))
+    assert clustered(table, BY_N) == 1
+    [only] = table.files.values()
+    assert only.row_count == 2_000
+    assert sorted(row["id"] for row in table.rows()) == list(range(2_000))
+    assert is_ordered(stored(table, only), BY_N)
+    assert clustered(table, CURVE) == 1, "another order is another clustering"
+
+
+def test_orders_side_by_side_are_few(tmp_path: Path) -> None:
+    """Those of about a size are put in one, so that each is about twice as large as the next, or more."""
+    storage = LocalStorage(tmp_path)
+    table = new_past(storage, kind_of("merge_on_read full", bucket=NewBucket(count=1), partition_by=[])).table
+    for number in range(14):
+        rows = [
+            {"id": at, "day": DAYS[0], "n": at % 97, "note": f"note {at}"}
+            for at in range(300 * number, 300 * (number + 1))
+        ]
+        table.write(Write(operation=Operation.UPSERT, rows=rows))
+        assert clustered(table, BY_N) == 1
+        sizes = [file.row_count for file in table.files.values()]
+        assert sum(sizes) == 300 * (number + 1)
+        assert len(sizes) <= 1 + (number + 1).bit_length()
+        assert all(is_ordered(stored(table, file), BY_N) for file in table.files.values())
+
+
+def test_large_groups_are_not_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = appended(tmp_path, [range(at, at + 20) for at in range(0, 100, 20)])
+    size = max(file.size_bytes for file in table.files.values())
+    monkeypatch.setattr("app.commit.clustering_plan.TOGETHER_BYTES_MAX", 2 * size)
+    assert clustered(table, BY_N) == 3
+    assert sorted(len(files) for files in table.groups().values()) == [1, 1, 1]
+    assert sorted(row["id"] for row in table.rows()) == list(range(100))
+
+
+def test_only_what_is_asked_for_and_what_is_due_is_ordered(pasts: Callable[[str], Past]) -> None:
+    table = pasts("copy_on_write").table.fork()
+    mark = BY_N.mark(table.dataset.schema)
+    clustered(table, BY_N, partitions=["day=*-21"])
+    ordered = {file.slot.partition_path for file in table.files.values() if file.clustered_by}
+    assert ordered == {f"day={DAYS[1]}"}
+    left = {
+        name: sum(file.size_bytes for file in files if file.clustered_by != mark)
+        for name, files in table.groups().items()
+    }
+    assert {name for name, size in left.items() if size == 0} == {
+        name for name in table.groups() if DAYS[1] in name
+    }
+    bound = sorted(left.values())[-2]
+    due = due_groups(table.dataset, measured(table, BY_N), bound)
+    assert due == sorted(name for name, size in left.items() if size >= bound)
+    assert clustered(table, BY_N, file_groups=due) == len(due)
+    assert due_groups(table.dataset, measured(table, BY_N), bound) == []
+
+
+def measured(table: LakeTable, by: ClusterBy) -> list[UnorderedGroup]:
+    """What the catalogue says of the table."""
+    mark = by.mark(table.dataset.schema)
+    found = []
+    for name, files in table.groups().items():
+        others = [file for file in files if file.clustered_by != mark and file.kind is not FileKind.POSTPONED]
+        if others:
+            found.append(
+                UnorderedGroup(
+                    file_group=name,
+                    size_bytes=sum(file.size_bytes for file in others),
+                    logs=any(file.kind is FileKind.LOG for file in others),
+                )
+            )
+    return found
+
+
+def test_logs_that_are_told_when_they_are_folded_are_not_due(pasts: Callable[[str], Past]) -> None:
+    table = pasts("merge_on_read deferred").table
+    waiting = waits(table)
+    due = due_groups(table.dataset, measured(table, BY_N), 1)
+    assert waiting
+    assert not waiting & set(due)
+
+
+def test_without_a_key_a_partition_is_due_as_a_whole(tmp_path: Path) -> None:
+    table = appended(tmp_path, [range(at, at + 20) for at in range(0, 100, 20)])
+    total = sum(file.size_bytes for file in table.files.values())
+    assert due_groups(table.dataset, measured(table, BY_N), total) == sorted(table.groups())
+    assert due_groups(table.dataset, measured(table, BY_N), total + 1) == []
+    clustered(table, BY_N)
+    append(table, range(100, 150))
+    due = due_groups(table.dataset, measured(table, BY_N), 1)
+    assert len(due) == 1
+    assert clustered(table, BY_N, file_groups=due) == 1
+    assert len(table.files) == 1, "what is in order joins what is due"
+
+
+def test_a_policy_starts_what_puts_the_due_groups_in_its_order(tmp_path: Path) -> None:
+    policy = ClusteringPolicy(columns=["n"], order=ClusterOrder.Z_ORDER, unclustered_bytes=1)
+    table = new_past(
+        LocalStorage(tmp_path), kind_of("unaware", services=TableServices(clustering=policy))
+    ).table
+    append(table, range(10))
+    append(table, range(10, 20))
+    asked: list[Any] = []
+
+    class Orders:
+        def unordered(
+            self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, mark: str
+        ) -> list[UnorderedGroup]:
+            asked.append((tenant_id, dataset_id, names, keyed, mark))
+            return measured(table, cluster_by(table.dataset))
+
+    def look(definition: DatasetDefinition) -> Look:
+        dataset = structs.replace(Past(table=table).dataset, definition=definition)
+        return Look(dataset=dataset, since_version=0, memory={}, now=committed_at(9))
+
+    service = ClusterGroups(orders=Orders())
+    due = service.due(look(table.dataset), ["day=x"])
+    assert due.file_groups == sorted(table.groups())
+    assert asked == [("t", "d", ["day=x"], False, "z_order:3")]
+    task = service.task(table.dataset.services, due.file_groups)
+    assert task == ClusteringTask(
+        columns=("n",), order=ClusterOrder.Z_ORDER, file_groups=tuple(sorted(table.groups()))
+    )
+    [planned] = clustering(task, table.dataset, list(table.files.values()), attempt="a", data_prefix="p")
+    assert len(planned.files) == 2
+    less = structs.replace(policy, unclustered_bytes=10**9)
+    easy = structs.replace(table.dataset, services=TableServices(clustering=less))
+    assert service.due(look(easy), ["day=x"]).file_groups == []
+    # What is in the policy's order is left to it by compactions; what is beside it is not.
+    clustered(table, cluster_by(table.dataset))
+    assert plan_compaction(table.dataset, table.files.values(), attempt="a", data_prefix="p") == []
+    append(table, range(20, 30))
+    append(table, range(30, 40))
+    [folded] = plan_compaction(table.dataset, table.files.values(), attempt="a", data_prefix="p")
+    assert [file.clustered_by for file in folded.files] == [None, None]

@@ -1,0 +1,231 @@
+"""A table service with writers between its plan and its commit: what they change is neither lost nor done again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.commit.conflict import Conflicted
+from app.commit.write_options import WriteOptions
+from app.files.slices.slice_merge import Memory
+from app.files.storage import LocalStorage
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewDataset
+from app.format.file_group import FileKind
+from app.format.operation import Operation
+from app.timeline.values import Fenced, NewCommit
+from tests.support.lake_table import LakeTable, Row, Write
+from tests.support.table_services import ServedTable, result_of
+from tests.support.verified import verified
+from workers.engine.merge.merge_handle import MergeHandle
+from workers.engine.task_files import Place
+
+KEYED = {"record_key": ["id"], "bucket": {"count": 1}, "merge_mode": "commit_time"}
+APPENDED = {"record_key": [], "bucket": None, "merge_mode": None}
+LOGS = {"table_type": "merge_on_read", "changelog": {"producer": "input"}}
+NewTable = Callable[..., LakeTable]
+
+
+@pytest.fixture
+def new_table(tmp_path: Any) -> NewTable:
+    place = Place.on(LocalStorage(tmp_path), Memory(bytes_max=2**26))
+    handle = MergeHandle(place)
+
+    def make(**members: Any) -> LakeTable:
+        fields = [{"name": "id", "type": "int64"}, {"name": "note", "type": "string"}]
+        new = {"name": "t", "schema": {"fields": fields}, **KEYED, **members}
+        definition = define_dataset(msgspec.convert(new, NewDataset))
+        return LakeTable(
+            storage=place.storage, dataset=definition, run=lambda tasks: list(map(handle.run, tasks))
+        )
+
+    return make
+
+
+def upsert(table: LakeTable, note: str, *ids: int) -> None:
+    table.write(Write(operation=Operation.UPSERT, rows=[{"id": number, "note": note} for number in ids]))
+
+
+def append(table: LakeTable, note: str, *ids: int) -> None:
+    table.write(Write(operation=Operation.INSERT, rows=[{"id": number, "note": note} for number in ids]))
+
+
+def delete(table: LakeTable, *ids: int) -> None:
+    table.write(Write(operation=Operation.DELETE, rows=[{"id": number} for number in ids]))
+
+
+def delete_where(table: LakeTable, where: str) -> None:
+    table.write(Write(operation=Operation.DELETE, options=WriteOptions(where=where)))
+
+
+def notes(table: LakeTable) -> dict[int, str]:
+    rows: list[Row] = table.rows()
+    assert len({row["id"] for row in rows}) == len(rows)
+    return {row["id"]: row["note"] for row in rows}
+
+
+def plans(served: ServedTable) -> int:
+    return len({task.attempt for task in served.tasks})
+
+
+def test_rows_that_are_deleted_meanwhile_are_deleted_from_what_is_written(new_table: NewTable) -> None:
+    table = new_table(table_type="merge_on_read")
+    for note, ids in (("a", range(8)), ("b", range(6, 12)), ("c", range(20, 24))):
+        upsert(table, note, *ids)
+    served = ServedTable(table=table)
+    served.meanwhile = lambda: upsert(table, "new", 3, 7, 30)
+    served.in_turn = _once(lambda: delete(table, 3, 21))
+    commit = served.serve()
+    assert plans(served) == 1
+    [message] = commit.messages
+    assert [file.deletion_vector.cardinality for file in message.added if file.deletion_vector] == [3]
+    expected = {**dict.fromkeys(range(6), "a"), **dict.fromkeys(range(6, 12), "b")}
+    expected |= {**dict.fromkeys(range(20, 24), "c"), 7: "new", 30: "new"}
+    assert notes(table) == {key: note for key, note in expected.items() if key not in (3, 21)}
+    assert verified(table).differences == 0
+
+
+def test_a_file_that_lost_all_rows_meanwhile_is_not_listed(new_table: NewTable) -> None:
+    table = new_table(table_type="merge_on_read")
+    upsert(table, "a", *range(4))
+    upsert(table, "b", *range(2, 6))
+    served = ServedTable(table=table, meanwhile=lambda: None)
+    served.meanwhile = lambda: delete(table, *range(6))
+    # Nothing is left of the files, so there is nothing to rebase on.
+    commit = served.serve()
+    assert commit.messages == ()
+    assert notes(table) == {}
+
+
+def fold_and_log(table: LakeTable) -> None:
+    """A write with a scope folds the logs that there are, and another comes on top."""
+    delete_where(table, "id = 5")
+    upsert(table, "c", 1, 7)
+
+
+def test_logs_that_were_folded_meanwhile_are_planned_again(new_table: NewTable) -> None:
+    table = new_table(**LOGS)
+    upsert(table, "a", *range(6))
+    upsert(table, "b", 0)
+    served = ServedTable(table=table, meanwhile=_once(lambda: fold_and_log(table)))
+    result = result_of(served.serve())
+    assert (plans(served), result["file_groups"], result["file_groups_left"]) == (2, 1, 0)
+    assert {file.kind for file in table.files.values()} == {FileKind.BASE}
+    assert notes(table) == {0: "b", 1: "c", 2: "a", 3: "a", 4: "a", 7: "c"}
+
+
+@pytest.mark.parametrize("producer", ["input", "deferred", "none"])
+def test_logs_that_come_meanwhile_stay_on_top(new_table: NewTable, producer: str) -> None:
+    table = new_table(table_type="merge_on_read", changelog={"producer": producer})
+    upsert(table, "a", *range(6))
+    upsert(table, "b", *range(3))
+
+    def write() -> None:
+        upsert(table, "c", 1, 9)
+        delete(table, 2, 4)
+        upsert(table, "again", 4)
+
+    served = ServedTable(table=table, meanwhile=write)
+    commit = served.serve()
+    assert plans(served) == 1
+    expected = {0: "b", 1: "c", 3: "a", 4: "again", 5: "a", 9: "c"}
+    assert notes(table) == expected
+    kinds = [file.kind for file in table.groups()["bucket-00000"]]
+    # The base file is listed later than logs that are merged on top of it.
+    assert sorted(kinds) == [FileKind.BASE, *[FileKind.LOG] * 3]
+    assert bool(commit.messages[0].changelog) is (producer == "deferred")
+    if producer == "deferred":
+        assert verified(table).differences == 0
+    table.compact()
+    assert notes(table) == expected
+    if producer == "deferred":
+        assert verified(table).differences == 0
+
+
+def test_writes_that_are_postponed_meanwhile_wait_for_the_next(new_table: NewTable) -> None:
+    table = new_table(bucket={"mode": "postpone"})
+    upsert(table, "a", 1, 2)
+    served = ServedTable(table=table, meanwhile=lambda: upsert(table, "b", 2, 3))
+    served.serve()
+    assert notes(table) == {1: "a", 2: "a"}
+    served.meanwhile = lambda: None
+    served.serve()
+    assert notes(table) == {1: "a", 2: "b", 3: "b"}
+    assert verified(table).differences == 0
+
+
+@pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
+def test_small_files_without_a_key_become_one_whoever_appends_or_deletes(
+    new_table: NewTable, table_type: str
+) -> None:
+    table = new_table(**APPENDED, table_type=table_type)
+    for number in range(5):
+        append(table, "a", number * 2, number * 2 + 1)
+    served = ServedTable(table=table, meanwhile=lambda: append(table, "b", 20))
+    commit = served.serve()
+    assert plans(served) == 1
+    assert result_of(commit) | {"bytes": 0} == {
+        "file_groups": 1, "file_groups_left": 0, "files_added": 1, "files_removed": 5, "bytes": 0,
+    }  # fmt: skip
+    assert len(table.files) == 2
+    served.meanwhile = _once(lambda: delete_where(table, "id = 4"))
+    served.tasks.clear()
+    served.serve()
+    # What was marked is marked in the new file; a file that was written anew is folded as it is now.
+    assert plans(served) == (1 if table_type == "merge_on_read" else 2)
+    assert notes(table) == {**dict.fromkeys([0, 1, 2, 3, *range(5, 10)], "a"), 20: "b"}
+    assert verified(table).differences == 0
+
+
+def test_groups_in_which_writers_are_faster_every_time_are_left(new_table: NewTable) -> None:
+    table = new_table(**LOGS)
+    upsert(table, "a", *range(6))
+    served = ServedTable(table=table, meanwhile=lambda: fold_and_log(table))
+    commit = served.serve(again_max=2)
+    assert plans(served) == 3
+    assert commit.messages == ()
+    assert result_of(commit)["file_groups_left"] == 1
+    assert notes(table) == {0: "a", 1: "c", 2: "a", 3: "a", 4: "a", 7: "c"}
+
+
+def test_what_is_no_longer_held_changes_nothing(new_table: NewTable) -> None:
+    table = new_table(**LOGS)
+    upsert(table, "a", 1)
+    served = _Lost(table=table)
+    with pytest.raises(ValueError, match="not enough"):
+        served.serve()
+    assert (table.version, served.ended) == (1, 1)
+
+
+def test_it_waits_for_writes_that_run_and_gives_the_turn_back(new_table: NewTable) -> None:
+    table = new_table(**LOGS)
+    upsert(table, "a", 1)
+    served = ServedTable(table=table, waits=5)
+    served.serve()
+    assert (table.version, served.waits, served.ended) == (2, 0, 1)
+
+
+def test_with_nothing_to_do_the_job_ends_without_a_version(new_table: NewTable) -> None:
+    table = new_table()
+    upsert(table, "a", 1)
+    commit = ServedTable(table=table).serve()
+    assert commit.messages == ()
+    assert table.version == 1
+
+
+class _Lost(ServedTable):
+    def publish_in_turn(self, tenant_id: str, commit: NewCommit, turn_seconds: float) -> Fenced | Conflicted:
+        return Fenced(held=frozenset())
+
+
+def _once(act: Callable[[], None]) -> Callable[[], None]:
+    left = [act]
+
+    def run() -> None:
+        if left:
+            left.pop()()
+
+    return run

@@ -1,0 +1,76 @@
+"""Reports to a Hive metastore: who may ask for them, and how far they are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import httpx
+import msgspec
+import pytest
+from sqlalchemy import insert
+
+from app.format.definition.define import define_dataset
+from app.format.definition.new_dataset import NewDataset
+from app.format.identifiers import new_id
+from app.maintenance.tables import table_keeping
+from app.maintenance.values import Remembered
+from app.metastore.repository import METASTORE_KEEPER
+from app.metastore.values import MetastoreState
+from app.tenants.repository import TenantStore
+from tests.support.http import ORDERS, problem
+from tests.support.service import Service
+
+REPORTED = {**ORDERS, "services": {"metastore": {"database": "lake", "table": "orders"}}}
+
+
+def test_where_there_is_no_metastore_none_is_reported_to(client: httpx.Client, orders: str) -> None:
+    told = problem(client.post("/datasets", json={**REPORTED, "name": "reported"}), 422, "invalid-dataset")
+    [error] = told["errors"]
+    assert error["pointer"] == "/services/metastore"
+    assert "HEADWATER_METASTORE_URI" in error["detail"]
+    etag = client.get(orders).headers["etag"]
+    changed = client.patch(orders, json={"services": REPORTED["services"]}, headers={"If-Match": etag})
+    assert problem(changed, 422, "invalid-dataset")["errors"] == [error]
+    problem(client.get(f"{orders}/metastore"), 404, "not-found")
+
+
+@pytest.mark.parametrize(
+    ("policy", "pointer"),
+    [
+        ({"database": "Lake", "table": "orders"}, "/services/metastore/database"),
+        ({"database": "lake", "table": "a-b"}, "/services/metastore/table"),
+    ],
+)
+def test_names_are_those_of_hive(policy: dict[str, str], pointer: str) -> None:
+    new = msgspec.convert({**ORDERS, "services": {"metastore": policy}}, NewDataset)
+    with pytest.raises(Exception, match="broken") as refused:
+        define_dataset(new)
+    assert [error["pointer"] for error in refused.value.facts["errors"]] == [pointer]  # type: ignore[attr-defined]
+
+
+def test_users_see_how_far_reports_are(service: Service) -> None:
+    key = service.new_key(f"reported-{new_id()}")
+    principal = TenantStore(service.database).authenticate(key)
+    assert principal is not None
+    definition = define_dataset(msgspec.convert(REPORTED, NewDataset))
+    dataset = service.api.services.datasets.catalog.create(principal.tenant_id, new_id(), definition)
+    with service.client(key) as client:
+        path = f"/datasets/{dataset.id}/metastore"
+        none = {"version": None, "reported_at": None, "error": None, "failures": 0, "retry_at": None}
+        assert client.get(path).json() == {"database": "lake", "table": "orders", "head": 0, **none}
+        state = MetastoreState(
+            database="lake",
+            table="orders",
+            error="it is away",
+            failures=2,
+            retry_at=datetime(2026, 11, 22, tzinfo=UTC),
+        )
+        memory = {METASTORE_KEEPER: Remembered(memory=msgspec.to_builtins(state))}
+        with service.database.tenant(principal.tenant_id) as connection:
+            connection.execute(insert(table_keeping).values(dataset_id=dataset.id, memory=memory))
+        told = client.get(path).json()
+        assert (told["error"], told["failures"], told["retry_at"]) == (
+            "it is away",
+            2,
+            "2026-11-22T00:00:00Z",
+        )

@@ -1,0 +1,63 @@
+"""What reports to a metastore are made of: partitions whose files came or went, and what was remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec import structs
+from sqlalchemy import insert, text
+
+from app.catalog.values import Dataset
+from app.format.file_group import DataFile
+from app.format.rows.staging import Slot
+from app.jobs.values import Job
+from app.maintenance.tables import table_keeping
+from app.maintenance.values import Remembered
+from app.metastore.repository import METASTORE_KEEPER, MetastoreStateStore
+from app.metastore.values import MetastoreState
+from app.partitions.repository.touched import TouchedPartitionStore
+from tests.support.lakehouse import commit_of, message
+from tests.support.store_fixtures import Stores
+
+
+def test_partitions_whose_files_came_or_went_are_told_while_that_is_known(
+    stores: Stores, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    place = dataset.tenant_id, dataset.id
+
+    def commit(path: str, *removed: DataFile) -> DataFile:
+        made = message(removed=removed)
+        slot = Slot(partition_path=path, bucket=0)
+        added = structs.replace(made.added[0], slot=slot)
+        version = stores.catalog.get(*place).version
+        commit = commit_of([running()], [structs.replace(made, added=(added,))], read_version=version)
+        stores.timeline.publish_one(dataset.tenant_id, commit)
+        return added
+
+    touched = TouchedPartitionStore(stores.database).touched
+    first = commit("day=1")
+    commit("day=2")
+    commit("day=3", first)
+    assert touched(*place, 0, 3) == {"day=1", "day=2", "day=3"}
+    assert touched(*place, 1, 2) == {"day=2"}
+    assert touched(*place, 2, 3) == {"day=1", "day=3"}
+    assert touched(*place, 3, 3) == set()
+    with stores.database.tenant(dataset.tenant_id) as connection:
+        connection.execute(text("UPDATE heads SET earliest_version = 2"))
+    assert touched(*place, 1, 3) is None
+    assert touched(*place, 2, 3) == {"day=1", "day=3"}
+
+
+def test_a_report_is_remembered_under_the_name_of_its_keeper(stores: Stores, dataset: Dataset) -> None:
+    states = MetastoreStateStore(stores.database)
+    place = dataset.tenant_id, dataset.id
+    assert states.state(*place) is None
+    state = MetastoreState(
+        database="lake", table="t", version=3, reported_at=datetime(2026, 11, 22, tzinfo=UTC)
+    )
+    memory = {"tags": Remembered(), METASTORE_KEEPER: Remembered(memory=msgspec.to_builtins(state))}
+    with stores.database.tenant(dataset.tenant_id) as connection:
+        connection.execute(insert(table_keeping).values(dataset_id=dataset.id, memory=memory))
+    assert states.state(*place) == state

@@ -1,7 +1,0 @@
-"""The service that generated clients run against."""
-
-from __future__ import annotations
-
-from tests.support.fixtures import redis, service
-
-__all__ = ["redis", "service"]

@@ -1,0 +1,237 @@
+"""Marks of partitions: what opens them, what ends them, and the events that tell of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from msgspec import structs
+from sqlalchemy import text
+
+from app.catalog.values import Dataset
+from app.commit.commit_message import CommitMessage
+from app.format.errors import InvalidRequest, NotFound, OffsetAhead
+from app.format.file_group import DataFile, FileKind, bucket_file_group
+from app.format.identifiers import new_id
+from app.format.instant import Action
+from app.format.rows.staging import Slot
+from app.jobs.values import Job
+from app.partitions.repository.marks import PartitionStore
+from app.partitions.values import MarkerWork
+from tests.support.lakehouse import commit_of, data_file
+from tests.support.store_fixtures import Stores
+from tests.support.threads import together
+
+MONDAY, TUESDAY = "day=2026-11-16", "day=2026-11-17"
+Commit = Callable[..., list[DataFile]]
+
+
+@pytest.fixture
+def marks(stores: Stores) -> PartitionStore:
+    return PartitionStore(stores.database)
+
+
+@pytest.fixture
+def commit(stores: Stores, dataset: Dataset, running: Callable[[], Job]) -> Commit:
+    """Commits a new file in each of the partitions, in place of others; returns the new ones."""
+
+    def run(
+        *partitions: str,
+        removed: tuple[DataFile, ...] = (),
+        action: Action = Action.COMMIT,
+        kind: FileKind = FileKind.BASE,
+    ) -> list[DataFile]:
+        added = []
+        for path in partitions:
+            slot = Slot(partition_path=path, bucket=0)
+            place = {"slot": slot, "file_group": bucket_file_group(slot)}
+            added.append(structs.replace(data_file(), kind=kind, **place))
+        groups = dict.fromkeys(file.file_group for file in (*added, *removed))
+        messages = [
+            CommitMessage(
+                file_group=group,
+                added=tuple(file for file in added if file.file_group == group),
+                removed=tuple(file.path for file in removed if file.file_group == group),
+                changelog=(),
+            )
+            for group in groups
+        ]
+        version = stores.catalog.get(dataset.tenant_id, dataset.id).version
+        made = structs.replace(commit_of([running()], messages, read_version=version), action=action)
+        outcome = stores.timeline.publish_one(dataset.tenant_id, made)
+        assert getattr(outcome, "version", None) == version + 1, outcome
+        return added
+
+    return run
+
+
+def told(marks: PartitionStore, dataset: Dataset, since: int = 0) -> list[tuple[Any, ...]]:
+    found = marks.events(dataset.tenant_id, dataset.id, since, 100)
+    assert [event.number for event in found.items] == list(range(since, found.next_since))
+    return [
+        (event.kind.value, event.partition, event.version, event.reason and event.reason.value)
+        for event in found.items
+    ]
+
+
+def look(marks: PartitionStore, dataset: Dataset, idle_seconds: float | None = None) -> float | None:
+    return marks.look(dataset.tenant_id, dataset.id, idle_seconds=idle_seconds)
+
+
+def test_new_data_opens_a_partition_that_was_done(
+    marks: PartitionStore, dataset: Dataset, commit: Commit
+) -> None:
+    place = dataset.tenant_id, dataset.id
+    commit(MONDAY, TUESDAY)
+    [done] = marks.end(*place, [MONDAY])
+    assert (done.changed_version, done.done_version) == (1, 1)
+    commit(TUESDAY)
+    assert look(marks, dataset) is None
+    assert marks.end(*place, [MONDAY]) == [done]
+    commit(MONDAY)
+    [again] = marks.end(*place, [MONDAY])
+    assert (again.changed_version, again.done_version) == (3, 3)
+    assert told(marks, dataset) == [
+        ("done", MONDAY, 1, "ended"),
+        ("reopened", MONDAY, 3, None),
+        ("done", MONDAY, 3, "ended"),
+    ]
+    assert told(marks, dataset, since=2) == [("done", MONDAY, 3, "ended")]
+    assert marks.of(*place, [TUESDAY, "day=none"])[TUESDAY].done_at is None
+    with pytest.raises(OffsetAhead):
+        marks.events(*place, 4, 1)
+
+
+def test_a_compaction_changes_no_partition_and_a_removal_does(
+    marks: PartitionStore, dataset: Dataset, commit: Commit
+) -> None:
+    first = commit(MONDAY)
+    marks.end(dataset.tenant_id, dataset.id, [MONDAY])
+    compacted = commit(MONDAY, removed=tuple(first), action=Action.COMPACTION)
+    look(marks, dataset)
+    [mark] = marks.end(dataset.tenant_id, dataset.id, [MONDAY])
+    assert (mark.changed_version, mark.done_version) == (1, 1)
+    commit(removed=tuple(compacted))
+    look(marks, dataset)
+    assert told(marks, dataset)[1:] == [("reopened", MONDAY, 3, None)]
+
+
+def test_a_partition_is_done_once_it_was_idle(
+    marks: PartitionStore, stores: Stores, dataset: Dataset, commit: Commit
+) -> None:
+    commit(MONDAY, TUESDAY)
+    assert look(marks, dataset) is None
+    wait = look(marks, dataset, 100)
+    assert wait is not None
+    assert 90 < wait <= 100
+    with stores.database.tenant(dataset.tenant_id) as connection:
+        connection.execute(
+            text("UPDATE partition_marks SET changed_at = changed_at - interval '60 s' WHERE path = :path"),
+            {"path": TUESDAY},
+        )
+    wait = look(marks, dataset, 100)
+    assert wait is not None
+    assert 30 < wait <= 40
+    wait = look(marks, dataset, 50)
+    assert wait is not None
+    assert 40 < wait <= 50
+    assert told(marks, dataset) == [("done", TUESDAY, 1, "idle")]
+    assert look(marks, dataset, 0) is None
+    assert told(marks, dataset, since=1) == [("done", MONDAY, 1, "idle")]
+
+
+def test_what_nobody_sees_yet_is_not_done(marks: PartitionStore, dataset: Dataset, commit: Commit) -> None:
+    postponed = commit(MONDAY, kind=FileKind.POSTPONED)
+    assert look(marks, dataset, 0) is None
+    assert told(marks, dataset) == []
+    with pytest.raises(InvalidRequest, match="1 of the partitions") as refused:
+        marks.end(dataset.tenant_id, dataset.id, [MONDAY])
+    assert refused.value.facts["errors"][0]["pointer"] == "/partitions/0"
+    commit(MONDAY, removed=tuple(postponed), action=Action.COMPACTION)
+    look(marks, dataset, 0)
+    # The version that has all its data is the one of the compaction.
+    assert told(marks, dataset) == [("done", MONDAY, 2, "idle")]
+
+
+def test_a_partition_that_there_is_not_is_named(
+    marks: PartitionStore, dataset: Dataset, commit: Commit
+) -> None:
+    commit(MONDAY)
+    with pytest.raises(InvalidRequest) as refused:
+        marks.end(dataset.tenant_id, dataset.id, [MONDAY, TUESDAY, "../etc", "\0"])
+    pointers = [error["pointer"] for error in refused.value.facts["errors"]]
+    assert pointers == ["/partitions/1", "/partitions/2", "/partitions/3"]
+    assert told(marks, dataset) == []
+    with pytest.raises(NotFound):
+        marks.end(dataset.tenant_id, new_id(), [MONDAY])
+
+
+def test_what_was_forgotten_counts_as_changed(
+    marks: PartitionStore, stores: Stores, dataset: Dataset, commit: Commit
+) -> None:
+    """A keeper that was away longer than the history reaches tells too much rather than too little."""
+    first = commit(MONDAY, TUESDAY)
+    marks.end(dataset.tenant_id, dataset.id, [MONDAY, TUESDAY])
+    second = commit(MONDAY, removed=(first[0],))
+    commit(MONDAY, removed=tuple(second), action=Action.COMPACTION)
+    with stores.database.tenant(dataset.tenant_id) as connection:
+        connection.execute(text("DELETE FROM files WHERE removed_version <= 3"))
+        connection.execute(text("UPDATE heads SET earliest_version = 3"))
+    look(marks, dataset)
+    assert told(marks, dataset)[2:] == [("reopened", MONDAY, 3, None), ("reopened", TUESDAY, 3, None)]
+
+
+def test_events_of_racing_callers_are_dense_and_told_once(
+    marks: PartitionStore, dataset: Dataset, commit: Commit
+) -> None:
+    days = [f"day={number}" for number in range(8)]
+    commit(*days)
+
+    def end(number: int) -> None:
+        marks.end(dataset.tenant_id, dataset.id, days[number : number + 4])
+        look(marks, dataset, 0)
+
+    together([partial(end, number) for number in range(5)])
+    assert sorted(partition for _, partition, _, _ in told(marks, dataset)) == days
+
+
+def test_markers_follow_their_partitions(marks: PartitionStore, dataset: Dataset, commit: Commit) -> None:
+    place = dataset.tenant_id, dataset.id
+
+    def settled(*, wanted: bool = True) -> list[MarkerWork]:
+        work: list[MarkerWork] = []
+        assert marks.settle_markers(*place, work.append, wanted=wanted, limit=9) == len(work)
+        return work
+
+    commit(MONDAY, TUESDAY)
+    assert settled() == []
+    done = marks.end(*place, [MONDAY, TUESDAY])
+    assert settled(wanted=False) == []
+
+    def fail(_: MarkerWork) -> None:
+        raise OSError
+
+    with pytest.raises(OSError):
+        marks.settle_markers(*place, fail, wanted=True, limit=9)
+    assert marks.settle_markers(*place, lambda _: None, wanted=True, limit=1) == 1
+    [work] = settled()
+    assert work in [MarkerWork(path=mark.path, version=1, done_at=mark.done_at) for mark in done]
+    assert settled() == []
+    commit(MONDAY)
+    look(marks, dataset)
+    gone = MarkerWork(path=MONDAY, version=None, done_at=None)
+    assert settled() == [gone]
+    assert [each.path for each in settled(wanted=False)] == [TUESDAY]
+
+
+def test_what_is_forgotten_is_marked_anew_and_events_go_on(
+    marks: PartitionStore, dataset: Dataset, commit: Commit
+) -> None:
+    commit(MONDAY)
+    marks.end(dataset.tenant_id, dataset.id, [MONDAY])
+    marks.forget(dataset.tenant_id, dataset.id)
+    assert marks.of(dataset.tenant_id, dataset.id, [MONDAY]) == {}
+    look(marks, dataset, 0)
+    assert told(marks, dataset) == [("done", MONDAY, 1, "ended"), ("done", MONDAY, 1, "idle")]

@@ -1,0 +1,91 @@
+"""Results of read jobs: published with the success of their job, or not at all."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.catalog.values import Dataset
+from app.format.errors import NotFound, ResultExpired
+from app.format.identifiers import new_id
+from app.format.result_file import RunFile
+from app.jobs.tasks import Disposition, ReadQuery, ReadTask
+from app.jobs.values import Claim, Job, JobState, NewJob
+from app.reads.jobs import FinishedRead
+from app.reads.repository import ReadResultStore
+from app.retention.repository.references import ReferenceStore
+from tests.support.lakehouse import RULES
+from tests.support.store_fixtures import Stores
+from tests.support.threads import together
+
+TASK = ReadTask(query=ReadQuery.SNAPSHOT, version=0, format="csv", disposition=Disposition.FILES)
+
+
+@pytest.fixture
+def results(stores: Stores) -> ReadResultStore:
+    return ReadResultStore(stores.database)
+
+
+@pytest.fixture
+def held(stores: Stores, tenant_id: str, dataset: Dataset) -> Job:
+    """A read job that a worker runs."""
+    stores.jobs.accept(tenant_id, NewJob(id=new_id(), dataset_id=dataset.id, request=TASK))
+    job = stores.jobs.claim_task(tenant_id, dataset.id, "worker", RULES)
+    assert job is not None
+    assert job.request == TASK
+    return job
+
+
+def finished(job: Job, name: str = "", claim: Claim | None = None) -> FinishedRead:
+    files = tuple(
+        RunFile(path=f"{job.id}{name}/{n}", name=f"part-{n}", row_count=n, size_bytes=n, checksum="c")
+        for n in (2, 1)
+    )
+    return FinishedRead(dataset_id=job.dataset_id, claim=claim or job.claim, result={"rows": 3}, files=files)
+
+
+def test_files_are_there_in_order_once_the_job_has_succeeded(
+    stores: Stores, results: ReadResultStore, tenant_id: str, held: Job
+) -> None:
+    assert results.finish(tenant_id, finished(held))
+    job = stores.jobs.get(tenant_id, held.id)
+    assert (job.state, job.result) == (JobState.SUCCEEDED, {"rows": 3})
+    assert results.files(tenant_id, held.id, keep_seconds=60) == list(finished(held).files)
+
+
+def test_of_two_attempts_only_the_one_that_holds_the_job_publishes_its_result(
+    results: ReadResultStore, tenant_id: str, held: Job
+) -> None:
+    stale = Claim(job_id=held.id, epoch=held.epoch - 1)
+    assert not results.finish(tenant_id, finished(held, "-stale", stale))
+    outcomes = together(
+        [lambda at=at: results.finish(tenant_id, finished(held, f"-{at}")) for at in range(3)]
+    )
+    assert sorted(outcomes) == [False, False, True]
+    winner = outcomes.index(True)
+    assert results.files(tenant_id, held.id, keep_seconds=60) == list(finished(held, f"-{winner}").files)
+
+
+def test_a_result_is_there_for_its_time_and_its_dataset(
+    stores: Stores, results: ReadResultStore, tenant_id: str, dataset: Dataset, held: Job
+) -> None:
+    results.finish(tenant_id, finished(held))
+    with pytest.raises(ResultExpired):
+        results.files(tenant_id, held.id, keep_seconds=0)
+    neighbour = stores.tenants.add_tenant(f"neighbour-{tenant_id}")
+    with pytest.raises(NotFound):
+        results.files(neighbour, held.id, keep_seconds=60)
+    stores.catalog.delete(tenant_id, dataset.id, version=None)
+    with pytest.raises(NotFound):
+        results.files(tenant_id, held.id, keep_seconds=60)
+
+
+def test_results_that_were_kept_for_long_enough_are_forgotten(
+    stores: Stores, results: ReadResultStore, tenant_id: str, held: Job
+) -> None:
+    results.finish(tenant_id, finished(held))
+    references = ReferenceStore(stores.database)
+    paths = [file.path for file in finished(held).files]
+    references.forget_results(tenant_id, held.dataset_id, older_than_seconds=3600)
+    assert references.referenced(tenant_id, held.dataset_id, paths) == set(paths)
+    references.forget_results(tenant_id, held.dataset_id, older_than_seconds=0)
+    assert references.referenced(tenant_id, held.dataset_id, paths) == set()

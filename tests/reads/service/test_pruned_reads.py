@@ -1,0 +1,166 @@
+"""Pages of files of many row groups: those that hold nothing that is asked for are left out, and nothing else is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from app.commit.write_options import WriteOptions
+from app.files.parquet_file import ParquetReader
+from app.files.slices.slice_merge import Memory
+from app.files.slices.table_reader import TableReader
+from app.files.storage import LocalStorage
+from app.format.operation import Operation
+from app.lake.filters.parse import parse_filter
+from app.lake.filters.prune import Sought
+from app.reads.service import rows as read_table
+from app.reads.service.rows import RowQuery
+from tests.reads.service.test_read_table import Counted, use_case
+from tests.support.lake_table import Write
+from tests.support.past_tables import DAYS, Past, comparable, kind_of, new_past
+
+Row = dict[str, Any]
+KINDS = (
+    "merge_on_read full",
+    "merge_on_read none",
+    "key_dynamic with deletion vectors",
+    "unaware with deletion vectors",
+)
+ROWS = 120
+# Rows that a later write takes out, or brings anew.
+LATE = range(5, ROWS, 7)
+
+
+@pytest.fixture(scope="module")
+def small_row_groups() -> Any:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("app.files.data_sink.BASE_ROW_GROUP_ROWS", 4)
+        yield
+
+
+@pytest.fixture(scope="module")
+def pasts(tmp_path_factory: pytest.TempPathFactory, small_row_groups: None) -> Callable[[str], Past]:
+    storage = LocalStorage(tmp_path_factory.mktemp("storage"))
+
+    @cache
+    def written(kind: str) -> Past:
+        past = new_past(storage, kind_of(kind))
+        keyed = past.table.dataset.keyed
+        rows = [_row(number, number // 2) for number in range(ROWS)]
+        past.write(Write(operation=Operation.UPSERT if keyed else Operation.INSERT, rows=rows), rows)
+        if keyed:
+            changed = [_row(number, 1_000 + number) for number in LATE]
+            kept = [row for row in rows if row["id"] not in LATE]
+            past.write(Write(operation=Operation.UPSERT, rows=changed), [*kept, *changed])
+        else:
+            kept = [row for row in rows if row["note"] != "5"]
+            past.write(Write(operation=Operation.DELETE, options=WriteOptions(where="note = '5'")), kept)
+        return past
+
+    return written
+
+
+def _row(number: int, n: int) -> Row:
+    return {"id": number, "day": DAYS[number % 3], "n": n, "note": str(number % 7) if number % 5 else None}
+
+
+def condition() -> st.SearchStrategy[tuple[str, Callable[[Row], bool]]]:
+    """A filter, and what it selects."""
+    numbers = st.integers(-2, 70) | st.sampled_from([1_005, 1_050, 2_000])
+
+    def between(low: int, width: int) -> tuple[str, Callable[[Row], bool]]:
+        return f"n BETWEEN {low} AND {low + width}", lambda row: low <= row["n"] <= low + width
+
+    def at(id_: int) -> tuple[str, Callable[[Row], bool]]:
+        return (
+            f"id = {id_} OR (note IS NULL AND n < {id_ // 4})",
+            lambda row: row["id"] == id_ or (row["note"] is None and row["n"] < id_ // 4),
+        )
+
+    return st.builds(between, numbers, st.integers(0, 9)) | st.builds(at, st.integers(-1, ROWS))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=6, deadline=None)
+@given(wanted=condition(), limit=st.integers(1, 40), looked=st.sampled_from([1, 3_000, 10**9]))
+def test_filtered_pages_join_to_the_filter_of_the_whole(
+    pasts: Callable[[str], Past], kind: str, wanted: tuple[str, Callable[[Row], bool]], limit: int, looked: int
+) -> None:  # fmt: skip
+    past = pasts(kind)
+    where, holds = wanted
+    reading = use_case(past)
+    for version in (1, 2):
+        found: list[Row] = []
+        token = None
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(read_table, "LOOKED_ROWS_MAX", looked)
+            while True:
+                query = RowQuery(limit=limit, version=version, where=where, page_token=token)
+                page = reading.page(past.dataset, query)
+                assert page.rows.num_rows <= limit
+                found += page.rows.to_pylist()
+                token = page.next_page_token
+                if token is None:
+                    break
+        assert comparable(found) == comparable([row for row in past.rows[version] if holds(row)]), where
+
+
+def test_row_groups_that_hold_none_are_not_read(pasts: Callable[[str], Past]) -> None:
+    past = pasts("unaware with deletion vectors")
+    tables = Counted(past.table.storage, reader=past.table.reader)
+    query = RowQuery(limit=100, version=1, where="n = 30")
+    page = use_case(past, tables).page(past.dataset, query)
+    assert {row["id"] for row in page.rows.to_pylist()} == {60, 61}
+    assert sum(rows for _, rows in tables.read) <= 4 * len(DAYS)
+
+
+def test_numbers_of_rows_are_those_of_the_whole(pasts: Callable[[str], Past]) -> None:
+    """Also where deletion vectors took rows out, in the middle of row groups and whole ones."""
+    past = pasts("unaware with deletion vectors")
+    dataset, storage = past.table.dataset, past.table.storage
+    tables = TableReader(storage, ParquetReader(storage), Memory(bytes_max=2**26))
+    schema = dataset.schema.to_arrow()
+    sought = Sought(where=parse_filter("n >= 20 AND n < 24", dataset.schema), schema=dataset.schema)
+    groups: dict[str, list[Any]] = {}
+    for file in past.files[2]:
+        groups.setdefault(file.file_group, []).append(file)
+    found = 0
+    for files in groups.values():
+        whole = tables.read_group(dataset, files, schema, 0, ROWS)
+        inside = {at for at, n in enumerate(whole.column("n").to_pylist()) if 20 <= n < 24}
+        looked = [
+            (first, whole.num_rows if end is None else end)
+            for first, end in tables.stretches(files, sought, 0, None)
+        ]
+        assert inside <= {at for first, end in looked for at in range(first, end)}
+        assert sum(end - first for first, end in looked) <= 8
+        found += len(inside)
+    assert found == sum(20 <= row["n"] < 24 for row in past.rows[2])
+
+
+def test_a_delete_by_filter_decodes_what_it_may_hold(
+    pasts: Callable[[str], Past], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past = pasts("unaware with deletion vectors")
+    decoded: list[int] = []
+    read = ParquetReader.read_row_group
+
+    def counting(self: ParquetReader, file: Any, number: int, schema: pa.Schema) -> pa.Table:
+        decoded.append(number)
+        return read(self, file, number, schema)
+
+    table = past.table.fork()
+    monkeypatch.setattr(ParquetReader, "read_row_group", counting)
+    outcome = table.write(
+        Write(operation=Operation.DELETE, options=WriteOptions(where="n BETWEEN 30 AND 31"))
+    )
+    assert outcome.counts[0].deleted == sum(30 <= row["n"] <= 31 for row in past.rows[2])
+    assert len(decoded) <= 2 * len(DAYS)
+    monkeypatch.undo()
+    assert comparable(table.rows()) == comparable([row for row in past.rows[2] if not 30 <= row["n"] <= 31])

@@ -1,0 +1,356 @@
+"""Cleans of histories: which versions stay readable, which files go, and who may still need one that is going."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from threading import Event
+
+import pytest
+from msgspec import structs
+from sqlalchemy import func, insert, select, update
+
+from app.catalog.values import Dataset
+from app.commit.commit_message import CommitMessage
+from app.commit.conflict import Conflicted
+from app.format.errors import NotFound, VersionExpired
+from app.format.file_group import DataFile, DeletionVector
+from app.format.identifiers import new_id, new_instant_id
+from app.format.policies import HistoryPolicy, TimelinePolicy
+from app.jobs.tables import jobs
+from app.jobs.tasks import CleanTask
+from app.jobs.values import Job, NewJob
+from app.retention.repository.history import HistoryStore
+from app.retention.repository.references import ReferenceStore
+from app.retention.values import Beginning, Forgotten
+from app.timeline.repository.kept_versions import check_kept, share_history
+from app.timeline.repository.publish import lock_heads
+from app.timeline.repository.read_leases import ReadLeaseStore
+from app.timeline.tables import commits, files, read_leases
+from app.timeline.values import Published
+from tests.support.lakehouse import claim_of, commit_of, data_file, message
+from tests.support.postgres import TestServer
+from tests.support.store_fixtures import Stores
+from tests.support.threads import together
+
+LAST = HistoryPolicy(versions=1)
+
+
+@pytest.fixture
+def history(stores: Stores) -> HistoryStore:
+    return HistoryStore(stores.database)
+
+
+@pytest.fixture
+def references(stores: Stores) -> ReferenceStore:
+    return ReferenceStore(stores.database)
+
+
+@pytest.fixture
+def leases(stores: Stores) -> ReadLeaseStore:
+    return ReadLeaseStore(stores.database)
+
+
+Write = Callable[..., DataFile]
+
+
+@pytest.fixture
+def write(stores: Stores, tenant_id: str, running: Callable[[], Job]) -> Write:
+    """Commits a new file of a bucket, in place of others."""
+
+    def run(*removed: DataFile, bucket: int = 0) -> DataFile:
+        job = running()
+        made = message(bucket, removed=removed)
+        version = stores.catalog.get(tenant_id, job.dataset_id).version
+        stores.timeline.publish_one(tenant_id, commit_of([job], [made], read_version=version))
+        return made.added[0]
+
+    return run
+
+
+@pytest.fixture
+def table(write: Write) -> list[DataFile]:
+    """Five versions of one bucket, each of one file in place of the one before."""
+    found = [write()]
+    for _ in range(4):
+        found.append(write(found[-1]))
+    return found
+
+
+def forget(history: HistoryStore, dataset: Dataset) -> Forgotten:
+    return history.forget(dataset.tenant_id, dataset.id, 0, 100)
+
+
+def move_on(history: HistoryStore, dataset: Dataset, policy: HistoryPolicy) -> Beginning:
+    return history.move_on(dataset.tenant_id, dataset.id, policy)
+
+
+def listed(stores: Stores, dataset: Dataset) -> set[str]:
+    with stores.database.tenant(dataset.tenant_id) as connection:
+        return set(connection.execute(select(files.c.path).where(files.c.dataset_id == dataset.id)).scalars())
+
+
+def paths(found: Sequence[DataFile]) -> set[str]:
+    return {file.path for file in found}
+
+
+def readable(leases: ReadLeaseStore, dataset: Dataset, versions: range = range(6)) -> list[int]:
+    found = []
+    for version in versions:
+        with suppress(VersionExpired):
+            leases.check(dataset.tenant_id, dataset.id, version)
+            found.append(version)
+    return found
+
+
+@pytest.fixture
+def aged(dataset: Dataset, table: list[DataFile], postgres: TestServer, database_url: str) -> None:
+    """Gives each version a day: the latest is of this moment."""
+    with postgres.administration(database_url.rsplit("/", 1)[1]) as connection:
+        connection.execute(
+            "UPDATE commits SET committed_at = clock_timestamp() - make_interval(days => 5 - version::int)"
+            " WHERE dataset_id = %s",
+            [dataset.id],
+        )
+
+
+DAY = 86_400
+
+
+@pytest.mark.parametrize(
+    ("policy", "earliest"),
+    [
+        (HistoryPolicy(versions=100), 0),
+        (HistoryPolicy(versions=6), 0),
+        (HistoryPolicy(versions=5), 1),
+        (HistoryPolicy(versions=1), 5),
+        # The version that was the latest then is kept, too.
+        (HistoryPolicy(seconds=5 * DAY), 0),
+        (HistoryPolicy(seconds=4 * DAY - 60), 1),
+        (HistoryPolicy(seconds=3 * DAY - 60), 2),
+        (HistoryPolicy(seconds=0), 5),
+        # What one of the two keeps stays.
+        (HistoryPolicy(versions=2, seconds=3 * DAY - 60), 2),
+        (HistoryPolicy(versions=4, seconds=3 * DAY - 60), 2),
+        (HistoryPolicy(versions=5, seconds=3 * DAY - 60), 1),
+    ],
+)
+def test_versions_go_that_are_too_many_and_too_old(
+    stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, table: list[DataFile],
+    aged: None, policy: HistoryPolicy, earliest: int,
+) -> None:  # fmt: skip
+    outlived = partial(history.outlived, dataset.tenant_id, dataset.id, policy, None)
+    assert outlived() == (earliest > 0)
+    assert move_on(history, dataset, policy) == Beginning(earliest_version=earliest, forgotten=earliest)
+    assert not outlived()
+    assert stores.catalog.get(dataset.tenant_id, dataset.id).earliest_version == earliest
+    assert readable(leases, dataset) == list(range(earliest, 6))
+    # Version n has the file n - 1.
+    kept = table[max(earliest - 1, 0) :]
+    gone = table[: max(earliest - 1, 0)]
+    assert forget(history, dataset).files == len(gone)
+    assert listed(stores, dataset) == paths(kept)
+    # Nothing ever comes back.
+    assert move_on(history, dataset, HistoryPolicy(versions=6)).earliest_version == earliest
+
+
+def test_names_and_readers_keep_what_they_need(
+    stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, table: list[DataFile]
+) -> None:
+    leases.hold(dataset.tenant_id, dataset.id, 2, "reader", 60)
+    leases.hold(dataset.tenant_id, dataset.id, 3, "other", 60)
+    assert move_on(history, dataset, LAST) == Beginning(earliest_version=5, forgotten=3)
+    assert forget(history, dataset) == Forgotten(files=2, bytes=200, until=5)
+    assert readable(leases, dataset) == [2, 3, 5]
+    assert listed(stores, dataset) == paths([table[1], table[2], table[4]])
+    assert stores.timeline.live_files(dataset.tenant_id, dataset.id, 2, None)[0].path == table[1].path
+    leases.release(dataset.tenant_id, dataset.id, "reader")
+    # Also what was spared before.
+    assert forget(history, dataset) == Forgotten(files=1, bytes=100, until=3)
+    with pytest.raises(VersionExpired):
+        stores.timeline.live_files(dataset.tenant_id, dataset.id, 2, None)
+    assert readable(leases, dataset) == [3, 5]
+
+
+def test_what_is_forgotten_in_steps_is_all_forgotten(
+    stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, write: Write
+) -> None:
+    found = [write()]
+    for number in range(6):
+        found.append(write(found[-1]))
+        if number == 2:
+            leases.hold(dataset.tenant_id, dataset.id, 3, "reader", 60)
+    move_on(history, dataset, LAST)
+    since, steps = 0, []
+    while True:
+        gone = history.forget(dataset.tenant_id, dataset.id, since, 2)
+        steps.append(gone.files)
+        since = gone.until
+        if gone.files < 2:
+            break
+    assert steps == [2, 2, 1]
+    assert listed(stores, dataset) == paths([found[2], found[-1]])
+
+
+def test_a_file_that_is_listed_again_with_another_vector_stays(
+    stores: Stores, history: HistoryStore, references: ReferenceStore, dataset: Dataset,
+    running: Callable[[], Job],
+) -> None:  # fmt: skip
+    """Only the vector goes that no version shows any more."""
+    bare = data_file(rows=9)
+
+    def commit(read_version: int, removed: tuple[str, ...], file: DataFile) -> None:
+        change = CommitMessage(file_group=file.file_group, removed=removed, added=(file,))
+        commit = commit_of([running()], [change], read_version=read_version)
+        assert stores.timeline.publish_one(dataset.tenant_id, commit).version == read_version + 1
+
+    def marked(path: str) -> DataFile:
+        vector = DeletionVector(path=path, offset=0, size_bytes=1, checksum="c", cardinality=1)
+        return structs.replace(bare, deletion_vector=vector, written_version=1)
+
+    commit(0, (), bare)
+    commit(1, (bare.path,), marked("deletes/1"))
+    commit(2, (bare.path,), marked("deletes/2"))
+    assert move_on(history, dataset, LAST).earliest_version == 3
+    assert forget(history, dataset) == Forgotten(files=2, bytes=0, until=3)
+    every = [bare.path, "deletes/1", "deletes/2"]
+    assert references.referenced(dataset.tenant_id, dataset.id, every) == {bare.path, "deletes/2"}
+
+
+def test_a_write_that_was_planned_before_sees_its_conflict_after(
+    stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile], write: Write,
+    running: Callable[[], Job],
+) -> None:  # fmt: skip
+    """Though the rows are gone that tell of the change, and the clock says that it began later."""
+    last = write(table[4])
+    # It has read version 5, whose file version 6 has removed.
+    late = running()
+    publish = partial(stores.timeline.publish_one, dataset.tenant_id)
+    move_on(history, dataset, LAST)
+    forget(history, dataset)
+    assert listed(stores, dataset) == {last.path}
+    for made in (message(0, removed=[table[4]]), message(0), message(7)):
+        verdict = publish(commit_of([late], [made], read_version=5))
+        assert isinstance(verdict, Conflicted)
+        assert (verdict.file_groups, verdict.head_version) == ((made.file_group,), 6)
+    published = publish(commit_of([late], [message(0, removed=[last])], read_version=6))
+    assert isinstance(published, Published)
+    assert published.version == 7
+
+
+def test_what_running_writes_may_have_been_planned_at_is_kept(
+    stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile],
+    accept: Callable[[], Job], claim: Callable[..., list[Job]],
+) -> None:  # fmt: skip
+    """So that they need not be planned again."""
+    accept()
+    [job] = claim()
+    with stores.database.tenant(dataset.tenant_id) as connection:
+        began = select(commits.c.committed_at).where(commits.c.version == 3).scalar_subquery()
+        connection.execute(update(jobs).where(jobs.c.id == job.id).values(started_at=began))
+    assert move_on(history, dataset, LAST).earliest_version == 3
+    assert not history.outlived(dataset.tenant_id, dataset.id, LAST, None)
+    stores.jobs.release(dataset.tenant_id, [claim_of(job)])
+    assert move_on(history, dataset, LAST).earliest_version == 5
+
+
+def test_a_hold_that_is_being_made_keeps_what_it_saw(
+    stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, table: list[DataFile]
+) -> None:
+    """A clean waits for it, and then sees it."""
+    checked, cleaned = Event(), Event()
+
+    def hold() -> None:
+        with stores.database.tenant(dataset.tenant_id) as connection:
+            share_history(connection, dataset.id)
+            checked.set()
+            assert not cleaned.wait(0.3), "nothing is forgotten meanwhile"
+            check_kept(connection, dataset.id, 1)
+            until = func.clock_timestamp() + timedelta(seconds=60)
+            new = {"dataset_id": dataset.id, "reader": "r", "version": 1, "lease_until": until}
+            connection.execute(insert(read_leases).values(new))
+
+    def clean() -> None:
+        assert checked.wait(10)
+        move_on(history, dataset, LAST)
+        forget(history, dataset)
+        cleaned.set()
+
+    together([hold, clean])
+    assert readable(leases, dataset) == [1, 5]
+    assert listed(stores, dataset) == paths([table[0], table[4]])
+
+
+def test_holds_and_cleans_that_race_agree(
+    stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, write: Write
+) -> None:
+    """Whoever got a hold finds its file, round after round; who did not was told so."""
+    last = write()
+    for number in range(8):
+        before = last
+        last = write(before)
+        version = stores.catalog.get(dataset.tenant_id, dataset.id).version - 1
+        got: list[bool] = []
+
+        def hold(version: int = version, got: list[bool] = got, number: int = number) -> None:
+            try:
+                leases.hold(dataset.tenant_id, dataset.id, version, f"reader {number}", 60)
+            except VersionExpired:
+                got.append(False)
+            else:
+                got.append(True)
+
+        def clean() -> None:
+            move_on(history, dataset, LAST)
+            forget(history, dataset)
+
+        together([hold, clean])
+        assert (before.path in listed(stores, dataset)) == got[0]
+        assert (version in readable(leases, dataset, range(version, version + 1))) == got[0]
+
+
+def test_a_commit_that_looks_whether_a_file_is_known_keeps_it_from_being_forgotten(
+    stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile]
+) -> None:
+    """One that lists a file of before again would otherwise do so while it goes."""
+    move_on(history, dataset, LAST)
+    looked, forgotten = Event(), Event()
+
+    def commit() -> None:
+        with stores.database.tenant(dataset.tenant_id) as connection:
+            lock_heads(connection, [dataset.id])
+            looked.set()
+            assert not forgotten.wait(0.3)
+
+    def clean() -> None:
+        assert looked.wait(10)
+        assert forget(history, dataset).files == 4
+        forgotten.set()
+
+    together([commit, clean])
+
+
+def test_a_clean_that_waits_or_runs_is_enough(
+    stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile]
+) -> None:
+    outlived = partial(history.outlived, dataset.tenant_id, dataset.id, LAST, TimelinePolicy())
+    assert outlived()
+    new = NewJob(id=new_id(), instant_id=new_instant_id(), dataset_id=dataset.id, request=CleanTask())
+    stores.jobs.accept(dataset.tenant_id, new)
+    assert not outlived()
+
+
+def test_nothing_is_forgotten_of_what_is_not_there(
+    stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile], tenant_id: str
+) -> None:
+    neighbour = stores.tenants.add_tenant(f"neighbour-{tenant_id}")
+    with pytest.raises(NotFound):
+        history.move_on(neighbour, dataset.id, LAST)
+    move_on(history, dataset, LAST)
+    with pytest.raises(NotFound):
+        history.forget(neighbour, dataset.id, 0, 100)
+    stores.catalog.delete(tenant_id, dataset.id, version=None)
+    with pytest.raises(NotFound):
+        move_on(history, dataset, LAST)

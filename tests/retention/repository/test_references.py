@@ -1,0 +1,95 @@
+"""What the reaper is told: a file that anything refers to, or may come to refer to, is never free."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from app.catalog.values import Dataset, Upload
+from app.commit.commit_message import CommitMessage
+from app.format.identifiers import new_id
+from app.format.rows.formats import Format
+from app.format.rows.staging import RawInput
+from app.jobs.values import Job
+from app.retention.repository.references import ReferenceStore
+from tests.support.lakehouse import RULES, claim_of, commit_of, message, new_job
+from tests.support.store_fixtures import Stores
+
+
+@pytest.fixture
+def references(stores: Stores) -> ReferenceStore:
+    return ReferenceStore(stores.database)
+
+
+def raw_job(stores: Stores, dataset: Dataset, path: str) -> Job:
+    """Accepts a write that reads the file at `path`."""
+    new = new_job(dataset.id)
+    raw = RawInput(path=path, size_bytes=1, checksum="c", format=next(iter(Format)))
+    request = msgspec.structs.replace(new.request, raw=raw)
+    return stores.jobs.accept(dataset.tenant_id, msgspec.structs.replace(new, request=request)).job
+
+
+def upload(stores: Stores, dataset: Dataset, path: str) -> Upload:
+    made = Upload(
+        id=new_id(),
+        dataset_id=dataset.id,
+        path=path,
+        size_bytes=1,
+        checksum="c",
+        created_at=dataset.created_at,
+    )
+    stores.catalog.add_upload(dataset.tenant_id, made)
+    return made
+
+
+def test_all_tenants_and_datasets_are_named(
+    stores: Stores, references: ReferenceStore, tenant_id: str, dataset: Dataset
+) -> None:
+    renamed = msgspec.structs.replace(dataset.definition, name="gone")
+    gone = stores.catalog.create(tenant_id, new_id(), renamed)
+    stores.catalog.delete(tenant_id, gone.id, version=None)
+    assert tenant_id in references.tenants()
+    assert sorted(references.datasets(tenant_id)) == sorted([(dataset.id, False), (gone.id, True)])
+
+
+def test_files_of_commits_stay_referenced_also_when_removed(
+    stores: Stores, references: ReferenceStore, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    base = message(0)
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [base]))
+    removal = CommitMessage(file_group=base.file_group, removed=(base.added[0].path,))
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [removal], read_version=1))
+    paths = [base.added[0].path, base.changelog[0].path]
+    assert references.referenced(tenant_id, dataset.id, [*paths, "orphan"]) == set(paths)
+    assert references.referenced(tenant_id, dataset.id, []) == set()
+    neighbour = stores.tenants.add_tenant(f"neighbour-{tenant_id}")
+    assert references.referenced(neighbour, dataset.id, paths) == set()
+
+
+def test_input_is_referenced_until_its_job_ends(
+    stores: Stores, references: ReferenceStore, tenant_id: str, dataset: Dataset
+) -> None:
+    job = raw_job(stores, dataset, "input/1")
+    assert references.unfinished(tenant_id, dataset.id) == ({job.instant_id}, {job.id})
+    [held] = stores.jobs.claim(tenant_id, dataset.id, "w", RULES)
+    assert references.referenced(tenant_id, dataset.id, ["input/1", "input/2"]) == {"input/1"}
+    stores.jobs.release(tenant_id, [claim_of(held)])
+    assert references.unfinished(tenant_id, dataset.id) == ({job.instant_id}, {job.id})
+    stores.jobs.cancel(tenant_id, job.id)
+    assert references.referenced(tenant_id, dataset.id, ["input/1"]) == set()
+    assert references.unfinished(tenant_id, dataset.id) == (set(), set())
+
+
+def test_old_uploads_are_forgotten_unless_a_job_reads_them(
+    stores: Stores, references: ReferenceStore, tenant_id: str, dataset: Dataset
+) -> None:
+    for path in ("uploads/read", "uploads/idle"):
+        upload(stores, dataset, path)
+    raw_job(stores, dataset, "uploads/read")
+    paths = ["uploads/read", "uploads/idle"]
+    references.forget_uploads(tenant_id, dataset.id, older_than_seconds=3600)
+    assert references.referenced(tenant_id, dataset.id, paths) == set(paths)
+    references.forget_uploads(tenant_id, dataset.id, older_than_seconds=0)
+    assert references.referenced(tenant_id, dataset.id, paths) == {"uploads/read"}

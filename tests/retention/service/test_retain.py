@@ -1,0 +1,67 @@
+"""Rounds of retention over feeds that are cut, that are not, and that fail."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from app.format.errors import Unavailable
+from app.retention.service.feed import Retain
+
+
+@dataclass
+class Feeds:
+    """Feeds of two tenants; that of `broken` cannot be cut. `calls`: what was asked for, in order."""
+
+    to_forget: dict[str, int]
+    calls: list[tuple[str, ...]] = field(default_factory=list)
+
+    def tenants(self) -> Sequence[str]:
+        return ["t", "u"]
+
+    def datasets(self, tenant_id: str) -> Sequence[str]:
+        return {"t": ["broken", "long"], "u": ["short"]}[tenant_id]
+
+    def cut(self, tenant_id: str, dataset_id: str, *, follower_lag_seconds: float) -> int:
+        assert follower_lag_seconds == 7
+        self.calls.append(("cut", tenant_id, dataset_id))
+        if dataset_id == "broken":
+            raise Unavailable("its head is locked")
+        return len(dataset_id)
+
+    def forget(self, tenant_id: str, dataset_id: str, limit: int) -> int:
+        self.calls.append(("forget", tenant_id, dataset_id))
+        gone = min(limit, self.to_forget.get(dataset_id, 0))
+        self.to_forget[dataset_id] = self.to_forget.get(dataset_id, 0) - gone
+        return gone
+
+
+def test_every_feed_has_its_turn_whatever_becomes_of_the_others() -> None:
+    feeds = Feeds(to_forget={"long": 2_500})
+    assert Retain(feeds=feeds, follower_lag_seconds=7).run() == len("long") + len("short")
+    assert feeds.to_forget["long"] == 0
+    assert feeds.calls == [
+        ("forget", "t", "broken"),
+        ("cut", "t", "broken"),
+        # Bounded steps, all before the cut: what that cuts goes with the next round.
+        *[("forget", "t", "long")] * 3,
+        ("cut", "t", "long"),
+        ("forget", "u", "short"),
+        ("cut", "u", "short"),
+    ]
+
+
+def test_rounds_go_on_until_they_are_told_to_stop() -> None:
+    stop = threading.Event()
+
+    class Failing(Feeds):
+        def tenants(self) -> Sequence[str]:
+            self.calls.append(("tenants",))
+            if len(self.calls) == 3:
+                stop.set()
+            raise Unavailable("the database is away")
+
+    feeds = Failing(to_forget={})
+    Retain(feeds=feeds, follower_lag_seconds=7).run_every(0.001, stop)
+    assert len(feeds.calls) == 3

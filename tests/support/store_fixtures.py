@@ -1,0 +1,90 @@
+"""One tenant with one dataset for each test, in the module's database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from app.catalog.repository.catalog import CatalogStore
+from app.catalog.values import Dataset
+from app.changes.repository.changelog import ChangelogStore
+from app.db.session import Database
+from app.format.identifiers import new_id
+from app.jobs.repository.jobs import JobStore
+from app.jobs.repository.outbox import OutboxStore
+from app.jobs.values import ClaimRules, Job
+from app.tenants.repository import TenantStore
+from app.transactions.repository import TransactionStore
+from tests.support.lakehouse import RULES, OneByOne, definition, new_job
+
+
+@dataclass(frozen=True)
+class Stores:
+    """Every store on one database."""
+
+    database: Database
+    tenants: TenantStore
+    catalog: CatalogStore
+    jobs: JobStore
+    transactions: TransactionStore
+    timeline: OneByOne
+    changelog: ChangelogStore
+    outbox: OutboxStore
+
+    @classmethod
+    def on(cls, database: Database) -> Stores:
+        return cls(
+            database=database,
+            tenants=TenantStore(database),
+            catalog=CatalogStore(database),
+            jobs=JobStore(database),
+            transactions=TransactionStore(database),
+            timeline=OneByOne(database),
+            changelog=ChangelogStore(database),
+            outbox=OutboxStore(database),
+        )
+
+
+@pytest.fixture
+def stores(database: Database) -> Stores:
+    return Stores.on(database)
+
+
+@pytest.fixture
+def tenant_id(stores: Stores) -> str:
+    return stores.tenants.add_tenant(f"tenant-{new_id()}")
+
+
+@pytest.fixture
+def dataset(stores: Stores, tenant_id: str) -> Dataset:
+    return stores.catalog.create(tenant_id, new_id(), definition())
+
+
+@pytest.fixture
+def accept(stores: Stores, tenant_id: str, dataset: Dataset) -> Callable[[], Job]:
+    """Accepts one more write to the dataset."""
+    return lambda: stores.jobs.accept(tenant_id, new_job(dataset.id)).job
+
+
+@pytest.fixture
+def claim(stores: Stores, tenant_id: str, dataset: Dataset) -> Callable[..., list[Job]]:
+    """Claims what waits, under the rules given."""
+
+    def run(rules: ClaimRules = RULES, owner: str = "worker") -> list[Job]:
+        return stores.jobs.claim(tenant_id, dataset.id, owner, rules)
+
+    return run
+
+
+@pytest.fixture
+def running(accept: Callable[[], Job], claim: Callable[..., list[Job]]) -> Callable[[], Job]:
+    """Accepts one more write and claims it."""
+
+    def run() -> Job:
+        accept()
+        [job] = claim()
+        return job
+
+    return run

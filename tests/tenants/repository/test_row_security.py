@@ -1,0 +1,333 @@
+"""One tenant's rows are out of every other's reach, whatever statement is sent, and out of the relay's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import Column, Connection, Table, text
+from sqlalchemy.exc import DBAPIError
+
+from app.catalog.values import Upload
+from app.db.session import APPLICATION_ROLE, RELAY_ROLE, Database
+from app.format.identifiers import new_id
+from app.jobs.tables import jobs
+from app.maintenance.tables import table_keeping
+from app.tables import metadata
+from app.tenants.repository import key_digest, new_api_key
+from app.tenants.tables import api_keys, tenants
+from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
+from tests.support.postgres import TestServer
+from tests.support.store_fixtures import Stores
+
+TENANT_TABLES = [table for table in metadata.sorted_tables if "tenant_id" in table.c]
+SHARED_TABLES = [table for table in metadata.sorted_tables if "tenant_id" not in table.c]
+READABLE = [table for table in TENANT_TABLES if table.name != "outbox"]
+
+
+@pytest.fixture
+def populated(stores: Stores) -> Callable[[], str]:
+    """Makes a tenant with rows in every table."""
+    return lambda: populate(stores)
+
+
+@pytest.fixture
+def victim(populated: Callable[[], str]) -> str:
+    return populated()
+
+
+def populate(stores: Stores) -> str:
+    tenant_id = stores.tenants.add_tenant(f"victim-{new_id()}")
+    stores.tenants.add_key(tenant_id, {"read"})
+    dataset = stores.catalog.create(tenant_id, new_id(), definition())
+    stores.catalog.add_upload(
+        tenant_id,
+        Upload(
+            id=new_id(),
+            dataset_id=dataset.id,
+            path="uploads/1",
+            size_bytes=1,
+            checksum="c",
+            created_at=dataset.created_at,
+        ),
+    )
+    stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
+    stores.timeline.publish_one(
+        tenant_id, commit_of(stores.jobs.claim(tenant_id, dataset.id, "w", RULES), [message()])
+    )
+    waiting = stores.jobs.accept(tenant_id, new_job(dataset.id)).job
+    new = new_id()
+    with stores.database.tenant(tenant_id) as connection:
+        for statement in _MORE:
+            connection.execute(text(statement), {"dataset": dataset.id, "job": waiting.id, "new": new})
+    return tenant_id
+
+
+_MORE = (
+    "INSERT INTO transactions (id, request_hash) VALUES (:new, 'hash')",
+    "INSERT INTO writer_batches (dataset_id, writer_id, batch_id, job_id) VALUES (:dataset, 'w', 1, :job)",
+    "INSERT INTO quarantine_files (dataset_id, path, job_id, row_count, size_bytes, checksum) "
+    "VALUES (:dataset, 'quarantine/1', :job, 1, 1, 'c')",
+    "INSERT INTO quarantine_redrives (dataset_id, path, record, job_id) VALUES (:dataset, 'quarantine/1', 0, :job)",
+    "INSERT INTO consumers (dataset_id, name, kind, position) VALUES (:dataset, 'reader', 'reader', 0)",
+    "INSERT INTO webhooks (id, dataset_id, definition, secret, state) "
+    "VALUES (:new, :dataset, '{\"url\": \"https://example.org\"}', 's', 'active')",
+    "INSERT INTO webhook_deliveries (id, webhook_id, since, next_since, telling, state) "
+    "VALUES (:new, :new, 0, 1, '{}', 'pending')",
+    "INSERT INTO exports (id, dataset_id, definition, state) VALUES (:new, :dataset, '{}', 'active')",
+    "INSERT INTO export_runs (export_id, number, since, until, job_id) VALUES (:new, 1, 0, 1, :job)",
+    "INSERT INTO export_files (dataset_id, path, export_id, number, name, size_bytes, row_count, checksum) "
+    "VALUES (:dataset, 'exports/1', :new, 1, 'part', 1, 1, 'c')",
+    "INSERT INTO views (dataset_id, definition) VALUES (:dataset, '{}')",
+    "INSERT INTO view_inputs (view_id, dataset_id, relation) VALUES (:dataset, :dataset, 'orders')",
+    "INSERT INTO named_versions (dataset_id, name, kind, version) VALUES (:dataset, 'n', 'tag', 1)",
+    "INSERT INTO read_leases (dataset_id, reader, version, lease_until) VALUES (:dataset, 'r', 1, now())",
+    "INSERT INTO timeline_archives (dataset_id, path, first_instant, last_instant, row_count, size_bytes, checksum) "
+    "VALUES (:dataset, 'timeline/1', 'a', 'b', 1, 1, 'c')",
+    "INSERT INTO read_files (dataset_id, path, job_id, number, name, row_count, size_bytes, checksum) "
+    "VALUES (:dataset, 'reads/1', :job, 1, 'part', 1, 1, 'c')",
+    "INSERT INTO table_keeping (dataset_id, memory) VALUES (:dataset, '{}')",
+    "INSERT INTO partition_feeds (dataset_id) VALUES (:dataset)",
+    "INSERT INTO partition_marks (dataset_id, path, changed_version, changed_at) VALUES (:dataset, 'day=1', 1, now())",
+    "INSERT INTO partition_events (dataset_id, number, kind, partition, version) "
+    "VALUES (:dataset, 0, 'reopened', 'day=1', 1)",
+)
+
+
+@pytest.fixture
+def owner(postgres: TestServer, database_url: str) -> Iterator[Database]:
+    """The door, entered with a superuser's login: it must be no wider."""
+    database = Database(postgres.owner_url(database_url.rsplit("/", 1)[1]), application_name="owner")
+    yield database
+    database.close()
+
+
+def refused(connection: Connection, statement: str) -> str:
+    """The SQLSTATE with which Postgres refuses the statement."""
+    with pytest.raises(DBAPIError) as refusal, connection.begin_nested():
+        connection.execute(text(statement))
+    return str(getattr(refusal.value.orig, "sqlstate", None))
+
+
+def count(connection: Connection, table: Table) -> int:
+    return connection.execute(text(f"SELECT count(*) FROM {table.name}")).scalar_one()
+
+
+INSUFFICIENT_PRIVILEGE = "42501"
+
+
+@pytest.mark.parametrize("table", READABLE, ids=str)
+def test_a_foreign_tenant_sees_and_changes_nothing(
+    stores: Stores, owner: Database, victim: str, tenant_id: str, table: Table
+) -> None:
+    with stores.database.tenant(victim) as connection:
+        own = count(connection, table)
+        assert own > 0
+    for database in (stores.database, owner):
+        with database.tenant(tenant_id) as connection:
+            assert count(connection, table) == (1 if table is tenants else 0)
+            everything = f"SELECT count(*) FROM {table.name} WHERE tenant_id = '{victim}' OR true"
+            assert connection.execute(text(everything)).scalar_one() == count(connection, table)
+    with stores.database.tenant(victim) as connection:
+        assert count(connection, table) == own
+
+
+@pytest.mark.parametrize("table", READABLE, ids=str)
+def test_no_tenant_no_rows(stores: Stores, victim: str, table: Table) -> None:
+    with stores.database.credential(bytes(32)) as connection:
+        assert count(connection, table) == 0
+
+
+def test_a_tenant_does_not_outlive_its_transaction(stores: Stores, victim: str) -> None:
+    """The connections go back to the pool; the next transaction on them starts as no one."""
+    with stores.database.tenant(victim) as connection:
+        assert count(connection, jobs) == 2
+    with stores.database.credential(bytes(32)) as connection:
+        assert connection.execute(
+            text("SELECT current_setting('headwater.tenant_id', true)")
+        ).scalar_one() in ("", None)
+        assert count(connection, jobs) == 0
+
+
+@pytest.mark.parametrize("table", TENANT_TABLES, ids=str)
+def test_rows_cannot_be_made_for_or_given_to_another_tenant(
+    stores: Stores, populated: Callable[[], str], victim: str, table: Table
+) -> None:
+    with stores.database.tenant(populated()) as connection:
+        if table.name == "outbox":
+            forged = (
+                f"INSERT INTO outbox (tenant_id, topic, dataset_id) VALUES ('{victim}', 'work', '{new_id()}')"
+            )
+        else:
+            copied = ", ".join(
+                column.name for column in table.c if column.name != "tenant_id" and not column.identity
+            )
+            comma = ", " if copied else ""
+            forged = (
+                f"INSERT INTO {table.name} (tenant_id{comma}{copied}) "
+                f"SELECT '{victim}'{comma}{copied} FROM {table.name} LIMIT 1"
+            )
+        assert refused(connection, forged) == INSUFFICIENT_PRIVILEGE
+        assert (
+            refused(connection, f"UPDATE {table.name} SET tenant_id = '{victim}'") == INSUFFICIENT_PRIVILEGE
+        )
+
+
+ESCAPES = {
+    "SET row_security = off; SELECT * FROM jobs": INSUFFICIENT_PRIVILEGE,
+    "ALTER TABLE jobs DISABLE ROW LEVEL SECURITY": INSUFFICIENT_PRIVILEGE,
+    "ALTER TABLE jobs NO FORCE ROW LEVEL SECURITY": INSUFFICIENT_PRIVILEGE,
+    "DROP POLICY tenant ON jobs": INSUFFICIENT_PRIVILEGE,
+    "CREATE POLICY mine ON jobs USING (true)": INSUFFICIENT_PRIVILEGE,
+    "CREATE TABLE mine (id int)": INSUFFICIENT_PRIVILEGE,
+    "CREATE FUNCTION mine() RETURNS int LANGUAGE sql AS 'SELECT 1'": INSUFFICIENT_PRIVILEGE,
+    "DROP TABLE jobs": INSUFFICIENT_PRIVILEGE,
+    "TRUNCATE jobs": INSUFFICIENT_PRIVILEGE,
+    "DELETE FROM commits": INSUFFICIENT_PRIVILEGE,
+    "UPDATE commits SET version = 2": INSUFFICIENT_PRIVILEGE,
+    "UPDATE files SET path = 'mine'": INSUFFICIENT_PRIVILEGE,
+    "SELECT * FROM outbox": INSUFFICIENT_PRIVILEGE,
+    "SELECT * FROM alembic_version": INSUFFICIENT_PRIVILEGE,
+    "ALTER ROLE headwater_app BYPASSRLS": INSUFFICIENT_PRIVILEGE,
+    "SET ROLE headwater_owner": INSUFFICIENT_PRIVILEGE,
+    "COPY jobs TO PROGRAM 'cat'": INSUFFICIENT_PRIVILEGE,
+    "SELECT pg_read_file('/etc/passwd')": INSUFFICIENT_PRIVILEGE,
+}
+
+
+@pytest.mark.parametrize("statement", ESCAPES)
+def test_the_application_cannot_widen_its_rights(stores: Stores, tenant_id: str, statement: str) -> None:
+    with stores.database.tenant(tenant_id) as connection, connection.begin_nested() as harmless:
+        *before, last = statement.split("; ")
+        for each in before:
+            connection.execute(text(each))
+        assert refused(connection, last) == ESCAPES[statement]
+        harmless.rollback()
+
+
+def test_a_credential_opens_its_own_row_only(stores: Stores, victim: str) -> None:
+    key, other = new_api_key(), new_api_key()
+    stores.tenants.add_key(victim, {"read"}, api_key=key)
+    stores.tenants.add_key(victim, {"read"}, api_key=other)
+    with stores.database.credential(key_digest(key)) as connection:
+        assert connection.execute(api_keys.select()).one().digest == key_digest(key)
+        assert connection.execute(text("UPDATE api_keys SET revoked_at = now()")).rowcount == 0
+
+
+# Who has work, and since when; never what the work is.
+RELAY_COLUMNS = {
+    "jobs": {"tenant_id", "dataset_id", "state", "kind", "lane", "lease_until", "created_at", "seq"},
+    "consumers": {"tenant_id", "dataset_id", "name", "kind", "position", "lease_until", "wake_at"},
+    "heads": {"tenant_id", "dataset_id", "next_offset", "unkept_since"},
+    table_keeping.name: {"tenant_id", "dataset_id", "wake_at", "lease_until"},
+}
+RELAYED = [column for name in RELAY_COLUMNS for column in metadata.tables[name].c]
+
+
+@pytest.mark.parametrize("column", RELAYED, ids=str)
+def test_the_relay_reads_only_who_has_work(stores: Stores, victim: str, column: Column[Any]) -> None:
+    table = column.table.name
+    with stores.database.relay() as connection:
+        if column.name in RELAY_COLUMNS[table]:
+            connection.execute(text(f"SELECT {column.name} FROM {table}")).all()
+        else:
+            assert refused(connection, f"SELECT {column.name} FROM {table}") == INSUFFICIENT_PRIVILEGE
+
+
+def test_the_relay_sees_followers_and_no_readers(stores: Stores, victim: str) -> None:
+    with stores.database.tenant(victim) as connection:
+        connection.execute(
+            text(
+                "INSERT INTO consumers (dataset_id, name, kind, position) "
+                "SELECT dataset_id, 'webhook:1', 'webhook', 0 FROM heads"
+            )
+        )
+    with stores.database.relay() as connection:
+        found = connection.execute(
+            text("SELECT name FROM consumers WHERE tenant_id = :tenant"), {"tenant": victim}
+        )
+        assert found.scalars().all() == ["webhook:1"]
+
+
+def test_the_relay_sees_unfinished_jobs_and_ids_of_tenants(stores: Stores, victim: str) -> None:
+    with stores.database.relay() as connection:
+        found = connection.execute(
+            text("SELECT state FROM jobs WHERE tenant_id = :tenant"), {"tenant": victim}
+        )
+        assert found.scalars().all() == ["queued"]
+        assert victim in connection.execute(text("SELECT tenant_id::text FROM tenants")).scalars().all()
+
+
+BEYOND_RELAY = [
+    "SELECT name FROM tenants",
+    "INSERT INTO outbox (tenant_id, topic, dataset_id) SELECT tenant_id, topic, dataset_id FROM outbox",
+    "UPDATE outbox SET topic = 'x'",
+    "UPDATE outbox SET id = DEFAULT",
+    "UPDATE jobs SET state = 'cancelled'",
+    "DELETE FROM jobs",
+    "UPDATE consumers SET position = 0",
+    "DELETE FROM consumers",
+    "UPDATE heads SET next_offset = 0",
+    "DELETE FROM changelog_files",
+    *(f"SELECT * FROM {table.name}" for table in READABLE if table.name not in ("tenants", "jobs")),
+]
+
+
+@pytest.mark.parametrize("statement", BEYOND_RELAY)
+def test_the_relay_does_no_more(stores: Stores, victim: str, statement: str) -> None:
+    with stores.database.relay() as connection:
+        assert refused(connection, statement) == INSUFFICIENT_PRIVILEGE
+
+
+@pytest.mark.parametrize("table", SHARED_TABLES, ids=str)
+def test_tables_without_a_tenant_are_closed_to_the_application(
+    stores: Stores, tenant_id: str, table: Table
+) -> None:
+    with stores.database.tenant(tenant_id) as connection:
+        assert refused(connection, f"SELECT * FROM {table.name}") == INSUFFICIENT_PRIVILEGE
+
+
+def test_every_table_forces_row_security_and_leads_its_keys_with_the_tenant(
+    postgres: TestServer, database_url: str
+) -> None:
+    with postgres.administration(database_url.rsplit("/", 1)[1]) as connection:
+        tables = connection.execute(
+            "SELECT relname, relrowsecurity AND relforcerowsecurity FROM pg_class "
+            "WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'm', 'v')"
+        ).fetchall()
+        keys = connection.execute(
+            "SELECT i.indrelid::regclass::text, i.indexrelid::regclass::text, a.attname FROM pg_index i "
+            "JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] "
+            "WHERE i.indrelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'public'::regnamespace) "
+            "AND i.indisunique"
+        ).fetchall()
+        foreign = connection.execute(
+            "SELECT c.conname, a.attname FROM pg_constraint c "
+            "JOIN pg_attribute a ON a.attrelid = c.conrelid AND a.attnum = c.conkey[1] WHERE c.contype = 'f'"
+        ).fetchall()
+    unprotected = {name for name, protected in tables if not protected}
+    assert unprotected == {"alembic_version"}
+    assert {name for name, _ in tables} == {*metadata.tables, "alembic_version"}
+    # Why these reach across tenants is said where the tables are defined.
+    across = {"tenants_name_key", "api_keys_digest_key"}
+    shared = {"alembic_version", *map(str, SHARED_TABLES)}
+    astray = {key for table, key, first in keys if first != "tenant_id" and table not in shared} - across
+    assert not astray
+    assert {first for _, first in foreign} == {"tenant_id"}
+
+
+def test_the_roles_have_no_attributes_and_no_login_inherits_them(postgres: TestServer) -> None:
+    with postgres.administration() as connection:
+        for role in (APPLICATION_ROLE, RELAY_ROLE):
+            attributes = connection.execute(
+                "SELECT rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication FROM pg_roles "
+                "WHERE rolname = %s",
+                (role,),
+            ).fetchone()
+            assert attributes == (False,) * 5
+        inherited = connection.execute(
+            "SELECT member::regrole::text FROM pg_auth_members "
+            "WHERE roleid::regrole::text LIKE 'headwater_%' AND inherit_option"
+        ).fetchall()
+        assert inherited == []

@@ -1,0 +1,78 @@
+"""Credentials: a key is known by its digest alone, and names its tenant and scopes."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.format.errors import NotFound
+from app.format.identifiers import new_id
+from app.tenants.repository import TenantExists, key_digest, new_api_key
+from app.tenants.tables import api_keys
+from tests.support.store_fixtures import Stores
+
+
+def test_a_key_authenticates_as_its_tenant_with_its_scopes(stores: Stores, tenant_id: str) -> None:
+    made = stores.tenants.add_key(tenant_id, {"read", "write"}, name="ingest")
+    principal = stores.tenants.authenticate(made.api_key)
+    assert principal is not None
+    assert (principal.tenant_id, principal.key_id) == (tenant_id, made.key_id)
+    assert principal.scopes == {"read", "write"}
+
+
+def test_two_keys_of_a_tenant_are_live_at_once_until_one_is_revoked(stores: Stores, tenant_id: str) -> None:
+    first, second = (stores.tenants.add_key(tenant_id, {"read"}) for _ in range(2))
+    stores.tenants.revoke_key(tenant_id, first.key_id)
+    assert stores.tenants.authenticate(first.api_key) is None
+    assert stores.tenants.authenticate(second.api_key) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "hw_",
+        "hw_short",
+        pytest.param(new_api_key(), id="unknown"),
+        pytest.param(new_api_key() + "x", id="too long"),
+        "hw_" + "\0" * 43,
+        "é",
+    ],
+)
+def test_any_other_text_is_no_one(stores: Stores, text: str) -> None:
+    assert stores.tenants.authenticate(text) is None
+
+
+def test_only_the_digest_is_stored(stores: Stores, tenant_id: str) -> None:
+    made = stores.tenants.add_key(tenant_id, {"read"})
+    with stores.database.tenant(tenant_id) as connection:
+        [row] = connection.execute(api_keys.select()).all()
+    assert row.digest == key_digest(made.api_key)
+    assert made.api_key not in repr(row)
+    assert made.api_key not in repr(made)
+
+
+def test_a_tenant_revokes_its_own_keys_only(stores: Stores, tenant_id: str) -> None:
+    made = stores.tenants.add_key(tenant_id, {"read"})
+    other = stores.tenants.add_tenant(f"other-{tenant_id}")
+    for key_id in (made.key_id, "no uuid"):
+        with pytest.raises(NotFound):
+            stores.tenants.revoke_key(other, key_id)
+    assert stores.tenants.authenticate(made.api_key) is not None
+
+
+def test_names_of_tenants_differ(stores: Stores) -> None:
+    stores.tenants.add_tenant("acme")
+    with pytest.raises(TenantExists):
+        stores.tenants.add_tenant("acme")
+
+
+def test_a_given_key_must_look_like_one(stores: Stores, tenant_id: str) -> None:
+    with pytest.raises(ValueError, match="hw_"):
+        stores.tenants.add_key(tenant_id, {"read"}, api_key="secret")
+    given = new_api_key()
+    assert stores.tenants.add_key(tenant_id, {"read"}, api_key=given).api_key == given
+
+
+def test_no_key_for_a_tenant_that_is_none(stores: Stores) -> None:
+    with pytest.raises(NotFound):
+        stores.tenants.add_key(new_id(), {"read"})

@@ -1,0 +1,193 @@
+"""Connections that break: before the commit nothing happened, at the commit nobody knows what did."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from app.catalog.values import Dataset
+from app.db.session import CommitInDoubt, Database
+from app.format.errors import Unavailable
+from app.jobs.values import Job, JobState
+from app.timeline.ports import OutcomeUnknown
+from app.timeline.repository.publish import publish_commits
+from app.timeline.values import Fenced, Published
+from tests.support.lakehouse import commit_of, message, new_job
+from tests.support.postgres import TestServer
+from tests.support.proxy import BreakingProxy, Fault
+from tests.support.store_fixtures import Stores
+
+
+@pytest.fixture
+def proxy(database_url: str) -> Iterator[BreakingProxy]:
+    with BreakingProxy.before(database_url) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def far(proxy: BreakingProxy) -> Iterator[Stores]:
+    """The stores of a worker that reaches the database through the proxy."""
+    database = Database(proxy.url, application_name="far")
+    yield Stores.on(database)
+    database.close()
+
+
+def test_a_lost_answer_is_looked_up_and_found(
+    stores: Stores,
+    far: Stores,
+    proxy: BreakingProxy,
+    tenant_id: str,
+    dataset: Dataset,
+    running: Callable[[], Job],
+) -> None:
+    job = running()
+    commit = commit_of([job], [message(changes=3)])
+    proxy.break_next(Fault.ANSWER_LOST)
+    with pytest.raises(OutcomeUnknown):
+        far.timeline.publish_one(tenant_id, commit)
+    assert proxy.broken == 1
+    expected = Published(version=1, first_offset=0, next_offset=3)
+    assert far.timeline.outcome_of_one(tenant_id, dataset.id, [job.id]) == expected
+    assert stores.jobs.get(tenant_id, job.id).state is JobState.SUCCEEDED
+
+
+def test_a_lost_commit_is_looked_up_and_published_again_with_the_same_claim(
+    stores: Stores,
+    far: Stores,
+    proxy: BreakingProxy,
+    tenant_id: str,
+    dataset: Dataset,
+    running: Callable[[], Job],
+) -> None:
+    job = running()
+    commit = commit_of([job], [message(changes=3)])
+    proxy.break_next(Fault.REQUEST_LOST)
+    with pytest.raises(OutcomeUnknown):
+        far.timeline.publish_one(tenant_id, commit)
+    assert far.timeline.outcome_of_one(tenant_id, dataset.id, [job.id]) is None
+    assert stores.catalog.get(tenant_id, dataset.id).version == 0
+    assert far.timeline.publish_one(tenant_id, commit) == Published(version=1, first_offset=0, next_offset=3)
+
+
+def test_a_refused_commit_is_known_to_be_refused_whatever_breaks_then(
+    stores: Stores, far: Stores, proxy: BreakingProxy, tenant_id: str, running: Callable[[], Job]
+) -> None:
+    job = running()
+    stores.jobs.cancel(tenant_id, job.id)
+    proxy.break_next(Fault.REQUEST_LOST)
+    assert far.timeline.publish_one(tenant_id, commit_of([job], [message()])) == Fenced(held=frozenset())
+
+
+def test_looking_up_waits_for_a_commit_that_is_still_under_way(
+    stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    """The worker lost its connection, and the server has not noticed: its transaction holds the head row."""
+    job = running()
+    outcome: list[Published | None] = []
+    looking = threading.Thread(
+        target=lambda: outcome.append(stores.timeline.outcome_of_one(tenant_id, dataset.id, [job.id]))
+    )
+    with stores.database.tenant(tenant_id) as connection:
+        published = publish_commits(connection, [commit_of([job], [message()])])
+        looking.start()
+        looking.join(0.3)
+        assert looking.is_alive()
+    looking.join(10)
+    assert tuple(outcome) == published
+
+
+def test_other_transactions_in_doubt_say_so_and_an_idempotency_key_settles_them(
+    far: Stores, proxy: BreakingProxy, tenant_id: str, dataset: Dataset
+) -> None:
+    first = new_job(dataset.id, key="k")
+    proxy.break_next(Fault.ANSWER_LOST)
+    with pytest.raises(CommitInDoubt):
+        far.jobs.accept(tenant_id, first)
+    again = far.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
+    assert (again.replayed, again.job.id) == (True, first.id)
+
+
+def test_pooled_connections_that_died_are_replaced_unnoticed(
+    stores: Stores, postgres: TestServer, tenant_id: str, dataset: Dataset, database_url: str
+) -> None:
+    name = database_url.rsplit("/", 1)[1]
+    for _ in range(2):
+        assert stores.catalog.get(tenant_id, dataset.id) == dataset
+        with postgres.administration(name) as connection:
+            cut = connection.execute(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                "WHERE datname = %s AND pid <> pg_backend_pid()",
+                (name,),
+            ).fetchone()
+            assert cut is not None
+            assert cut[0] >= 1
+
+
+def test_a_connection_that_dies_in_a_transaction_is_unavailable_and_nothing_happened(
+    stores: Stores, postgres: TestServer, tenant_id: str, dataset: Dataset
+) -> None:
+    def die_on_the_way() -> None:
+        with stores.database.tenant(tenant_id) as connection:
+            connection.exec_driver_sql("UPDATE heads SET version = 7")
+            pid = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+            with postgres.administration() as administration:
+                administration.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+            connection.exec_driver_sql("SELECT 1")
+
+    with pytest.raises(Unavailable) as failure:
+        die_on_the_way()
+    assert not isinstance(failure.value, CommitInDoubt)
+    assert stores.catalog.get(tenant_id, dataset.id) == dataset
+
+
+def test_a_server_out_of_reach_is_unavailable(proxy: BreakingProxy, far: Stores, tenant_id: str) -> None:
+    proxy.close()
+    with pytest.raises(Unavailable):
+        far.catalog.list(tenant_id, page_size=1, page_token=None)
+
+
+def test_waiting_for_a_lock_ends_in_unavailable_not_in_a_hang(
+    stores: Stores, database_url: str, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    impatient = Database(database_url, lock_timeout_seconds=0.2)
+    job = running()
+    with stores.database.tenant(tenant_id) as connection:
+        connection.exec_driver_sql("SELECT 1 FROM heads FOR UPDATE")
+        with pytest.raises(Unavailable):
+            Stores.on(impatient).timeline.publish_one(tenant_id, commit_of([job], [message()]))
+    impatient.close()
+    assert stores.jobs.get(tenant_id, job.id).state is JobState.RUNNING
+
+
+def test_sessions_carry_their_limits_and_names(stores: Stores, tenant_id: str) -> None:
+    with stores.database.tenant(tenant_id) as connection:
+        shown = {
+            name: connection.exec_driver_sql(f"SHOW {name}").scalar_one()
+            for name in (
+                "application_name",
+                "timezone",
+                "transaction_isolation",
+                "statement_timeout",
+                "lock_timeout",
+                "idle_in_transaction_session_timeout",
+            )
+        }
+    assert shown == {
+        "application_name": "tests",
+        "timezone": "UTC",
+        "transaction_isolation": "read committed",
+        "statement_timeout": "1min",
+        "lock_timeout": "10s",
+        "idle_in_transaction_session_timeout": "1min",
+    }
+
+
+def test_psycopg_still_sends_commit_as_the_proxy_expects(proxy: BreakingProxy) -> None:
+    """Guards the tests above: without a COMMIT in the clear, no fault would ever strike."""
+    proxy.break_next(Fault.REQUEST_LOST)
+    with pytest.raises(psycopg.OperationalError), psycopg.connect(proxy.url) as connection:
+        connection.execute("SELECT 1")
+    assert proxy.broken == 1

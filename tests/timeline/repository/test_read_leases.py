@@ -1,0 +1,142 @@
+"""Holds of readers: which versions can be held, and what is still there behind the beginning of the history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+from sqlalchemy import func, insert, select, update
+
+from app.catalog.tables import heads
+from app.catalog.values import Dataset
+from app.format.errors import NotFound, VersionExpired
+from app.jobs.values import Job
+from app.timeline.repository.kept_versions import share_history
+from app.timeline.repository.read_leases import ReadLeaseStore
+from app.timeline.tables import named_versions, read_leases
+from tests.support.lakehouse import commit_of, message
+from tests.support.store_fixtures import Stores
+
+
+@pytest.fixture
+def leases(stores: Stores) -> ReadLeaseStore:
+    return ReadLeaseStore(stores.database)
+
+
+@pytest.fixture
+def cut(stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]) -> Dataset:
+    """Five versions, of which those from 4 on are kept, and version 2 by a name."""
+    for version in range(5):
+        stores.timeline.publish_one(
+            tenant_id, commit_of([running()], [message(version)], read_version=version)
+        )
+    name(stores, dataset, 2)
+    with stores.database.tenant(tenant_id) as connection:
+        connection.execute(update(heads).where(heads.c.dataset_id == dataset.id).values(earliest_version=4))
+    return stores.catalog.get(tenant_id, dataset.id)
+
+
+def name(stores: Stores, dataset: Dataset, version: int, expires: str | None = None) -> None:
+    with stores.database.tenant(dataset.tenant_id) as connection:
+        connection.execute(
+            insert(named_versions).values(
+                dataset_id=dataset.id,
+                name=f"v{version}",
+                kind="tag",
+                version=version,
+                expires_at=expires,
+            )
+        )
+
+
+def held(stores: Stores, dataset: Dataset) -> list[tuple[str, int]]:
+    query = select(read_leases.c.reader, read_leases.c.version).order_by(
+        read_leases.c.reader, read_leases.c.version
+    )
+    with stores.database.tenant(dataset.tenant_id) as connection:
+        return [(row.reader, row.version) for row in connection.execute(query)]
+
+
+def test_what_is_kept_can_be_held(stores: Stores, leases: ReadLeaseStore, cut: Dataset) -> None:
+    hold = partial(leases.hold, cut.tenant_id, cut.id)
+    for version in (2, 4, 5):
+        hold(version, "a", 30)
+    assert held(stores, cut) == [("a", 2), ("a", 4), ("a", 5)]
+    for version in (0, 1, 3):
+        with pytest.raises(VersionExpired) as error:
+            hold(version, "b", 30)
+        assert error.value.facts == {"version": version, "earliest": 4}
+    leases.release(cut.tenant_id, cut.id, "a")
+    leases.release(cut.tenant_id, cut.id, "a")
+    assert held(stores, cut) == []
+    assert stores.catalog.get(cut.tenant_id, cut.id).earliest_version == 4
+
+
+def test_a_hold_keeps_a_version_for_others_and_once_it_has_run_out_for_nobody(
+    stores: Stores, leases: ReadLeaseStore, cut: Dataset
+) -> None:
+    with stores.database.tenant(cut.tenant_id) as connection:
+        connection.execute(update(heads).values(earliest_version=3))
+    leases.hold(cut.tenant_id, cut.id, 3, "a", 30)
+    with stores.database.tenant(cut.tenant_id) as connection:
+        connection.execute(update(heads).values(earliest_version=4))
+    leases.hold(cut.tenant_id, cut.id, 3, "b", 30)
+    leases.release(cut.tenant_id, cut.id, "a")
+    # No hold becomes shorter.
+    leases.hold(cut.tenant_id, cut.id, 3, "b", 0)
+    leases.check(cut.tenant_id, cut.id, 3)
+    with stores.database.tenant(cut.tenant_id) as connection:
+        connection.execute(update(read_leases).values(lease_until=func.clock_timestamp()))
+    with pytest.raises(VersionExpired):
+        leases.hold(cut.tenant_id, cut.id, 3, "b", 30)
+
+
+def gone(leases: ReadLeaseStore, dataset: Dataset, version: int) -> bool:
+    try:
+        leases.check(dataset.tenant_id, dataset.id, version)
+    except VersionExpired:
+        return True
+    return False
+
+
+def test_a_name_that_has_run_out_keeps_nothing(stores: Stores, leases: ReadLeaseStore, cut: Dataset) -> None:
+    name(stores, cut, 1, expires="2001-01-01T00:00:00Z")
+    name(stores, cut, 3, expires="2999-01-01T00:00:00Z")
+    assert [gone(leases, cut, version) for version in range(6)] == [True, True, False, False, False, False]
+    first = partial(leases.first_kept, cut.tenant_id, cut.id)
+    assert [first(version) for version in range(7)] == [2, 2, 2, 3, 4, 5, 6]
+
+
+def test_files_of_a_version_that_is_gone_are_not_told(stores: Stores, cut: Dataset) -> None:
+    """Rather than too few of them."""
+    files = partial(stores.timeline.live_files, cut.tenant_id, cut.id, file_groups=None)
+    assert [len(files(version)) for version in (2, 4, 5)] == [2, 4, 5]
+    for version in (0, 1, 3):
+        with pytest.raises(VersionExpired):
+            files(version)
+
+
+def test_nothing_is_held_of_what_is_not_there(
+    stores: Stores, leases: ReadLeaseStore, tenant_id: str, dataset: Dataset
+) -> None:
+    neighbour = stores.tenants.add_tenant(f"neighbour-{tenant_id}")
+    with pytest.raises(NotFound):
+        leases.hold(neighbour, dataset.id, 0, "a", 30)
+    stores.catalog.delete(tenant_id, dataset.id, version=None)
+    with pytest.raises(NotFound):
+        leases.hold(tenant_id, dataset.id, 0, "a", 30)
+
+
+def test_holds_and_commits_do_not_wait_for_each_other(
+    stores: Stores, leases: ReadLeaseStore, cut: Dataset, running: Callable[[], Job]
+) -> None:
+    job = running()
+    with stores.database.tenant(cut.tenant_id) as committing:
+        committing.execute(select(heads.c.version).where(heads.c.dataset_id == cut.id).with_for_update())
+        leases.hold(cut.tenant_id, cut.id, 5, "a", 30)
+    with stores.database.tenant(cut.tenant_id) as holding:
+        share_history(holding, cut.id)
+        stores.timeline.publish_one(cut.tenant_id, commit_of([job], [message(9)], read_version=5))
+        leases.hold(cut.tenant_id, cut.id, 6, "b", 30)
+    assert held(stores, cut) == [("a", 5), ("b", 6)]

@@ -1,0 +1,370 @@
+"""Views: registered with their positions, refreshed one at a time, and as firmly there as what they read."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from itertools import count
+from threading import Barrier, Event
+
+import msgspec
+import pytest
+
+from app.catalog.values import Dataset
+from app.consumers.repository.followers import FollowerStore
+from app.format.errors import CommitConflict, DatasetExists, DatasetInUse, Fault, NotFound
+from app.format.identifiers import new_id, new_instant_id
+from app.format.operation import Operation
+from app.jobs.values import Job, JobKind, JobState, NewJob, WriteRequest
+from app.lake.views import bind_view, parse_view
+from app.timeline.values import Advance
+from app.views.repository.views import ViewStore
+from app.views.values import CheckedView, View, ViewDefinition, ViewMode, ViewState, follower_name
+from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
+from tests.support.store_fixtures import Stores
+from tests.support.threads import together
+
+_names = count(1)
+SQL = "SELECT id, note FROM orders"
+PLAN = bind_view(parse_view(SQL), {"orders": definition()})
+FAULT = Fault(code="derivation-failed", title="The view could not be computed", detail="a division by zero")
+
+
+@pytest.fixture
+def views(stores: Stores) -> ViewStore:
+    return ViewStore(stores.database)
+
+
+@pytest.fixture
+def followers(stores: Stores) -> FollowerStore:
+    return FollowerStore(stores.database)
+
+
+def a_refresh(view_id: str) -> NewJob:
+    request = WriteRequest(operation=Operation.SNAPSHOT, derived=True)
+    return NewJob(id=new_id(), instant_id=new_instant_id(), dataset_id=view_id, request=request)
+
+
+def a_view(*inputs: Dataset, name: str | None = None) -> CheckedView:
+    view_id = new_id()
+    return CheckedView(
+        dataset_id=view_id,
+        dataset=definition(name or f"view{next(_names)}"),
+        definition=ViewDefinition(sql=SQL, plan=PLAN, mode=ViewMode.RECOMPUTE),
+        inputs={each.definition.name: each.id for each in inputs},
+        refresh=a_refresh(view_id),
+    )
+
+
+@pytest.fixture
+def view(views: ViewStore, tenant_id: str, dataset: Dataset) -> View:
+    return views.create(tenant_id, a_view(dataset))
+
+
+@pytest.fixture
+def write(stores: Stores, tenant_id: str) -> Callable[..., int]:
+    """Commits a change to each of the datasets in one transaction; returns the version of the last."""
+
+    def commit(*written: Dataset) -> int:
+        commits = []
+        for each in written:
+            stores.jobs.accept(tenant_id, new_job(each.id))
+            claimed = stores.jobs.claim(tenant_id, each.id, "w", RULES)
+            version = stores.catalog.get(tenant_id, each.id).version
+            commits.append(commit_of(claimed, [message()], read_version=version))
+        outcome = stores.timeline.publish(tenant_id, commits)
+        assert isinstance(outcome, tuple)
+        return outcome[-1].version
+
+    return commit
+
+
+@pytest.fixture
+def running(stores: Stores, tenant_id: str) -> Callable[[View], Job]:
+    """Claims the refresh that is queued."""
+
+    def claim(view: View) -> Job:
+        [job] = stores.jobs.claim(tenant_id, view.dataset.id, "w", RULES)
+        return job
+
+    return claim
+
+
+def advances_of(view: View) -> tuple[Advance, ...]:
+    return tuple(
+        Advance(
+            dataset_id=each.dataset.id,
+            name=follower_name(view.dataset.id),
+            since=each.position,
+            next_since=each.dataset.next_offset,
+        )
+        for each in view.inputs
+    )
+
+
+def test_a_view_is_a_dataset_with_a_refresh_to_come(
+    stores: Stores, views: ViewStore, tenant_id: str, dataset: Dataset, write: Callable[..., int]
+) -> None:
+    write(dataset)
+    new = a_view(dataset, name="shown")
+    made = views.create(tenant_id, new)
+    assert (
+        views.get(tenant_id, "shown").dataset == views.get(tenant_id, made.dataset.id).dataset == made.dataset
+    )
+    assert made.definition == new.definition
+    assert made.dataset == stores.catalog.get(tenant_id, "shown")
+    assert made.dataset.derived
+    assert not stores.catalog.get(tenant_id, dataset.id).derived
+    [read] = made.inputs
+    assert (read.relation, read.dataset.id, read.position, read.position_version, read.lag) == (
+        "orders",
+        dataset.id,
+        0,
+        0,
+        1,
+    )
+    assert made.state is ViewState.BEHIND
+    job = stores.jobs.get(tenant_id, new.refresh.id)
+    assert (job.kind, job.state, job.dataset_id) == (JobKind.REFRESH, JobState.QUEUED, made.dataset.id)
+
+
+def test_a_view_needs_a_free_name_and_inputs_that_are_there(
+    stores: Stores, views: ViewStore, tenant_id: str, dataset: Dataset
+) -> None:
+    with pytest.raises(DatasetExists):
+        views.create(tenant_id, a_view(dataset, name="orders"))
+    stranger = stores.catalog.create(
+        stores.tenants.add_tenant(f"t-{new_id()}"), new_id(), definition("theirs")
+    )
+    with pytest.raises(NotFound, match="theirs"):
+        views.create(tenant_id, a_view(dataset, stranger, name="over"))
+    with pytest.raises(NotFound):
+        stores.catalog.get(tenant_id, "over")
+
+
+def test_other_references_find_no_view(views: ViewStore, tenant_id: str, dataset: Dataset) -> None:
+    for reference in ("orders", dataset.id, "o\0", new_id()):
+        with pytest.raises(NotFound):
+            views.get(tenant_id, reference)
+
+
+def test_views_are_listed_by_name(views: ViewStore, tenant_id: str, dataset: Dataset) -> None:
+    for name in ("b", "c", "a"):
+        views.create(tenant_id, a_view(dataset, name=name))
+    first = views.list(tenant_id, page_size=2, page_token=None)
+    second = views.list(tenant_id, page_size=2, page_token=first.next_token)
+    assert [each.dataset.definition.name for each in first.items + second.items] == ["a", "b", "c"]
+    assert [len(each.inputs) for each in first.items + second.items] == [1, 1, 1]
+    assert second.next_token is None
+
+
+def test_a_refresh_moves_the_positions_with_its_commit(
+    stores: Stores,
+    views: ViewStore,
+    followers: FollowerStore,
+    tenant_id: str,
+    dataset: Dataset,
+    view: View,
+    write: Callable[..., int],
+    running: Callable[[View], Job],
+) -> None:
+    write(dataset)
+    before = views.get(tenant_id, view.dataset.id)
+    job = running(view)
+    commit = msgspec.structs.replace(commit_of([job], [message()]), advances=advances_of(before))
+    # Whatever comes meanwhile is for the next one, and the follower is due for it at once.
+    write(dataset)
+    stores.timeline.publish_one(tenant_id, commit)
+    after = views.get(tenant_id, view.dataset.id)
+    [read] = after.inputs
+    assert (read.position, read.position_version, read.lag) == (1, 1, 1)
+    assert (after.state, after.refreshed_at is not None) == (ViewState.BEHIND, True)
+    consumer = followers.claim(tenant_id, dataset.id, "w", 30)
+    assert consumer is not None
+    assert consumer.name == follower_name(view.dataset.id)
+
+
+def test_a_refresh_that_changes_nothing_moves_the_positions_too(
+    stores: Stores,
+    views: ViewStore,
+    tenant_id: str,
+    dataset: Dataset,
+    view: View,
+    write: Callable[..., int],
+    running: Callable[[View], Job],
+) -> None:
+    write(dataset)
+    before = views.get(tenant_id, view.dataset.id)
+    commit = msgspec.structs.replace(commit_of([running(view)], []), advances=advances_of(before))
+    stores.timeline.publish_one(tenant_id, commit)
+    after = views.get(tenant_id, view.dataset.id)
+    assert (after.state, after.inputs[0].position, after.dataset.version) == (ViewState.CURRENT, 1, 0)
+
+
+def test_what_was_taken_in_is_not_taken_in_again(
+    stores: Stores,
+    views: ViewStore,
+    tenant_id: str,
+    dataset: Dataset,
+    view: View,
+    write: Callable[..., int],
+) -> None:
+    two = msgspec.structs.replace(RULES, dataset_writers_max=2)
+    write(dataset)
+    before = views.get(tenant_id, view.dataset.id)
+    [first] = stores.jobs.claim(tenant_id, view.dataset.id, "w", two)
+    views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
+    [second] = stores.jobs.claim(tenant_id, view.dataset.id, "w", two)
+    stores.timeline.publish_one(
+        tenant_id, msgspec.structs.replace(commit_of([first], [message()]), advances=advances_of(before))
+    )
+    with pytest.raises(CommitConflict):
+        stores.timeline.publish_one(
+            tenant_id,
+            msgspec.structs.replace(commit_of([second], [message(1)]), advances=advances_of(before)),
+        )
+    assert stores.catalog.get(tenant_id, view.dataset.id).version == 1
+
+
+def test_a_failure_is_told_until_a_refresh_succeeds(
+    stores: Stores,
+    views: ViewStore,
+    followers: FollowerStore,
+    tenant_id: str,
+    dataset: Dataset,
+    view: View,
+    write: Callable[..., int],
+    running: Callable[[View], Job],
+) -> None:
+    write(dataset)
+    for failures in (1, 2):
+        job = running(view)
+        consumer = followers.claim(tenant_id, dataset.id, "w", 30)
+        assert consumer is not None
+        followers.settle(tenant_id, consumer, 3_600)
+        assert followers.claim(tenant_id, dataset.id, "w", 30) is None
+        assert stores.jobs.fail(tenant_id, job.claim, FAULT)
+        failed = views.get(tenant_id, view.dataset.id)
+        assert (failed.state, failed.error, failed.failures) == (ViewState.FAILED, FAULT, failures)
+        assert failed.attempted_at == job.started_at
+        assert failed.attempted_ago_seconds > 0
+        # Whether it is tried again is looked at now, not in an hour.
+        again = followers.claim(tenant_id, dataset.id, "w", 30)
+        assert again is not None
+        followers.settle(tenant_id, again, None)
+        views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
+    commit = msgspec.structs.replace(commit_of([running(view)], [message()]), advances=advances_of(failed))
+    stores.timeline.publish_one(tenant_id, commit)
+    healed = views.get(tenant_id, view.dataset.id)
+    assert (healed.state, healed.error, healed.failures) == (ViewState.CURRENT, None, 0)
+
+
+def test_a_cancelled_refresh_is_no_failure(
+    stores: Stores, views: ViewStore, tenant_id: str, view: View
+) -> None:
+    queued = views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True).job
+    stores.jobs.cancel(tenant_id, queued.id)
+    assert views.get(tenant_id, view.dataset.id).state is ViewState.BEHIND
+
+
+def test_one_refresh_is_queued_however_many_ask(
+    stores: Stores, views: ViewStore, tenant_id: str, view: View, running: Callable[[View], Job]
+) -> None:
+    runs = running(view)
+    assert views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=False).job.id == runs.id
+    barrier = Barrier(4)
+
+    def ask() -> tuple[str, bool]:
+        barrier.wait()
+        accepted = views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
+        return accepted.job.id, accepted.replayed
+
+    answers = together([ask] * 4)
+    assert len({job_id for job_id, _ in answers}) == 1
+    assert sorted(replayed for _, replayed in answers) == [False, True, True, True]
+
+
+def test_what_a_refresh_did_is_told_by_its_job_and_the_timeline(
+    stores: Stores, views: ViewStore, tenant_id: str, view: View, running: Callable[[View], Job]
+) -> None:
+    job = running(view)
+    decided = msgspec.structs.replace(job.write, operation=Operation.CHANGELOG)
+    views.decide(tenant_id, job.claim, decided)
+    void = msgspec.structs.replace(job.claim, epoch=job.epoch + 1)
+    views.decide(tenant_id, void, msgspec.structs.replace(job.write, operation=Operation.UPSERT))
+    assert stores.jobs.get(tenant_id, job.id).write == decided
+    [entry] = stores.timeline.instants(tenant_id, view.dataset.id, page_size=9, page_token=None).items
+    assert entry.operation == "changelog"
+
+
+def test_what_a_view_reads_cannot_be_deleted_before_it(
+    stores: Stores, views: ViewStore, followers: FollowerStore, tenant_id: str, dataset: Dataset, view: View
+) -> None:
+    with pytest.raises(DatasetInUse) as refusal:
+        stores.catalog.delete(tenant_id, dataset.id, version=None)
+    assert refusal.value.facts == {"views": [view.dataset.definition.name]}
+    stores.catalog.delete(tenant_id, view.dataset.id, version=None)
+    with pytest.raises(NotFound):
+        views.get(tenant_id, view.dataset.id)
+    with pytest.raises(NotFound):
+        views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
+    assert followers.claim(tenant_id, dataset.id, "w", 30) is None
+    stores.catalog.delete(tenant_id, dataset.id, version=None)
+
+
+def test_a_view_over_a_view_keeps_it(stores: Stores, views: ViewStore, tenant_id: str, view: View) -> None:
+    upper = views.create(tenant_id, a_view(view.dataset))
+    with pytest.raises(DatasetInUse):
+        stores.catalog.delete(tenant_id, view.dataset.id, version=None)
+    stores.catalog.delete(tenant_id, upper.dataset.id, version=None)
+    stores.catalog.delete(tenant_id, view.dataset.id, version=None)
+
+
+def test_of_a_new_view_and_the_end_of_its_input_one_wins(
+    stores: Stores, views: ViewStore, tenant_id: str
+) -> None:
+    for number in range(6):
+        read = stores.catalog.create(tenant_id, new_id(), definition(f"read{number}"))
+        barrier = Barrier(2)
+
+        def create(read: Dataset = read, barrier: Barrier = barrier) -> str:
+            barrier.wait()
+            try:
+                views.create(tenant_id, a_view(read))
+            except NotFound:
+                return "refused"
+            return "made"
+
+        def delete(read: Dataset = read, barrier: Barrier = barrier) -> str:
+            barrier.wait()
+            try:
+                stores.catalog.delete(tenant_id, read.id, version=None)
+            except DatasetInUse:
+                return "refused"
+            return "made"
+
+        assert sorted(together([create, delete])) == ["made", "refused"]
+
+
+def test_of_a_transaction_all_is_seen_or_nothing(
+    stores: Stores, views: ViewStore, tenant_id: str, dataset: Dataset, write: Callable[..., int]
+) -> None:
+    other = stores.catalog.create(tenant_id, new_id(), definition("other"))
+    both = views.create(tenant_id, a_view(dataset, other))
+    done = Event()
+    seen: set[tuple[int, ...]] = set()
+
+    def look() -> None:
+        while not done.is_set():
+            found = views.get(tenant_id, both.dataset.id)
+            seen.add(tuple(each.dataset.version for each in found.inputs))
+
+    def commit() -> None:
+        with contextlib.ExitStack() as stack:
+            stack.callback(done.set)
+            for _ in range(20):
+                write(dataset, other)
+
+    together([look, commit])
+    assert seen
+    assert all(len(set(versions)) == 1 for versions in seen)

@@ -1,0 +1,151 @@
+"""Webhooks as resources: registered, listed, changed, tried, ended, and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from app.format.identifiers import new_id
+from tests.support.http import ORDERS, problem
+from tests.support.receiver import Receiver
+from tests.support.service import Service
+from tests.support.webhooks import Client, Register, deliveries, patch, state_of, tenant_of, write
+
+
+def test_two_secrets_sign_for_a_day_after_a_rotation(
+    client: Client, service: Service, register: Register, receiver: Receiver
+) -> None:
+    webhook = register(secret="whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    assert webhook["secret"] == "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+    rotated = client.post(f"/webhooks/{webhook['id']}/rotate-secret").json()
+    assert rotated["overlap_seconds"] == 86_400
+    write(client, service, {"id": 1, "note": "a"})
+    [message] = receiver.messages
+    assert message.signatures_of(rotated["secret"]) == message.signatures_of(webhook["secret"]) == 1
+    with service.database.tenant(tenant_of(client, service)) as connection:
+        connection.exec_driver_sql("UPDATE webhooks SET old_secret_until = clock_timestamp()")
+    write(client, service, {"id": 2, "note": "b"})
+    assert receiver.messages[1].signatures_of(rotated["secret"]) == 1
+    assert receiver.messages[1].signatures_of(webhook["secret"]) == 0
+
+
+def test_secrets_are_told_once(client: Client, register: Register) -> None:
+    webhook = register()
+    for answer in (client.get(f"/webhooks/{webhook['id']}"), client.get("/webhooks")):
+        assert webhook["secret"] not in answer.text
+        assert "secret" not in answer.text
+
+
+def test_a_test_message_tells_what_came_back(client: Client, register: Register, receiver: Receiver) -> None:
+    webhook = register()
+    receiver.answer(202)
+    receiver.answer(418, body=b"short and stout")
+    told = client.post(f"/webhooks/{webhook['id']}/test").json()
+    assert (told["delivered"], told["status"], told["error"]) == (True, 202, None)
+    told = client.post(f"/webhooks/{webhook['id']}/test").json()
+    assert (told["delivered"], told["status"], told["error"]) == (False, 418, "short and stout")
+    assert {message.signatures_of(webhook["secret"]) for message in receiver.messages} == {1}
+    assert b'"type":"webhook.test"' in receiver.messages[0].body
+    patch(client, webhook, url="http://127.0.0.1:9/")
+    told = client.post(f"/webhooks/{webhook['id']}/test").json()
+    assert (told["delivered"], told["status"]) == (False, None)
+    assert "refused" in told["error"]
+
+
+@pytest.mark.parametrize(
+    ("members", "status", "code", "pointer"),
+    [
+        ({"url": "http://10.0.0.1/"}, 422, "invalid-webhook", "/url"),
+        ({"url": "http://169.254.169.254/latest/meta-data"}, 422, "invalid-webhook", "/url"),
+        ({"url": "ftp://hooks.example/"}, 422, "invalid-webhook", "/url"),
+        ({"url": "http://me:secret@127.0.0.1/"}, 422, "invalid-webhook", "/url"),
+        ({"url": "http://nowhere.invalid/"}, 422, "invalid-webhook", "/url"),
+        ({"secret": "whsec_short"}, 422, "invalid-webhook", "/secret"),
+        ({"columns": ["no"]}, 400, "invalid-request", "/columns"),
+        ({"partitions": ["day=1"]}, 400, "invalid-request", "/partitions"),
+        ({"batch_changes_max": 1001}, 400, "invalid-request", "/batch_changes_max"),
+        ({"since": -1}, 400, "invalid-request", "/since"),
+        ({"form": "xml"}, 400, "invalid-request", "/form"),
+        ({"retries": 3}, 400, "invalid-request", "/retries"),
+        ({"where": "no = 1"}, 400, "invalid-filter", None),
+        ({"since": 7}, 409, "offset-ahead", None),
+        ({"dataset": "nowhere"}, 404, "not-found", None),
+    ],
+)
+def test_what_is_no_webhook_is_refused_with_its_place(
+    client: Client,
+    orders: str,
+    receiver: Receiver,
+    members: dict[str, Any],
+    status: int,
+    code: str,
+    pointer: str | None,
+) -> None:
+    answer = client.post("/webhooks", json={"dataset": "orders", "url": receiver.url, **members})
+    told = problem(answer, status, code)
+    if pointer is not None:
+        assert told["errors"][0]["pointer"] == pointer
+    assert client.get("/webhooks").json()["items"] == []
+
+
+def test_a_dataset_that_tells_no_changes_has_no_webhooks(client: Client, receiver: Receiver) -> None:
+    silent = {**ORDERS, "name": "silent", "changelog": {"producer": "none"}}
+    assert client.post("/datasets", json=silent).status_code == 201
+    problem(client.post("/webhooks", json={"dataset": "silent", "url": receiver.url}), 422, "no-feed")
+
+
+def test_webhooks_are_listed_by_dataset_page_by_page(client: Client, register: Register) -> None:
+    made = [register(description=str(number))["id"] for number in range(3)]
+    client.post("/datasets", json={**ORDERS, "name": "others"})
+    first = client.get("/webhooks", params={"page_size": 2, "dataset": "orders"}).json()
+    then = client.get(
+        "/webhooks", params={"page_size": 2, "dataset": "orders", "page_token": first["next_page_token"]}
+    ).json()
+    assert [item["id"] for item in first["items"] + then["items"]] == made[::-1]
+    assert then["next_page_token"] is None
+    assert client.get("/webhooks", params={"dataset": "others"}).json()["items"] == []
+    problem(client.get("/webhooks", params={"page_token": "bm8"}), 400, "invalid-request")
+
+
+def test_a_change_needs_the_revision_that_it_is_made_for(client: Client, register: Register) -> None:
+    webhook = register()
+    path = f"/webhooks/{webhook['id']}"
+    problem(client.patch(path, json={"state": "paused"}), 428, "precondition-required")
+    patch(client, webhook, max_lag={"changes": 10})
+    assert state_of(client, webhook)["max_lag"] == {"changes": 10, "seconds": None}
+    problem(
+        client.patch(path, json={"state": "paused"}, headers={"If-Match": '"1"'}), 412, "precondition-failed"
+    )
+    problem(client.delete(path, headers={"If-Match": '"1"'}), 412, "precondition-failed")
+    refused = client.patch(path, json={"url": "http://10.0.0.1/"}, headers={"If-Match": '"2"'})
+    assert problem(refused, 422, "invalid-webhook")["errors"][0]["pointer"] == "/url"
+    assert client.delete(path, headers={"If-Match": '"2"'}).status_code == 204
+    problem(client.get(path), 404, "not-found")
+
+
+def test_another_tenants_webhook_is_not_there(
+    client: Client, service: Service, register: Register, new_client: Callable[..., Client]
+) -> None:
+    webhook = register()
+    write(client, service, {"id": 1, "note": "a"})
+    [delivery] = deliveries(client, webhook)
+    other = new_client()
+    path = f"/webhooks/{webhook['id']}"
+    for method, rest in (
+        ("GET", ""),
+        ("DELETE", ""),
+        ("GET", "/deliveries"),
+        ("GET", f"/deliveries/{delivery['id']}"),
+        ("POST", f"/deliveries/{delivery['id']}/redeliver"),
+        ("POST", "/redeliver-dead"),
+        ("POST", "/rotate-secret"),
+        ("POST", "/test"),
+    ):
+        problem(other.request(method, path + rest), 404, "not-found")
+    changed = other.patch(path, json={"state": "paused"}, headers={"If-Match": '"1"'})
+    problem(changed, 404, "not-found")
+    assert other.get("/webhooks").json()["items"] == []
+    problem(client.get(f"{path}/deliveries/{new_id()}"), 404, "not-found")
+    problem(client.get("/webhooks/no-id"), 404, "not-found")

@@ -1,0 +1,316 @@
+"""Webhooks in Postgres: whoever lost a hold changes nothing, and whoever wakes one that is held is heard."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import count
+
+import pytest
+from sqlalchemy import func, update
+
+from app.catalog.values import Dataset
+from app.changes.positions import Landmark
+from app.consumers.followers import Consumer
+from app.consumers.repository.followers import FollowerStore
+from app.consumers.tables import consumers
+from app.consumers.values import MaxLag
+from app.format.errors import Fault, NotFound, PreconditionFailed
+from app.format.identifiers import new_id
+from app.timeline.values import Published
+from app.webhooks.repository.deliveries import DeliveryStore
+from app.webhooks.repository.webhooks import WebhookStore
+from app.webhooks.values import (
+    Delivery,
+    DeliveryState,
+    Reply,
+    Telling,
+    Webhook,
+    WebhookDefinition,
+    WebhookState,
+)
+from tests.support.lakehouse import commit_of, message
+from tests.support.store_fixtures import Stores
+
+DEFINITION = WebhookDefinition(url="https://hooks.example/")
+REFUSED = Reply(status=500, error="no", seconds=0.1)
+
+
+@pytest.fixture
+def webhooks(stores: Stores) -> WebhookStore:
+    return WebhookStore(stores.database)
+
+
+@pytest.fixture
+def deliveries(stores: Stores) -> DeliveryStore:
+    return DeliveryStore(stores.database, keep_seconds=3600)
+
+
+@pytest.fixture
+def followers(stores: Stores) -> FollowerStore:
+    return FollowerStore(stores.database)
+
+
+@pytest.fixture
+def commit(stores: Stores, tenant_id: str, running: Callable[..., object]) -> Callable[[int], None]:
+    """Commits so many changes."""
+
+    numbers = count()
+
+    def run(changes: int) -> None:
+        commit = commit_of([running()], [message(next(numbers), changes=changes)])
+        assert isinstance(stores.timeline.publish_one(tenant_id, commit), Published)
+
+    return run
+
+
+@pytest.fixture
+def webhook(webhooks: WebhookStore, tenant_id: str, dataset: Dataset) -> Webhook:
+    return webhooks.add(
+        tenant_id, new_id(), dataset.id, DEFINITION, "whsec_1", since=Landmark.NOW, max_lag=MaxLag()
+    )
+
+
+@pytest.fixture
+def hold(followers: FollowerStore, tenant_id: str, dataset: Dataset) -> Callable[..., Consumer]:
+    def run(lease_seconds: float = 30) -> Consumer:
+        consumer = followers.claim(tenant_id, dataset.id, "worker", lease_seconds)
+        assert consumer is not None
+        return consumer
+
+    return run
+
+
+def resume(webhooks: WebhookStore, tenant_id: str, webhook_id: str) -> None:
+    webhooks.change(
+        tenant_id,
+        webhook_id,
+        revision=webhooks.get(tenant_id, webhook_id).revision,
+        definition=DEFINITION,
+        state=WebhookState.ACTIVE,
+        max_lag=MaxLag(),
+    )
+
+
+@pytest.fixture
+def begun(
+    webhook: Webhook,
+    deliveries: DeliveryStore,
+    tenant_id: str,
+    commit: Callable[[int], None],
+    hold: Callable[..., Consumer],
+) -> Delivery:
+    """A message of two changes."""
+    commit(2)
+    delivery = deliveries.begin(tenant_id, hold(), new_id(), Telling(schema_id=1), 2)
+    assert delivery is not None
+    return delivery
+
+
+def test_a_message_moves_the_position_once_it_has_ended(
+    begun: Delivery, webhook: Webhook, webhooks: WebhookStore, deliveries: DeliveryStore, tenant_id: str
+) -> None:
+    work = deliveries.work(tenant_id, webhook.id)
+    assert work is not None
+    assert (work.next, work.next_seconds, work.again) == (begun, 0, None)
+    assert webhooks.get(tenant_id, webhook.id).position == 0
+    deliveries.delivered(tenant_id, begun, 204)
+    assert webhooks.get(tenant_id, webhook.id).position == 2
+    ended = webhooks.delivery(tenant_id, webhook.id, begun.id)
+    assert (ended.state, ended.attempts, ended.status) == (DeliveryState.DELIVERED, 1, 204)
+
+
+def test_two_workers_with_one_message_count_one_attempt(
+    begun: Delivery, webhook: Webhook, webhooks: WebhookStore, deliveries: DeliveryStore, tenant_id: str
+) -> None:
+    deliveries.failed(tenant_id, begun, REFUSED, retry_seconds=60, dead_max=1)
+    deliveries.delivered(tenant_id, begun, 200)
+    deliveries.failed(tenant_id, begun, REFUSED, retry_seconds=None, dead_max=1)
+    waits = webhooks.delivery(tenant_id, webhook.id, begun.id)
+    assert (waits.state, waits.attempts, waits.error) == (DeliveryState.PENDING, 1, "no")
+    assert webhooks.get(tenant_id, webhook.id).position == 0
+    work = deliveries.work(tenant_id, webhook.id)
+    assert work is not None
+    assert work.next_seconds is not None
+    assert 50 < work.next_seconds <= 60
+
+
+def test_a_hold_that_was_lost_begins_and_skips_nothing(
+    webhook: Webhook,
+    webhooks: WebhookStore,
+    deliveries: DeliveryStore,
+    followers: FollowerStore,
+    tenant_id: str,
+    commit: Callable[[int], None],
+    hold: Callable[..., Consumer],
+) -> None:
+    commit(3)
+    lost = hold(lease_seconds=0.05)
+    time.sleep(0.1)
+    taken = hold()
+    assert taken.lease_epoch > lost.lease_epoch
+    assert deliveries.begin(tenant_id, lost, new_id(), Telling(), 2) is None
+    deliveries.skip(tenant_id, lost, 2)
+    followers.settle(tenant_id, lost, math.inf)
+    assert webhooks.get(tenant_id, webhook.id).position == 0
+    deliveries.skip(tenant_id, taken, 2)
+    assert webhooks.get(tenant_id, webhook.id).position == 2
+    # The same hold again, at a position that it has left.
+    assert deliveries.begin(tenant_id, taken, new_id(), Telling(), 3) is None
+
+
+def test_who_wakes_a_follower_that_is_held_is_heard(
+    webhook: Webhook,
+    webhooks: WebhookStore,
+    followers: FollowerStore,
+    tenant_id: str,
+    dataset: Dataset,
+    commit: Callable[[int], None],
+    hold: Callable[..., Consumer],
+) -> None:
+    commit(1)
+    consumer = hold()
+    # The worker has seen that the webhook is paused; now it is resumed, and only then the hold ends.
+    resume(webhooks, tenant_id, webhook.id)
+    followers.settle(tenant_id, consumer, math.inf)
+    assert (tenant_id, dataset.id) in followers.due(100)
+    consumer = hold()
+    followers.settle(tenant_id, consumer, math.inf)
+    assert (tenant_id, dataset.id) not in followers.due(100)
+    commit(1)
+    assert (tenant_id, dataset.id) not in followers.due(100)
+
+
+def test_a_worker_that_dies_leaves_its_follower_due(
+    webhook: Webhook,
+    followers: FollowerStore,
+    tenant_id: str,
+    dataset: Dataset,
+    commit: Callable[[int], None],
+    hold: Callable[..., Consumer],
+) -> None:
+    commit(1)
+    hold(lease_seconds=0.2)
+    assert (tenant_id, dataset.id) not in followers.due(100)
+    time.sleep(0.3)
+    assert (tenant_id, dataset.id) in followers.due(100)
+
+
+def test_dead_messages_in_a_row_pause_a_webhook_and_those_sent_again_do_not(
+    begun: Delivery, webhook: Webhook, webhooks: WebhookStore, deliveries: DeliveryStore, tenant_id: str
+) -> None:
+    deliveries.failed(tenant_id, begun, REFUSED, retry_seconds=None, dead_max=2)
+    found = webhooks.get(tenant_id, webhook.id)
+    assert (found.state, found.failures, found.position) == (WebhookState.ACTIVE, 1, 2)
+    assert webhooks.redeliver(tenant_id, webhook.id, None) == 1
+    work = deliveries.work(tenant_id, webhook.id)
+    assert work is not None
+    assert (work.next, work.again_seconds) == (None, 0)
+    assert work.again is not None
+    deliveries.failed(tenant_id, work.again, REFUSED, retry_seconds=None, dead_max=2)
+    found = webhooks.get(tenant_id, webhook.id)
+    assert (found.state, found.failures, found.position) == (WebhookState.ACTIVE, 1, 2)
+
+
+def test_a_reason_to_pause_stays_the_first(
+    webhook: Webhook, webhooks: WebhookStore, deliveries: DeliveryStore, tenant_id: str
+) -> None:
+    for detail in ("first", "second"):
+        deliveries.pause(tenant_id, webhook.id, Fault(code="internal", title="t", detail=detail))
+    paused = webhooks.get(tenant_id, webhook.id)
+    assert paused.error is not None
+    assert (paused.state, paused.error.detail, paused.revision) == (WebhookState.PAUSED, "first", 2)
+
+
+def test_old_messages_are_forgotten_as_new_ones_come(
+    stores: Stores,
+    begun: Delivery,
+    webhook: Webhook,
+    webhooks: WebhookStore,
+    deliveries: DeliveryStore,
+    followers: FollowerStore,
+    tenant_id: str,
+    commit: Callable[[int], None],
+    hold: Callable[..., Consumer],
+) -> None:
+    deliveries.delivered(tenant_id, begun, 200)
+
+    def next_message(keep_seconds: float) -> list[int]:
+        """The positions of those that are told of after one more."""
+        commit(1)
+        resume(webhooks, tenant_id, webhook.id)
+        with stores.database.tenant(tenant_id) as connection:
+            connection.execute(update(consumers).values(lease_until=func.clock_timestamp()))
+        consumer, store = hold(), DeliveryStore(stores.database, keep_seconds=keep_seconds)
+        delivery = store.begin(tenant_id, consumer, new_id(), Telling(), consumer.position + 1)
+        assert delivery is not None
+        store.delivered(tenant_id, delivery, 200)
+        page = webhooks.deliveries(tenant_id, webhook.id, None, page_size=10, page_token=None)
+        return [each.since for each in page.items]
+
+    assert next_message(3600) == [2, 0]
+    assert next_message(1e-6) == [3]
+
+
+def test_the_end_of_a_webhook_ends_all_of_it_whoever_works_on_it(
+    begun: Delivery,
+    webhook: Webhook,
+    webhooks: WebhookStore,
+    deliveries: DeliveryStore,
+    followers: FollowerStore,
+    tenant_id: str,
+    dataset: Dataset,
+) -> None:
+    webhooks.delete(tenant_id, webhook.id, revision=None)
+    assert deliveries.work(tenant_id, webhook.id) is None
+    deliveries.delivered(tenant_id, begun, 200)
+    deliveries.failed(tenant_id, begun, REFUSED, retry_seconds=None, dead_max=1)
+    with pytest.raises(NotFound):
+        webhooks.get(tenant_id, webhook.id)
+    assert followers.claim(tenant_id, dataset.id, "worker", 30) is None
+
+
+def test_users_and_workers_at_once_wait_for_each_other_in_no_ring(
+    webhook: Webhook,
+    webhooks: WebhookStore,
+    deliveries: DeliveryStore,
+    followers: FollowerStore,
+    tenant_id: str,
+    dataset: Dataset,
+    commit: Callable[[int], None],
+) -> None:
+    commit(20)
+    stop = threading.Event()
+
+    def work() -> None:
+        consumer = followers.claim(tenant_id, dataset.id, "worker", 5)
+        if consumer is None:
+            return
+        work = deliveries.work(tenant_id, webhook.id)
+        assert work is not None
+        begun = work.next or deliveries.begin(tenant_id, consumer, new_id(), Telling(), consumer.position + 1)
+        if begun is not None:
+            deliveries.failed(tenant_id, begun, REFUSED, retry_seconds=None, dead_max=99)
+        followers.settle(tenant_id, consumer, None)
+
+    def use() -> None:
+        webhooks.redeliver(tenant_id, webhook.id, None)
+        with suppress(PreconditionFailed):
+            resume(webhooks, tenant_id, webhook.id)
+        webhooks.rotate(tenant_id, webhook.id, "whsec_2", overlap_seconds=5)
+
+    def again_and_again(act: Callable[[], None]) -> None:
+        while not stop.is_set():
+            act()
+
+    with ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(again_and_again, act) for act in (work, work, use, use)]
+        time.sleep(1.5)
+        stop.set()
+        for each in running:
+            each.result()
+    assert webhooks.get(tenant_id, webhook.id).position > 0

@@ -1,0 +1,235 @@
+"""What is posted arrives as it is, at the address that was checked, and no receiver holds a worker up."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+
+import pytest
+
+from app.outbound.addresses import Rules
+from app.webhooks.sender import HttpSender, resolve
+from app.webhooks.values import RefusedUrl
+from tests.support.receiver import Receiver, receiving
+
+# Made with OpenSSL: an authority, and its certificate for receiver.example with the key.
+CERTIFICATES = Path(__file__).parent / "certificates"
+LOCAL = Rules.of(("127.0.0.0/8",), http=True)
+
+
+class Resolver:
+    """Answers as it is told, one answer after another, and counts."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        self.answers = list(answers)
+        self.asked: list[str] = []
+
+    def __call__(self, host: str, port: int) -> list[str]:
+        self.asked.append(host)
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+def trusting(authority: str) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=CERTIFICATES / authority)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with receiving() as running:
+        yield running
+
+
+@pytest.fixture
+def tls_receiver() -> Iterator[Receiver]:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(CERTIFICATES / "receiver.pem")
+    with receiving(context) as running:
+        yield running
+
+
+@contextmanager
+def speaking(*parts: bytes, pause_seconds: float = 0.0) -> Iterator[str]:
+    """The URL of a server that says these bytes to whoever comes, with pauses, and then nothing."""
+    done = threading.Event()
+
+    def serve() -> None:
+        with server.accept()[0] as connection:
+            connection.recv(65536)
+            for part in parts:
+                connection.sendall(part)
+                if done.wait(pause_seconds):
+                    return
+            done.wait(10)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+        done.set()
+        thread.join()
+
+
+def test_a_message_arrives_as_it_was_sent(receiver: Receiver) -> None:
+    reply = HttpSender(rules=LOCAL).send(
+        receiver.url, {"webhook-id": "m", "Content-Type": "x/y"}, b"\x00body"
+    )
+    assert reply.arrived
+    assert (reply.status, reply.error) == (200, None)
+    [message] = receiver.messages
+    assert (message.path, message.body) == ("/hook?of=headwater", b"\x00body")
+    assert message.headers["webhook-id"] == "m"
+    assert message.headers["content-type"] == "x/y"
+    assert message.headers["user-agent"].startswith("Headwater")
+    assert message.headers["host"] == receiver.url.split("/")[2]
+
+
+def test_a_failure_is_told_in_the_words_of_the_receiver(receiver: Receiver) -> None:
+    receiver.answer(503, headers={"Retry-After": "7"}, body=b"busy\0 \xff" + b"x" * 100_000)
+    reply = HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}")
+    assert not reply.arrived
+    assert reply.status == 503
+    assert reply.retry_after_seconds == 7
+    assert reply.error is not None
+    assert reply.error.startswith("busy\ufffd \ufffdxxx")
+    assert len(reply.error) <= 1024
+
+
+def test_a_date_says_when_to_come_again_too(receiver: Receiver) -> None:
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
+    for said, low, high in ((soon, 80, 91), ("Mon, 01 Jan 2024 00:00:00 GMT", 0, 0)):
+        receiver.answer(429, headers={"Retry-After": said})
+        reply = HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}")
+        assert reply.retry_after_seconds is not None
+        assert low <= reply.retry_after_seconds <= high
+    receiver.answer(429, headers={"Retry-After": "soon"})
+    assert HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}").retry_after_seconds is None
+
+
+def test_no_redirect_is_followed(receiver: Receiver) -> None:
+    with receiving() as other:
+        receiver.answer(307, headers={"Location": other.url})
+        reply = HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}")
+        assert (reply.status, reply.arrived) == (307, False)
+        assert "redirects are not followed" in str(reply.error)
+        assert not other.messages
+
+
+def test_no_proxy_of_the_environment_is_used(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}").arrived
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:{port}/", "http://localhost:{port}/", "http://2130706433:{port}/"]
+)
+def test_nothing_reaches_the_inside_without_leave(receiver: Receiver, url: str) -> None:
+    port = receiver.url.split(":")[2].split("/")[0]
+    sender = HttpSender(rules=Rules(http=True))
+    reply = sender.send(url.format(port=port), {}, b"{}")
+    assert reply.status is None
+    assert "not on the public internet" in str(reply.error)
+    with pytest.raises(RefusedUrl, match="not on the public internet"):
+        sender.check(url.format(port=port))
+    assert not receiver.messages
+
+
+def test_a_name_that_changes_its_mind_is_looked_up_once_an_attempt(receiver: Receiver) -> None:
+    """A name that is fine when it is checked and inside when it is connected to gets nowhere: there is one look-up."""
+    port = receiver.url.split(":")[2].split("/")[0]
+    resolver = Resolver(["127.0.0.1"], ["10.0.0.1"])
+    sender = HttpSender(rules=LOCAL, resolve=resolver)
+    assert sender.send(f"http://hooks.example:{port}/", {}, b"{}").arrived
+    assert resolver.asked == ["hooks.example"]
+    assert receiver.messages[0].headers["host"] == f"hooks.example:{port}"
+    again = sender.send(f"http://hooks.example:{port}/", {}, b"{}")
+    assert "not on the public internet" in str(again.error)
+    assert len(receiver.messages) == 1
+
+
+def test_what_cannot_be_looked_up_is_refused() -> None:
+    def fails(host: str, port: int) -> list[str]:
+        raise socket.gaierror("no such host")
+
+    sender = HttpSender(rules=Rules(), resolve=fails)
+    with pytest.raises(RefusedUrl, match="could not be looked up"):
+        sender.check("https://nowhere.example/")
+    assert not sender.send("https://nowhere.example/", {}, b"{}").arrived
+
+
+def test_names_and_numbers_are_looked_up_alike() -> None:
+    assert resolve("0177.0.0.1", 80) == ["127.0.0.1"]
+    assert resolve("::1", 80) == ["::1"]
+
+
+def test_the_certificate_must_be_the_hosts_though_the_connection_is_to_an_address(
+    tls_receiver: Receiver,
+) -> None:
+    port = tls_receiver.url.split(":")[2].split("/")[0]
+
+    def reply_of(host: str, tls: ssl.SSLContext) -> tuple[bool, str]:
+        sender = HttpSender(
+            rules=Rules.of(("127.0.0.0/8",), http=False), resolve=Resolver(["127.0.0.1"]), tls=tls
+        )
+        reply = sender.send(f"https://{host}:{port}/", {}, b"{}")
+        return reply.arrived, str(reply.error)
+
+    ours = trusting("authority.pem")
+    assert reply_of("receiver.example", ours) == (True, "None")
+    assert reply_of("RECEIVER.example.", ours) == (True, "None")
+    assert len(tls_receiver.messages) == 2
+    arrived, error = reply_of("other.example", ours)
+    assert not arrived
+    assert "Hostname mismatch" in error
+    arrived, error = reply_of("receiver.example", ssl.create_default_context())
+    assert not arrived
+    assert "CERTIFICATE_VERIFY_FAILED" in error
+    assert len(tls_receiver.messages) == 2
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [],
+        [b"H"] * 100,
+        [b"HTTP/1.1 200 OK\r\n"] + [b"X-A: b\r\n"] * 100,
+        [b"HTTP/1.1 100 Continue\r\n\r\n"] * 100,
+    ],
+    ids=["silence", "trickle", "endless headers", "patience"],
+)
+def test_a_slow_receiver_is_left_in_time(parts: list[bytes]) -> None:
+    with speaking(*parts, pause_seconds=0.05) as url:
+        started = time.monotonic()
+        reply = HttpSender(rules=LOCAL, total_seconds_max=0.3).send(url, {}, b"{}")
+        assert time.monotonic() - started < 2
+    assert not reply.arrived
+    assert "TimeoutError" in str(reply.error)
+
+
+def test_a_body_that_never_ends_does_not_take_back_the_status() -> None:
+    head = b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with speaking(head, *[b"1\r\nx\r\n"] * 100, pause_seconds=0.05) as url:
+        assert HttpSender(rules=LOCAL, total_seconds_max=0.3).send(url, {}, b"{}").arrived
+
+
+@pytest.mark.parametrize("answer", [b"\x16\x03\x01", b"HTTP/9 x\r\n\r\n", b"HTTP/1.1 200 " + b"x" * 70_000])
+def test_what_is_no_http_is_a_failure(answer: bytes) -> None:
+    with speaking(answer) as url:
+        reply = HttpSender(rules=LOCAL, total_seconds_max=0.5).send(url, {}, b"{}")
+    assert not reply.arrived
+    assert reply.error
+
+
+def test_a_refused_connection_is_a_failure() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    reply = HttpSender(rules=LOCAL).send(f"http://127.0.0.1:{port}/", {}, b"{}")
+    assert (reply.status, reply.arrived) == (None, False)
+    assert "ConnectionRefusedError" in str(reply.error)

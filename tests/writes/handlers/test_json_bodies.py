@@ -1,0 +1,53 @@
+"""What a JSON body is told that does not fit: where, and what would."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.format.definition.new_dataset import NewDataset
+from app.format.errors import InvalidRequest, MalformedBody
+from app.http.json_body import decode_json
+from app.writes.handlers.write_request import NewWrite
+
+ROWS = '{"operation":"upsert","source":{"kind":"rows","rows":[%s]}}'
+URI = '{"operation":"upsert","source":{"kind":"uri"}}'
+DATASET = '{"name":"x","schema":{"fields":[]},%s}'
+
+
+@pytest.mark.parametrize(
+    ("body", "type_", "pointer", "said"),
+    [
+        (ROWS % '{"a":1},{"b":[NaN]}', NewWrite, "/source/rows/1/b/0", "NaN is no JSON number"),
+        (ROWS % '{"a/b":-Infinity}', NewWrite, "/source/rows/0/a~1b", "-Infinity is no JSON number"),
+        (URI, NewWrite, "/source/kind", "one of rows, upload"),
+        (
+            DATASET % '"merge_mode":"newest"',
+            NewDataset,
+            "/merge_mode",
+            "one of aggregate, commit_time, event_time, first, partial",
+        ),
+        (
+            DATASET % '"bucket":{"mode":"round"}',
+            NewDataset,
+            "/bucket/mode",
+            "one of dynamic, fixed, key_dynamic, postpone, unaware",
+        ),
+        (DATASET % '"record_key":[1]', NewDataset, "/record_key/0", "Expected 'str'"),
+        (DATASET % '"colour":1', NewDataset, "/colour", "unknown member"),
+        ('{"name":"x"}', NewDataset, "/schema", "required"),
+    ],
+)
+def test_a_fault_is_placed_and_what_is_expected_is_said(
+    body: str, type_: type[object], pointer: str, said: str
+) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        decode_json(body.encode(), type_)
+    (error,) = caught.value.facts["errors"]
+    assert error["pointer"] == pointer
+    assert said in error["detail"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b'{"name":"x",}', b'{"name":"\xff"}', b"NaN"])
+def test_what_is_no_json_is_malformed(body: bytes) -> None:
+    with pytest.raises(MalformedBody):
+        decode_json(body, NewDataset)

@@ -1,0 +1,325 @@
+"""Explanations of writes, held to what the writes then do."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import pytest
+
+from app.commit.write_effect import WriteEffect
+from app.commit.write_options import Overwrite, OverwriteScope, WriteOptions
+from app.files.lookups.key_search import KeySearch
+from app.files.slices.slice_merge import Memory
+from app.files.slices.table_reader import TableReader
+from app.files.storage import LocalStorage
+from app.format.dataset import BucketMode, DatasetDefinition, IndexType
+from app.format.definition.new_dataset import NewBucket, NewIndex
+from app.format.errors import InvalidRequest, SchemaMismatch
+from app.format.file_group import DataFile, bucket_slot
+from app.format.operation import Operation
+from app.format.rows.formats import Format
+from app.reads.service.rows import ReadTable, RowQuery
+from app.writes.explanation import ExplainedFile, ExplainedKey, WriteExplanation
+from app.writes.service.accept import Body, IncomingWrite, JsonRows
+from app.writes.service.explain import ROWS_MAX, ExplainWrite
+from tests.support.lake_table import Write
+from tests.support.past_tables import DAYS, KINDS, Past, kind_of, new_past, written_past
+from tests.support.past_versions import versions_of
+from tests.support.table_feed import corrections_of
+
+Row = dict[str, Any]
+EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
+MEMORY = Memory(bytes_max=2**26)
+WRITES = {
+    "upsert": (Operation.UPSERT, WriteOptions()),
+    "insert": (Operation.INSERT, WriteOptions(drop_duplicates=True)),
+    "delete": (Operation.DELETE, WriteOptions()),
+    "delete by filter": (Operation.DELETE, WriteOptions(where="n < 40")),
+    "snapshot": (Operation.SNAPSHOT, WriteOptions()),
+    "overwrite partitions": (
+        Operation.OVERWRITE,
+        WriteOptions(overwrite=Overwrite(scope=OverwriteScope.PARTITIONS)),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def pasts(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The table of each kind, before its last compaction."""
+
+    @cache
+    def past(kind: str) -> Past:
+        found = written_past(LocalStorage(tmp_path_factory.mktemp("storage")), kind, compacted=False)
+        assert found.files[-1]
+        return found
+
+    return past
+
+
+def explain(past: Past) -> ExplainWrite:
+    return ExplainWrite(timeline=past, search=KeySearch(past.table.storage, past.table.reader, MEMORY))
+
+
+def explained(
+    past: Past, operation: Operation, options: WriteOptions, rows: Sequence[Row]
+) -> WriteExplanation:
+    source = None if options.where else JsonRows(text=json.dumps(rows).encode())
+    incoming = IncomingWrite(operation=operation, options=options, source=source)
+    return explain(past).write(past.dataset, incoming)
+
+
+def keys_of(explanation: WriteExplanation) -> list[ExplainedKey]:
+    return [key for group in explanation.file_groups for key in group.keys]
+
+
+def files_of(explanation: WriteExplanation) -> list[ExplainedFile]:
+    return [file for group in explanation.file_groups for file in group.files]
+
+
+def some_rows(seed: int, count: int = 8) -> list[Row]:
+    """Rows with different keys, some of them new."""
+    chance = random.Random(seed)
+    return [
+        {"id": number, "day": chance.choice(DAYS), "n": chance.randrange(100), "note": "explained"}
+        for number in chance.sample(range(30), count)
+    ]
+
+
+def live_rows(past: Past) -> dict[tuple[Any, ...], Row]:
+    """The rows with their meta columns by key, as readers see them."""
+    tables = TableReader(past.table.storage, past.table.reader, MEMORY)
+    reading = ReadTable(
+        catalog=past,
+        timeline=past,
+        versions=versions_of(past),
+        tables=tables,
+        corrections=corrections_of(past),
+    )
+    page = reading.page(past.dataset, RowQuery(limit=1_000, meta=True))
+    return {tuple(row[name] for name in past.table.dataset.record_key): row for row in page.rows.to_pylist()}
+
+
+@EVERY_KIND
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_write_touches_what_its_explanation_says(pasts: Any, kind: str, write: str, seed: int) -> None:
+    past = pasts(kind)
+    operation, options = WRITES[write]
+    definition = past.table.dataset
+    if not definition.keyed and write in ("upsert", "delete"):
+        pytest.skip("needs a key")
+    if not definition.keyed and write == "insert":
+        options = WriteOptions()
+    if kind == "postpone" and write == "insert":
+        pytest.skip("nobody can refuse keys before compaction")
+    rows = [] if options.where else some_rows(seed)
+    explanation = explained(past, operation, options, rows)
+    assert explanation.version == past.dataset.version
+
+    table = past.table.fork()
+    before = dict(table.files)
+    plan = table.fork().plan(Write(operation=operation, rows=rows, options=options))
+    by_group = {group.file_group: group for group in explanation.file_groups}
+    if definition.keyed:
+        assert {task.file_group for task in plan} == set(by_group)
+    else:
+        assert len(plan) == len(by_group)
+    table.write(Write(operation=operation, rows=rows, options=options))
+    gone = {path for path in before if path not in table.files}
+    changed = {path for path in before if path in table.files and table.files[path] != before[path]}
+    new = [file for path, file in table.files.items() if path not in before]
+    read = {file.path for file in files_of(explanation) if file.read}
+    marked = {path for group in explanation.file_groups for path in group.marked_files}
+    rewritten = {file.path for group in explanation.file_groups if group.storing.value == "rewrite"
+                 for file in group.files if file.read}  # fmt: skip
+    assert gone | changed <= read
+    if write in ("upsert", "delete"):
+        assert gone | changed >= marked
+        assert {path for path in gone if path not in rewritten} <= marked
+    for path in gone & rewritten:
+        assert before[path].size_bytes <= sum(group.rewritten_bytes for group in by_group.values())
+    assert {file.file_group for file in new} <= set(by_group) or not definition.keyed
+    _stored_as_said(explanation, new, rows)
+
+
+def _stored_as_said(explanation: WriteExplanation, new: Sequence[DataFile], rows: Sequence[Row]) -> None:
+    """Where new files lie, there is a row that was said to go there, or an old one that was written anew."""
+    kinds = {"append": "base", "mark": "base", "rewrite": "base", "log": "log", "postpone": "postponed"}
+    storings = {group.file_group: group.storing.value for group in explanation.file_groups}
+    slots = {(key.partition_path, key.bucket) for key in keys_of(explanation)}
+    slots |= {(file.partition_path, file.bucket) for file in files_of(explanation) if file.read}
+    for file in new:
+        storing = storings.get(file.file_group, "append")
+        assert file.kind.value == kinds.get(storing)
+        if storing in ("mark", "rewrite") and storings.get(file.file_group):
+            assert (file.slot.partition_path, file.slot.bucket) in slots
+
+
+@EVERY_KIND
+def test_the_keys_of_a_batch_are_live_as_readers_see_them(pasts: Any, kind: str) -> None:
+    past = pasts(kind)
+    definition = past.table.dataset
+    if not definition.keyed:
+        pytest.skip("needs a key")
+    live = live_rows(past)
+    rows = some_rows(3, 20)
+    found = keys_of(explained(past, Operation.UPSERT, WriteOptions(), rows))
+    assert sorted(key.row for key in found) == list(range(20))
+    seen = set()
+    for key in found:
+        row = live.get(tuple(rows[key.row][name] for name in definition.record_key))
+        assert key.key == {name: rows[key.row][name] for name in definition.record_key}
+        assert (key.live is not None) == (row is not None)
+        if kind != "postpone":
+            assert key.effect is (WriteEffect.INSERT if row is None else WriteEffect.MERGE)
+        if key.live is None or row is None:
+            seen.add("new")
+            continue
+        seen.add("live")
+        version, _, offset = row["_hw_commit_seqno"].partition("-")
+        assert key.live.version == int(version)
+        assert key.live.offset == (int(offset) if offset else None)
+        name = key.live.file and key.live.file.rsplit("/", 1)[1]
+        assert name == row["_hw_file_name"]
+        assert (key.live.position is None) == (name is None)
+    assert seen == {"new", "live"}
+
+
+@EVERY_KIND
+def test_keys_alone_say_the_same_as_a_batch(pasts: Any, kind: str) -> None:
+    past = pasts(kind)
+    definition = past.table.dataset
+    if not definition.keyed:
+        pytest.skip("needs a key")
+    rows = some_rows(4)
+    texts = [json.dumps({name: row[name] for name in definition.record_key}) for row in rows]
+    by_keys = explain(past).keys(past.dataset, texts)
+    batch = explained(past, Operation.UPSERT, WriteOptions(), rows)
+    assert [group.files for group in by_keys.file_groups] == [group.files for group in batch.file_groups]
+    for one, other in zip(keys_of(by_keys), keys_of(batch), strict=True):
+        assert (one.row, one.key, one.hash, one.live, one.effect) == (
+            other.row, other.key, other.hash, other.live, other.effect,
+        )  # fmt: skip
+        if definition.bucket.mode is not BucketMode.KEY_DYNAMIC:
+            assert (one.partition_path, one.bucket) == (other.partition_path, other.bucket)
+
+
+@EVERY_KIND
+def test_rows_are_stored_where_their_explanation_says(pasts: Any, kind: str) -> None:
+    past = pasts(kind)
+    definition = past.table.dataset
+    if not definition.keyed or (
+        definition.bucket.mode is BucketMode.POSTPONE and not definition.bucket.fixed_now
+    ):
+        pytest.skip("rows have no bucket yet")
+    rows = some_rows(5, 12)
+    said = {key.row: key for key in keys_of(explained(past, Operation.UPSERT, WriteOptions(), rows))}
+    again = new_past_of(past)
+    again.write(Write(operation=Operation.UPSERT, rows=rows), [])
+    files = {file.path.rsplit("/", 1)[1]: file for file in again.files[-1]}
+    live = live_rows(again)
+    looked_up = 0
+    for number, row in enumerate(rows):
+        stored = live[tuple(row[name] for name in definition.record_key)]
+        name = stored["_hw_file_name"]
+        key = said[number]
+        if name is None:
+            continue
+        looked_up += 1
+        assert (key.partition_path, key.bucket) == (files[name].slot.partition_path, files[name].slot.bucket)
+    assert looked_up == (len(rows) if definition.looks_up else 0)
+
+
+def new_past_of(past: Past) -> Past:
+    """Another table with the same past."""
+    return Past(
+        table=past.table.fork(), files=list(past.files), rows=list(past.rows), schemas=dict(past.schemas)
+    )
+
+
+def test_the_number_of_a_group_is_what_the_bucket_rule_gives(pasts: Any) -> None:
+    past = pasts("merge_on_read full")
+    explanation = explained(past, Operation.UPSERT, WriteOptions(), some_rows(6))
+    assert explanation.bucket.key == ("day", "id")
+    for group in explanation.file_groups:
+        assert bucket_slot(group.file_group).bucket == group.number
+        for key in group.keys:
+            assert int(key.hash or "", 16) % explanation.bucket.count == group.number
+
+
+def test_every_index_says_why_a_file_is_read_or_not(tmp_path_factory: pytest.TempPathFactory) -> None:
+    answers, chance = {}, random.Random(7)
+    for index in ("bucket", "simple", "bloom", "record"):
+        past = new_past(LocalStorage(tmp_path_factory.mktemp("storage")), indexed(index))
+        for number in range(3):
+            # Files of a size at which no more rows are put to them.
+            rows = [
+                {"id": number * 10_000 + at, "day": DAYS[0], "n": 0, "note": chance.randbytes(20).hex()}
+                for at in range(2_000)
+            ]
+            past.write(Write(operation=Operation.UPSERT, rows=rows), [])
+        assert len(past.files[-1]) == (2 if index == "bucket" else 3)
+        found = explain(past).keys(past.dataset, ['{"day": "2026-11-20", "id": 7}'])
+        answers[index] = {file.answer.value for file in files_of(found)}
+        (key,) = keys_of(found)
+        assert key.live is not None
+        assert next(file for file in files_of(found) if file.path == key.live.file).read
+    assert answers == {
+        "bucket": {"bucket"},
+        "simple": {"scan_found", "scan_found_none"},
+        "bloom": {"bloom_may_hold", "bloom_holds_none"},
+        "record": {"record_found", "record_found_none"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("texts", "pointer"),
+    [
+        ([], "/key"),
+        (["1"], "/key"),
+        (['{"id": 1'], "/key"),
+        (['{"id": 1}, {"id": 2}'], "/key"),
+        (['{"day": "2026-11-20", "id": 1}'] * 101, "/key"),
+        (['{"id": 1}'], "/key/0/day"),
+        (['{"day": "2026-11-20", "id": 1}', '{"day": "2026-11-20", "id": "x"}'], "/key/1/id"),
+        (['{"day": "2026-11-20", "id": 1, "n": 5}'], "/key/0/n"),
+    ],
+    ids=str,
+)
+def test_keys_that_are_none_are_refused(pasts: Any, texts: list[str], pointer: str) -> None:
+    past = pasts("copy_on_write")
+    with pytest.raises((InvalidRequest, SchemaMismatch)) as error:
+        explain(past).keys(past.dataset, texts)
+    assert error.value.facts["errors"][0]["pointer"] == pointer
+
+
+def test_a_dataset_without_a_key_has_none_to_explain(pasts: Any) -> None:
+    past = pasts("unaware")
+    with pytest.raises(InvalidRequest, match="append-only"):
+        explain(past).keys(past.dataset, ['{"id": 1}'])
+
+
+def test_a_write_is_explained_by_a_sample_in_the_request(pasts: Any) -> None:
+    past = pasts("copy_on_write")
+    rows = [{"id": number, "day": DAYS[0], "n": 1, "note": None} for number in range(ROWS_MAX + 1)]
+    with pytest.raises(InvalidRequest, match="sample"):
+        explained(past, Operation.UPSERT, WriteOptions(), rows)
+    from_body = IncomingWrite(operation=Operation.UPSERT, source=Body(content=b"", format=Format.CSV))
+    with pytest.raises(InvalidRequest) as error:
+        explain(past).write(past.dataset, from_body)
+    assert error.value.facts["errors"][0]["pointer"] == "/source/kind"
+
+
+def indexed(index: str) -> DatasetDefinition:
+    """Buckets of 2,000 rows, each a file, found by this index; one bucket for the index that knows no others."""
+    sized = NewBucket(mode=BucketMode.DYNAMIC, count=1, target_rows=2_000)
+    return kind_of(
+        "copy_on_write",
+        bucket=NewBucket(count=1) if index == "bucket" else sized,
+        index=NewIndex(type_=IndexType(index)),
+        target_bytes=64 * 1024,
+    )

@@ -1,0 +1,201 @@
+"""The decode tasks: turn bytes on storage into staged input. They run in Spark's Python processes.
+
+A first task unpacks the input and cuts it into splits; then one task per split checks its rows and stages them. Of a
+write that brings its schema, one task per split first tells what its columns look like.
+"""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import accumulate
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from app.codecs.bad_records import BadRecords
+from app.codecs.gzip_stream import gunzip_stream
+from app.codecs.infer import infer_record_shapes, infer_shapes
+from app.codecs.records import iter_record_tables
+from app.codecs.splits import Split, plan_splits
+from app.codecs.stream import iter_tables
+from app.files.checksums import HashingSink, verify
+from app.files.quarantine_file import QuarantineFileStore
+from app.files.staged_file import StagedFileStore
+from app.files.storage import Storage
+from app.format.dataset import DatasetDefinition
+from app.format.errors import MalformedBody
+from app.format.operation import Operation, input_schema
+from app.format.quarantine import DecodedInput, QuarantineFile
+from app.format.rows.formats import Format
+from app.format.rows.staging import RawInput, StagedFile
+from app.format.schema.shapes import Shape
+
+SPLIT_BYTES: Final = 64 * 1024 * 1024
+EXPANDED_BYTES_MAX: Final = 64 * 1024 * 1024 * 1024
+DECODE_MEMORY_BYTES: Final = 2 * 1024 * 1024 * 1024
+_STEP_BYTES: Final = 4 * 1024 * 1024
+
+
+class PrepareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Check the bytes of an input, decompress them if need be, and cut them into splits."""
+
+    raw: RawInput
+    prefix: str
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Where the plain bytes are, and the splits of them."""
+
+    path: str
+    splits: tuple[Split, ...]
+
+
+class InferTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Tell what the columns of one split look like; `op_column`: of changes, the one that says what a row does."""
+
+    path: str
+    format: Format
+    records: bool = False
+    split: Split
+    op_column: str | None = None
+
+
+class Inferred(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The shapes of the columns of a split, in the order in which they first come."""
+
+    shapes: dict[str, Shape]
+
+
+class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Check the rows of one split and stage them below `prefix`.
+
+    `quarantine`: what the path of the file starts with that bad records go to; without it they fail the task.
+    """
+
+    dataset: DatasetDefinition
+    operation: Operation
+    path: str
+    format: Format
+    records: bool = False
+    split: Split
+    number: int
+    prefix: str
+    quarantine: str | None = None
+
+
+class Decoded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The staged file of a split, None if it holds no row, and the records that were set aside.
+
+    `records`: how many the split has, good and bad, where they are numbered from its start: those of NDJSON.
+    """
+
+    staged: StagedFile | None
+    quarantined: QuarantineFile | None = None
+    records: int = 0
+
+
+def prepare(task: PrepareTask, storage: Storage) -> Prepared:
+    """Raises CorruptFile, MalformedBody, BodyTooLarge, StorageFull."""
+    verify(task.raw, storage.open(task.raw.path))
+    path = _unpacked(task, storage) if task.raw.gzip else task.raw.path
+    with _memory_limit():
+        splits = plan_splits(task.raw.format, storage.open(path), storage.size(path), SPLIT_BYTES)
+    return Prepared(path=path, splits=tuple(splits))
+
+
+def _unpacked(task: PrepareTask, storage: Storage) -> str:
+    path = f"{task.prefix}.plain"
+    with storage.create(path) as file, storage.open(task.raw.path) as packed:
+        sink = HashingSink(file)
+        chunks = iter(partial(packed.read, _STEP_BYTES), b"")
+        for chunk in gunzip_stream(chunks, expanded_bytes_max=EXPANDED_BYTES_MAX):
+            sink.write(chunk)
+    if sink.size_bytes == 0:
+        raise MalformedBody("the body is empty once decompressed")
+    return path
+
+
+def infer(task: InferTask, storage: Storage) -> Inferred:
+    """Raises SchemaMismatch, MalformedBody."""
+    with _memory_limit():
+        source = storage.open(task.path)
+        if task.records:
+            return Inferred(shapes=infer_record_shapes(source, task.split, op_column=task.op_column))
+        return Inferred(shapes=infer_shapes(task.format, source, task.split, op_column=task.op_column))
+
+
+def decode(task: DecodeTask, storage: Storage) -> Decoded:
+    """Raises SchemaMismatch, MalformedBody, StorageFull."""
+    if task.quarantine is None:
+        return Decoded(staged=_stage(task, storage, None))
+    with QuarantineFileStore(storage).sink(f"{task.quarantine}-{task.number:05d}.parquet") as sink:
+        aside = BadRecords(keep=sink.keep)
+        staged = _stage(task, storage, aside)
+        aside.close()
+    return Decoded(staged=staged, quarantined=sink.file, records=aside.records)
+
+
+def _stage(task: DecodeTask, storage: Storage, aside: BadRecords | None) -> StagedFile | None:
+    schema = input_schema(task.operation, task.dataset)
+    with _memory_limit():
+        source = storage.open(task.path)
+        if task.records:
+            tables = iter_record_tables(source, schema, split=task.split, aside=aside)
+        else:
+            tables = iter_tables(task.format, source, schema, split=task.split, aside=aside)
+        return StagedFileStore(storage).write(
+            task.dataset,
+            task.operation,
+            tables,
+            f"{task.prefix}-{task.number:05d}.arrow",
+        )
+
+
+def decoded_input(splits: Sequence[Decoded]) -> DecodedInput:
+    """What the splits of an input, in order, come to together."""
+    starts = accumulate((split.records for split in splits), initial=0)
+    staged = [split.staged for split in splits if split.staged is not None]
+    rows = accumulate((file.rows for file in staged), initial=0)
+    return DecodedInput(
+        staged=tuple(
+            msgspec.structs.replace(file, first_row=before)
+            for file, before in zip(staged, rows, strict=False)
+        ),
+        quarantined=tuple(
+            msgspec.structs.replace(split.quarantined, first_row=start)
+            for split, start in zip(splits, starts, strict=False)
+            if split.quarantined is not None
+        ),
+    )
+
+
+@contextmanager
+def _memory_limit() -> Iterator[None]:
+    """Bounds what hostile input can make the decoders allocate; the machine's other tenants are not at stake."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    bound = _data_bytes() + DECODE_MEMORY_BYTES
+    resource.setrlimit(
+        resource.RLIMIT_DATA, (bound if hard == resource.RLIM_INFINITY else min(bound, hard), hard)
+    )
+    try:
+        yield
+    except (MemoryError, pa.ArrowMemoryError) as error:
+        raise MalformedBody(
+            f"decoding the input takes more than {DECODE_MEMORY_BYTES // 2**20} MiB of memory: send smaller row groups "
+            "or record batches"
+        ) from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _data_bytes() -> int:
+    with Path("/proc/self/status").open(encoding="ascii") as status:
+        for line in status:
+            if line.startswith("VmData:"):
+                return int(line.split()[1]) * 1024
+    return 0

@@ -1,0 +1,94 @@
+"""The way of one raw input to staged rows: unpack and cut it, take up the schema it brings, decode its splits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from app.codecs.arrow.flat_form import flat_form
+from app.commit.write_options import WriteOptions
+from app.format.dataset import DatasetDefinition
+from app.format.definition.schema_merge import merge_schemas
+from app.format.operation import Operation, input_schema
+from app.format.quarantine import DecodedInput
+from app.format.rows.staging import RawInput
+from app.format.schema.shapes import Shape, met_members
+from workers.engine.decode.decode_handle import (
+    Decoded,
+    DecodeTask,
+    Inferred,
+    InferTask,
+    Prepared,
+    PrepareTask,
+    decoded_input,
+)
+
+Tasks = Sequence[PrepareTask] | Sequence[InferTask] | Sequence[DecodeTask]
+Run = Callable[[Tasks], Sequence[object]]
+"""Runs tasks side by side and gives an answer for each, in order."""
+
+
+def decode_input(
+    run: Run,
+    raw: RawInput,
+    dataset: DatasetDefinition,
+    operation: Operation,
+    options: WriteOptions,
+    *,
+    prefix: str,
+    quarantine: str | None,
+) -> DecodedInput:
+    """Checks the rows of a raw input and stages them.
+
+    With `merge_schema` under the schema that they bring, which the result tells. Raises SchemaMismatch, MalformedBody,
+    CorruptFile, StorageFull.
+    """
+    [prepared] = run([PrepareTask(raw=raw, prefix=prefix)])
+    if not isinstance(prepared, Prepared):
+        raise AssertionError("a prepare task answers with splits")
+    brought = _brought(run, raw, dataset, operation, options, prepared) if options.merge_schema else None
+    answers = run(
+        [
+            DecodeTask(
+                dataset=brought or dataset,
+                operation=operation,
+                path=prepared.path,
+                format=raw.format,
+                records=raw.records,
+                split=split,
+                number=number,
+                prefix=prefix,
+                quarantine=quarantine,
+            )
+            for number, split in enumerate(prepared.splits)
+        ]
+    )
+    decoded = decoded_input([answer for answer in answers if isinstance(answer, Decoded)])
+    return msgspec.structs.replace(decoded, definition=brought)
+
+
+def _brought(
+    run: Run,
+    raw: RawInput,
+    dataset: DatasetDefinition,
+    operation: Operation,
+    options: WriteOptions,
+    prepared: Prepared,
+) -> DatasetDefinition | None:
+    """The dataset under the schema that the rows bring; None if they fit the one that it has."""
+    form = flat_form(input_schema(operation, dataset))
+    op_column = None if form.changes is None else form.columns.fields[0].name
+    answers = run(
+        [
+            InferTask(
+                path=prepared.path, format=raw.format, records=raw.records, split=split, op_column=op_column
+            )
+            for split in prepared.splits
+        ]
+    )
+    shapes: dict[str, Shape] = {}
+    for answer in answers:
+        if isinstance(answer, Inferred):
+            shapes = met_members(shapes, answer.shapes)
+    return merge_schemas(dataset, shapes, explicit_cast=options.explicit_cast)

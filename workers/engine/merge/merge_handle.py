@@ -1,0 +1,46 @@
+"""The merge task: brings one file group up to date. Runs in Spark's Python processes; never sees Postgres.
+
+`app.commit.storing` says in which way what a write does is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.commit.commit_message import CommitMessage
+from app.commit.storing import Storing, storing_of
+from app.commit.write_plan import MergeTask
+from app.format.file_group import FileKind
+from workers.engine.merge.append_rows import append_rows
+from workers.engine.merge.mark_rows import mark_rows
+from workers.engine.merge.rewrite_files import rewrite_files
+from workers.engine.merge.write_log import write_log
+from workers.engine.task_files import Place, TaskFiles
+
+
+@dataclass(frozen=True, slots=True)
+class MergeHandle:
+    """Merges staged rows into a file group of one dataset."""
+
+    place: Place
+
+    def run(self, task: MergeTask) -> CommitMessage:
+        """Writes the group's new files and its changelog. Raises CorruptFile, StorageFull, InvalidRequest."""
+        files = TaskFiles(task=task, place=self.place)
+        storing = storing_of(
+            task.dataset,
+            scoped=task.scope is not None,
+            pending=bool(files.pending),
+            compact=task.compact,
+        )
+        match storing:
+            case Storing.APPEND:
+                return append_rows(files)
+            case Storing.MARK:
+                return mark_rows(files)
+            case Storing.REWRITE:
+                return rewrite_files(files)
+            case Storing.LOG:
+                return write_log(files, FileKind.LOG)
+            case Storing.POSTPONE:
+                return write_log(files, FileKind.POSTPONED)

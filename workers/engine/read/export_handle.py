@@ -1,0 +1,216 @@
+"""The export tasks: write a part of a feed, or the rows that it leaves. They run in Spark's Python processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from app.changelog.change_positions import changes_since
+from app.changelog.changelog_scan import ChangelogScan
+from app.changelog.corrections import CORRECTION_SOURCES, resolved_corrects
+from app.changelog.forms import flat, in_form, symbols_of
+from app.changelog.told_changes import Told
+from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery
+from app.files.export_file import ExportSink, TextForm
+from app.files.parquet_file import ParquetReader, unique_columns
+from app.files.slices.slice_merge import Memory
+from app.files.slices.spill import Gathering
+from app.files.storage import Storage
+from app.format.file_group import ChangelogSegment
+from app.format.index.key_hash import hash_keys
+from app.format.rows.changelog import OP_COLUMN, Op
+from app.format.rows.meta_columns import CORRECTS_COLUMN
+from app.format.rows.record_key import encode_keys
+from app.format.schema.schema import Schema
+from workers.engine.read.text_forms import changes_text, rows_text
+
+_STEP_CHANGES: Final = 64 * 1024
+
+
+def export(part: ExportPart, storage: Storage, reader: ParquetReader, memory: Memory) -> ExportedPart:
+    """Raises InvalidRequest, InvalidFilter, SchemaMismatch, CorruptFile, StorageFull."""
+    scan = _scan(part, reader)
+    if part.spec.query is ExportQuery.CHANGES:
+        return _export_changes(part, scan, storage)
+    with _sink(part, storage, rows_schema(scan.told.shown)) as sink:
+        for rows in _changed_rows(part, scan, memory):
+            for start in range(0, rows.num_rows, _STEP_CHANGES):
+                sink.write(rows.slice(start, _STEP_CHANGES), part.until)
+        return ExportedPart(files=sink.finish(), splits_end=_splits_end(part, scan))
+
+
+def changed_rows(part: ExportPart, reader: ParquetReader, memory: Memory) -> Iterator[pa.Table]:
+    """The rows that an incremental export of the part writes, with the columns that are asked for.
+
+    Raises InvalidRequest, InvalidFilter, CorruptFile.
+    """
+    return _changed_rows(part, _scan(part, reader), memory)
+
+
+def rows_schema(shown: Schema) -> pa.Schema:
+    """The columns of rows that are given away: any may be null, whatever the dataset requires by now."""
+    return pa.schema([field.with_nullable(True) for field in shown.to_arrow()])
+
+
+def _scan(part: ExportPart, reader: ParquetReader) -> ChangelogScan:
+    told = Told.asked(
+        part.spec.dataset,
+        part.spec.dataset.schema,
+        columns=part.spec.columns,
+        where=part.spec.where,
+        partitions=part.spec.partitions,
+    )
+    return ChangelogScan(reader=reader, told=told)
+
+
+def _export_changes(part: ExportPart, scan: ChangelogScan, storage: Storage) -> ExportedPart:
+    shown = _shown(part, scan.told.changes_schema().empty_table())
+    with _sink(part, storage, shown.schema) as sink:
+        for segment in part.segments:
+            for first, last in _pieces(part, scan, segment):
+                sink.write(_shown(part, _changes(part, scan, segment, first, last)), last)
+        return ExportedPart(files=sink.finish(), splits_end=_splits_end(part, scan))
+
+
+def _changes(
+    part: ExportPart, scan: ChangelogScan, segment: ChangelogSegment, first: int, last: int
+) -> pa.Table:
+    """The changes [first, last), which begin or end within a pair only where the whole range does."""
+    joins = part.spec.form.joins_pairs
+    look, lower = first, first
+    if first == part.since:
+        # The first half, which is out of the range, may be what is asked for, or be told with the other.
+        look = max(part.earliest, segment.first_offset, first - scan.told.selects)
+        lower = max(part.earliest, first - (scan.told.selects or joins))
+    found = scan.look(segment, look, last, lower=lower, upper=last).changes
+    return changes_since(found, first, whole=joins)
+
+
+def _shown(part: ExportPart, changes: pa.Table) -> pa.Table:
+    """The changes as the columns that the format is written from."""
+    form = part.spec.form
+    events = in_form(changes, form, part.spec.dataset.name).table
+    if part.spec.format is ExportFormat.NDJSON:
+        return events
+    if (
+        part.spec.format is ExportFormat.CSV
+        and "op" in events.column_names
+        and pa.types.is_integer(events.column("op").type)
+    ):
+        names = pa.array(symbols_of(form), pa.string())
+        at = events.schema.get_field_index("op")
+        events = events.set_column(at, "op", pc.take(names, events.column("op")))
+    return flat(events, form, part.spec.dataset.changelog.vocabulary)
+
+
+def _pieces(part: ExportPart, scan: ChangelogScan, segment: ChangelogSegment) -> Iterator[tuple[int, int]]:
+    """Stretches of a file that are in the part, none of which ends within a pair: it would be told in two files."""
+    first, last = max(part.first, segment.first_offset), min(part.last, segment.end_offset)
+    cuts = [_cut(part, scan, segment, at) for at in (*range(first, last, _STEP_CHANGES), last)]
+    for begin, end in pairwise(cuts):
+        if begin < end:
+            yield begin, end
+
+
+def _cut(part: ExportPart, scan: ChangelogScan, segment: ChangelogSegment, at: int) -> int:
+    """The position, or the one behind the pair that it would split. A range that ends so ends before it."""
+    if at == part.since:
+        return at
+    splits = scan.splits_pair(segment, at)
+    return at - splits if at == part.until else at + splits
+
+
+def _splits_end(part: ExportPart, scan: ChangelogScan) -> bool:
+    return part.last == part.until and any(scan.splits_pair(each, part.until) for each in part.segments)
+
+
+def _changed_rows(part: ExportPart, scan: ChangelogScan, memory: Memory) -> Iterator[pa.Table]:
+    """Rows with the columns that are asked for, of those that match."""
+    schema = rows_schema(scan.told.shown)
+    keyed = part.spec.dataset.keyed
+    for stored in _latest_rows(part, scan, memory) if keyed else _standing_rows(part, scan):
+        yield stored.filter(pa.array(scan.told.chosen(stored))).select(schema.names).cast(schema)
+
+
+def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: Memory) -> Iterator[pa.Table]:
+    """By key, the row that the last of its changes has put there; none of a key that is gone."""
+    key = part.spec.dataset.record_key
+    for _, group in groupby(part.segments, key=lambda segment: segment.file.file_group):
+        segments = [segment for segment in group if not scan.told.rules_out(segment.file)]
+        changes = sum(segment.file.row_count for segment in segments)
+        with Gathering(
+            lambda rows: hash_keys(encode_keys(rows, key)),
+            memory_bytes=memory.bytes_max,
+            expected_rows=changes,
+            scratch=memory.scratch,
+        ) as gathering:
+            for segment in segments:
+                for first, last in _pieces(part, scan, segment):
+                    stored = scan.read(segment, first, last, also=key)
+                    told = pc.not_equal(stored.column(OP_COLUMN), int(Op.CORRECT_FROM))
+                    gathering.add_incoming(stored.filter(told))
+            for _, rows in gathering.parts():
+                if rows is not None:
+                    yield _last_of_keys(rows.combine_chunks(), key)
+
+
+def _last_of_keys(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
+    """Of changes in their order, the last of each key, where that is no retraction."""
+    numbers = encode_keys(rows, key).combine_chunks().dictionary_encode().indices.to_numpy()
+    last = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
+    # Of several values for one place, the last one stays.
+    last[numbers] = np.arange(len(numbers))
+    ops = rows.column(OP_COLUMN).to_numpy()
+    return rows.take(pa.array(np.sort(last[ops[last] != Op.RETRACT])))
+
+
+def _standing_rows(part: ExportPart, scan: ChangelogScan) -> Iterator[pa.Table]:
+    """Without a key, the rows that were appended in the range and not taken back in it."""
+    retracted = _retracted(part, scan)
+    for segment in part.segments:
+        if scan.told.rules_out(segment.file):
+            continue
+        for first, last in _pieces(part, scan, segment):
+            stored = scan.read(segment, first, last)
+            stands = stored.column(OP_COLUMN).to_numpy() == Op.APPEND
+            stands &= ~np.isin(np.arange(first, last), retracted)
+            yield stored.filter(pa.array(stands))
+
+
+def _retracted(part: ExportPart, scan: ChangelogScan) -> np.ndarray:
+    """The offsets of the part's changes that others of the range take back: int64."""
+    found = [np.zeros(0, dtype=np.int64)]
+    for segment in part.retracting:
+        first, last = max(part.since, segment.first_offset), min(part.until, segment.end_offset)
+        for start in range(first, last, _STEP_CHANGES):
+            count = min(_STEP_CHANGES, last - start)
+            stored = scan.reader.read_slice(
+                segment.file, CORRECTION_SOURCES, start - segment.first_offset, count
+            )
+            offsets = resolved_corrects(stored, segment.first_offset).column(CORRECTS_COLUMN).drop_null()
+            taken = offsets.to_numpy()
+            found.append(taken[(taken >= part.first) & (taken < part.last)])
+    return np.concatenate(found)
+
+
+def _sink(part: ExportPart, storage: Storage, schema: pa.Schema) -> ExportSink:
+    return ExportSink(
+        storage,
+        part.prefix,
+        part.spec.format.file_format,
+        schema,
+        target_bytes=part.spec.target_bytes,
+        unique_columns=unique_columns(part.spec.dataset),
+        texts=_texts(part, schema),
+    )
+
+
+def _texts(part: ExportPart, schema: pa.Schema) -> TextForm | None:
+    if part.spec.query is ExportQuery.CHANGES and part.spec.format is ExportFormat.NDJSON:
+        return changes_text(symbols_of(part.spec.form))
+    return rows_text(part.spec.format.file_format, schema)

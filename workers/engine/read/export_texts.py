@@ -1,0 +1,24 @@
+"""The text of changes and rows in files, as JSON. Apart, since it takes polars, which no other task needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from app.codecs.json.encode import encode_changes_json, encode_rows_json, encode_rows_ndjson
+
+
+def encode_changes(events: pa.Table, *, symbols: Sequence[str]) -> bytes:
+    """Events, one JSON object a line, as pages of the feed have them."""
+    return encode_changes_json(events, as_ndjson=True, symbols=symbols)
+
+
+def encode_rows(rows: pa.Table) -> bytes:
+    """Rows, one JSON object a line, as pages of the table have them."""
+    return encode_rows_ndjson(rows)
+
+
+def encode_members(rows: pa.Table) -> bytes:
+    """Rows as the members of a JSON array, without its brackets."""
+    return encode_rows_json(rows)[1:-1]

@@ -1,0 +1,35 @@
+"""How rows and changes become the text of files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import pyarrow as pa
+
+from app.codecs.csv.encode_csv import csv_header, encode_csv
+from app.files.export_file import TextForm
+from app.format.file_format import FileFormat
+
+
+def rows_text(format_: FileFormat, schema: pa.Schema) -> TextForm | None:
+    """The text of rows; None for the formats that are none."""
+    match format_:
+        case FileFormat.CSV:
+            return TextForm(encode=encode_csv, header=csv_header(schema))
+        case FileFormat.NDJSON | FileFormat.JSON:
+            # It takes polars, for which the processes of all other tasks have no use.
+            from workers.engine.read import export_texts  # noqa: PLC0415
+
+            if format_ is FileFormat.NDJSON:
+                return TextForm(encode=export_texts.encode_rows)
+            return TextForm(encode=export_texts.encode_members, header=b"[", separator=b",", trailer=b"]")
+        case _:
+            return None
+
+
+def changes_text(symbols: Sequence[str]) -> TextForm:
+    """Changes as NDJSON. `symbols`: how each op is told."""
+    from workers.engine.read import export_texts  # noqa: PLC0415
+
+    return TextForm(encode=partial(export_texts.encode_changes, symbols=symbols))
