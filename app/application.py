@@ -14,9 +14,9 @@ from litestar.types import ASGIApp
 from app.format.errors import HeadwaterError
 from app.http.auth import PUBLIC, Authentication, require_scope
 from app.http.context import Services
-from app.http.edge import edge
+from app.http.middleware import edge
 from app.http.problems import on_headwater_error, on_http_exception, on_unexpected
-from app.http.query import refuse_unknown_parameters
+from app.http.query_parameters import refuse_unknown_parameters
 from app.openapi import get_schema
 from app.routes import ROUTES
 

@@ -23,7 +23,7 @@ import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.application import application
 from app.catalog.repository.catalog import CatalogStore
 from app.catalog.service import Datasets
-from app.changes.handlers.head_watches import head_watches
+from app.changes.handlers.head_watches import head_polls
 from app.changes.handlers.shared_pages import SharedPages
 from app.changes.repository.changelog import ChangelogStore
 from app.changes.service.read_changes import ReadChanges
@@ -36,7 +36,7 @@ from app.exports.service.exports import ManageExports
 from app.files.lookups.key_search import KeySearch
 from app.files.parquet_file import ParquetReader
 from app.files.quarantine_file import QuarantineFileStore
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage, open_storage
@@ -44,17 +44,17 @@ from app.format.errors import HeadwaterError
 from app.http.context import Check, Services
 from app.http.credentials import Credentials
 from app.http.threads import Threads
-from app.http.waiting.wakeups import Wakeups
-from app.jobs.handlers.job_watches import job_watches
+from app.http.waiting.subscriptions import Subscriptions
+from app.jobs.handlers.job_watches import job_polls
 from app.jobs.repository.jobs import JobStore
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
 from app.jobs.service.group_accept import GroupAccept
 from app.jobs.service.relay import Relay
 from app.jobs.service.request_job import RequestJob
-from app.maintenance.service.table_services import TableServices
+from app.maintenance.service.table_services import TableServiceRequests
 from app.messaging.announcements import Announcements, listen
-from app.messaging.sender import Sender
+from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WorkQueue
 from app.metastore.repository import MetastoreStateStore
 from app.metastore.service.reports import MetastoreReports
@@ -80,7 +80,7 @@ from app.timeline.repository.timeline import TimelineStore
 from app.timeline.service.read_timeline import ReadTimeline
 from app.transactions.repository import TransactionStore
 from app.transactions.service import AcceptTransaction
-from app.verifications.service.verify import Verify
+from app.verifications.service.verifications import Verify
 from app.versions.repository.named_versions import NamedVersionStore
 from app.versions.service.comparisons import Comparisons
 from app.versions.service.name_versions import NameVersions
@@ -114,14 +114,14 @@ def compose(settings: Settings) -> Api:
     announcements = Announcements(settings.redis_url)
     relay = Relay(
         OutboxStore(database),
-        Sender(queue=queue, announcements=announcements),
+        OutboxSender(queue=queue, announcements=announcements),
         poll_seconds=settings.poll_seconds,
     )
     services = _services(settings, database, relay, announcements)
 
     @asynccontextmanager
     async def beside(_: Litestar) -> AsyncIterator[None]:
-        async with _relaying(relay), _listening(settings.redis_url, services.wakeups):
+        async with _relay_thread(relay), _announcement_listener(settings.redis_url, services.subscriptions):
             yield
         queue.close()
         announcements.close()
@@ -135,9 +135,9 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
     storage = open_storage(settings.storage_uri)
     reader = ParquetReader(storage)
     # What reads have no memory for goes through a folder of their own.
-    memory = Memory(bytes_max=settings.read_memory_bytes, scratch=settings.data_dir / "reads")
+    memory = MemoryBudget(bytes_max=settings.read_memory_bytes, scratch=settings.data_dir / "reads")
     quarantine = QuarantineFileStore(storage)
-    threads, wakeups = Threads(), Wakeups()
+    threads, subscriptions = Threads(), Subscriptions()
     transactions = TransactionStore(database)
     partition_marks = PartitionStore(database)
     group = GroupAccept(jobs)
@@ -171,7 +171,7 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
             marks=partition_marks, markers=PartitionMarkers(marks=partition_marks, storage=storage)
         ),
         overview=Overview(index=OverviewStore(database), timeline=timeline, versions=versions),
-        table_services=TableServices(request_job=request_job),
+        table_services=TableServiceRequests(request_job=request_job),
         verify=Verify(request_job=request_job),
         name_versions=NameVersions(names=names, versions=versions, jobs=request_job),
         restores=Restores(names=names, versions=versions, jobs=request_job),
@@ -192,10 +192,10 @@ def _services(settings: Settings, database: Database, relay: Relay, announcement
         json_body_bytes_max=settings.json_body_bytes_max,
         upload_bytes_max=settings.upload_bytes_max,
         threads=threads,
-        wakeups=wakeups,
-        pages=SharedPages(read_changes.page_as_found, threads),
-        heads=head_watches(wakeups, threads, catalog.get),
-        job_watches=job_watches(wakeups, threads, jobs.find),
+        subscriptions=subscriptions,
+        pages=SharedPages(read_changes.page_at_known_head, threads),
+        head_polls=head_polls(subscriptions, threads, catalog.get),
+        job_polls=job_polls(subscriptions, threads, jobs.find),
     )
 
 
@@ -267,7 +267,7 @@ def _database_checks(workers: WorkerStore, seconds: float) -> list[Check]:
 
 
 @asynccontextmanager
-async def _relaying(relay: Relay) -> AsyncIterator[None]:
+async def _relay_thread(relay: Relay) -> AsyncIterator[None]:
     stop = threading.Event()
     thread = threading.Thread(target=relay.run, args=(stop,), name="relay", daemon=True)
     thread.start()
@@ -280,8 +280,8 @@ async def _relaying(relay: Relay) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _listening(redis_url: str, wakeups: Wakeups) -> AsyncIterator[None]:
-    listening = asyncio.create_task(listen(redis_url, wakeups.ring), name="announcements")
+async def _announcement_listener(redis_url: str, subscriptions: Subscriptions) -> AsyncIterator[None]:
+    listening = asyncio.create_task(listen(redis_url, subscriptions.notify), name="announcements")
     try:
         yield
     finally:
@@ -293,9 +293,9 @@ async def _listening(redis_url: str, wakeups: Wakeups) -> AsyncIterator[None]:
 class Server(uvicorn.Server):
     """Tells waiting requests to answer before it waits for them."""
 
-    def __init__(self, config: uvicorn.Config, wakeups: Wakeups) -> None:
+    def __init__(self, config: uvicorn.Config, subscriptions: Subscriptions) -> None:
         super().__init__(config)
-        self._wakeups = wakeups
+        self._wakeups = subscriptions
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._wakeups.close()
@@ -320,7 +320,7 @@ def server(api: Api, host: str, port: int) -> Server:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=_STOP_SECONDS_MAX,
     )
-    return Server(config, api.services.wakeups)
+    return Server(config, api.services.subscriptions)
 
 
 def configure_logging() -> None:

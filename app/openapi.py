@@ -16,11 +16,11 @@ from app.changelog.forms import ChangeForm
 from app.changes.handlers.changes import ChangeOp, DebeziumChange, DebeziumOp, DeltaChange, Feed
 from app.format.operation import Operation
 from app.http.auth import PUBLIC
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, services_of
 from app.http.encoding import Problem
-from app.http.openapi.documented import BINARY, DOCUMENTATION, TEXT, Answer, Documentation
-from app.http.openapi.schemas import component_of, components_of
+from app.http.openapi.openapi_components import component_of, components_of
+from app.http.openapi.operation_docs import BINARY, DOCUMENTATION, TEXT, Answer, Documentation
 from app.http.problems import PROBLEM_JSON
 from app.reads.service.rows import QueryType
 from app.routes import ROUTES

@@ -79,7 +79,7 @@ from app.webhooks.handlers.webhooks import (
     rotate_webhook_secret,
     try_webhook,
 )
-from app.writes.handlers.explain import explain_keys, explain_write
+from app.writes.handlers.explanations import explain_keys, explain_write
 from app.writes.handlers.uploads import create_upload
 from app.writes.handlers.writes import create_write
 

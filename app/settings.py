@@ -184,7 +184,7 @@ class Settings:
 
     table_services: bool = field(default=True, metadata=_env("HEADWATER_TABLE_SERVICES", _flag))
     """Whether this worker sees to what datasets have done by themselves; what is asked for is done either way."""
-    keep_seconds: float = field(default=1.0, metadata=_env("HEADWATER_KEEP_SECONDS", _seconds))
+    maintenance_poll_seconds: float = field(default=1.0, metadata=_env("HEADWATER_KEEP_SECONDS", _seconds))
     """How often the database is asked for datasets that have new versions, or whose table services want to look."""
 
     reap_seconds: float = field(default=900.0, metadata=_env("HEADWATER_REAP_SECONDS", _seconds))

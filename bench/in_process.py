@@ -16,7 +16,7 @@ from app.changes.repository.changelog import ChangelogStore
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.db.session import Database
 from app.files.parquet_file import ParquetReader
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import open_storage
 from app.format.file_group import DataFile
@@ -59,7 +59,7 @@ class InProcess:
             timeline=TimelineStore(database),
             changelog=ChangelogStore(database),
             reader=reader,
-            tables=TableReader(storage, reader, Memory(bytes_max=_MERGE_BYTES)),
+            tables=TableReader(storage, reader, MemoryBudget(bytes_max=_MERGE_BYTES)),
         )
 
     def folder(self, dataset_id: str) -> str:

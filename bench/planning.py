@@ -25,7 +25,7 @@ from app.catalog.tables import heads
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
 from app.db.session import Database
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
 from app.format.file_group import ChangelogFile, DataFile, bucket_file_group
 from app.format.identifiers import new_id, new_instant_id

@@ -16,7 +16,7 @@ MEBIBYTE = 1024 * 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Memory:
+class MemoryBudget:
     """Bytes of a process or of several. `proportional` counts a page shared by n processes as 1/n in each."""
 
     resident: int
@@ -30,7 +30,7 @@ def tree(process: psutil.Process) -> list[psutil.Process]:
     return []
 
 
-def memory(processes: list[psutil.Process]) -> Memory:
+def memory(processes: list[psutil.Process]) -> MemoryBudget:
     """What the processes hold now; one that has ended meanwhile holds nothing."""
     resident = proportional = 0
     for process in processes:
@@ -38,7 +38,7 @@ def memory(processes: list[psutil.Process]) -> Memory:
             found = _rollup(process.pid)
             resident += found["Rss"]
             proportional += found["Pss"]
-    return Memory(resident=resident, proportional=proportional)
+    return MemoryBudget(resident=resident, proportional=proportional)
 
 
 def _rollup(pid: int) -> dict[str, int]:

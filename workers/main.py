@@ -15,18 +15,18 @@ from functools import partial
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.consumers.repository.followers import FollowerStore
-from app.consumers.service.follow import Follow
+from app.consumers.service.run_followers import Follow
 from app.db.session import Database
 from app.format.errors import Unavailable
 from app.jobs.repository.jobs import JobStore
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
 from app.jobs.service.relay import Relay
-from app.jobs.values import Lane
-from app.maintenance.repository.keeping import KeepingStore
-from app.maintenance.service.keep_tables import KeepTables
+from app.jobs.values import JobQueue
+from app.maintenance.repository.maintenance import MaintenanceStore
+from app.maintenance.service.run_maintenance import RunMaintenance
 from app.messaging.announcements import Announcements
-from app.messaging.sender import Sender
+from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue, celery_app
 from app.retention.repository.feed import RetentionStore
 from app.retention.service.feed import Retain
@@ -35,13 +35,13 @@ from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.tasks import TaskSetup
 from workers.jobs.celery_worker import register_tasks, serve
-from workers.jobs.poller import Poller, Watched
+from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner
-from workers.wiring import Worker, follower_handlers, keepers, reaper, run_tasks, run_writes
+from workers.wiring import WorkerContext, follower_handlers, reaper, reconcilers, run_tasks, run_writes
 
 _log = logging.getLogger(__name__)
 _SHUTDOWN_SECONDS = 20.0
-_KEEP_THREADS = 4
+_MAINTENANCE_THREADS = 4
 
 
 def main() -> None:
@@ -83,10 +83,12 @@ def _serve(
     jobs, workers = JobStore(database), WorkerStore(database)
     relay = Relay(
         OutboxStore(database),
-        Sender(queue=WorkQueue(settings.redis_url), announcements=Announcements(settings.redis_url)),
+        OutboxSender(queue=WorkQueue(settings.redis_url), announcements=Announcements(settings.redis_url)),
         poll_seconds=settings.poll_seconds,
     )
-    worker = Worker(settings=settings, database=database, engine=engine, announce=relay.wake, id=worker_id)
+    worker = WorkerContext(
+        settings=settings, database=database, engine=engine, announce=relay.wake, id=worker_id
+    )
     writes = Runner(
         run_writes(worker),
         name="writes",
@@ -109,13 +111,13 @@ def _serve(
         per_dataset_max=settings.follow_threads,
         stopping=stopping,
     )
-    keep, looks = _keep_tables(worker, stopping)
-    runners = (writes, tasks, follow, keep)
+    policy_runner, policy_poller = _maintenance(worker, stopping)
+    runners = (writes, tasks, follow, policy_runner)
     poller = Poller(
         [
-            Watched(find=partial(_waiting, jobs, Lane.WRITES), runner=writes),
-            Watched(find=partial(_waiting, jobs, Lane.TASKS), runner=tasks),
-            Watched(find=followers.due, runner=follow),
+            PollSource(find=partial(_waiting, jobs, JobQueue.WRITES), runner=writes),
+            PollSource(find=partial(_waiting, jobs, JobQueue.TASKS), runner=tasks),
+            PollSource(find=followers.due, runner=follow),
         ],
         poll_seconds=settings.poll_seconds,
         alive=partial(workers.polled, worker_id),
@@ -129,7 +131,7 @@ def _serve(
         *_housekeeping(settings, database, stop),
     ]
     if settings.table_services:
-        threads.append(threading.Thread(target=looks.run, args=(stop,), name="looks"))
+        threads.append(threading.Thread(target=policy_poller.run, args=(stop,), name="looks"))
     for thread in threads:
         thread.start()
     try:
@@ -143,22 +145,27 @@ def _serve(
         if not all(ended):
             _log.warning("some work did not end in time; another worker takes it when its leases run out")
         relay.wake()
-        _forget(workers, worker_id)
+        _deregister(workers, worker_id)
 
 
-def _keep_tables(worker: Worker, stopping: threading.Event) -> tuple[Runner, Poller]:
+def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runner, Poller]:
     """What looks after datasets by itself, and finds those that are due."""
     # Connections of their own, until the process ends: looks take none from writes, and are told apart by their name.
     database = Database(worker.settings.database_url, application_name="headwater keeper")
-    tables = KeepingStore(database)
-    keep = Runner(
-        KeepTables(tables=tables, keepers=keepers(replace(worker, database=database)), owner=worker.id),
+    tables = MaintenanceStore(database)
+    policy_runner = Runner(
+        RunMaintenance(
+            tables=tables, reconcilers=reconcilers(replace(worker, database=database)), owner=worker.id
+        ),
         name="keep",
-        threads=_KEEP_THREADS,
+        threads=_MAINTENANCE_THREADS,
         per_dataset_max=1,
         stopping=stopping,
     )
-    return keep, Poller([Watched(find=tables.due, runner=keep)], poll_seconds=worker.settings.keep_seconds)
+    return policy_runner, Poller(
+        [PollSource(find=tables.due, runner=policy_runner)],
+        poll_seconds=worker.settings.maintenance_poll_seconds,
+    )
 
 
 def _housekeeping(settings: Settings, database: Database, stop: threading.Event) -> list[threading.Thread]:
@@ -175,8 +182,8 @@ def _housekeeping(settings: Settings, database: Database, stop: threading.Event)
     ]
 
 
-def _waiting(jobs: JobStore, lane: Lane, limit: int) -> list[tuple[str, str]]:
-    return [(each.tenant_id, each.dataset_id) for each in jobs.runnable(limit, lane)]
+def _waiting(jobs: JobStore, queue: JobQueue, limit: int) -> list[tuple[str, str]]:
+    return [(each.tenant_id, each.dataset_id) for each in jobs.runnable(limit, queue)]
 
 
 def _configure_logging() -> None:
@@ -194,7 +201,7 @@ def _end_this_process(stopping: threading.Event) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _forget(workers: WorkerStore, worker_id: str) -> None:
+def _deregister(workers: WorkerStore, worker_id: str) -> None:
     try:
         workers.ended(worker_id)
     except Unavailable:

@@ -13,7 +13,7 @@ from app.db.session import Database
 from app.exports.repository.exports import ExportStore
 from app.exports.service.run import RunExports
 from app.files.parquet_file import ParquetReader
-from app.files.slices.rebase_files import RebaseFiles
+from app.files.slices.vector_rebase import RebaseFiles
 from app.files.storage import open_storage
 from app.jobs.repository.jobs import JobStore
 from app.jobs.service.group_accept import GroupAccept
@@ -24,38 +24,38 @@ from app.maintenance.repository.table_shapes import TableShapeStore
 from app.maintenance.service import table_service_plans
 from app.maintenance.service.clustering_policy import ClusterGroups
 from app.maintenance.service.compaction_policy import CompactGroups
-from app.maintenance.service.keep_file_groups import KeepFileGroups
+from app.maintenance.service.file_group_reconciler import FileGroupReconciler
 from app.maintenance.service.policy_jobs import PolicyJobs
-from app.maintenance.service.publish_in_turn import PublishInTurn
+from app.maintenance.service.publish_in_slot import PublishInSlot
 from app.maintenance.service.run_table_service import RunTableService, TableServicePlanner
-from app.maintenance.service.table_services import TableServices
-from app.maintenance.values import Keeper
-from app.metastore.repository import METASTORE_KEEPER
-from app.metastore.service.maintenance import KeepMetastore
+from app.maintenance.service.table_services import TableServiceRequests
+from app.maintenance.values import Reconciler
+from app.metastore.repository import METASTORE_RECONCILER
+from app.metastore.service.maintenance import MetastoreReconciler
 from app.outbound.addresses import Rules
 from app.overview.repository import OverviewStore
 from app.partitions.repository.marks import PartitionStore
 from app.partitions.repository.touched import TouchedPartitionStore
-from app.partitions.service.maintenance import KeepPartitions, PartitionMarkers
+from app.partitions.service.maintenance import PartitionMarkers, PartitionReconciler
 from app.reads.repository import ReadResultStore
 from app.reads.service.run import RunReads
 from app.retention.repository.history import HistoryStore
 from app.retention.repository.references import ReferenceStore
-from app.retention.service.keep_history import KeepHistory
-from app.retention.service.reap import Reap
+from app.retention.service.history_reconciler import HistoryReconciler
+from app.retention.service.reaper import Reap
 from app.retention.service.run_clean import RunClean
 from app.settings import Settings
 from app.timeline.files import TimelineFileStore
 from app.timeline.repository.archives import TimelineArchiveStore
 from app.timeline.repository.read_leases import ReadLeaseStore
 from app.timeline.repository.timeline import TimelineStore
-from app.timeline.service.holding import HoldVersions
+from app.timeline.service.version_pins import VersionPins
 from app.verifications.service.run import RunVerify
 from app.versions.repository.named_versions import NamedVersionStore
 from app.versions.service.run_comparisons import RunComparisons
-from app.versions.service.run_names import RunNames
+from app.versions.service.run_named_versions import RunNames
 from app.versions.service.run_restore import StageEarlier
-from app.versions.service.tag_policy import KeepTags
+from app.versions.service.tag_policy import TagReconciler
 from app.views.repository.views import ViewStore
 from app.views.service.refresh import DeriveView, FollowInputs
 from app.webhooks.repository.deliveries import DeliveryStore
@@ -68,7 +68,7 @@ from workers.engine.spark_engine import SparkEngine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Worker:
+class WorkerContext:
     """What all use cases of this process share. `announce` is called after messages were left for the relay."""
 
     settings: Settings
@@ -78,7 +78,7 @@ class Worker:
     id: str
 
 
-def run_writes(worker: Worker) -> RunWrites:
+def run_writes(worker: WorkerContext) -> RunWrites:
     """The lane of writes."""
     settings, database = worker.settings, worker.database
     return RunWrites(
@@ -90,13 +90,13 @@ def run_writes(worker: Worker) -> RunWrites:
             views=ViewStore(database),
             timeline=TimelineStore(database),
             index=ChangelogStore(database),
-            holds=hold_versions(worker),
+            pins=pin_versions(worker),
             engine=worker.engine,
         ),
         restore=StageEarlier(
             catalog=CatalogStore(database),
             timeline=TimelineStore(database),
-            holds=hold_versions(worker),
+            pins=pin_versions(worker),
             engine=worker.engine,
         ),
         kept=ReadLeaseStore(database),
@@ -108,7 +108,7 @@ def run_writes(worker: Worker) -> RunWrites:
     )
 
 
-def run_tasks(worker: Worker) -> RunTasks:
+def run_tasks(worker: WorkerContext) -> RunTasks:
     """The lane of tasks."""
     database, engine = worker.database, worker.engine
     jobs = JobStore(database)
@@ -123,7 +123,7 @@ def run_tasks(worker: Worker) -> RunTasks:
             catalog=CatalogStore(database),
             jobs=jobs,
             timeline=TimelineStore(database),
-            holds=hold_versions(worker),
+            pins=pin_versions(worker),
             engine=engine,
         ),
         JobKind.READ: _run_reads(worker),
@@ -133,7 +133,7 @@ def run_tasks(worker: Worker) -> RunTasks:
             timeline=TimelineStore(database),
             index=ChangelogStore(database),
             leases=ReadLeaseStore(database),
-            holds=hold_versions(worker),
+            pins=pin_versions(worker),
             engine=engine,
         ),
     }
@@ -148,7 +148,7 @@ def run_tasks(worker: Worker) -> RunTasks:
     )
 
 
-def _run_clean(worker: Worker) -> RunClean:
+def _run_clean(worker: WorkerContext) -> RunClean:
     database, storage = worker.database, open_storage(worker.settings.storage_uri)
     return RunClean(
         catalog=CatalogStore(database),
@@ -171,20 +171,20 @@ def reaper(settings: Settings, database: Database) -> Reap:
     )
 
 
-def _run_table_service(worker: Worker, plan: TableServicePlanner) -> RunTableService:
+def _run_table_service(worker: WorkerContext, plan: TableServicePlanner) -> RunTableService:
     settings, timeline = worker.settings, TimelineStore(worker.database)
     return RunTableService(
         catalog=CatalogStore(worker.database),
         timeline=timeline,
         engine=worker.engine,
         rebase=RebaseFiles(open_storage(settings.storage_uri)),
-        publish=PublishInTurn(timeline=timeline, writers_max=settings.dataset_writers_max),
+        publish=PublishInSlot(timeline=timeline, writers_max=settings.dataset_writers_max),
         plan=plan,
-        again_max=settings.replans_max,
+        replans_max=settings.replans_max,
     )
 
 
-def follower_handlers(worker: Worker) -> dict[ConsumerKind, Follower]:
+def follower_handlers(worker: WorkerContext) -> dict[ConsumerKind, Follower]:
     """What is done with new changes, by kind of consumer."""
     return {
         ConsumerKind.VIEW: FollowInputs(views=ViewStore(worker.database), wake=worker.announce),
@@ -194,62 +194,64 @@ def follower_handlers(worker: Worker) -> dict[ConsumerKind, Follower]:
     }
 
 
-def keepers(worker: Worker) -> dict[str, Keeper]:
+def reconcilers(worker: WorkerContext) -> dict[str, Reconciler]:
     """What is done for datasets by itself, by the name of its memory."""
     return {
-        "compaction": _keep_compacted(worker),
-        "clustering": _keep_clustered(worker),
-        "history": _keep_history(worker),
-        "tags": KeepTags(tags=NamedVersionStore(worker.database)),
-        "partitions": _keep_partitions(worker),
-        **_metastore_keepers(worker),
+        "compaction": _compaction_policy(worker),
+        "clustering": _clustering_policy(worker),
+        "history": _history_policy(worker),
+        "tags": TagReconciler(tags=NamedVersionStore(worker.database)),
+        "partitions": _partition_policy(worker),
+        **_metastore_policies(worker),
     }
 
 
-def _keep_compacted(worker: Worker) -> KeepFileGroups:
+def _compaction_policy(worker: WorkerContext) -> FileGroupReconciler:
     shapes = TableShapeStore(worker.database)
     service = CompactGroups(shapes=shapes, commits=TimelineStore(worker.database))
-    return KeepFileGroups(service=service, groups=shapes, jobs=_policy_jobs(worker))
+    return FileGroupReconciler(service=service, groups=shapes, jobs=_policy_jobs(worker))
 
 
-def _keep_clustered(worker: Worker) -> KeepFileGroups:
+def _clustering_policy(worker: WorkerContext) -> FileGroupReconciler:
     shapes = TableShapeStore(worker.database)
-    return KeepFileGroups(service=ClusterGroups(orders=shapes), groups=shapes, jobs=_policy_jobs(worker))
+    return FileGroupReconciler(service=ClusterGroups(orders=shapes), groups=shapes, jobs=_policy_jobs(worker))
 
 
-def _policy_jobs(worker: Worker) -> PolicyJobs:
+def _policy_jobs(worker: WorkerContext) -> PolicyJobs:
     return PolicyJobs(services=_table_services(worker), jobs=JobStore(worker.database))
 
 
-def _table_services(worker: Worker) -> TableServices:
+def _table_services(worker: WorkerContext) -> TableServiceRequests:
     jobs = JobStore(worker.database)
-    return TableServices(request_job=RequestJob(jobs=jobs, group=GroupAccept(jobs), wake=worker.announce))
+    return TableServiceRequests(
+        request_job=RequestJob(jobs=jobs, group=GroupAccept(jobs), wake=worker.announce)
+    )
 
 
-def _keep_history(worker: Worker) -> KeepHistory:
-    return KeepHistory(history=HistoryStore(worker.database), cleans=_table_services(worker))
+def _history_policy(worker: WorkerContext) -> HistoryReconciler:
+    return HistoryReconciler(history=HistoryStore(worker.database), cleans=_table_services(worker))
 
 
-def _keep_partitions(worker: Worker) -> KeepPartitions:
+def _partition_policy(worker: WorkerContext) -> PartitionReconciler:
     marks = PartitionStore(worker.database)
     storage = open_storage(worker.settings.storage_uri)
-    return KeepPartitions(marks=marks, markers=PartitionMarkers(marks=marks, storage=storage))
+    return PartitionReconciler(marks=marks, markers=PartitionMarkers(marks=marks, storage=storage))
 
 
-def _metastore_keepers(worker: Worker) -> dict[str, Keeper]:
+def _metastore_policies(worker: WorkerContext) -> dict[str, Reconciler]:
     """The one that reports to the metastore, if the operator has named one."""
     settings = worker.settings
     if not settings.metastore_uri:
         return {}
-    keeper = KeepMetastore(
+    policy = MetastoreReconciler(
         metastore=HiveMetastore(settings.metastore_uri, settings.storage_uri, worker.engine.jvm),
         overview=OverviewStore(worker.database),
         touched=TouchedPartitionStore(worker.database),
     )
-    return {METASTORE_KEEPER: keeper}
+    return {METASTORE_RECONCILER: policy}
 
 
-def _deliver_webhooks(worker: Worker) -> DeliverWebhooks:
+def _deliver_webhooks(worker: WorkerContext) -> DeliverWebhooks:
     settings, catalog = worker.settings, CatalogStore(worker.database)
     read_changes = ReadChanges(
         catalog=catalog,
@@ -265,7 +267,7 @@ def _deliver_webhooks(worker: Worker) -> DeliverWebhooks:
     )
 
 
-def _run_exports(worker: Worker) -> RunExports:
+def _run_exports(worker: WorkerContext) -> RunExports:
     return RunExports(
         catalog=CatalogStore(worker.database),
         exports=ExportStore(worker.database),
@@ -275,22 +277,22 @@ def _run_exports(worker: Worker) -> RunExports:
     )
 
 
-def hold_versions(worker: Worker) -> HoldVersions:
+def pin_versions(worker: WorkerContext) -> VersionPins:
     """What keeps the versions that a task of this process reads."""
-    return HoldVersions(
+    return VersionPins(
         leases=ReadLeaseStore(worker.database),
         lease_seconds=worker.settings.lease_seconds,
         heartbeat_seconds=worker.settings.heartbeat_seconds,
     )
 
 
-def _run_reads(worker: Worker) -> RunReads:
+def _run_reads(worker: WorkerContext) -> RunReads:
     settings, database = worker.settings, worker.database
     return RunReads(
         catalog=CatalogStore(database),
         timeline=TimelineStore(database),
         index=ChangelogStore(database),
-        holds=hold_versions(worker),
+        pins=pin_versions(worker),
         results=ReadResultStore(database),
         storage=open_storage(settings.storage_uri),
         engine=worker.engine,

@@ -9,22 +9,22 @@ from litestar.params import QueryParameter
 
 from app.catalog.schemas import (
     DatasetPage,
-    DatasetView,
+    DatasetResponse,
     SchemaPage,
-    SchemaView,
+    SchemaResponse,
     dataset_path,
-    dataset_view,
-    schema_view,
+    dataset_response,
+    schema_response,
 )
 from app.format.definition.new_dataset import NewDataset
 from app.format.definition.schema_change import DatasetChanges
-from app.http.bodies import JSON, read_body, refuse_encoding, require_media_type
+from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.context import ApiRequest, actor_of, services_of, tenant_of
 from app.http.encoding import encode
 from app.http.headers import etag, expected_version, required_version
 from app.http.json_body import decode_json
-from app.http.openapi.documented import Answer, documented
-from app.http.query import INT64_MAX, DatasetReference, PageSize, PageToken
+from app.http.openapi.operation_docs import Answer, documented
+from app.http.query_parameters import INT64_MAX, DatasetReference, PageSize, PageToken
 
 _DEFINITION_BYTES_MAX: Final = 4 * 1024 * 1024
 _TAGS: Final = ["datasets"]
@@ -40,7 +40,7 @@ _ETAG: Final = {"ETag": "The dataset's version, quoted."}
         {
             201: Answer(
                 description="Registered.",
-                content={JSON: DatasetView},
+                content={JSON: DatasetResponse},
                 headers={"Location": "Its path.", **_ETAG},
             )
         },
@@ -59,7 +59,7 @@ async def create_dataset(request: ApiRequest) -> Response[Any]:
     new = decode_json(await read_body(request, _DEFINITION_BYTES_MAX), NewDataset)
     dataset = await services.threads.run(services.datasets.register, tenant_of(request), new)
     headers = {"Location": dataset_path(dataset), "ETag": etag(dataset.version)}
-    return Response(encode(dataset_view(dataset)), status_code=201, media_type=JSON, headers=headers)
+    return Response(encode(dataset_response(dataset)), status_code=201, media_type=JSON, headers=headers)
 
 
 @get(
@@ -79,8 +79,8 @@ async def list_datasets(
     page = await services.threads.run(
         services.datasets.list, tenant_of(request), page_size=page_size, page_token=page_token
     )
-    views = [dataset_view(dataset) for dataset in page.items]
-    return Response(encode(DatasetPage(items=views, next_page_token=page.next_token)), media_type=JSON)
+    items = [dataset_response(dataset) for dataset in page.items]
+    return Response(encode(DatasetPage(items=items, next_page_token=page.next_token)), media_type=JSON)
 
 
 @get(
@@ -89,14 +89,15 @@ async def list_datasets(
     summary="Get a dataset",
     tags=_TAGS,
     opt=documented(
-        {200: Answer(description="The dataset.", content={JSON: DatasetView}, headers=_ETAG)}, problems=[404]
+        {200: Answer(description="The dataset.", content={JSON: DatasetResponse}, headers=_ETAG)},
+        problems=[404],
     ),
 )
 async def get_dataset(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
     """A dataset by its id or its name."""
     services = services_of(request)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    return Response(encode(dataset_view(found)), media_type=JSON, headers={"ETag": etag(found.version)})
+    return Response(encode(dataset_response(found)), media_type=JSON, headers={"ETag": etag(found.version)})
 
 
 @patch(
@@ -107,7 +108,7 @@ async def get_dataset(request: ApiRequest, dataset: DatasetReference) -> Respons
     opt=documented(
         {
             200: Answer(
-                description="Changed, at its next version.", content={JSON: DatasetView}, headers=_ETAG
+                description="Changed, at its next version.", content={JSON: DatasetResponse}, headers=_ETAG
             )
         },
         body={JSON: DatasetChanges},
@@ -134,7 +135,7 @@ async def change_dataset(request: ApiRequest, dataset: DatasetReference) -> Resp
         actor=actor_of(request),
     )
     headers = {"ETag": etag(changed.version)}
-    return Response(encode(dataset_view(changed)), media_type=JSON, headers=headers)
+    return Response(encode(dataset_response(changed)), media_type=JSON, headers=headers)
 
 
 @get(
@@ -142,7 +143,9 @@ async def change_dataset(request: ApiRequest, dataset: DatasetReference) -> Resp
     operation_id="get_dataset_schema",
     summary="Get the schema of a dataset",
     tags=_TAGS,
-    opt=documented({200: Answer(description="The schema.", content={JSON: SchemaView})}, problems=[400, 404]),
+    opt=documented(
+        {200: Answer(description="The schema.", content={JSON: SchemaResponse})}, problems=[400, 404]
+    ),
 )
 async def get_dataset_schema(
     request: ApiRequest,
@@ -158,7 +161,7 @@ async def get_dataset_schema(
     services = services_of(request)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     schema = await services.threads.run(services.datasets.schema, found, schema_id)
-    return Response(encode(schema_view(schema)), media_type=JSON)
+    return Response(encode(schema_response(schema)), media_type=JSON)
 
 
 @get(
@@ -180,8 +183,8 @@ async def list_dataset_schemas(
     page = await services.threads.run(
         services.datasets.schemas, found, page_size=page_size, page_token=page_token
     )
-    views = [schema_view(version) for version in page.items]
-    return Response(encode(SchemaPage(items=views, next_page_token=page.next_token)), media_type=JSON)
+    items = [schema_response(version) for version in page.items]
+    return Response(encode(SchemaPage(items=items, next_page_token=page.next_token)), media_type=JSON)
 
 
 @delete(

@@ -12,7 +12,7 @@ from app.format.policies import TableServices
 from app.format.schema.schema import Field
 
 
-class ColumnView(msgspec.Struct, frozen=True, kw_only=True):
+class ColumnResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A column of a dataset."""
 
     name: str
@@ -21,10 +21,10 @@ class ColumnView(msgspec.Struct, frozen=True, kw_only=True):
     doc: str | None
 
 
-class ColumnsView(msgspec.Struct, frozen=True, kw_only=True):
+class ColumnsResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The columns of a dataset, in order."""
 
-    fields: list[ColumnView]
+    fields: list[ColumnResponse]
 
 
 class DatasetLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
@@ -41,13 +41,13 @@ class DatasetLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "
     statistics: str
 
 
-class IndexView(msgspec.Struct, frozen=True, kw_only=True, rename={"type_": "type"}):
+class IndexResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"type_": "type"}):
     """How keys are found among the files of a file group."""
 
     type_: IndexType
 
 
-class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
+class DatasetResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far.
 
     Changes before `earliest_offset`, and versions before `earliest_version`, are kept no longer.
@@ -55,14 +55,14 @@ class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     name: str
-    schema: ColumnsView
+    schema: ColumnsResponse
     record_key: list[str]
     ordering_field: str | None
     event_time_field: str | None
     partition_by: list[str]
     table_type: TableType
     bucket: Bucket
-    index: IndexView | None
+    index: IndexResponse | None
     merge_mode: MergeMode
     sequence_groups: list[SequenceGroup]
     aggregates: dict[str, Aggregate]
@@ -82,11 +82,11 @@ class DatasetView(msgspec.Struct, frozen=True, kw_only=True):
 class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
     """Datasets by name."""
 
-    items: list[DatasetView]
+    items: list[DatasetResponse]
     next_page_token: str | None
 
 
-class SchemaView(msgspec.Struct, frozen=True, kw_only=True):
+class SchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A schema with the ids that its fields keep for ever. `id` counts the dataset's schemas from 1."""
 
     id: int
@@ -97,11 +97,11 @@ class SchemaView(msgspec.Struct, frozen=True, kw_only=True):
 class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
     """Schemas of a dataset, the latest first."""
 
-    items: list[SchemaView]
+    items: list[SchemaResponse]
     next_page_token: str | None
 
 
-class UploadView(msgspec.Struct, frozen=True, kw_only=True):
+class UploadResponse(msgspec.Struct, frozen=True, kw_only=True):
     """An upload, to be named by a write. `checksum` is XXH3-128, hexadecimal."""
 
     id: str
@@ -115,25 +115,25 @@ def dataset_path(dataset: Dataset) -> str:
     return f"/datasets/{dataset.id}"
 
 
-def dataset_view(dataset: Dataset) -> DatasetView:
+def dataset_response(dataset: Dataset) -> DatasetResponse:
     """The JSON form of a dataset."""
     definition = dataset.definition
     path = dataset_path(dataset)
     columns = [
-        ColumnView(name=field.name, type=field.type, nullable=field.nullable, doc=field.doc)
+        ColumnResponse(name=field.name, type=field.type, nullable=field.nullable, doc=field.doc)
         for field in definition.schema.fields
     ]
-    return DatasetView(
+    return DatasetResponse(
         id=dataset.id,
         name=definition.name,
-        schema=ColumnsView(fields=columns),
+        schema=ColumnsResponse(fields=columns),
         record_key=list(definition.record_key),
         ordering_field=definition.ordering_field,
         event_time_field=definition.event_time_field,
         partition_by=list(definition.partition_by),
         table_type=definition.table_type,
         bucket=definition.bucket,
-        index=None if definition.index is None else IndexView(type_=definition.index),
+        index=None if definition.index is None else IndexResponse(type_=definition.index),
         merge_mode=definition.merge_mode,
         sequence_groups=list(definition.sequence_groups),
         aggregates=definition.aggregates,
@@ -161,14 +161,14 @@ def dataset_view(dataset: Dataset) -> DatasetView:
     )
 
 
-def schema_view(version: SchemaVersion) -> SchemaView:
+def schema_response(version: SchemaVersion) -> SchemaResponse:
     """The JSON form of a schema."""
     schema = version.schema
-    return SchemaView(id=schema.id, fields=list(schema.fields), created_at=version.created_at)
+    return SchemaResponse(id=schema.id, fields=list(schema.fields), created_at=version.created_at)
 
 
-def upload_view(upload: Upload) -> UploadView:
+def upload_response(upload: Upload) -> UploadResponse:
     """The JSON form of an upload."""
-    return UploadView(
+    return UploadResponse(
         id=upload.id, size_bytes=upload.size_bytes, checksum=upload.checksum, created_at=upload.created_at
     )

@@ -8,7 +8,7 @@ import msgspec
 
 from app.catalog.ports import Catalog
 from app.catalog.values import Dataset, SchemaVersion
-from app.format.definition.define import define_dataset, with_retention, with_services
+from app.format.definition.dataset_definition import define_dataset, with_retention, with_services
 from app.format.definition.evolution import evolve
 from app.format.definition.new_dataset import NewDataset
 from app.format.definition.schema_change import DatasetChanges

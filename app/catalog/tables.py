@@ -21,15 +21,15 @@ from sqlalchemy import (
 )
 
 from app.db.columns import (
-    document,
     id_column,
+    integer_column,
+    json_column,
     metadata,
-    moment,
-    number,
     of_dataset,
     of_tenant,
     tenant_column,
-    word,
+    text_column,
+    timestamp_column,
 )
 from app.format.dataset import DatasetDefinition
 from app.format.schema.schema import Schema
@@ -39,10 +39,10 @@ datasets: Final = Table(
     metadata,
     tenant_column(),
     id_column("id"),
-    word("name"),
-    document("definition", DatasetDefinition),
-    moment("created_at", default=True),
-    moment("deleted_at", nullable=True),
+    text_column("name"),
+    json_column("definition", DatasetDefinition),
+    timestamp_column("created_at", default=True),
+    timestamp_column("deleted_at", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     of_tenant(),
     Index(
@@ -57,17 +57,17 @@ heads: Final = Table(
     metadata,
     tenant_column(),
     id_column("dataset_id"),
-    number("version", default=0),
-    number("next_offset", default=0),
-    number("earliest_offset", default=0),
-    moment("committed_at", nullable=True),
+    integer_column("version", default=0),
+    integer_column("next_offset", default=0),
+    integer_column("earliest_offset", default=0),
+    timestamp_column("committed_at", nullable=True),
     # The files of earlier versions are kept no longer, unless a name or a reader holds them.
-    number("earliest_version", default=0),
+    integer_column("earliest_version", default=0),
     # Until then no writes are claimed: a table service waits for those that run to end, to publish between two groups.
-    moment("turn_until", nullable=True),
+    timestamp_column("turn_until", nullable=True),
     # When the first version was made that nobody has looked at for the dataset's table services. Set until one does, so
     # that commits in a row leave the index alone.
-    moment("unkept_since", nullable=True, default=True),
+    timestamp_column("unkept_since", nullable=True, default=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id"),
     CheckConstraint("0 <= earliest_offset AND earliest_offset <= next_offset", name="offsets"),
     CheckConstraint("0 <= earliest_version AND earliest_version <= version", name="versions"),
@@ -81,8 +81,8 @@ schema_versions: Final = Table(
     tenant_column(),
     id_column("dataset_id"),
     Column("schema_id", Integer, nullable=False),
-    document("schema", Schema),
-    moment("created_at", default=True),
+    json_column("schema", Schema),
+    timestamp_column("created_at", default=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "schema_id"),
     of_dataset(),
 )
@@ -94,9 +94,9 @@ uploads: Final = Table(
     id_column("id"),
     id_column("dataset_id"),
     Column("path", Text, nullable=False),
-    number("size_bytes"),
+    integer_column("size_bytes"),
     Column("checksum", Text, nullable=False),
-    moment("created_at", default=True),
+    timestamp_column("created_at", default=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     of_dataset(),
 )

@@ -10,15 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from app.changelog.told_changes import Told
+from app.changelog.change_selection import ChangeSelection
 from app.format.errors import FieldError, SchemaMismatch
 from app.format.file_group import ChangelogSegment, StoredFile
-from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op, whole_pairs
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op, complete_pairs
 from app.format.schema.schema import Schema
 from app.lake.filters.tree import Filter
 
 # What a look at fewer changes counts for: it has a file to open.
-_LOOKED_MIN: Final = 1024
+_SCANNED_MIN: Final = 1024
 # So many changes that bounds rule out take the time of one that is read.
 _RULED_OUT: Final = 64
 
@@ -36,7 +36,7 @@ class ChangelogReader(Protocol):
         """
         ...
 
-    def stretches(
+    def row_ranges(
         self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
     ) -> list[tuple[int, int]]:
         """Where some of the rows [first_row, first_row + rows) may match: [first, end) of each row group, in order.
@@ -47,11 +47,11 @@ class ChangelogReader(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Looked:
+class ScanResult:
     """The changes that were found, by offset, and how many it counts for to have looked for them."""
 
     changes: pa.Table
-    looked: int
+    scanned: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,20 +59,20 @@ class ChangelogScan:
     """Finds changes as they are told."""
 
     reader: ChangelogReader
-    told: Told
+    selection: ChangeSelection
 
-    def look(self, segment: ChangelogSegment, first: int, last: int, *, lower: int, upper: int) -> Looked:
+    def find(self, segment: ChangelogSegment, first: int, last: int, *, lower: int, upper: int) -> ScanResult:
         """Those of the changes with offsets [first, last) of a file that are asked for.
 
         The other half of a pair comes along, as far as it is at [lower, upper). Raises SchemaMismatch, CorruptFile.
         """
-        stretches = self._stretches(segment, first, last)
-        read = sum(end - start for start, end in stretches)
-        return Looked(
+        row_ranges = self._row_ranges(segment, first, last)
+        read = sum(end - start for start, end in row_ranges)
+        return ScanResult(
             changes=self._found(
-                segment, stretches, max(lower, segment.first_offset), min(upper, segment.end_offset)
+                segment, row_ranges, max(lower, segment.first_offset), min(upper, segment.end_offset)
             ),
-            looked=max(read + (last - first - read) // _RULED_OUT, _LOOKED_MIN),
+            scanned=max(read + (last - first - read) // _RULED_OUT, _SCANNED_MIN),
         )
 
     def splits_pair(self, segment: ChangelogSegment, position: int) -> bool:
@@ -83,34 +83,34 @@ class ChangelogScan:
         ops = self.reader.read_slice(segment.file, pa.schema([OP_FIELD]), before, 2).column(OP_COLUMN)
         return bool(ops.to_pylist() == [Op.CORRECT_FROM, Op.CORRECT_TO])
 
-    def _stretches(self, segment: ChangelogSegment, first: int, last: int) -> list[tuple[int, int]]:
+    def _row_ranges(self, segment: ChangelogSegment, first: int, last: int) -> list[tuple[int, int]]:
         """The offsets at which there may be changes that are asked for."""
-        if self.told.rules_out(segment.file):
+        if self.selection.rules_out(segment.file):
             return []
-        if self.told.where is None:
+        if self.selection.where is None:
             return [(first, last)]
         begin = segment.first_offset
-        found = self.reader.stretches(
-            segment.file, self.told.where, self.told.schema, first - begin, last - first
+        found = self.reader.row_ranges(
+            segment.file, self.selection.where, self.selection.schema, first - begin, last - first
         )
         return [(begin + start, begin + end) for start, end in found]
 
     def _found(
-        self, segment: ChangelogSegment, stretches: list[tuple[int, int]], lower: int, upper: int
+        self, segment: ChangelogSegment, row_ranges: list[tuple[int, int]], lower: int, upper: int
     ) -> pa.Table:
         parts, masks, places = [], [], []
-        wide = len(self.told.stored_schema()) >= 2 * len(self.told.deciding_schema())
+        wide = len(self.selection.stored_schema()) >= 2 * len(self.selection.deciding_schema())
         rare = False
-        for start, end in stretches:
+        for start, end in row_ranges:
             # Where some are asked for all over a file, to look for them first costs more than it spares.
             if rare and wide and not self._any_chosen(segment, start, end):
                 continue
             parts.append(self.read(segment, start, end))
-            masks.append(self.told.chosen(parts[-1]))
+            masks.append(self.selection.chosen(parts[-1]))
             places.append(np.arange(start, end, dtype=np.int64))
             rare = not masks[-1].any()
         if not parts:
-            return self.told.changes_schema().empty_table()
+            return self.selection.changes_schema().empty_table()
         stored, chosen, offsets = pa.concat_tables(parts), np.concatenate(masks), np.concatenate(places)
         lacking = _lacking(offsets, _ops(stored), chosen, lower, upper)
         if len(lacking):
@@ -119,28 +119,28 @@ class ChangelogScan:
             chosen = np.concatenate([chosen, np.zeros(len(lacking), dtype=np.bool_)])
             order = np.argsort(offsets)
             stored, offsets, chosen = stored.take(pa.array(order)), offsets[order], chosen[order]
-        chosen = whole_pairs(offsets, _ops(stored), chosen)
+        chosen = complete_pairs(offsets, _ops(stored), chosen)
         if not chosen.all():
             stored, offsets = stored.filter(pa.array(chosen)), offsets[chosen]
-        return self.told.changes(stored, segment, offsets)
+        return self.selection.changes(stored, segment, offsets)
 
     def _any_chosen(self, segment: ChangelogSegment, start: int, end: int) -> bool:
         """Whether some of the changes [start, end) are asked for, from the columns that decide it alone."""
-        deciding = self._read_columns(segment, start, end, self.told.deciding_schema())
-        return bool(self.told.chosen(deciding).any())
+        deciding = self._read_columns(segment, start, end, self.selection.deciding_schema())
+        return bool(self.selection.chosen(deciding).any())
 
     def read(self, segment: ChangelogSegment, start: int, end: int, *, also: Sequence[str] = ()) -> pa.Table:
         """The changes [start, end) of a file as they are stored, with what is told of them and the columns `also`.
 
         Raises SchemaMismatch, CorruptFile.
         """
-        return self._read_columns(segment, start, end, self.told.stored_schema(also))
+        return self._read_columns(segment, start, end, self.selection.stored_schema(also))
 
     def _read_columns(self, segment: ChangelogSegment, start: int, end: int, schema: pa.Schema) -> pa.Table:
         try:
             return self.reader.read_slice(segment.file, schema, start - segment.first_offset, end - start)
         except pa.ArrowInvalid as error:
-            raise _does_not_fit(self.told.schema, segment, error) from error
+            raise _does_not_fit(self.selection.schema, segment, error) from error
 
 
 def _ops(stored: pa.Table) -> npt.NDArray[np.uint8]:

@@ -36,38 +36,38 @@ def check_fold(dataset: DatasetDefinition, changes: pa.Table, table: pa.Table) -
     at the offset BEFORE. `table`: the dataset's columns; both are all there is of the keys in them.
     """
     names = dataset.schema.names()
-    told = changes.select(names)
-    rows = pa.concat_tables([told, table.select(names)])
+    feed_rows = changes.select(names)
+    rows = pa.concat_tables([feed_rows, table.select(names)])
     values = row_codes(rows)
     keys = key_numbers(rows, dataset.record_key) if dataset.keyed else values
     offsets: _Numbers = changes.column(OFFSET_COLUMN).to_numpy()
     sides = _Sides(
         ops=changes.column(OP_COLUMN).to_numpy().astype(np.int64),
         offsets=offsets,
-        keys=keys[: told.num_rows],
-        values=values[: told.num_rows],
-        table_keys=keys[told.num_rows :],
-        table_values=values[told.num_rows :],
+        keys=keys[: feed_rows.num_rows],
+        values=values[: feed_rows.num_rows],
+        table_keys=keys[feed_rows.num_rows :],
+        table_values=values[feed_rows.num_rows :],
     )
     found = sides.of_keys() if dataset.keyed else sides.of_bags()
     return FoldVerdict(
         rows=table.num_rows,
         changes=int((offsets != BEFORE).sum()),
         differences=sum(each.count for each in found),
-        first=_first(found, dataset, sides, told, table),
+        first=_first(found, dataset, sides, feed_rows, table),
     )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Found:
+class _Differences:
     """Differences of one kind, arrays of one length: the changes and the rows of the table that each is about, -1 for
-    none. `told`: whether folding makes the row of the change. `count`: how many rows they are.
+    none. `in_feed`: whether folding makes the row of the change. `count`: how many rows they are.
     """
 
     kind: DifferenceKind
     change: _Numbers
     row: _Numbers
-    told: bool
+    in_feed: bool
     count: int
 
 
@@ -86,7 +86,7 @@ class _Sides:
     def _key_count(self) -> int:
         return max(int(self.keys.max(initial=-1)), int(self.table_keys.max(initial=-1))) + 1
 
-    def of_keys(self) -> list[_Found]:
+    def of_keys(self) -> list[_Differences]:
         """At most one row is live per key."""
         order = np.argsort(self.keys, kind="stable")
         illegal = order[~self._legal_of_keys(order)]
@@ -99,13 +99,13 @@ class _Sides:
         unexpected = np.flatnonzero((made == _NONE) & (row != _NONE))
         both = np.flatnonzero((made != _NONE) & (row != _NONE))
         different = both[self.values[made[both]] != self.table_values[row[both]]]
-        again = np.flatnonzero(row[self.table_keys] != np.arange(len(self.table_keys)))
-        extra = np.concatenate([row[unexpected], again])
+        duplicates = np.flatnonzero(row[self.table_keys] != np.arange(len(self.table_keys)))
+        extra = np.concatenate([row[unexpected], duplicates])
         return [
-            _found(DifferenceKind.ILLEGAL_CHANGE, illegal, row[self.keys[illegal]], told=True),
-            _found(DifferenceKind.MISSING, made[missing], row[missing], told=True),
-            _found(DifferenceKind.DIFFERENT, made[different], row[different], told=True),
-            _found(DifferenceKind.UNEXPECTED, last[self.table_keys[extra]], extra, told=False),
+            _differences(DifferenceKind.ILLEGAL_CHANGE, illegal, row[self.keys[illegal]], in_feed=True),
+            _differences(DifferenceKind.MISSING, made[missing], row[missing], in_feed=True),
+            _differences(DifferenceKind.DIFFERENT, made[different], row[different], in_feed=True),
+            _differences(DifferenceKind.UNEXPECTED, last[self.table_keys[extra]], extra, in_feed=False),
         ]
 
     def _legal_of_keys(self, order: _Numbers) -> _Flags:
@@ -130,7 +130,7 @@ class _Sides:
         )
         return legal
 
-    def of_bags(self) -> list[_Found]:
+    def of_bags(self) -> list[_Differences]:
         """Rows are told apart by their values, and counted. Nothing is corrected where nothing has a key."""
         order = np.argsort(self.keys, kind="stable")
         keys, ops = self.keys[order], self.ops[order]
@@ -153,9 +153,9 @@ class _Sides:
         last, row = self._last_changes(order), self._first_rows()
         none, lacking, more = np.full(len(missing), _NONE), surplus[missing].sum(), -surplus[extra].sum()
         return [
-            _found(DifferenceKind.ILLEGAL_CHANGE, illegal, row[self.keys[illegal]], told=True),
-            _found(DifferenceKind.MISSING, last[missing], none, told=True, count=int(lacking)),
-            _found(DifferenceKind.UNEXPECTED, last[extra], row[extra], told=False, count=int(more)),
+            _differences(DifferenceKind.ILLEGAL_CHANGE, illegal, row[self.keys[illegal]], in_feed=True),
+            _differences(DifferenceKind.MISSING, last[missing], none, in_feed=True, count=int(lacking)),
+            _differences(DifferenceKind.UNEXPECTED, last[extra], row[extra], in_feed=False, count=int(more)),
         ]
 
     def _last_changes(self, order: _Numbers) -> _Numbers:
@@ -177,10 +177,12 @@ def _begins(keys: _Numbers) -> _Flags:
     return begins
 
 
-def _found(
-    kind: DifferenceKind, change: _Numbers, row: _Numbers, *, told: bool, count: int | None = None
-) -> _Found:
-    return _Found(kind=kind, change=change, row=row, told=told, count=len(change) if count is None else count)
+def _differences(
+    kind: DifferenceKind, change: _Numbers, row: _Numbers, *, in_feed: bool, count: int | None = None
+) -> _Differences:
+    return _Differences(
+        kind=kind, change=change, row=row, in_feed=in_feed, count=len(change) if count is None else count
+    )
 
 
 def _shifted(values: Any) -> Any:
@@ -189,24 +191,29 @@ def _shifted(values: Any) -> Any:
 
 
 def _first(
-    found: list[_Found], dataset: DatasetDefinition, sides: _Sides, told: pa.Table, table: pa.Table
+    found: list[_Differences], dataset: DatasetDefinition, sides: _Sides, feed_rows: pa.Table, table: pa.Table
 ) -> Difference | None:
     first = None
     for each in found:
         if len(each.change):
             offsets = np.append(sides.offsets, BEFORE)[each.change]
             at = int(np.argmin(np.where(offsets == BEFORE, np.iinfo(np.int64).max, offsets)))
-            first = earlier(first, _difference(each, at, dataset, sides, told, table))
+            first = earlier(first, _difference(each, at, dataset, sides, feed_rows, table))
     return first
 
 
 def _difference(
-    found: _Found, at: int, dataset: DatasetDefinition, sides: _Sides, told: pa.Table, table: pa.Table
+    found: _Differences,
+    at: int,
+    dataset: DatasetDefinition,
+    sides: _Sides,
+    feed_rows: pa.Table,
+    table: pa.Table,
 ) -> Difference:
     change, row = int(found.change[at]), int(found.row[at])
     known = change != _NONE and sides.offsets[change] != BEFORE
-    in_feed = _row(told, change) if found.told else None
-    in_table = _row(table.select(told.column_names), row)
+    in_feed = _row(feed_rows, change) if found.in_feed else None
+    in_table = _row(table.select(feed_rows.column_names), row)
     values = in_feed or in_table or {}
     return Difference(
         kind=found.kind,

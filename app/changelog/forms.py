@@ -82,16 +82,16 @@ def in_form(changes: pa.Table, form: ChangeForm, dataset: str) -> Events:
     if form in _TWO_EVENTS:
         table = _TWO_EVENTS[form](changes, ops)
         return Events(table=table, resume_at=pa.array(offsets + ~opens, pa.int64()))
-    told = np.flatnonzero(~opens)
-    last = changes.take(pa.array(told)) if len(told) < len(ops) else changes
-    replaces = np.append(False, opens)[told]
+    row_places = np.flatnonzero(~opens)
+    last = changes.take(pa.array(row_places)) if len(row_places) < len(ops) else changes
+    replaces = np.append(False, opens)[row_places]
     if form is ChangeForm.UPSERT:
-        table = _with_op(last, ops[told], _AS_APPEND_OR_RETRACT)
+        table = _with_op(last, ops[row_places], _AS_APPEND_OR_RETRACT)
     elif form is ChangeForm.SINGLE_EVENT:
-        table = _single_event(changes, last, told, replaces)
+        table = _single_event(changes, last, row_places, replaces)
     else:
-        table = _debezium(changes, last, told, replaces, dataset)
-    return Events(table=table, resume_at=pa.array(offsets[told] + 1, pa.int64()))
+        table = _debezium(changes, last, row_places, replaces, dataset)
+    return Events(table=table, resume_at=pa.array(offsets[row_places] + 1, pa.int64()))
 
 
 def _opens(ops: _Codes, offsets: npt.NDArray[np.int64], versions: npt.NDArray[np.int64]) -> _Mask:
@@ -140,19 +140,21 @@ def _rows(changes: pa.Table, at: _Places, absent: _Mask) -> pa.StructArray:
     return one_array(changes.column("row")).take(pa.array(at, pa.int64(), mask=absent))
 
 
-def _single_event(changes: pa.Table, last: pa.Table, told: _Places, replaces: _Mask) -> pa.Table:
+def _single_event(changes: pa.Table, last: pa.Table, row_places: _Places, replaces: _Mask) -> pa.Table:
     at = last.schema.get_field_index("corrects_offset")
-    corrects = changes.column("corrects_offset").take(pa.array(told - replaces))
+    corrects = changes.column("corrects_offset").take(pa.array(row_places - replaces))
     table = last.set_column(at, last.schema.field(at), corrects)
-    return table.append_column("before", _rows(changes, told - 1, ~replaces))
+    return table.append_column("before", _rows(changes, row_places - 1, ~replaces))
 
 
-def _debezium(changes: pa.Table, last: pa.Table, told: _Places, replaces: _Mask, dataset: str) -> pa.Table:
+def _debezium(
+    changes: pa.Table, last: pa.Table, row_places: _Places, replaces: _Mask, dataset: str
+) -> pa.Table:
     ops = last.column("op").to_numpy()
     gone = (ops == Op.RETRACT) | (ops == Op.CORRECT_FROM)
     source = pa.StructArray.from_arrays(
         [
-            pa.repeat(pa.scalar(dataset), len(told)),
+            pa.repeat(pa.scalar(dataset), len(row_places)),
             one_array(last.column("version")),
             one_array(last.column("offset")),
         ],
@@ -161,8 +163,8 @@ def _debezium(changes: pa.Table, last: pa.Table, told: _Places, replaces: _Mask,
     return pa.table(
         {
             "op": _DEBEZIUM_OPS.take(pa.array(ops)),
-            "before": _rows(changes, told - replaces, ~(replaces | gone)),
-            "after": _rows(changes, told, gone),
+            "before": _rows(changes, row_places - replaces, ~(replaces | gone)),
+            "after": _rows(changes, row_places, gone),
             "source": source,
             "ts_ms": last.column("system_time").cast(pa.int64()),
         }

@@ -8,18 +8,18 @@ from app.changes.values import FeedBounds
 from app.format.errors import FieldError, InvalidRequest
 
 
-class Landmark(str, Enum):
+class StartingPosition(str, Enum):
     """A position that is named: the first change that is kept, or the head."""
 
     EARLIEST = "earliest"
     NOW = "now"
 
 
-def landing(wanted: int | Landmark, bounds: FeedBounds) -> int:
+def resolve_position(wanted: int | StartingPosition, bounds: FeedBounds) -> int:
     """A position that the feed can be read from. Raises OffsetAhead, OffsetExpired."""
-    if wanted is Landmark.EARLIEST:
+    if wanted is StartingPosition.EARLIEST:
         return bounds.earliest
-    if wanted is Landmark.NOW:
+    if wanted is StartingPosition.NOW:
         return bounds.next_offset
     return bounds.checked(wanted)
 

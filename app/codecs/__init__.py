@@ -10,10 +10,10 @@ Decoding is strict and lossless: a value is taken exactly or refused with its ro
 """
 
 from app.codecs.arrow.conform import conform
-from app.codecs.bad_records import BadRecord, BadRecords
 from app.codecs.csv.csv_rows import decode_csv
 from app.codecs.gzip_stream import gunzip_stream
 from app.codecs.json.json_rows import decode_json_rows, decode_ndjson
+from app.codecs.record_errors import BadRecord, BadRecords
 from app.codecs.splits import Split, plan_splits
 from app.codecs.stream import iter_tables
 from app.format.rows.formats import Format

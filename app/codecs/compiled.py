@@ -24,7 +24,7 @@ from msgspec import UNSET, Meta, Raw
 
 from app.format.errors import BodyTooLarge
 from app.format.schema.schema import Schema
-from app.format.schema.texts import Unfit, parse_texts
+from app.format.schema.texts import Undecodable, parse_texts
 from app.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp, to_arrow
 
 _INTEGERS: Final[dict[str, Any]] = {
@@ -44,7 +44,7 @@ FAST_PATH_FAULTS: Final = (
     UnicodeDecodeError,
     RecursionError,
     OverflowError,
-    Unfit,
+    Undecodable,
     pa.ArrowInvalid,
     pa.ArrowTypeError,
 )
@@ -95,7 +95,7 @@ class CompiledSchema:
         columns = members.columns(rows, tally)
         for name, column in zip(self.types, columns, strict=True):
             if column.null_count and name in self.required:
-                raise Unfit
+                raise Undecodable
         return pa.Table.from_arrays(columns, schema=self.arrow)
 
 
@@ -260,7 +260,7 @@ def _with_missing(values: list[Any], data_type: DataType, tally: Tally) -> pa.Ar
 def _plain(values: Sequence[Any], arrow_type: pa.DataType) -> pa.Array:
     array = pa.array(values, arrow_type)
     if isinstance(array, pa.ChunkedArray):
-        raise Unfit("one column of the body is over 2 GiB")
+        raise Undecodable("one column of the body is over 2 GiB")
     return array
 
 
@@ -299,7 +299,7 @@ def _require_distinct_keys(keys: pa.Array, offsets: pa.Int32Array) -> None:
     owner = pa.array(np.repeat(np.arange(len(lengths)), lengths))
     distinct = pa.table({"owner": owner, "key": keys}).group_by(["owner", "key"]).aggregate([])
     if distinct.num_rows != len(keys):
-        raise Unfit
+        raise Undecodable
 
 
 def _raws(values: Sequence[Any], data_type: DataType, tally: Tally) -> pa.Array:
@@ -311,7 +311,7 @@ def _raws(values: Sequence[Any], data_type: DataType, tally: Tally) -> pa.Array:
         elif text[0] != 0x22:
             texts.append(text)
         elif data_type == Primitive("float"):
-            raise Unfit
+            raise Undecodable
         else:
             tally.strings += 1
             texts.append(text[1:-1])

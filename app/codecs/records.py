@@ -14,11 +14,11 @@ from typing import Final
 import pyarrow as pa
 
 from app.codecs.arrow.parquet_rows import iter_row_groups, open_parquet
-from app.codecs.bad_records import BadRecords, Findings, findings_of
 from app.codecs.csv.csv_records import is_record
 from app.codecs.csv.csv_rows import Records, read_header
 from app.codecs.faults import Faults, Origin, malformed_row, reader_faults
 from app.codecs.json.json_rows import iter_text_tables
+from app.codecs.record_errors import BadRecords, RecordErrors, record_errors_for
 from app.codecs.splits import Split
 from app.format.rows.formats import Source
 from app.format.schema.schema import Schema
@@ -32,14 +32,14 @@ def iter_record_tables(
     *,
     split: Split,
     pointer: str = "/rows",
-    aside: BadRecords | None = None,
+    bad_records: BadRecords | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of the records in a split, in order, in tables of exactly the schema's columns; none without rows.
 
-    Records are numbered in the whole file. `aside`: takes those that do not fit.
+    Records are numbered in the whole file. `bad_records`: takes those that do not fit.
     Raises SchemaMismatch, MalformedBody, BodyTooLarge.
     """
-    findings = findings_of(aside, pointer)
+    record_errors = record_errors_for(bad_records, pointer)
     file = open_parquet(source)
     with reader_faults("the file of records cannot be read"):
         groups = range(file.metadata.num_row_groups) if split.row_groups is None else split.row_groups
@@ -51,36 +51,38 @@ def iter_record_tables(
             texts = [payloads[number] for number in numbers]
             first = row + numbers[0]
             if header is None:
-                tables = iter_text_tables(texts, first, schema, findings)
+                tables = iter_text_tables(texts, first, schema, record_errors)
             else:
-                tables = _csv_tables(header, texts, first, schema, findings)
+                tables = _csv_tables(header, texts, first, schema, record_errors)
             for table in tables:
-                findings.settle()
+                record_errors.raise_if_rejected()
                 if table.num_rows:
                     yield table
-            findings.settle()
+            record_errors.raise_if_rejected()
 
 
 def _csv_tables(
-    header: bytes, texts: list[bytes], first: int, schema: Schema, findings: Findings
+    header: bytes, texts: list[bytes], first: int, schema: Schema, record_errors: RecordErrors
 ) -> Iterator[pa.Table]:
-    named = read_header(header + b"\n", schema)
-    records = Records(header=named, schema=schema, findings=findings, origin=Origin(row=first))
+    parsed_header = read_header(header + b"\n", schema)
+    records = Records(
+        header=parsed_header, schema=schema, record_errors=record_errors, origin=Origin(row=first)
+    )
     number = 0
-    for sound, run in groupby(texts, partial(is_record, blank_lines=len(named.names) == 1)):
+    for sound, run in groupby(texts, partial(is_record, blank_lines=len(parsed_header.names) == 1)):
         some = list(run)
         records.origin = Origin(row=first + number)
         if sound:
             yield from records.tables(b"".join(text + b"\n" for text in some), last=True)
         else:
             for offset, text in enumerate(some):
-                _refuse(header, text, first + number + offset, findings)
+                _refuse(header, text, first + number + offset, record_errors)
         number += len(some)
 
 
-def _refuse(header: bytes, text: bytes, row: int, findings: Findings) -> None:
+def _refuse(header: bytes, text: bytes, row: int, record_errors: RecordErrors) -> None:
     reason = "not one CSV record: a quotation mark is out of place, or a line ends outside quotes"
     faults = Faults()
     faults.add("", reason)
     unreadable = malformed_row(Origin(row=row), reason, 0, text)
-    findings.add(row, faults, partial(bytes, text), header=header, unreadable=unreadable)
+    record_errors.add(row, faults, partial(bytes, text), header=header, unreadable=unreadable)

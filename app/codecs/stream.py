@@ -9,10 +9,10 @@ import pyarrow as pa
 
 from app.codecs.arrow.conform import check_columns, conform_step, steps
 from app.codecs.arrow.parquet_rows import iter_row_groups, joined, open_parquet
-from app.codecs.bad_records import BadRecords, Findings, Refusal, findings_of
 from app.codecs.csv.csv_rows import RECORD_BYTES_MAX, Records, read_header
 from app.codecs.faults import Origin, reader_faults
 from app.codecs.json.json_rows import count_rows, iter_array_tables, iter_line_tables, refuse_nothing
+from app.codecs.record_errors import BadRecords, InputRejection, RecordErrors, record_errors_for
 from app.codecs.splits import Split
 from app.format.errors import MalformedBody, SchemaMismatch
 from app.format.rows.formats import Format, Source
@@ -30,48 +30,51 @@ def iter_tables(
     *,
     split: Split = _WHOLE,
     pointer: str = "/rows",
-    aside: BadRecords | None = None,
+    bad_records: BadRecords | None = None,
 ) -> Iterator[pa.Table]:
     """The rows of a split in order, in tables of exactly the schema's columns; none without rows.
 
-    `source` stays open. Row numbers in pointers count from the start of the whole input. `aside`: takes the records
+    `source` stays open. Row numbers in pointers count from the start of the whole input. `bad_records`: takes the
+    records
     that do not fit; their positions count from the start of the whole input, in a split of NDJSON from its own start.
     Raises SchemaMismatch, MalformedBody, BodyTooLarge at the first step that is at fault; then what earlier
     steps gave is to be dropped.
     """
-    findings = findings_of(aside, pointer)
+    record_errors = record_errors_for(bad_records, pointer)
     match form:
         case Format.NDJSON:
-            tables = _iter_ndjson(source, schema, split, pointer, findings)
+            tables = _iter_ndjson(source, schema, split, pointer, record_errors)
         case Format.CSV:
-            tables = _iter_csv(source, schema, pointer, findings)
+            tables = _iter_csv(source, schema, pointer, record_errors)
         case Format.ARROW:
-            tables = _iter_arrow(source, schema, pointer, findings)
+            tables = _iter_arrow(source, schema, pointer, record_errors)
         case Format.PARQUET:
-            tables = _iter_parquet(source, schema, split, pointer, findings)
+            tables = _iter_parquet(source, schema, split, pointer, record_errors)
         case Format.JSON_ROWS:
-            tables = _iter_json_rows(source, schema, pointer, findings)
-    return _settled(tables, findings)
+            tables = _iter_json_rows(source, schema, pointer, record_errors)
+    return _checked(tables, record_errors)
 
 
-def _settled(tables: Iterator[pa.Table], findings: Findings) -> Iterator[pa.Table]:
+def _checked(tables: Iterator[pa.Table], record_errors: RecordErrors) -> Iterator[pa.Table]:
     """The tables up to the first with which bad records were found, unless they are wanted. Raises SchemaMismatch."""
     for table in tables:
-        findings.settle()
+        record_errors.raise_if_rejected()
         if table.num_rows:
             yield table
-    findings.settle()
+    record_errors.raise_if_rejected()
 
 
-def _iter_json_rows(source: Source, schema: Schema, pointer: str, findings: Findings) -> Iterator[pa.Table]:
+def _iter_json_rows(
+    source: Source, schema: Schema, pointer: str, record_errors: RecordErrors
+) -> Iterator[pa.Table]:
     source.seek(0)
     raw = source.read()
     refuse_nothing(raw)
-    yield from iter_array_tables(raw, schema, pointer, findings)
+    yield from iter_array_tables(raw, schema, pointer, record_errors)
 
 
 def _iter_ndjson(
-    source: Source, schema: Schema, split: Split, pointer: str, findings: Findings
+    source: Source, schema: Schema, split: Split, pointer: str, record_errors: RecordErrors
 ) -> Iterator[pa.Table]:
     size = source.seek(0, 2)
     if size == 0:
@@ -81,8 +84,8 @@ def _iter_ndjson(
     for byte, text in owned_lines(source, start, min(end, size)):
         origin = Origin(row=rows, line=lines, byte=byte)
         try:
-            for table in iter_line_tables(text, schema, origin, findings):
-                findings.settle()
+            for table in iter_line_tables(text, schema, origin, record_errors):
+                record_errors.raise_if_rejected()
                 yield table
         except (SchemaMismatch, MalformedBody):
             if start == 0:
@@ -90,13 +93,13 @@ def _iter_ndjson(
             # Only now is it worth reading all that lies before, to number the row in the whole input.
             rows_before, lines_before = _count_before(source, byte)
             origin = Origin(row=rows_before, line=lines_before + 1, byte=byte)
-            refusal = Refusal(pointer=pointer)
+            refusal = InputRejection(pointer=pointer)
             for _ in iter_line_tables(text, schema, origin, refusal):
-                refusal.settle()
+                refusal.raise_if_rejected()
             raise
         # A record of a change may be two rows or none, so records are counted by themselves.
         records = count_rows(text)
-        findings.passed(records)
+        record_errors.count_records(records)
         rows += records
         lines += text.count(b"\n")
 
@@ -152,14 +155,16 @@ def _count_before(source: Source, end: int) -> tuple[int, int]:
     return rows, lines
 
 
-def _iter_csv(source: Source, schema: Schema, pointer: str, findings: Findings) -> Iterator[pa.Table]:
+def _iter_csv(
+    source: Source, schema: Schema, pointer: str, record_errors: RecordErrors
+) -> Iterator[pa.Table]:
     source.seek(0)
     text = source.read(READ_BYTES)
     if not text:
         raise MalformedBody("the body is empty")
     header = read_header(text, schema, pointer)
     origin = Origin(line=1 + text.count(b"\n", 0, header.size_bytes), byte=header.size_bytes)
-    records = Records(header=header, schema=schema, findings=findings, origin=origin)
+    records = Records(header=header, schema=schema, record_errors=record_errors, origin=origin)
     text = text[header.size_bytes :]
     while True:
         chunk = source.read(max(READ_BYTES, len(text)))
@@ -169,7 +174,9 @@ def _iter_csv(source: Source, schema: Schema, pointer: str, findings: Findings) 
         text = records.rest
 
 
-def _iter_arrow(source: Source, schema: Schema, pointer: str, findings: Findings) -> Iterator[pa.Table]:
+def _iter_arrow(
+    source: Source, schema: Schema, pointer: str, record_errors: RecordErrors
+) -> Iterator[pa.Table]:
     _refuse_other_arrow(source)
     with reader_faults("the Arrow stream cannot be read"):
         reader = pa.ipc.open_stream(source)
@@ -181,8 +188,8 @@ def _iter_arrow(source: Source, schema: Schema, pointer: str, findings: Findings
                 batch = reader.read_next_batch()
             except StopIteration:
                 break
-        for row, step in steps(batch, start, schema, findings):
-            yield conform_step(step, schema, row, findings)
+        for row, step in steps(batch, start, schema, record_errors):
+            yield conform_step(step, schema, row, record_errors)
         start += batch.num_rows
     _require_end(source)
 
@@ -208,7 +215,7 @@ def _require_end(source: Source) -> None:
 
 
 def _iter_parquet(
-    source: Source, schema: Schema, split: Split, pointer: str, findings: Findings
+    source: Source, schema: Schema, split: Split, pointer: str, record_errors: RecordErrors
 ) -> Iterator[pa.Table]:
     file = open_parquet(source)
     with reader_faults("the Parquet file cannot be read"):
@@ -216,5 +223,5 @@ def _iter_parquet(
     check_columns(columns, schema, pointer)
     groups = range(count) if split.row_groups is None else split.row_groups
     for start, batch in joined(iter_row_groups(source, file, groups)):
-        for row, step in steps(batch, start, schema, findings):
-            yield conform_step(step, schema, row, findings)
+        for row, step in steps(batch, start, schema, record_errors):
+            yield conform_step(step, schema, row, record_errors)

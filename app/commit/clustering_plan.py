@@ -17,7 +17,7 @@ from app.format.rows.staging import Slot
 # So many bytes of rows without a key are put in order together. The more, the fewer row groups hold a value.
 TOGETHER_BYTES_MAX: Final = 1024 * 1024 * 1024
 
-_Work = Iterator[tuple[str, Slot, Sequence[DataFile]]]
+_PlannedGroups = Iterator[tuple[str, Slot, Sequence[DataFile]]]
 """File groups with their slots, and the files whose rows are put in order there."""
 
 
@@ -43,7 +43,7 @@ def plan_clustering(
     """
     mark = by.mark(dataset.schema)
     groups = _movable(
-        dataset, [file for file in live if _asked_for(dataset, file, mark, file_groups)], partitions
+        dataset, [file for file in live if _requested(dataset, file, mark, file_groups)], partitions
     )
     work = _by_group(groups, mark) if dataset.keyed else _by_partition(groups, mark, attempt)
     return [
@@ -105,14 +105,14 @@ def _movable(
     found = {}
     for name, files in groups.items():
         if not any(file.kind is FileKind.LOG for file in files):
-            files = [file for file in files if _named(file, partitions)]
-        elif waits or not any(_named(file, partitions) for file in files):
+            files = [file for file in files if _in_partitions(file, partitions)]
+        elif waits or not any(_in_partitions(file, partitions) for file in files):
             continue
         found[name] = files
     return found
 
 
-def _asked_for(
+def _requested(
     dataset: DatasetDefinition, file: DataFile, mark: str, file_groups: Collection[str] | None
 ) -> bool:
     # What is in order already may be put in one with it, also from other groups of the partition.
@@ -120,11 +120,11 @@ def _asked_for(
     return file_groups is None or file.file_group in file_groups or joins
 
 
-def _named(file: DataFile, partitions: Sequence[str] | None) -> bool:
+def _in_partitions(file: DataFile, partitions: Sequence[str] | None) -> bool:
     return partitions is None or in_globs(file.slot.partition_path, partitions)
 
 
-def _by_group(groups: Mapping[str, Sequence[DataFile]], mark: str) -> _Work:
+def _by_group(groups: Mapping[str, Sequence[DataFile]], mark: str) -> _PlannedGroups:
     for name, files in sorted(groups.items()):
         logs = any(file.kind is FileKind.LOG for file in files)
         chosen = files if logs else _worthwhile(files, mark)
@@ -132,7 +132,7 @@ def _by_group(groups: Mapping[str, Sequence[DataFile]], mark: str) -> _Work:
             yield name, bucket_slot(name), chosen
 
 
-def _by_partition(groups: Mapping[str, Sequence[DataFile]], mark: str, attempt: str) -> _Work:
+def _by_partition(groups: Mapping[str, Sequence[DataFile]], mark: str, attempt: str) -> _PlannedGroups:
     partitions: dict[Slot, list[DataFile]] = {}
     for name in sorted(groups):
         for file in groups[name]:

@@ -67,25 +67,25 @@ def plan_compaction(
     ]
 
 
-_Work = Iterator[tuple[str, Slot, Sequence[DataFile]]]
+_PlannedGroups = Iterator[tuple[str, Slot, Sequence[DataFile]]]
 """File groups with their slots, and what is folded into them."""
 
 
 def _by_group(
     dataset: DatasetDefinition, files: Sequence[DataFile], partitions: Sequence[str] | None
-) -> _Work:
+) -> _PlannedGroups:
     groups: dict[str, list[DataFile]] = {}
     for file in files:
         groups.setdefault(file.file_group, []).append(file)
-    for group, mine in sorted(groups.items()):
-        named = [file for file in mine if _named(file, partitions)]
-        pending = any(file.kind is not FileKind.BASE for file in named)
-        folded = mine if pending else _worthwhile(dataset, named)
+    for group, candidates in sorted(groups.items()):
+        matching = [file for file in candidates if _in_partitions(file, partitions)]
+        pending = any(file.kind is not FileKind.BASE for file in matching)
+        folded = candidates if pending else _worthwhile(dataset, matching)
         if folded:
             yield group, bucket_slot(group), folded
 
 
-def _named(file: DataFile, partitions: Sequence[str] | None) -> bool:
+def _in_partitions(file: DataFile, partitions: Sequence[str] | None) -> bool:
     path = file.slot.partition_path
     # Logs of groups that hold several partitions lie in none.
     return partitions is None or (not path and file.kind is not FileKind.BASE) or in_globs(path, partitions)
@@ -108,13 +108,13 @@ def _worthwhile(dataset: DatasetDefinition, files: Sequence[DataFile]) -> list[D
 
 def _by_partition(
     dataset: DatasetDefinition, attempt: str, files: Sequence[DataFile], partitions: Sequence[str] | None
-) -> _Work:
+) -> _PlannedGroups:
     found: dict[Slot, list[DataFile]] = {}
     for file in files:
-        if _named(file, partitions):
+        if _in_partitions(file, partitions):
             found.setdefault(file.slot, []).append(file)
-    for slot, mine in sorted(found.items()):
-        packs = (_worthwhile(dataset, pack) for pack in _packed(dataset, _worthwhile(dataset, mine)))
+    for slot, candidates in sorted(found.items()):
+        packs = (_worthwhile(dataset, pack) for pack in _packed(dataset, _worthwhile(dataset, candidates)))
         for number, pack in enumerate(filter(None, packs)):
             yield append_file_group(slot, f"{attempt}-{number}" if number else attempt), slot, pack
 

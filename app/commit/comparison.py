@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from app.commit.merge.numbered_rows import key_numbers
 from app.commit.merge.values import equal_rows, row_codes
-from app.commit.restoring import changed_groups, files_by_group, told_files
+from app.commit.restore_plan import changed_groups, files_by_group, visible_files
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile, FileKind, partition_of
 from app.format.schema.schema import Field, Schema
@@ -129,7 +129,7 @@ def plan_comparison(
         for side, groups in zip(sides, (old, new), strict=True):
             if group in groups:
                 side.append(group)
-    same = [told_files(old[group]) for group in sorted(old.keys() - set(changed))]
+    same = [visible_files(old[group]) for group in sorted(old.keys() - set(changed))]
     merged = [files for files in same if any(file.kind is FileKind.LOG for file in files)]
     tasks = [
         CompareTask(
@@ -144,7 +144,7 @@ def plan_comparison(
 
 
 def _groups(files: dict[str, list[DataFile]], names: Sequence[str]) -> _Groups:
-    return tuple(tuple(told_files(files[name])) for name in names)
+    return tuple(tuple(visible_files(files[name])) for name in names)
 
 
 class FilesCompared(msgspec.Struct, frozen=True, kw_only=True):

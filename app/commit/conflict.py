@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from app.commit.commit_message import CommitMessage, Reads
-from app.commit.write_plan import Scope
+from app.commit.write_plan import WriteScope
 from app.format.errors import CommitConflict
 
 
@@ -48,7 +48,7 @@ def check_conflicts(
     window: Iterable[CommittedChange],
     *,
     head_version: int,
-    scope: Scope | None = None,
+    scope: WriteScope | None = None,
 ) -> Clean | Conflicted:
     """Compares what a commit read with the window (read version, `head_version`].
 
@@ -99,7 +99,7 @@ def _owners(messages: Iterable[CommitMessage]) -> _Owners:
     return _Owners(groups=frozenset(groups), files=files)
 
 
-def _within(change: CommittedChange, scope: Scope | None) -> bool:
+def _within(change: CommittedChange, scope: WriteScope | None) -> bool:
     if scope is None:
         return False
     return scope.partitions is None or change.partition_path in scope.partitions

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from app.commit.write_plan import Scope, reaches
+from app.commit.write_plan import WriteScope, reaches
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile, FileKind
 from app.format.partition import matches_partition_glob
 from app.lake.filters.tree import Filter
 
-Stretch = tuple[int, int | None]
+RowRange = tuple[int, int | None]
 """Live rows [first, end) of a file group, by number; to the end of the group where that is None."""
 
 
@@ -21,7 +21,7 @@ class GroupScan(msgspec.Struct, frozen=True, kw_only=True):
 
     file_group: str
     files: tuple[DataFile, ...]
-    stretches: tuple[Stretch, ...]
+    row_ranges: tuple[RowRange, ...]
 
 
 def plan_read(
@@ -41,15 +41,15 @@ def plan_read(
         paths = tuple(
             path for path in {file.slot.partition_path for file in visible} if in_globs(path, partitions)
         )
-    scope = Scope(partitions=paths, where=where)
+    scope = WriteScope(partitions=paths, where=where)
     groups: dict[str, list[DataFile]] = {}
     for file in sorted(visible, key=lambda file: (file.added_version or 0, file.path)):
         groups.setdefault(file.file_group, []).append(file)
     scans = []
     for name in sorted(groups):
-        stretches = tuple(_stretches(scope, dataset, groups[name]))
-        if stretches:
-            scans.append(GroupScan(file_group=name, files=tuple(groups[name]), stretches=stretches))
+        row_ranges = tuple(_row_ranges(scope, dataset, groups[name]))
+        if row_ranges:
+            scans.append(GroupScan(file_group=name, files=tuple(groups[name]), row_ranges=row_ranges))
     return scans
 
 
@@ -58,7 +58,9 @@ def in_globs(path: str, globs: Sequence[str]) -> bool:
     return any(matches_partition_glob(path, glob) for glob in globs)
 
 
-def _stretches(scope: Scope, dataset: DatasetDefinition, files: Sequence[DataFile]) -> Iterator[Stretch]:
+def _row_ranges(
+    scope: WriteScope, dataset: DatasetDefinition, files: Sequence[DataFile]
+) -> Iterator[RowRange]:
     if any(file.kind is FileKind.LOG for file in files):
         # Where a row of a merged group is, only the merge knows.
         if any(reaches(scope, dataset, file) for file in files):

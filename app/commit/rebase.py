@@ -17,7 +17,7 @@ from app.format.file_group import DataFile
 from app.format.index.deletion_vector import positions_of
 from app.format.rows.staging import Slot
 
-_NOTHING = FrozenBitMap()
+_EMPTY_BITMAP = FrozenBitMap()
 
 
 class Rewritten(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,12 +60,12 @@ def _places(slot: Slot, rewritten: Sequence[Rewritten]) -> Iterator[npt.NDArray[
     for each in rewritten:
         if each.file.slot != slot:
             continue
-        before = each.before or _NOTHING
-        deleted = positions_of((each.now or _NOTHING) - before)
+        before = each.before or _EMPTY_BITMAP
+        deleted = positions_of((each.now or _EMPTY_BITMAP) - before)
         # As many places earlier as rows before it were gone already.
         yield first + deleted - np.searchsorted(positions_of(before), deleted)
         first += _lived(each)
 
 
 def _lived(each: Rewritten) -> int:
-    return each.file.row_count - len(each.before or _NOTHING)
+    return each.file.row_count - len(each.before or _EMPTY_BITMAP)

@@ -99,8 +99,8 @@ def check_options(operation: Operation, options: WriteOptions, dataset: DatasetD
     faults = [fault for rule in _RULES for fault in rule(operation, options, dataset)]
     if faults:
         errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
-        said = "; ".join(f"{error.pointer.removeprefix('/')}: {error.detail}" for error in errors)
-        raise InvalidRequest(f"the options of the write do not go together: {said}", errors)
+        summary = "; ".join(f"{error.pointer.removeprefix('/')}: {error.detail}" for error in errors)
+        raise InvalidRequest(f"the options of the write do not go together: {summary}", errors)
     for text in (options.where, options.overwrite.where if options.overwrite else None):
         if text is not None:
             parse_filter(text, dataset.schema)

@@ -32,7 +32,7 @@ class StagedSegment(msgspec.Struct, frozen=True, kw_only=True):
         return sum(self.file.batches[index].rows for index in self.batch_indices)
 
 
-class Scope(msgspec.Struct, frozen=True, kw_only=True):
+class WriteScope(msgspec.Struct, frozen=True, kw_only=True):
     """Which live rows of a table a write takes out without naming their keys, unless its own rows bring them.
 
     `partitions`: paths, all if None. `where`: a filter, all rows if None. Both must hold.
@@ -72,7 +72,7 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     intents: dict[int, WriteIntent]
     attempt: str
     data_prefix: str
-    scope: Scope | None = None
+    scope: WriteScope | None = None
     compact: bool = False
     cluster: ClusterBy | None = None
 
@@ -96,7 +96,7 @@ def plan_merge(
     intents: Mapping[int, WriteIntent],
     live: Iterable[DataFile],
     *,
-    scope: Scope | None = None,
+    scope: WriteScope | None = None,
     done: Container[str] = frozenset(),
     attempt: str,
     data_prefix: str,
@@ -133,7 +133,7 @@ def plan_merge(
     ]
 
 
-class _Work(msgspec.Struct, frozen=True, kw_only=True):
+class _PlannedGroup(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes one task."""
 
     slot: Slot
@@ -146,8 +146,8 @@ _Segments = Mapping[Slot, Sequence[StagedSegment]]
 
 
 def _by_bucket(
-    dataset: DatasetDefinition, segments: _Segments, live: Sequence[DataFile], scope: Scope | None
-) -> list[_Work]:
+    dataset: DatasetDefinition, segments: _Segments, live: Sequence[DataFile], scope: WriteScope | None
+) -> list[_PlannedGroup]:
     """The buckets that rows go to, and those in which a file may hold rows in scope, each with all its files."""
     slots = {bucket_file_group(slot): slot for slot in segments}
     files: dict[str, list[DataFile]] = {}
@@ -156,7 +156,7 @@ def _by_bucket(
         if scope is not None and reaches(scope, dataset, file):
             slots.setdefault(file.file_group, bucket_slot(file.file_group))
     return [
-        _Work(
+        _PlannedGroup(
             slot=slots[group],
             file_group=group,
             files=tuple(files.get(group, ())),
@@ -166,27 +166,27 @@ def _by_bucket(
     ]
 
 
-def _appends(dataset: DatasetDefinition, segments: _Segments, attempt: str) -> list[_Work]:
+def _appends(dataset: DatasetDefinition, segments: _Segments, attempt: str) -> list[_PlannedGroup]:
     """Rows without a key meet nothing: large ones go to several groups at once, unless a partition is to be one."""
     work = []
     for slot in sorted(segments):
         whole = dataset.bucket.shuffle_by_partition
         for number, part in enumerate([segments[slot]] if whole else _packed(segments[slot])):
             group = append_file_group(slot, f"{attempt}-{number}" if number else attempt)
-            work.append(_Work(slot=slot, file_group=group, segments=tuple(part)))
+            work.append(_PlannedGroup(slot=slot, file_group=group, segments=tuple(part)))
     return work
 
 
 def _by_partition(
-    dataset: DatasetDefinition, segments: _Segments, live: Sequence[DataFile], scope: Scope, attempt: str
-) -> list[_Work]:
+    dataset: DatasetDefinition, segments: _Segments, live: Sequence[DataFile], scope: WriteScope, attempt: str
+) -> list[_PlannedGroup]:
     """What replaces rows without a key: a new group per partition, with what is in scope of the old ones."""
     files: dict[Slot, list[DataFile]] = {}
     for file in live:
         if reaches(scope, dataset, file):
             files.setdefault(Slot(partition_path=file.slot.partition_path, bucket=0), []).append(file)
     return [
-        _Work(
+        _PlannedGroup(
             slot=slot,
             file_group=append_file_group(slot, attempt),
             files=tuple(files.get(slot, ())),
@@ -196,19 +196,19 @@ def _by_partition(
     ]
 
 
-def _by_group(dataset: DatasetDefinition, live: Sequence[DataFile], scope: Scope) -> list[_Work]:
+def _by_group(dataset: DatasetDefinition, live: Sequence[DataFile], scope: WriteScope) -> list[_PlannedGroup]:
     """Rows without a key that are taken out: each group by itself, with those of its files that may hold any."""
     files: dict[str, list[DataFile]] = {}
     for file in live:
         if reaches(scope, dataset, file):
             files.setdefault(file.file_group, []).append(file)
     return [
-        _Work(slot=files[group][0].slot, file_group=group, files=tuple(files[group]))
+        _PlannedGroup(slot=files[group][0].slot, file_group=group, files=tuple(files[group]))
         for group in sorted(files)
     ]
 
 
-def reaches(scope: Scope, dataset: DatasetDefinition, file: DataFile) -> bool:
+def reaches(scope: WriteScope, dataset: DatasetDefinition, file: DataFile) -> bool:
     """Whether the file may hold rows in scope: false only if it certainly holds none."""
     path = file.slot.partition_path
     # Logs of groups that hold several partitions lie in none.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from app.commit.write_options import Overwrite, OverwriteScope, SaveMode, WriteOptions
-from app.commit.write_plan import Scope
+from app.commit.write_plan import WriteScope
 from app.format.dataset import DatasetDefinition
 from app.format.errors import DataExists
 from app.format.file_group import DataFile
@@ -31,35 +31,35 @@ def scope_of(
     dataset: DatasetDefinition,
     staged: Sequence[StagedFile],
     live: Iterable[DataFile],
-) -> Scope | None:
+) -> WriteScope | None:
     """The live rows that go, unless the write brings them; None for a write that touches only what it names."""
     match operation:
         case Operation.OVERWRITE:
             return _overwritten(options.overwrite or Overwrite(), dataset, staged)
         case Operation.SNAPSHOT:
-            return Scope()
+            return WriteScope()
         case Operation.DELETE_PARTITION:
             paths = {file.slot.partition_path for file in live}
-            named = {
+            matching = {
                 path
                 for path in paths
                 if any(matches_partition_glob(path, glob) for glob in options.partitions)
             }
-            return Scope(partitions=tuple(sorted(named)))
+            return WriteScope(partitions=tuple(sorted(matching)))
         case Operation.DELETE if options.where is not None:
-            return Scope(where=parse_filter(options.where, dataset.schema))
+            return WriteScope(where=parse_filter(options.where, dataset.schema))
         case _:
             return None
 
 
-def read_scope(operation: Operation, options: WriteOptions, scope: Scope | None) -> Scope | None:
+def read_scope(operation: Operation, options: WriteOptions, scope: WriteScope | None) -> WriteScope | None:
     """What no later commit may have changed: a write that looked whether there is anything has read all."""
     if _saves(options) or operation is Operation.DELETE_PARTITION:
-        return Scope()
-    return None if scope is None else Scope(partitions=scope.partitions)
+        return WriteScope()
+    return None if scope is None else WriteScope(partitions=scope.partitions)
 
 
-def is_moot(options: WriteOptions, *, holds_rows: bool, version: int) -> bool:
+def is_no_op(options: WriteOptions, *, holds_rows: bool, version: int) -> bool:
     """Whether the save mode leaves the table as it is. Raises DataExists where it refuses to."""
     if holds_rows and options.mode is SaveMode.ERROR_IF_EXISTS:
         raise DataExists(
@@ -69,16 +69,18 @@ def is_moot(options: WriteOptions, *, holds_rows: bool, version: int) -> bool:
     return holds_rows and options.mode is SaveMode.IGNORE
 
 
-def _overwritten(overwrite: Overwrite, dataset: DatasetDefinition, staged: Sequence[StagedFile]) -> Scope:
+def _overwritten(
+    overwrite: Overwrite, dataset: DatasetDefinition, staged: Sequence[StagedFile]
+) -> WriteScope:
     match overwrite.scope:
         case OverwriteScope.PARTITIONS:
-            told = {path for file in staged for path in file.partitions}
-            paths = told or {batch.slot.partition_path for file in staged for batch in file.batches}
-            return Scope(partitions=tuple(sorted(paths)))
+            staged_paths = {path for file in staged for path in file.partitions}
+            paths = staged_paths or {batch.slot.partition_path for file in staged for batch in file.batches}
+            return WriteScope(partitions=tuple(sorted(paths)))
         case OverwriteScope.FILTER:
-            return Scope(where=parse_filter(overwrite.where or "", dataset.schema))
+            return WriteScope(where=parse_filter(overwrite.where or "", dataset.schema))
         case OverwriteScope.TABLE:
-            return Scope()
+            return WriteScope()
 
 
 def _saves(options: WriteOptions) -> bool:

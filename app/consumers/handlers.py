@@ -11,14 +11,14 @@ from litestar import Response, delete, get, post, put
 from litestar.params import PathParameter, QueryParameter
 
 from app.consumers.followers import Consumer, ConsumerKind
-from app.consumers.values import ConsumerChange, MaxLag, Standing
-from app.http.bodies import JSON, read_body, refuse_encoding, require_media_type
+from app.consumers.values import ConsumerChange, ConsumerStatus, MaxLag
+from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.encoding import encode
 from app.http.headers import etag, expected_revision, expected_version
 from app.http.json_body import decode_json
-from app.http.openapi.documented import Answer, documented
-from app.http.query import DatasetReference, PageSize, PageToken
+from app.http.openapi.operation_docs import Answer, documented
+from app.http.query_parameters import DatasetReference, PageSize, PageToken
 
 _BODY_BYTES_MAX: Final = 64 * 1024
 _TAGS: Final = ["consumers"]
@@ -35,7 +35,7 @@ class Lag(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
-class HolderView(msgspec.Struct, frozen=True, kw_only=True):
+class HolderResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The member that holds the consumer, and until when unless it extends its lease."""
 
     member: str
@@ -50,7 +50,7 @@ class ConsumerLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": 
     changes: str
 
 
-class ConsumerView(msgspec.Struct, frozen=True, kw_only=True):
+class ConsumerResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A consumer: the changes before `offset` are done with. `revision` is its ETag, and counts what became of it.
 
     The feed has the changes from `earliest` to `head`; `expired`: some that the consumer has not committed are gone.
@@ -65,7 +65,7 @@ class ConsumerView(msgspec.Struct, frozen=True, kw_only=True):
     lag: Lag
     max_lag: MaxLag | None
     expired: bool
-    lease: HolderView | None
+    lease: HolderResponse | None
     created_at: datetime
     moved_at: datetime
     links: ConsumerLinks
@@ -74,7 +74,7 @@ class ConsumerView(msgspec.Struct, frozen=True, kw_only=True):
 class ConsumerPage(msgspec.Struct, frozen=True, kw_only=True):
     """Consumers by name."""
 
-    items: list[ConsumerView]
+    items: list[ConsumerResponse]
     next_page_token: str | None
 
 
@@ -86,7 +86,7 @@ class NewLease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     token: str | None = None
 
 
-class LeaseView(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A hold on a consumer. `token` goes with the commits of its member; `offset` is where they go on.
 
     `revision` is that of the consumer.
@@ -98,7 +98,7 @@ class LeaseView(msgspec.Struct, frozen=True, kw_only=True):
     revision: int
 
 
-_ANSWER: Final = Answer(description="The consumer.", content={JSON: ConsumerView}, headers=_ETAG)
+_ANSWER: Final = Answer(description="The consumer.", content={JSON: ConsumerResponse}, headers=_ETAG)
 
 
 @put(
@@ -107,7 +107,7 @@ _ANSWER: Final = Answer(description="The consumer.", content={JSON: ConsumerView
     summary="Make a consumer, or commit a position",
     tags=_TAGS,
     opt=documented(
-        {200: _ANSWER, 201: Answer(description="Made.", content={JSON: ConsumerView}, headers=_ETAG)},
+        {200: _ANSWER, 201: Answer(description="Made.", content={JSON: ConsumerResponse}, headers=_ETAG)},
         body={JSON: ConsumerChange},
         request_headers={
             "If-Match": "The ETag that the consumer must still have; required where there is one.",
@@ -128,8 +128,8 @@ async def put_consumer(request: ApiRequest, dataset: DatasetReference, name: Nam
     expected = expected_revision(request.headers)
     change = decode_json(await read_body(request, _BODY_BYTES_MAX), ConsumerChange)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    standing, made = await services.threads.run(services.consumers.put, found, name, change, expected)
-    return _answer(standing, status=201 if made else 200)
+    consumer_status, made = await services.threads.run(services.consumers.put, found, name, change, expected)
+    return _answer(consumer_status, status=201 if made else 200)
 
 
 @get(
@@ -150,7 +150,7 @@ async def list_consumers(
     page = await services.threads.run(
         services.consumers.list, found, page_size=page_size, page_token=page_token
     )
-    items = [_view(standing) for standing in page.items]
+    items = [_response(consumer_status) for consumer_status in page.items]
     return Response(encode(ConsumerPage(items=items, next_page_token=page.next_token)), media_type=JSON)
 
 
@@ -195,7 +195,7 @@ async def delete_consumer(request: ApiRequest, dataset: DatasetReference, name: 
     tags=_TAGS,
     status_code=200,
     opt=documented(
-        {200: Answer(description="Held.", content={JSON: LeaseView}, headers=_ETAG)},
+        {200: Answer(description="Held.", content={JSON: LeaseResponse}, headers=_ETAG)},
         body={JSON: NewLease},
         problems=[400, 404, 409, 413, 415],
     ),
@@ -214,8 +214,8 @@ async def lease_consumer(request: ApiRequest, dataset: DatasetReference, name: N
     held = await services.threads.run(
         services.consumers.lease, found, name, new.member, new.seconds, new.token
     )
-    view = LeaseView(token=held.token, until=held.until, offset=held.position, revision=held.revision)
-    return Response(encode(view), media_type=JSON, headers={"ETag": etag(held.revision)})
+    response = LeaseResponse(token=held.token, until=held.until, offset=held.position, revision=held.revision)
+    return Response(encode(response), media_type=JSON, headers={"ETag": etag(held.revision)})
 
 
 @delete(
@@ -238,26 +238,26 @@ async def release_consumer(
     await services.threads.run(services.consumers.release, found, name, token)
 
 
-def _answer(standing: Standing, status: int = 200) -> Response[Any]:
-    headers = {"ETag": etag(standing.consumer.revision)}
-    return Response(encode(_view(standing)), status_code=status, media_type=JSON, headers=headers)
+def _answer(consumer_status: ConsumerStatus, status: int = 200) -> Response[Any]:
+    headers = {"ETag": etag(consumer_status.consumer.revision)}
+    return Response(encode(_response(consumer_status)), status_code=status, media_type=JSON, headers=headers)
 
 
-def _view(standing: Standing) -> ConsumerView:
-    consumer, bounds = standing.consumer, standing.bounds
+def _response(consumer_status: ConsumerStatus) -> ConsumerResponse:
+    consumer, bounds = consumer_status.consumer, consumer_status.bounds
     dataset = f"/datasets/{consumer.dataset_id}"
     name = quote(consumer.name, safe="")
-    return ConsumerView(
+    return ConsumerResponse(
         name=consumer.name,
         kind=consumer.kind,
         revision=consumer.revision,
         offset=consumer.position,
         head=bounds.next_offset,
         earliest=bounds.earliest,
-        lag=Lag(changes=standing.behind_changes, seconds=round(standing.behind_seconds, 3)),
+        lag=Lag(changes=consumer_status.behind_changes, seconds=round(consumer_status.behind_seconds, 3)),
         max_lag=_max_lag(consumer),
-        expired=standing.expired,
-        lease=_holder(standing),
+        expired=consumer_status.expired,
+        lease=_holder(consumer_status),
         created_at=consumer.created_at,
         moved_at=consumer.moved_at,
         links=ConsumerLinks(
@@ -274,11 +274,13 @@ def _max_lag(consumer: Consumer) -> MaxLag | None:
     return MaxLag(changes=consumer.max_lag_rows, seconds=consumer.max_lag_seconds)
 
 
-def _holder(standing: Standing) -> HolderView | None:
-    consumer = standing.consumer
+def _holder(consumer_status: ConsumerStatus) -> HolderResponse | None:
+    consumer = consumer_status.consumer
     # Who serves the followers is nobody's concern.
     if consumer.kind is not ConsumerKind.READER or consumer.member is None or consumer.lease_until is None:
         return None
     return (
-        HolderView(member=consumer.member, until=consumer.lease_until) if standing.lease_seconds > 0 else None
+        HolderResponse(member=consumer.member, until=consumer.lease_until)
+        if consumer_status.lease_seconds > 0
+        else None
     )

@@ -14,7 +14,15 @@ from sqlalchemy import (
     text,
 )
 
-from app.db.columns import id_column, metadata, moment, number, of_dataset, tenant_column, word
+from app.db.columns import (
+    id_column,
+    integer_column,
+    metadata,
+    of_dataset,
+    tenant_column,
+    text_column,
+    timestamp_column,
+)
 
 # Positions in feeds. A reader's is its own to move; followers (all other kinds) are served by workers.
 consumers: Final = Table(
@@ -22,19 +30,19 @@ consumers: Final = Table(
     metadata,
     tenant_column(),
     id_column("dataset_id"),
-    word("name"),
+    text_column("name"),
     Column("kind", Text, nullable=False),
-    number("position"),
-    number("revision", default=1),
-    number("max_lag_rows", nullable=True),
-    number("max_lag_seconds", nullable=True),
+    integer_column("position"),
+    integer_column("revision", default=1),
+    integer_column("max_lag_rows", nullable=True),
+    integer_column("max_lag_seconds", nullable=True),
     Column("member", Text),
-    number("lease_epoch", default=0),
-    moment("lease_until", nullable=True),
+    integer_column("lease_epoch", default=0),
+    timestamp_column("lease_until", nullable=True),
     # When a follower is due: null whenever it is behind the head, otherwise at that time, 'infinity' for never.
-    moment("wake_at", nullable=True),
-    moment("created_at", default=True),
-    moment("moved_at", default=True),
+    timestamp_column("wake_at", nullable=True),
+    timestamp_column("created_at", default=True),
+    timestamp_column("moved_at", default=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "name"),
     CheckConstraint("kind IN ('reader', 'webhook', 'partition_webhook', 'export', 'view')", name="kind"),
     CheckConstraint("position >= 0", name="position"),

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Protocol
 
 import msgspec
 
-from app.changes.positions import Landmark, _invalid_offset, landing
+from app.changes.positions import StartingPosition, _invalid_offset, resolve_position
 from app.changes.values import FeedBounds
 from app.consumers.followers import Consumer
 from app.format.errors import ConsumerLeased, ConsumerManaged, LeaseLost
@@ -31,20 +31,20 @@ class ConsumerChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     A position goes forward, unless `reset`. `lease`: the token of the lease under which it is committed.
     """
 
-    offset: Annotated[int, _NATURAL] | Landmark | None = None
+    offset: Annotated[int, _NATURAL] | StartingPosition | None = None
     max_lag: MaxLag | msgspec.UnsetType | None = msgspec.UNSET
     reset: bool = False
     lease: str | None = None
 
 
-class Expected(msgspec.Struct, frozen=True, kw_only=True):
+class ExpectedRevision(msgspec.Struct, frozen=True, kw_only=True):
     """What a change was made for: a consumer that is not there yet (`absent`), or one at a `revision`."""
 
     absent: bool = False
     revision: int | None = None
 
 
-class Standing(msgspec.Struct, frozen=True, kw_only=True):
+class ConsumerStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A consumer, and how it stands to its feed by the database's clock.
 
     `behind_seconds`: the age of the oldest change that it has not committed, 0 if there is none. `lease_seconds`: how
@@ -79,7 +79,7 @@ class ConsumerLease(msgspec.Struct, frozen=True, kw_only=True):
 class ConsumerIndex(Protocol):
     """The consumers of a dataset. All that a call changes happens in one transaction, or none of it."""
 
-    def get(self, tenant_id: str, dataset_id: str, name: str) -> Standing:
+    def get(self, tenant_id: str, dataset_id: str, name: str) -> ConsumerStatus:
         """Raises NotFound."""
         ...
 
@@ -88,8 +88,8 @@ class ConsumerIndex(Protocol):
         ...
 
     def put(
-        self, tenant_id: str, dataset_id: str, name: str, change: ConsumerChange, expected: Expected
-    ) -> tuple[Standing, bool]:
+        self, tenant_id: str, dataset_id: str, name: str, change: ConsumerChange, expected: ExpectedRevision
+    ) -> tuple[ConsumerStatus, bool]:
         """Makes or moves a reader's consumer; true if it was made.
 
         No change between its position and the head is cut meanwhile. Raises NotFound (dataset gone),
@@ -115,21 +115,21 @@ class ConsumerIndex(Protocol):
         ...
 
 
-def started(change: ConsumerChange, bounds: FeedBounds) -> int:
+def initial_position(change: ConsumerChange, bounds: FeedBounds) -> int:
     """The position of a new consumer. Raises InvalidRequest, OffsetAhead, OffsetExpired."""
     if change.offset is None:
         raise _invalid_offset("expected a position, `earliest` or `now`")
-    return landing(change.offset, bounds)
+    return resolve_position(change.offset, bounds)
 
 
-def moved(standing: Standing, change: ConsumerChange) -> int:
+def next_position(consumer_status: ConsumerStatus, change: ConsumerChange) -> int:
     """The position after a change. Raises InvalidRequest, OffsetAhead, OffsetExpired."""
-    at = standing.consumer.position
+    at = consumer_status.consumer.position
     if change.offset is None:
         if change.max_lag is msgspec.UNSET or change.reset:
             raise _invalid_offset("expected a position, `earliest` or `now`")
         return at
-    position = landing(change.offset, standing.bounds)
+    position = resolve_position(change.offset, consumer_status.bounds)
     if position < at and not change.reset:
         raise _invalid_offset(f"expected {at} or more; to go back, send `reset: true` along")
     return position
@@ -141,18 +141,20 @@ def lease_token(consumer: Consumer) -> str:
     return f"{created:x}-{consumer.lease_epoch:x}"
 
 
-def check_hold(standing: Standing, token: str | None) -> None:
+def check_lease(consumer_status: ConsumerStatus, token: str | None) -> None:
     """Raises ConsumerLeased if another member holds the consumer, LeaseLost for a token of a hold that has ended.
 
     A hold that has run out but that nobody has taken since has not ended: its member is the last who may have moved it.
     """
-    if token is None and standing.lease_seconds > 0:
-        raise leased(standing)
-    if token is not None and (standing.consumer.member is None or token != lease_token(standing.consumer)):
+    if token is None and consumer_status.lease_seconds > 0:
+        raise consumer_leased(consumer_status)
+    if token is not None and (
+        consumer_status.consumer.member is None or token != lease_token(consumer_status.consumer)
+    ):
         raise LeaseLost("the lease was released, or another member has taken it since; nothing was changed")
 
 
-def managed(consumer: Consumer) -> ConsumerManaged:
+def consumer_managed(consumer: Consumer) -> ConsumerManaged:
     """Says whose a position is that no reader moves."""
     kind = consumer.kind.value
     return ConsumerManaged(
@@ -162,12 +164,12 @@ def managed(consumer: Consumer) -> ConsumerManaged:
     )
 
 
-def leased(standing: Standing) -> ConsumerLeased:
+def consumer_leased(consumer_status: ConsumerStatus) -> ConsumerLeased:
     """Says who holds the consumer, and how long still."""
-    consumer = standing.consumer
+    consumer = consumer_status.consumer
     return ConsumerLeased(
         f"{consumer.member!r} holds the consumer; send the token of its lease, or wait until it has run out",
         member=consumer.member,
         until=consumer.lease_until,
-        retry_after_seconds=int(standing.lease_seconds) + 1,
+        retry_after_seconds=int(consumer_status.lease_seconds) + 1,
     )

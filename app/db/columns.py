@@ -38,18 +38,18 @@ def id_column(name: str, *, nullable: bool = False) -> Column[str]:
     return Column(name, Uuid(as_uuid=False), nullable=nullable)
 
 
-def word(name: str, *, nullable: bool = False) -> Column[str]:
+def text_column(name: str, *, nullable: bool = False) -> Column[str]:
     # Bytewise order: the same on every server, and the order that paging tokens continue.
     return Column(name, Text(collation="C"), nullable=nullable)
 
 
-def number(name: str, *, nullable: bool = False, default: int | None = None) -> Column[int]:
+def integer_column(name: str, *, nullable: bool = False, default: int | None = None) -> Column[int]:
     return Column(
         name, BigInteger, nullable=nullable, server_default=None if default is None else text(str(default))
     )
 
 
-def moment(name: str, *, nullable: bool = False, default: bool = False) -> Column[Any]:
+def timestamp_column(name: str, *, nullable: bool = False, default: bool = False) -> Column[Any]:
     return Column(
         name,
         DateTime(timezone=True),
@@ -58,7 +58,7 @@ def moment(name: str, *, nullable: bool = False, default: bool = False) -> Colum
     )
 
 
-def document(name: str, type_: Any, *, nullable: bool = False) -> Column[Any]:
+def json_column(name: str, type_: Any, *, nullable: bool = False) -> Column[Any]:
     return Column(name, Document(type_), nullable=nullable)
 
 

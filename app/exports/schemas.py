@@ -69,7 +69,7 @@ class ExportLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "s
     dataset: str
 
 
-class ExportView(msgspec.Struct, frozen=True, kw_only=True):
+class ExportResponse(msgspec.Struct, frozen=True, kw_only=True):
     """An export of `dataset` (its id). `offset` is where its next run starts.
 
     `runs` are the latest, the last one first; `error` is that of the last one, if it failed.
@@ -100,7 +100,7 @@ class ExportView(msgspec.Struct, frozen=True, kw_only=True):
 class ExportPage(msgspec.Struct, frozen=True, kw_only=True):
     """Exports of a dataset, the latest first."""
 
-    items: list[ExportView]
+    items: list[ExportResponse]
     next_page_token: str | None
 
 
@@ -117,7 +117,7 @@ class FileLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "sel
     self_: str
 
 
-class ExportFileView(msgspec.Struct, frozen=True, kw_only=True):
+class ExportFileResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A file of a run. `checksum` is `xxh3-128:` and the digest, `sha256` another; both hexadecimal.
 
     Of changes, `first_offset` and `next_offset` are the positions between which the file has all that was asked for.
@@ -133,7 +133,7 @@ class ExportFileView(msgspec.Struct, frozen=True, kw_only=True):
     links: FileLinks
 
 
-class ExportRunView(msgspec.Struct, frozen=True, kw_only=True):
+class ExportRunResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A run with its manifest. `versions` are those of the first and of the last change, null if there was none.
 
     `schema`, `rows` and `created_at` are null before the run has succeeded.
@@ -151,7 +151,7 @@ class ExportRunView(msgspec.Struct, frozen=True, kw_only=True):
     offsets: RunOffsets
     versions: Versions | None
     schema: ManifestSchema | None
-    files: list[ExportFileView]
+    files: list[ExportFileResponse]
     rows: int | None
     created_at: datetime | None
     links: RunLinks
@@ -167,12 +167,12 @@ def run_path(run: ExportRun) -> str:
     return f"{export_path(run.export_id)}/runs/{run.number}"
 
 
-def export_view(export: Export) -> ExportView:
+def export_response(export: Export) -> ExportResponse:
     """The JSON form of an export."""
     definition = export.definition
     path = export_path(export.id)
     failed = export.last_failed
-    return ExportView(
+    return ExportResponse(
         id=export.id,
         dataset=export.dataset_id,
         name=definition.name,
@@ -215,10 +215,10 @@ def run_summary(run: ExportRun) -> ExportRunSummary:
     )
 
 
-def run_view(export: Export, run: ExportRun) -> ExportRunView:
+def run_response(export: Export, run: ExportRun) -> ExportRunResponse:
     """The JSON form of a run by itself."""
     manifest = run.manifest
-    return ExportRunView(
+    return ExportRunResponse(
         export_id=run.export_id,
         number=run.number,
         state=run.job.state,
@@ -233,15 +233,15 @@ def run_view(export: Export, run: ExportRun) -> ExportRunView:
         ),
         versions=None if manifest is None else manifest.versions,
         schema=None if manifest is None else manifest.schema,
-        files=[] if manifest is None else [_file_view(run, file) for file in manifest.files],
+        files=[] if manifest is None else [_file_response(run, file) for file in manifest.files],
         rows=None if manifest is None else manifest.rows,
         created_at=None if manifest is None else manifest.created_at,
         links=_links(run),
     )
 
 
-def _file_view(run: ExportRun, file: ManifestFile) -> ExportFileView:
-    return ExportFileView(
+def _file_response(run: ExportRun, file: ManifestFile) -> ExportFileResponse:
+    return ExportFileResponse(
         **msgspec.structs.asdict(file),
         links=FileLinks(self_=f"{run_path(run)}/files/{quote(file.name)}"),
     )

@@ -10,7 +10,7 @@ from typing import Annotated, Final, Protocol
 import msgspec
 
 from app.changelog.forms import ChangeForm
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.consumers.values import MaxLag
 from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery
 from app.format.result_file import RunFile
@@ -163,7 +163,7 @@ class NewExport(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     dataset_id: str
     definition: ExportDefinition
-    start: int | Landmark
+    start: int | StartingPosition
     job_id: str
     actor: str | None = None
 

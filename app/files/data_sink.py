@@ -70,7 +70,7 @@ class DataSink(AbstractContextManager["DataSink"]):
         self._schema = schema
         self._kind = kind
         self._index = index
-        self._open: dict[Slot, _OpenFile] = {}
+        self._open: dict[Slot, _OpenDataFile] = {}
         self._files: list[DataFile] = []
 
     def __exit__(
@@ -93,7 +93,7 @@ class DataSink(AbstractContextManager["DataSink"]):
             if file.sink.written_bytes >= self._dataset.target_bytes:
                 self._end(slot)
 
-    def _begin(self, slot: Slot, rows: pa.Table) -> _OpenFile:
+    def _begin(self, slot: Slot, rows: pa.Table) -> _OpenDataFile:
         path = self._path_of(Folder.DATA, slot)
         # Row groups of wide rows have fewer of them, or a single one could be larger than a file is to be.
         fitting = self._dataset.target_bytes * rows.num_rows // max(rows.nbytes, 1)
@@ -106,7 +106,7 @@ class DataSink(AbstractContextManager["DataSink"]):
             unique_columns=unique_columns(self._dataset),
         )
         copy = nullcontext() if self._copies is None else self._copies.creating(path)
-        file = self._open[slot] = _OpenFile(creation, copy)
+        file = self._open[slot] = _OpenDataFile(creation, copy)
         return file
 
     def finish(self) -> tuple[DataFile, ...]:
@@ -141,7 +141,7 @@ class DataSink(AbstractContextManager["DataSink"]):
             )
         )
 
-    def _index_file(self, slot: Slot, file: _OpenFile) -> IndexFile | None:
+    def _index_file(self, slot: Slot, file: _OpenDataFile) -> IndexFile | None:
         # The keys of a small file are read as fast as an index of them is opened.
         if self._index is None or file.sink.rows < KEPT_ROWS_MIN:
             return None
@@ -150,7 +150,7 @@ class DataSink(AbstractContextManager["DataSink"]):
         return write_index(self._storage, path, kind.of_hashes(np.concatenate(file.hashes)))
 
 
-class _OpenFile:
+class _OpenDataFile:
     """A data file that takes rows, its hot copy, and the key hashes of the rows it has."""
 
     def __init__(
@@ -170,11 +170,11 @@ class _OpenFile:
 
     def drop(self) -> None:
         """Leaves neither the file nor its copy."""
-        unwanted = _Unwanted()
-        self.stack.__exit__(_Unwanted, unwanted, None)
+        unwanted = _DiscardDataFile()
+        self.stack.__exit__(_DiscardDataFile, unwanted, None)
 
 
-class _Unwanted(Exception):
+class _DiscardDataFile(Exception):
     """Makes what is being created go away again."""
 
 
@@ -217,9 +217,9 @@ class ChangelogSink(AbstractContextManager["ChangelogSink"]):
                     unique_columns=unique_columns(self._dataset),
                 )
             )
-        told = shifted(changes, CORRECTS_COLUMN, self.rows)
-        self._corrected.add(told.column(CORRECTS_COLUMN))
-        self._sink.write(told)
+        shifted_changes = shifted(changes, CORRECTS_COLUMN, self.rows)
+        self._corrected.add(shifted_changes.column(CORRECTS_COLUMN))
+        self._sink.write(shifted_changes)
         self.rows += changes.num_rows
 
     def finish(self) -> tuple[ChangelogFile, ...]:

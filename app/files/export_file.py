@@ -80,9 +80,9 @@ class ExportSink(AbstractContextManager["ExportSink"]):
         self._target_bytes = target_bytes
         self._unique_columns = unique_columns
         self._texts = texts
-        self._open: _OpenFile | None = None
+        self._open: _OpenExportFile | None = None
         self._files: list[ExportedFile] = []
-        self._begun = 0
+        self._file_count = 0
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -111,10 +111,10 @@ class ExportSink(AbstractContextManager["ExportSink"]):
         files, self._files = tuple(self._files), []
         return files
 
-    def _begin(self) -> _OpenFile:
-        path = f"{self._prefix}-{self._begun:05d}.{self._format.value}"
-        self._begun += 1
-        return _OpenFile(
+    def _begin(self) -> _OpenExportFile:
+        path = f"{self._prefix}-{self._file_count:05d}.{self._format.value}"
+        self._file_count += 1
+        return _OpenExportFile(
             path,
             self._storage.create(path),
             self._writer,
@@ -140,7 +140,7 @@ class ExportSink(AbstractContextManager["ExportSink"]):
                     raise ValueError(f"{self._format.value} needs an encoder of texts")
                 return _TextWriter(out, self._texts)
 
-    def _end(self, file: _OpenFile) -> None:
+    def _end(self, file: _OpenExportFile) -> None:
         self._files.append(file.finish())
         self._open = None
 
@@ -155,20 +155,20 @@ class _TextWriter:
     def __init__(self, out: pa.NativeFile, texts: TextForm) -> None:
         self._out = out
         self._texts = texts
-        self._begun = False
+        self._started = False
         out.write(texts.header)
 
     def write_table(self, table: pa.Table) -> None:
-        if self._begun:
+        if self._started:
             self._out.write(self._texts.separator)
-        self._begun = True
+        self._started = True
         self._out.write(self._texts.encode(table))
 
     def close(self) -> None:
         self._out.write(self._texts.trailer)
 
 
-class _OpenFile:
+class _OpenExportFile:
     """A file that takes rows. They are gathered to groups that are worth a row group or a record batch."""
 
     def __init__(
@@ -226,9 +226,9 @@ class _OpenFile:
 
     def drop(self) -> None:
         """Leaves no file."""
-        unwanted = _Unwanted()
-        self._stack.__exit__(_Unwanted, unwanted, None)
+        unwanted = _DiscardExportFile()
+        self._stack.__exit__(_DiscardExportFile, unwanted, None)
 
 
-class _Unwanted(Exception):
+class _DiscardExportFile(Exception):
     """Makes what is being created go away again."""

@@ -40,7 +40,7 @@ def logged(reader: ParquetReader, dataset: DatasetDefinition, logs: Sequence[Dat
         tables=_Tables(reader, dataset, logs, intents),
         intents=intents,
         rows=sum(file.row_count for file in logs),
-        settled=True,
+        committed=True,
     )
 
 

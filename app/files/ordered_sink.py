@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from app.files.data_sink import DataSink
 from app.files.parquet_file import ParquetReader
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.sorted_runs import RunWriter, range_rows, run_bytes
 from app.files.storage import LocalStorage
 from app.format.clustering import CURVE_FIELD, ClusterBy, Curve
@@ -35,7 +35,7 @@ class OrderedSink(AbstractContextManager["OrderedSink"]):
     Rows that do not fit into memory go to sorted runs in a scratch folder, which are read range by range.
     """
 
-    def __init__(self, sink: DataSink, by: ClusterBy, curve: Curve | None, memory: Memory) -> None:
+    def __init__(self, sink: DataSink, by: ClusterBy, curve: Curve | None, memory: MemoryBudget) -> None:
         """`curve`: where a row stands on it is its place, unless None."""
         self._sink = sink
         self._by = by

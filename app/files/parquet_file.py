@@ -11,15 +11,15 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.files.begun_groups import BegunGroups
 from app.files.checksums import HashingSink, buffered, verify
-from app.files.statistics import row_groups, stretches
+from app.files.row_group_cache import RowGroupCache
+from app.files.statistics import row_groups, row_ranges
 from app.files.storage import Storage
 from app.format.dataset import DatasetDefinition
 from app.format.errors import CorruptFile
 from app.format.file_group import StoredFile
-from app.format.schema.conforming import conform, sources
 from app.format.schema.schema import Schema
+from app.format.schema.schema_projection import project_rows, sources
 from app.lake.filters.prune import Sought
 from app.lake.filters.tree import Filter
 
@@ -28,7 +28,7 @@ CHANGELOG_ROW_GROUP_ROWS: Final = 16 * 1024
 # What a filter on the columns of the order has to read too much of, at each end.
 CLUSTERED_ROW_GROUP_ROWS: Final = 32 * 1024
 _FOOTERS_CACHED: Final = 256
-_BEGUN_GROUPS_BYTES: Final = 32 * 1024 * 1024
+_ROW_GROUP_CACHE_BYTES: Final = 32 * 1024 * 1024
 
 
 @dataclass(kw_only=True)
@@ -137,7 +137,7 @@ class ParquetReader:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._footer = lru_cache(maxsize=_FOOTERS_CACHED)(self._read_footer)
-        self._begun = BegunGroups(_BEGUN_GROUPS_BYTES)
+        self._row_group_cache = RowGroupCache(_ROW_GROUP_CACHE_BYTES)
 
     def _read_footer(self, path: str) -> pq.FileMetaData:
         return pq.read_metadata(self._storage.open(path))
@@ -169,18 +169,18 @@ class ParquetReader:
         for number in range(parquet.metadata.num_row_groups):
             end = start + parquet.metadata.row_group(number).num_rows
             if first_row < end and start < first_row + rows:
-                group = self._begun.take((file.path, number, names))
+                group = self._row_group_cache.take((file.path, number, names))
                 if group is None:
                     group = _row_group(parquet, number, names)
                 # The end is said here: a group of which no column is asked for has none that a slice would end with.
                 begin, stop = max(first_row, start), min(first_row + rows, end)
-                tables.append(conform(group.slice(begin - start, stop - begin), schema))
+                tables.append(project_rows(group.slice(begin - start, stop - begin), schema))
                 if first_row + rows < end:
-                    self._begun.keep((file.path, number, names), group)
+                    self._row_group_cache.put((file.path, number, names), group)
             start = end
         return pa.concat_tables(tables)
 
-    def stretches(
+    def row_ranges(
         self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
     ) -> list[tuple[int, int]]:
         """Where some of the rows [first_row, first_row + rows) may match: [first, end) of each row group, in order.
@@ -188,7 +188,7 @@ class ParquetReader:
         What the bounds of the row groups exclude is left out. `schema`: the one that the filter was parsed against,
         whichever the file was written under. Raises CorruptFile.
         """
-        return list(stretches(self.open(file), where, schema, first_row, rows))
+        return list(row_ranges(self.open(file), where, schema, first_row, rows))
 
     def row_groups(self, file: StoredFile, sought: Sought | None = None) -> list[int]:
         """The numbers of the row groups that may hold rows sought, in order; all, if None. Raises CorruptFile."""
@@ -199,7 +199,7 @@ class ParquetReader:
     def read_row_group(self, file: StoredFile, number: int, schema: pa.Schema) -> pa.Table:
         """Row group `number` under `schema`. Raises CorruptFile, and pyarrow.ArrowInvalid as `read_slice` does."""
         parquet = self.open(file)
-        return conform(_row_group(parquet, number, _stored_names(parquet, schema)), schema)
+        return project_rows(_row_group(parquet, number, _stored_names(parquet, schema)), schema)
 
 
 def _stored_names(parquet: pq.ParquetFile, schema: pa.Schema) -> tuple[str, ...]:

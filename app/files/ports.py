@@ -12,7 +12,7 @@ from typing import BinaryIO, Protocol
 
 import pyarrow as pa
 
-from app.codecs.bad_records import BadRecord
+from app.codecs.record_errors import BadRecord
 from app.format.quarantine import QuarantineFile
 
 
@@ -46,7 +46,7 @@ class BadRecordSink(Protocol):
         """What was written, once the sink is closed; None if there was no record."""
         ...
 
-    def keep(self, records: Sequence[BadRecord]) -> None:
+    def write(self, records: Sequence[BadRecord]) -> None:
         """Adds records, a few megabytes at a time. Raises StorageFull."""
         ...
 

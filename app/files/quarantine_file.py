@@ -10,8 +10,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from app.codecs.bad_records import BadRecord
 from app.codecs.json.objects import json_texts
+from app.codecs.record_errors import BadRecord
 from app.codecs.records import RECORD_FIELDS
 from app.files.checksums import verify
 from app.files.parquet_file import ParquetSink, create_parquet
@@ -34,7 +34,7 @@ class QuarantineSink:
         self.file: QuarantineFile | None = None
         """What was written, once the sink is closed; None if there was no record."""
 
-    def keep(self, records: Sequence[BadRecord]) -> None:
+    def write(self, records: Sequence[BadRecord]) -> None:
         """Adds records, a few megabytes at a time: they are written as they come. Raises StorageFull."""
         if self._parquet is None:
             self._parquet = self._stack.enter_context(
@@ -76,7 +76,7 @@ class QuarantineFileStore:
         """Stores the records at `path`; None, and no file, if there is none. Raises StorageFull."""
         with self.sink(path) as sink:
             if records:
-                sink.keep(records)
+                sink.write(records)
         return sink.file
 
     def write_rows(

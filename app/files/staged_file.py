@@ -16,7 +16,7 @@ from app.format.operation import Operation
 from app.format.partition import partition_codes
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.format.rows.staging import ROW_COLUMN, Slot, StagedBatch, StagedFile, split_by_slot, with_ops
-from app.format.schema.conforming import conform
+from app.format.schema.schema_projection import project_rows
 
 _OPTIONS = ipc.IpcWriteOptions(compression="lz4")
 
@@ -82,7 +82,7 @@ class StagedFileStore:
         rows = pa.Table.from_batches([reader.get_batch(index) for index in indices], schema=reader.schema)
         if OP_COLUMN not in rows.column_names:
             rows = with_ops(rows, operation, dataset)
-        return _placed(conform(rows, _staged_schema(dataset)), file.first_row)
+        return _placed(project_rows(rows, _staged_schema(dataset)), file.first_row)
 
 
 def _placed(rows: pa.Table, first_row: int) -> pa.Table:

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 
 from app.format.file_group import ColumnStatistics
 from app.format.index.column_bounds import stored_bound
-from app.format.schema.conforming import field_id
 from app.format.schema.schema import Schema
+from app.format.schema.schema_projection import field_id
 from app.lake.filters.prune import Sought, may_match
 from app.lake.filters.tree import Filter
 
@@ -21,7 +21,7 @@ def column_statistics(metadata: pq.FileMetaData, schema: Schema) -> dict[str, Co
     return _of_groups(metadata, columns, range(metadata.num_row_groups))
 
 
-def stretches(
+def row_ranges(
     parquet: pq.ParquetFile, where: Filter, schema: Schema, first_row: int, rows: int
 ) -> Iterator[tuple[int, int]]:
     """Where some of the rows [first_row, first_row + rows) may match: one [first, end) for each row group, in order.

@@ -1,6 +1,7 @@
 """What a dataset is: its schema, its key, how rows are laid out and how they merge.
 
-`app.format.definition.define.define_dataset` makes a definition and checks every rule, so that its users need not.
+`app.format.definition.dataset_definition.define_dataset` makes a definition and checks every rule, so that its users
+need not.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ _RANGE: Final = re.compile(
 )
 
 
-def asked_range(headers: Headers, size_bytes: int, entity_tag: str) -> range | None:
+def requested_range(headers: Headers, size_bytes: int, entity_tag: str) -> range | None:
     """The bytes that are asked for; None for all of them.
 
     What is no range of bytes, or several of them, is ignored, as that RFC has it; so is a range of an earlier file,
@@ -28,13 +28,13 @@ def asked_range(headers: Headers, size_bytes: int, entity_tag: str) -> range | N
         return None
     first, last, suffix = found.groups()
     if suffix is not None:
-        asked = range(max(size_bytes - int(suffix), 0), size_bytes)
+        requested = range(max(size_bytes - int(suffix), 0), size_bytes)
     elif last is not None and int(last) < int(first):
         return None
     else:
-        asked = range(int(first), size_bytes if last is None else min(int(last) + 1, size_bytes))
-    if not asked:
+        requested = range(int(first), size_bytes if last is None else min(int(last) + 1, size_bytes))
+    if not requested:
         raise RangeNotSatisfiable(
             f"the file has {size_bytes} bytes, and {text} asks for none", size_bytes=size_bytes
         )
-    return asked
+    return requested

@@ -12,7 +12,7 @@ from litestar.connection import ASGIConnection
 from litestar.datastructures import State
 
 from app.catalog.service import Datasets
-from app.changes.handlers.head_watches import HeadWatches
+from app.changes.handlers.head_watches import HeadPolls
 from app.changes.handlers.shared_pages import SharedPages
 from app.changes.service.read_changes import ReadChanges
 from app.changes.service.read_corrections import ReadCorrections
@@ -21,10 +21,10 @@ from app.exports.service.exports import ManageExports
 from app.http.credentials import Credentials
 from app.http.in_flight import InFlight
 from app.http.threads import OUTBOUND_THREADS_MAX, Threads
-from app.http.waiting.wakeups import Wakeups
-from app.jobs.handlers.job_watches import JobWatches
+from app.http.waiting.subscriptions import Subscriptions
+from app.jobs.handlers.job_watches import JobPolls
 from app.jobs.ports import Jobs
-from app.maintenance.service.table_services import TableServices
+from app.maintenance.service.table_services import TableServiceRequests
 from app.metastore.service.reports import MetastoreReports
 from app.overview.service import Overview
 from app.partitions.service.partitions import Partitions
@@ -34,7 +34,7 @@ from app.reads.service.rows import ReadTable
 from app.tenants.values import Principal
 from app.timeline.service.read_timeline import ReadTimeline
 from app.transactions.service import AcceptTransaction, Transactions
-from app.verifications.service.verify import Verify
+from app.verifications.service.verifications import Verify
 from app.versions.service.comparisons import Comparisons
 from app.versions.service.name_versions import NameVersions
 from app.versions.service.restores import Restores
@@ -74,7 +74,7 @@ class Services:
     partitions: Partitions
     metastore_reports: MetastoreReports
     overview: Overview
-    table_services: TableServices
+    table_services: TableServiceRequests
     verify: Verify
     name_versions: NameVersions
     restores: Restores
@@ -86,10 +86,10 @@ class Services:
     json_body_bytes_max: int
     upload_bytes_max: int
     threads: Threads
-    wakeups: Wakeups
+    subscriptions: Subscriptions
     pages: SharedPages
-    heads: HeadWatches
-    job_watches: JobWatches
+    head_polls: HeadPolls
+    job_polls: JobPolls
     in_flight: InFlight = field(default_factory=InFlight)
     outbound: Threads = field(default_factory=lambda: Threads(OUTBOUND_THREADS_MAX))
 

@@ -11,8 +11,8 @@ from app.http.threads import Threads
 from app.tenants.values import Principal
 
 # A revoked key works this much longer at most.
-_REMEMBERED_SECONDS: Final = 5.0
-_REMEMBERED_MAX: Final = 10_000
+_CACHE_SECONDS: Final = 5.0
+_CACHE_SIZE_MAX: Final = 10_000
 
 
 class Credentials:
@@ -21,20 +21,20 @@ class Credentials:
     def __init__(self, authenticate: Callable[[str], Principal | None], threads: Threads) -> None:
         self._authenticate = authenticate
         self._threads = threads
-        self._remembered: dict[bytes, tuple[float, Principal]] = {}
+        self._cached: dict[bytes, tuple[float, Principal]] = {}
 
     async def principal(self, api_key: str) -> Principal | None:
         """None for a text that is no live key."""
         digest = hashlib.sha256(api_key.encode()).digest()
         now = time.monotonic()
-        until, principal = self._remembered.get(digest, (0.0, None))
+        until, principal = self._cached.get(digest, (0.0, None))
         if principal is not None and now < until:
             return principal
         principal = await self._threads.run(self._authenticate, api_key)
         if principal is None:
-            self._remembered.pop(digest, None)
+            self._cached.pop(digest, None)
             return None
-        if len(self._remembered) >= _REMEMBERED_MAX:
-            self._remembered.clear()
-        self._remembered[digest] = (now + _REMEMBERED_SECONDS, principal)
+        if len(self._cached) >= _CACHE_SIZE_MAX:
+            self._cached.clear()
+        self._cached[digest] = (now + _CACHE_SECONDS, principal)
         return principal

@@ -20,6 +20,6 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 PROBLEM = msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Problem"})
 
 
-def encode(view: Any) -> bytes:
+def encode(response: Any) -> bytes:
     """The JSON text of a view; what JSON has no form for (in the facts of an error) as its text."""
-    return msgspec.json.encode(view, enc_hook=str)
+    return msgspec.json.encode(response, enc_hook=str)

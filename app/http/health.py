@@ -8,21 +8,21 @@ import msgspec
 from litestar import Response, get
 
 from app.http.auth import PUBLIC
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, Check, services_of
 from app.http.encoding import encode
-from app.http.openapi.documented import Answer, documented
+from app.http.openapi.operation_docs import Answer, documented
 
 _TAGS: Final = ["health"]
 
 
-class LiveView(msgspec.Struct, frozen=True, kw_only=True):
+class LiveResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The process answers."""
 
     live: bool
 
 
-class ReadyView(msgspec.Struct, frozen=True, kw_only=True):
+class ReadyResponse(msgspec.Struct, frozen=True, kw_only=True):
     """What the service needs, and whether it has it."""
 
     ready: bool
@@ -34,11 +34,11 @@ class ReadyView(msgspec.Struct, frozen=True, kw_only=True):
     operation_id="get_liveness",
     summary="Is the process alive?",
     tags=_TAGS,
-    opt={PUBLIC: True, **documented({200: Answer(description="It is.", content={JSON: LiveView})})},
+    opt={PUBLIC: True, **documented({200: Answer(description="It is.", content={JSON: LiveResponse})})},
 )
 async def get_liveness() -> Response[Any]:
     """Answers as long as the process does; asks nothing of anyone."""
-    return Response(encode(LiveView(live=True)), media_type=JSON)
+    return Response(encode(LiveResponse(live=True)), media_type=JSON)
 
 
 @get(
@@ -50,8 +50,8 @@ async def get_liveness() -> Response[Any]:
         PUBLIC: True,
         **documented(
             {
-                200: Answer(description="Ready.", content={JSON: ReadyView}),
-                503: Answer(description="Not ready; the checks say why.", content={JSON: ReadyView}),
+                200: Answer(description="Ready.", content={JSON: ReadyResponse}),
+                503: Answer(description="Not ready; the checks say why.", content={JSON: ReadyResponse}),
             }
         ),
     },
@@ -61,5 +61,5 @@ async def get_readiness(request: ApiRequest) -> Response[Any]:
     services = services_of(request)
     checks = await services.threads.run(services.readiness)
     ready = all(check.ok for check in checks if check.required)
-    view = ReadyView(ready=ready, checks=checks)
-    return Response(encode(view), status_code=200 if ready else 503, media_type=JSON)
+    response = ReadyResponse(ready=ready, checks=checks)
+    return Response(encode(response), status_code=200 if ready else 503, media_type=JSON)

@@ -18,7 +18,7 @@ class InFlight:
         self._keys: set[tuple[str, str, str]] = set()
 
     @contextmanager
-    def holding(self, tenant_id: str, dataset_id: str, idempotency_key: str | None) -> Iterator[None]:
+    def reserved(self, tenant_id: str, dataset_id: str, idempotency_key: str | None) -> Iterator[None]:
         """Holds the key, if there is one. Raises IdempotencyInFlight."""
         if idempotency_key is None:
             yield

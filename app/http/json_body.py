@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from app.codecs.exact import Members, NonFinite, parse_json
+from app.codecs.value_parser import Members, NonFinite, parse_json
 from app.format.errors import FieldError, InvalidRequest, MalformedBody
 
 _T = TypeVar("_T")

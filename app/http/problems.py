@@ -201,15 +201,18 @@ def _translated(request: Request[Any, Any, Any], exception: HTTPException) -> He
             for fault in exception.extra
             if isinstance(fault, dict)
         ]
-        said = "; ".join(f"{error.pointer.removeprefix('/')}: {error.detail}" for error in errors)
-        return InvalidRequest(said or exception.detail, errors)
+        detail = "; ".join(f"{error.pointer.removeprefix('/')}: {error.detail}" for error in errors)
+        return InvalidRequest(detail or exception.detail, errors)
     return InvalidRequest(exception.detail)
 
 
 def _challenge(request: Request[Any, Any, Any]) -> dict[str, str]:
     # RFC 6750: an error code only where a credential was given.
-    given = "authorization" in request.headers
-    return {"WWW-Authenticate": 'Bearer realm="headwater"' + (', error="invalid_token"' if given else "")}
+    has_credentials = "authorization" in request.headers
+    return {
+        "WWW-Authenticate": 'Bearer realm="headwater"'
+        + (', error="invalid_token"' if has_credentials else "")
+    }
 
 
 def _request_id(request: Request[Any, Any, Any]) -> str:

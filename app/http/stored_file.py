@@ -10,7 +10,7 @@ from litestar import Response
 from litestar.response import Stream
 
 from app.format.result_file import RunFile
-from app.http.byte_range import asked_range
+from app.http.byte_range import requested_range
 from app.http.context import ApiRequest, Services, services_of
 
 _STEP_BYTES: Final = 1024 * 1024
@@ -32,7 +32,7 @@ async def download(
 ) -> Stream:
     """The file, or the part that is asked for. Raises RangeNotSatisfiable, CorruptFile."""
     services = services_of(request)
-    part = asked_range(request.headers, file.size_bytes, _entity_tag(file))
+    part = requested_range(request.headers, file.size_bytes, _entity_tag(file))
     sent = part or range(file.size_bytes)
     headers = _headers(file, len(sent))
     if part is not None:

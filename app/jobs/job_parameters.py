@@ -15,17 +15,17 @@ _SHOWN_APART: Final = ("writer_id", "batch_id")
 def parameters_of(request: JobRequest) -> dict[str, Any]:
     """Its options as JSON values, by name: those that are not what they are by themselves."""
     if not isinstance(request, WriteRequest):
-        return _said(request)
-    options = {name: value for name, value in _said(request.options).items() if name not in _SHOWN_APART}
-    return options if request.restores is None else {**options, **_said(request.restores)}
+        return _specified(request)
+    options = {name: value for name, value in _specified(request.options).items() if name not in _SHOWN_APART}
+    return options if request.restores is None else {**options, **_specified(request.restores)}
 
 
-def _said(value: msgspec.Struct) -> dict[str, Any]:
+def _specified(value: msgspec.Struct) -> dict[str, Any]:
     """The members that differ from their defaults; those without one are always said."""
-    said = {
+    specified = {
         field.name: getattr(value, field.name)
         for field in msgspec.structs.fields(value)
         if getattr(value, field.name) != field.default
     }
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(said))
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(specified))
     return found

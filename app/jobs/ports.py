@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from app.format.errors import Fault, HeadwaterError
-from app.jobs.values import Accepted, Claim, ClaimRules, Job, Lane, NewJob, Progress, RunnableDataset
+from app.jobs.values import Accepted, Claim, ClaimRules, Job, JobQueue, NewJob, Progress, RunnableDataset
 
 
 class Jobs(Protocol):
@@ -84,7 +84,7 @@ class Jobs(Protocol):
         """Puts held jobs back into the queue after a fault of their run; attempts stay counted, and each goes alone."""
         ...
 
-    def runnable(self, limit: int, lane: Lane = Lane.WRITES) -> list[RunnableDataset]:
+    def runnable(self, limit: int, queue: JobQueue = JobQueue.WRITES) -> list[RunnableDataset]:
         """Datasets of every tenant with claimable jobs in the lane, longest waiting first. Holds ids only."""
         ...
 

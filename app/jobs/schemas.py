@@ -23,7 +23,7 @@ class JobLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self
     transaction: str | None
 
 
-class JobView(msgspec.Struct, frozen=True, kw_only=True):
+class JobResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A job. `first_offset`–`last_offset` are the changes of its commit, which it may share with writes accepted
     at the same time; `error` says why it failed. Exports and verifications have no `operation`, but a `result`.
     `actor` is the id of the API key that asked for it, null for what the service does by itself.
@@ -58,10 +58,10 @@ def transaction_path(transaction_id: str) -> str:
     return f"/transactions/{transaction_id}"
 
 
-def job_view(job: Job) -> JobView:
+def job_response(job: Job) -> JobResponse:
     """The JSON form of a job."""
     path = job_path(job)
-    return JobView(
+    return JobResponse(
         id=job.id,
         kind=job.kind,
         state=job.state,

@@ -35,7 +35,7 @@ class JobKind(str, Enum):
     ROLLBACK = "rollback"
 
 
-class Lane(str, Enum):
+class JobQueue(str, Enum):
     """Where a job queues: writes of a dataset one group after another, tasks beside them."""
 
     WRITES = "writes"
@@ -64,7 +64,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     total: int = 0
 
 
-class Earlier(msgspec.Struct, frozen=True, kw_only=True):
+class RestoreTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The version to take a dataset back to: `version`, or the one before its newest `instants` commits of writes."""
 
     version: int | None = None
@@ -86,7 +86,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     quarantined: tuple[QuarantineFile, ...] = ()
     raw: RawInput | None = None
     derived: bool = False
-    restores: Earlier | None = None
+    restores: RestoreTarget | None = None
 
     @property
     def kind(self) -> JobKind:
@@ -98,7 +98,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
         return JobKind.WRITE
 
     @property
-    def alone(self) -> bool:
+    def exclusive(self) -> bool:
         """Whether the write must not share a commit: it reads more of the table than the keys it brings."""
         options = self.options
         return (
@@ -134,9 +134,9 @@ def instant_action(request: JobRequest) -> Action | None:
     return action_of(request)
 
 
-def goes_alone(request: JobRequest) -> bool:
+def is_exclusive(request: JobRequest) -> bool:
     """Whether a write shares its commit with no other, and whether a task waits until no other such task runs."""
-    return request.alone if isinstance(request, WriteRequest) else is_table_service(request)
+    return request.exclusive if isinstance(request, WriteRequest) else is_table_service(request)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,21 +13,29 @@ from sqlalchemy import (
     text,
 )
 
-from app.db.columns import document, id_column, metadata, moment, number, of_dataset, tenant_column
-from app.maintenance.values import Remembered
+from app.db.columns import (
+    id_column,
+    integer_column,
+    json_column,
+    metadata,
+    of_dataset,
+    tenant_column,
+    timestamp_column,
+)
+from app.maintenance.values import ReconcilerRecord
 
 # When the table services of a dataset want to be asked again, though nothing is committed, and by whom they are now.
-table_keeping: Final = Table(
+table_maintenance: Final = Table(
     "table_keeping",
     metadata,
     tenant_column(),
     id_column("dataset_id"),
-    moment("wake_at", nullable=True),
+    timestamp_column("wake_at", nullable=True),
     Column("owner", Text),
-    number("epoch", default=0),
-    moment("lease_until", nullable=True),
+    integer_column("epoch", default=0),
+    timestamp_column("lease_until", nullable=True),
     # What each of them remembers, by its name.
-    document("memory", dict[str, Remembered]),
+    json_column("memory", dict[str, ReconcilerRecord]),
     PrimaryKeyConstraint("tenant_id", "dataset_id"),
     of_dataset(),
     Index("table_keeping_wake", "wake_at", postgresql_where=text("wake_at IS NOT NULL")),

@@ -10,11 +10,11 @@ import msgspec
 
 from app.catalog.values import Dataset
 
-Memory = dict[str, Any]
+ReconcilerMemory = dict[str, Any]
 """What a keeper knows of a dataset from its earlier looks: a small JSON object of its own making."""
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
     """What a keeper is shown: the dataset as it is `now` (the database's clock).
 
     `since_version`: the version that it saw last, 0 before its first look.
@@ -22,21 +22,21 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
     dataset: Dataset
     since_version: int
-    memory: Memory
+    memory: ReconcilerMemory
     now: datetime
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class ReconcileResult(msgspec.Struct, frozen=True, kw_only=True):
     """What a keeper leaves: its memory, and after how many seconds it wants to look again though nothing is committed.
 
     None: with the next version.
     """
 
-    memory: Memory = {}
+    memory: ReconcilerMemory = {}
     wake_after_seconds: float | None = None
 
 
-class Keeper(Protocol):
+class Reconciler(Protocol):
     """Does one of the table services of datasets, or sees that it is done: most start a job and leave it at that.
 
     It is shown every dataset after each commit, or a few together, and reads in the definition whether there is
@@ -44,10 +44,10 @@ class Keeper(Protocol):
     is shown the same versions again later.
     """
 
-    def keep(self, look: Look) -> Kept: ...
+    def reconcile(self, observation: Observation) -> ReconcileResult: ...
 
 
-class Remembered(msgspec.Struct, frozen=True, kw_only=True):
+class ReconcilerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A keeper's memory as it is stored: which version it saw last, and when it wants to look again.
 
     `failures`: how often it has raised since it last did not; it is then left alone until `wake_at`.
@@ -56,19 +56,19 @@ class Remembered(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 0
     wake_at: datetime | None = None
     failures: int = 0
-    memory: Memory = {}
+    memory: ReconcilerMemory = {}
 
 
-class HeldTable(msgspec.Struct, frozen=True, kw_only=True):
+class ClaimedTable(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset whose table services are one worker's to look after until its lease ends. `epoch` counts the holds."""
 
     dataset: Dataset
     epoch: int
     now: datetime
-    memory: dict[str, Remembered]
+    memory: dict[str, ReconcilerRecord]
 
 
-class KeptTables(Protocol):
+class MaintenanceClaims(Protocol):
     """Datasets whose table services are to be looked after."""
 
     def due(self, limit: int) -> list[tuple[str, str]]:
@@ -77,12 +77,16 @@ class KeptTables(Protocol):
         """
         ...
 
-    def claim(self, tenant_id: str, dataset_id: str, owner: str, lease_seconds: float) -> HeldTable | None:
+    def claim(self, tenant_id: str, dataset_id: str, owner: str, lease_seconds: float) -> ClaimedTable | None:
         """The dataset, held by `owner` now; None if it is not due, or held, or being committed to, or gone."""
         ...
 
     def settle(
-        self, tenant_id: str, held: HeldTable, memory: Mapping[str, Remembered], wake_at: datetime | None
+        self,
+        tenant_id: str,
+        held: ClaimedTable,
+        memory: Mapping[str, ReconcilerRecord],
+        wake_at: datetime | None,
     ) -> bool:
         """Ends the hold, and says what was learned and when the dataset is due again though nothing is committed.
 

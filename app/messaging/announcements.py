@@ -51,7 +51,7 @@ class Announcements:
         self._redis.close()
 
 
-async def listen(redis_url: str, ring: Callable[[str, str], None]) -> None:
+async def listen(redis_url: str, notify: Callable[[str, str], None]) -> None:
     """Calls `ring(tenant_id, dataset_id)` for every announcement until cancelled; reconnects when cut off."""
     pause_seconds = 0.1
     connected = True
@@ -72,7 +72,7 @@ async def listen(redis_url: str, ring: Callable[[str, str], None]) -> None:
                     _log.info("Redis is back; wake-ups come through it again")
                 connected, pause_seconds = True, 0.1
                 async for message in subscription.listen():
-                    _ring(message["data"], ring)
+                    _notify(message["data"], notify)
         except (RedisError, OSError) as error:
             if connected:
                 _log.warning("no wake-ups from Redis (%s); waiting requests poll instead", error)
@@ -81,10 +81,10 @@ async def listen(redis_url: str, ring: Callable[[str, str], None]) -> None:
         pause_seconds = min(pause_seconds * 2, _PAUSE_SECONDS_MAX)
 
 
-def _ring(data: bytes, ring: Callable[[str, str], None]) -> None:
+def _notify(data: bytes, notify: Callable[[str, str], None]) -> None:
     try:
         announcement = msgspec.json.decode(data, type=Announcement)
     except msgspec.MsgspecError:
         _log.warning("ignored a message on %s that is no announcement", CHANNEL)
         return
-    ring(announcement.tenant_id, announcement.dataset_id)
+    notify(announcement.tenant_id, announcement.dataset_id)

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 from litestar import Response, get
 
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.encoding import encode
-from app.http.openapi.documented import Answer, documented
-from app.http.query import DatasetReference
+from app.http.openapi.operation_docs import Answer, documented
+from app.http.query_parameters import DatasetReference
 
 
-class MetastoreReportView(msgspec.Struct, frozen=True, kw_only=True):
+class MetastoreReportResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The Hive table of a dataset, and which of its versions was reported last; null before the first report.
 
     `error`: why reports fail, `failures` of them in a row; the next is tried at `retry_at`.
@@ -37,7 +37,7 @@ class MetastoreReportView(msgspec.Struct, frozen=True, kw_only=True):
     summary="See what a Hive metastore was told",
     tags=["partitions"],
     opt=documented(
-        {200: Answer(description="The last report.", content={JSON: MetastoreReportView})}, problems=[404]
+        {200: Answer(description="The last report.", content={JSON: MetastoreReportResponse})}, problems=[404]
     ),
 )
 async def get_metastore_report(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
@@ -45,5 +45,7 @@ async def get_metastore_report(request: ApiRequest, dataset: DatasetReference) -
     services = services_of(request)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     state = await services.threads.run(services.metastore_reports.state, found)
-    view = msgspec.convert({**msgspec.structs.asdict(state), "head": found.version}, MetastoreReportView)
-    return Response(encode(view), media_type=JSON)
+    response = msgspec.convert(
+        {**msgspec.structs.asdict(state), "head": found.version}, MetastoreReportResponse
+    )
+    return Response(encode(response), media_type=JSON)

@@ -47,7 +47,7 @@ class HivePartition(msgspec.Struct, frozen=True, kw_only=True):
 class HiveReport(msgspec.Struct, frozen=True, kw_only=True):
     """The dataset at a version. `figures`: of all files of one without partitions.
 
-    `standing`: the values of partitions that were told of before and stay; there are these and `partitions`, and no
+    `retained`: the values of partitions that were told of before and stay; there are these and `partitions`, and no
     others. None: `partitions` are only those that changed since what was reported last.
     """
 
@@ -56,4 +56,4 @@ class HiveReport(msgspec.Struct, frozen=True, kw_only=True):
     committed_at: datetime | None
     figures: FileFigures | None
     partitions: Sequence[HivePartition]
-    standing: Sequence[tuple[str, ...]] | None
+    retained: Sequence[tuple[str, ...]] | None

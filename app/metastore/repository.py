@@ -8,10 +8,10 @@ import msgspec
 from sqlalchemy import select
 
 from app.db.session import Database
-from app.maintenance.tables import table_keeping
+from app.maintenance.tables import table_maintenance
 from app.metastore.values import MetastoreState
 
-METASTORE_KEEPER: Final = "metastore"
+METASTORE_RECONCILER: Final = "metastore"
 
 
 class MetastoreStateStore:
@@ -22,9 +22,9 @@ class MetastoreStateStore:
 
     def state(self, tenant_id: str, dataset_id: str) -> MetastoreState | None:
         """None before the first report."""
-        query = select(table_keeping.c.memory).where(table_keeping.c.dataset_id == dataset_id)
+        query = select(table_maintenance.c.memory).where(table_maintenance.c.dataset_id == dataset_id)
         with self._database.tenant(tenant_id) as connection:
             memory = connection.execute(query).scalar_one_or_none()
-        if not memory or METASTORE_KEEPER not in memory or not memory[METASTORE_KEEPER].memory:
+        if not memory or METASTORE_RECONCILER not in memory or not memory[METASTORE_RECONCILER].memory:
             return None
-        return msgspec.convert(memory[METASTORE_KEEPER].memory, MetastoreState)
+        return msgspec.convert(memory[METASTORE_RECONCILER].memory, MetastoreState)

@@ -52,7 +52,7 @@ _PUBLIC_V6: Final = ipaddress.IPv6Network("2000::/3")
 _EMBEDDING: Final = (ipaddress.IPv6Network("::ffff:0:0/96"), ipaddress.IPv6Network("64:ff9b::/96"))
 
 
-class Refused(Exception):
+class AddressRefused(Exception):
     """A place that must not be reached; the message says why."""
 
 
@@ -88,25 +88,25 @@ class Rules:
     def target(self, url: str) -> Target:
         """Where a URL leads. Raises Refused for one that is not as it must be, whatever its host is."""
         if len(url) > URL_CHARACTERS_MAX:
-            raise Refused(f"it has more than {URL_CHARACTERS_MAX} characters")
+            raise AddressRefused(f"it has more than {URL_CHARACTERS_MAX} characters")
         # Parsers pass over some of these, each over others.
         if not url.isascii() or any(character <= " " or character in '\\"<>^`{|}\x7f' for character in url):
-            raise Refused("it has characters that a URL does not have; encode them (a host as xn--…)")
+            raise AddressRefused("it has characters that a URL does not have; encode them (a host as xn--…)")
         try:
             parts = urlsplit(url)
             port = parts.port
         except ValueError as error:
-            raise Refused(f"it is no URL: {error}") from None
+            raise AddressRefused(f"it is no URL: {error}") from None
         schemes = ("https", "http") if self.http else ("https",)
         if parts.scheme not in schemes:
-            raise Refused(f"expected {' or '.join(f'{scheme}://' for scheme in schemes)}")
+            raise AddressRefused(f"expected {' or '.join(f'{scheme}://' for scheme in schemes)}")
         if "@" in parts.netloc:
-            raise Refused("it has a user name; a receiver knows the service by the signature")
+            raise AddressRefused("it has a user name; a receiver knows the service by the signature")
         if "#" in url:
-            raise Refused("it has a fragment, which is never sent")
+            raise AddressRefused("it has a fragment, which is never sent")
         host = _normal(parts.hostname or "")
         if not (_HOST.fullmatch(host) or _is_v6(host)):
-            raise Refused(f"{host!r} is no host")
+            raise AddressRefused(f"{host!r} is no host")
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         return Target(
             scheme=parts.scheme,
@@ -118,16 +118,16 @@ class Rules:
     def check(self, target: Target, addresses: Sequence[str]) -> list[str]:
         """The addresses of a host. Raises Refused unless there is one and all of them may be reached."""
         if not addresses:
-            raise Refused(f"{target.host} has no address")
+            raise AddressRefused(f"{target.host} has no address")
         trusted = target.host in self.hosts
         for text in addresses:
             address = ipaddress.ip_address(text)
             allowed = trusted or any(address in network for network in self.networks)
             if not allowed and not is_public(address):
                 # Which one is not said: names of the inside are nobody's business outside.
-                raise Refused(f"{target.host} leads to an address that is not on the public internet")
+                raise AddressRefused(f"{target.host} leads to an address that is not on the public internet")
             if not allowed and target.port not in PORTS:
-                raise Refused(f"port {target.port} is none of {', '.join(map(str, PORTS))}")
+                raise AddressRefused(f"port {target.port} is none of {', '.join(map(str, PORTS))}")
         return list(addresses)
 
 

@@ -20,7 +20,7 @@ from app.overview.values import PartitionRecord, SizeClass, TableTotals
 from app.partitions.values import PartitionMark
 
 
-class FileView(msgspec.Struct, frozen=True, kw_only=True):
+class FileResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A data file at a version. `name` is what `_hw_file_name` shows beside its rows.
 
     `live_rows`: those that no deletion vector has taken out. `added_version`: since when the file is as it is here;
@@ -48,12 +48,12 @@ class FileView(msgspec.Struct, frozen=True, kw_only=True):
 class FilePage(msgspec.Struct, frozen=True, kw_only=True):
     """Files of a version, in the order of their paths; every page of one walk is of the same version."""
 
-    items: list[FileView]
+    items: list[FileResponse]
     version: int
     next_page_token: str | None
 
 
-class PartitionView(msgspec.Struct, frozen=True, kw_only=True):
+class PartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A partition at a version.
 
     `values`: by the names in its path; null also for a value that is too long for one. `rows`: those of base files that
@@ -84,7 +84,7 @@ class PartitionView(msgspec.Struct, frozen=True, kw_only=True):
 class PartitionPage(msgspec.Struct, frozen=True, kw_only=True):
     """Partitions of a version by path; every page of one walk is of the same version."""
 
-    items: list[PartitionView]
+    items: list[PartitionResponse]
     version: int
     next_page_token: str | None
 
@@ -165,7 +165,7 @@ class JobSums(msgspec.Struct, frozen=True, kw_only=True):
     running: int
 
 
-class StatisticsView(msgspec.Struct, frozen=True, kw_only=True):
+class StatisticsResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A table in numbers. `columns`: bounds and nulls of those asked for, in base files, deleted rows included.
 
     A bound or count is null where one of the files does not tell.
@@ -186,9 +186,9 @@ class StatisticsView(msgspec.Struct, frozen=True, kw_only=True):
     columns: list[ColumnSummary]
 
 
-def file_view(file: DataFile, schema: Schema | None) -> FileView:
+def file_response(file: DataFile, schema: Schema | None) -> FileResponse:
     """The JSON form of a file; with statistics if there is a schema to name columns by."""
-    return FileView(
+    return FileResponse(
         name=file.path.rsplit("/", 1)[-1],
         kind=file.kind,
         partition=file.slot.partition_path,
@@ -211,13 +211,13 @@ def _by_name(statistics: Mapping[str, ColumnStatistics], schema: Schema) -> dict
     return {field.name: statistics[str(field.id)] for field in schema.fields if str(field.id) in statistics}
 
 
-def partition_view(
+def partition_response(
     record: PartitionRecord, partition_by: Sequence[str], mark: PartitionMark | None
-) -> PartitionView:
+) -> PartitionResponse:
     """The JSON form of a partition, with what is known of its being done."""
     names = [partition_name(parse_partition(text)) for text in partition_by]
     segments = record.path.split("/") if names else []
-    return PartitionView(
+    return PartitionResponse(
         **msgspec.structs.asdict(record),
         values={name: read_segment(segment, name) for name, segment in zip(names, segments, strict=True)},
         exact=record.logs == 0,
@@ -228,12 +228,14 @@ def partition_view(
     )
 
 
-def statistics_view(dataset: Dataset, totals: TableTotals, columns: list[ColumnSummary]) -> StatisticsView:
+def statistics_response(
+    dataset: Dataset, totals: TableTotals, columns: list[ColumnSummary]
+) -> StatisticsResponse:
     """The JSON form of a table's sums."""
     base, logs, postponed = (totals.kinds[kind] for kind in FileKind)
     every = base + logs + postponed
     written = sum(each.bytes_added for each in totals.commits)
-    return StatisticsView(
+    return StatisticsResponse(
         version=dataset.version,
         committed_at=dataset.committed_at,
         rows=RowSums(

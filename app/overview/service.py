@@ -24,7 +24,7 @@ from app.versions.service.versions import VersionOf
 _T = TypeVar("_T")
 
 
-class At(msgspec.Struct, frozen=True, kw_only=True):
+class ListingRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Which version is asked about, as `VersionOf.find` takes it, and where its listing goes on."""
 
     version: int | None = None
@@ -34,7 +34,7 @@ class At(msgspec.Struct, frozen=True, kw_only=True):
     page_token: str | None = None
 
 
-class _Position(msgspec.Struct, frozen=True, array_like=True):
+class _ListingPosition(msgspec.Struct, frozen=True, array_like=True):
     version: int
     after: str
 
@@ -55,7 +55,7 @@ class Overview:
     timeline: Timeline
     versions: VersionOf
 
-    def files(self, dataset: Dataset, query: FileQuery, at: At) -> Listing:
+    def files(self, dataset: Dataset, query: FileQuery, at: ListingRequest) -> Listing:
         """DataFile items by path. Raises InvalidRequest, NotFound, VersionExpired."""
 
         def read(version: int, after: str | None, limit: int) -> list[DataFile]:
@@ -63,7 +63,7 @@ class Overview:
 
         return self._page(dataset, at, read, lambda file: file.path)
 
-    def partitions(self, dataset: Dataset, at: At) -> Listing:
+    def partitions(self, dataset: Dataset, at: ListingRequest) -> Listing:
         """PartitionRecord items by path. Raises InvalidRequest, NotFound, VersionExpired."""
 
         def read(version: int, after: str | None, limit: int) -> list[PartitionRecord]:
@@ -96,15 +96,15 @@ class Overview:
     def _page(
         self,
         dataset: Dataset,
-        at: At,
+        at: ListingRequest,
         read: Callable[[int, str | None, int], list[_T]],
         place: Callable[[_T], str],
     ) -> Listing:
         position = None if at.page_token is None else _decode(at.page_token)
-        asked = at.version
+        requested_version = at.version
         if position is not None and at.version is None and at.as_of is None and at.tag is None:
-            asked = position.version
-        version = self.versions.find(dataset, version=asked, as_of=at.as_of, tag=at.tag)
+            requested_version = position.version
+        version = self.versions.find(dataset, version=requested_version, as_of=at.as_of, tag=at.tag)
         if position is not None and position.version != version:
             raise _bad_token()
         items = read(version, None if position is None else position.after, at.page_size + 1)
@@ -113,18 +113,18 @@ class Overview:
         return Listing(
             items=kept,
             version=version,
-            next_token=_encode(_Position(version, place(kept[-1]))) if more else None,
+            next_token=_encode(_ListingPosition(version, place(kept[-1]))) if more else None,
         )
 
 
-def _encode(position: _Position) -> str:
+def _encode(position: _ListingPosition) -> str:
     return base64.urlsafe_b64encode(msgspec.msgpack.encode(position)).decode().rstrip("=")
 
 
-def _decode(token: str) -> _Position:
+def _decode(token: str) -> _ListingPosition:
     try:
         raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        position = msgspec.msgpack.decode(raw, type=_Position)
+        position = msgspec.msgpack.decode(raw, type=_ListingPosition)
     except (ValueError, msgspec.MsgspecError) as error:
         raise _bad_token() from error
     if "\0" in position.after:

@@ -9,12 +9,12 @@ import msgspec
 from litestar import Response, get, post
 from litestar.params import QueryParameter
 
-from app.http.bodies import JSON, read_body, refuse_encoding, require_media_type
+from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.encoding import encode
 from app.http.json_body import decode_json
-from app.http.openapi.documented import Answer, documented
-from app.http.query import INT64_MAX, PAGE_SIZE_MAX, DatasetReference
+from app.http.openapi.operation_docs import Answer, documented
+from app.http.query_parameters import INT64_MAX, PAGE_SIZE_MAX, DatasetReference
 from app.partitions.values import DoneReason, PartitionEvent, PartitionEventKind, PartitionMark
 
 _BODY_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -29,7 +29,7 @@ class EndedPartitions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     partitions: _Paths
 
 
-class PartitionMarkView(msgspec.Struct, frozen=True, kw_only=True):
+class PartitionMarkResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A partition: the last version whose write changed it, and when.
 
     `done_version`: the version that has all of its data; null, as is `done_at`, while it is open.
@@ -45,10 +45,10 @@ class PartitionMarkView(msgspec.Struct, frozen=True, kw_only=True):
 class PartitionMarkList(msgspec.Struct, frozen=True, kw_only=True):
     """Partitions, in the order that they were asked for."""
 
-    items: list[PartitionMarkView]
+    items: list[PartitionMarkResponse]
 
 
-class PartitionEventView(msgspec.Struct, frozen=True, kw_only=True):
+class PartitionEventResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Event `number` of a dataset: `version` has all data of a partition that is done, or brought more to one that was.
 
     `reason`: why a partition is done; null for one that was reopened.
@@ -65,7 +65,7 @@ class PartitionEventView(msgspec.Struct, frozen=True, kw_only=True):
 class PartitionEventPage(msgspec.Struct, frozen=True, kw_only=True):
     """Events in order. `next_since`: where to go on; it is `count` where there are no more for now."""
 
-    items: list[PartitionEventView]
+    items: list[PartitionEventResponse]
     next_since: int
     count: int
 
@@ -93,8 +93,8 @@ async def end_partitions(request: ApiRequest, dataset: DatasetReference) -> Resp
     wanted = decode_json(await read_body(request, _BODY_BYTES_MAX), EndedPartitions)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     marks = await services.threads.run(services.partitions.end, found, wanted.partitions)
-    view = PartitionMarkList(items=[_mark_view(mark) for mark in marks])
-    return Response(encode(view), media_type=JSON)
+    response = PartitionMarkList(items=[_mark_response(mark) for mark in marks])
+    return Response(encode(response), media_type=JSON)
 
 
 @get(
@@ -119,17 +119,19 @@ async def read_partition_events(
     """Which partitions were done or reopened, in order. Events are numbered without a gap, and never forgotten."""
     services = services_of(request)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    told = await services.threads.run(services.partitions.events, found, since, limit)
-    view = PartitionEventPage(
-        items=[event_view(event) for event in told.items], next_since=told.next_since, count=told.count
+    found_events = await services.threads.run(services.partitions.events, found, since, limit)
+    response = PartitionEventPage(
+        items=[event_response(event) for event in found_events.items],
+        next_since=found_events.next_since,
+        count=found_events.count,
     )
-    return Response(encode(view), media_type=JSON)
+    return Response(encode(response), media_type=JSON)
 
 
-def event_view(event: PartitionEvent) -> PartitionEventView:
+def event_response(event: PartitionEvent) -> PartitionEventResponse:
     """The JSON form of an event."""
-    return msgspec.convert(event, PartitionEventView, from_attributes=True)
+    return msgspec.convert(event, PartitionEventResponse, from_attributes=True)
 
 
-def _mark_view(mark: PartitionMark) -> PartitionMarkView:
-    return msgspec.convert(mark, PartitionMarkView, from_attributes=True)
+def _mark_response(mark: PartitionMark) -> PartitionMarkResponse:
+    return msgspec.convert(mark, PartitionMarkResponse, from_attributes=True)

@@ -6,7 +6,15 @@ from typing import Final
 
 from sqlalchemy import CheckConstraint, Column, Index, PrimaryKeyConstraint, Table, Text, text
 
-from app.db.columns import id_column, metadata, moment, number, of_dataset, tenant_column, word
+from app.db.columns import (
+    id_column,
+    integer_column,
+    metadata,
+    of_dataset,
+    tenant_column,
+    text_column,
+    timestamp_column,
+)
 
 # Up to which version a dataset's partitions are marked, and the number of its next event. Its lock is their order.
 partition_feeds: Final = Table(
@@ -14,8 +22,8 @@ partition_feeds: Final = Table(
     metadata,
     tenant_column(),
     id_column("dataset_id"),
-    number("version", default=0),
-    number("next_event", default=0),
+    integer_column("version", default=0),
+    integer_column("next_event", default=0),
     PrimaryKeyConstraint("tenant_id", "dataset_id"),
     of_dataset(),
 )
@@ -25,13 +33,13 @@ partition_marks: Final = Table(
     metadata,
     tenant_column(),
     id_column("dataset_id"),
-    word("path"),
-    number("changed_version"),
-    moment("changed_at"),
-    number("done_version", nullable=True),
-    moment("done_at", nullable=True),
+    text_column("path"),
+    integer_column("changed_version"),
+    timestamp_column("changed_at"),
+    integer_column("done_version", nullable=True),
+    timestamp_column("done_at", nullable=True),
     # What the marker in storage says, if there is one.
-    number("marker_version", nullable=True),
+    integer_column("marker_version", nullable=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
     CheckConstraint("(done_version IS NULL) = (done_at IS NULL)", name="done"),
     CheckConstraint("done_version >= changed_version", name="order"),
@@ -50,12 +58,12 @@ partition_events: Final = Table(
     metadata,
     tenant_column(),
     id_column("dataset_id"),
-    number("number"),
+    integer_column("number"),
     Column("kind", Text, nullable=False),
-    word("partition"),
-    number("version"),
+    text_column("partition"),
+    integer_column("version"),
     Column("reason", Text),
-    moment("at", default=True),
+    timestamp_column("at", default=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "number"),
     CheckConstraint("kind IN ('done', 'reopened')", name="kind"),
     CheckConstraint("(reason IS NOT NULL) = (kind = 'done')", name="reason"),

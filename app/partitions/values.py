@@ -71,7 +71,7 @@ class MarkerWork(msgspec.Struct, frozen=True, kw_only=True):
 class PartitionMarks(Protocol):
     """Marks of partitions, and events. Whatever changes them has first looked at all commits that there are."""
 
-    def look(self, tenant_id: str, dataset_id: str, *, idle_seconds: float | None) -> float | None:
+    def catch_up(self, tenant_id: str, dataset_id: str, *, idle_seconds: float | None) -> float | None:
         """Notes what commits changed since the last look, and which partitions have been idle for so long.
 
         Returns how many seconds it is until the next one has been; None if none will be by itself.
@@ -110,6 +110,6 @@ class PartitionMarks(Protocol):
         """
         ...
 
-    def forget(self, tenant_id: str, dataset_id: str) -> None:
+    def clear(self, tenant_id: str, dataset_id: str) -> None:
         """Removes the marks. Events stay, and later ones are numbered on."""
         ...

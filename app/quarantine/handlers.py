@@ -14,13 +14,13 @@ from litestar import Response, delete, get, post
 from litestar.params import QueryParameter
 
 from app.format.errors import FieldError, InvalidRequest
-from app.http.bodies import JSON, read_body, refuse_encoding, require_media_type
+from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.context import ApiRequest, actor_of, services_of, tenant_of
 from app.http.encoding import encode
 from app.http.headers import idempotency_key, preference
 from app.http.json_body import decode_json
-from app.http.openapi.documented import Answer, documented
-from app.http.query import DatasetReference, PageSize, PageToken
+from app.http.openapi.operation_docs import Answer, documented
+from app.http.query_parameters import DatasetReference, PageSize, PageToken
 from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
 from app.paging import Page
 from app.quarantine.service import QuarantinedRecord, Redrive
@@ -43,7 +43,7 @@ class PayloadEncoding(str, Enum):
     BASE64 = "base64"
 
 
-class QuarantinedRecordView(msgspec.Struct, frozen=True, kw_only=True):
+class QuarantinedRecordResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A bad record of a write. `position` is its row number in the write, `payload` what was sent: the JSON text of a
     row, the record of a CSV whose header line `header` is; a row of Arrow or Parquet as JSON. Pointers in `errors`
     start at the record. `redrive_job_id` is the job that drove it again.
@@ -64,7 +64,7 @@ class QuarantinedRecordView(msgspec.Struct, frozen=True, kw_only=True):
 class QuarantinePage(msgspec.Struct, frozen=True, kw_only=True):
     """Records in the order in which they were set aside."""
 
-    items: list[QuarantinedRecordView]
+    items: list[QuarantinedRecordResponse]
     next_page_token: str | None
 
 
@@ -139,7 +139,7 @@ async def redrive_quarantine(request: ApiRequest, dataset: DatasetReference) -> 
     require_media_type(request, [JSON])
     refuse_encoding(request)
     body = await read_body(request, services.json_body_bytes_max)
-    with services.in_flight.holding(found.tenant_id, found.id, key):
+    with services.in_flight.reserved(found.tenant_id, found.id, key):
         redrive = await services.threads.run(_redrive, body, key)
         redrive = msgspec.structs.replace(redrive, actor=actor_of(request))
         accepted = await services.threads.run(services.quarantine.redrive, found, redrive)
@@ -183,18 +183,18 @@ def _redrive(body: bytes, key: str | None) -> Redrive:
 
 
 def _encoded(page: Page) -> bytes:
-    items = [_view(item) for item in page.items]
+    items = [_response(item) for item in page.items]
     return encode(QuarantinePage(items=items, next_page_token=page.next_token))
 
 
-def _view(item: QuarantinedRecord) -> QuarantinedRecordView:
+def _response(item: QuarantinedRecord) -> QuarantinedRecordResponse:
     record = item.record
     encoding, payload = PayloadEncoding.TEXT, record.payload
     try:
         payload.decode("utf-8")
     except UnicodeDecodeError:
         encoding, payload = PayloadEncoding.BASE64, base64.b64encode(payload)
-    return QuarantinedRecordView(
+    return QuarantinedRecordResponse(
         id=item.id,
         job_id=item.job_id,
         position=record.position,

@@ -107,13 +107,13 @@ class QuarantineStore:
         """Forgets the bad records of a job, driven again or not; returns how many they were."""
         if not is_uuid(job_id):
             return 0
-        forget = (
+        discarded = (
             delete(quarantine_files)
             .where(quarantine_files.c.dataset_id == dataset_id, quarantine_files.c.job_id == job_id)
             .returning(quarantine_files.c.row_count)
         )
         with self._database.tenant(tenant_id) as connection:
-            return sum(connection.execute(forget).scalars())
+            return sum(connection.execute(discarded).scalars())
 
 
 def _files(dataset_id: str) -> Any:

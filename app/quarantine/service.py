@@ -12,7 +12,7 @@ import msgspec
 
 from app.catalog.service import refuse_derived
 from app.catalog.values import Dataset
-from app.codecs.bad_records import BadRecord, BadRecords
+from app.codecs.record_errors import BadRecord, BadRecords
 from app.commit.write_options import OnError, WriteOptions
 from app.files.ports import ObjectStorage, QuarantineFiles
 from app.format.dataset import DatasetDefinition
@@ -177,14 +177,14 @@ class Quarantine:
                 )
         if faults:
             raise InvalidRequest(f"{faults[0].pointer}: {faults[0].detail}", faults)
-        again = [
+        repeated = [
             record_id(number, record)
             for number, records in wanted.items()
             for record in records
             if record in parts[number].redriven
         ]
-        if again:
-            raise AlreadyRedriven(f"record {again[0]} was driven again already", records=again[:50])
+        if repeated:
+            raise AlreadyRedriven(f"record {repeated[0]} was driven again already", records=repeated[:50])
         return [
             (parts[number], each)
             for number in sorted(wanted)
@@ -200,7 +200,7 @@ class Quarantine:
     ) -> RawInput:
         path = body_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)
         with self.files.sink(path) as sink:
-            held = BadRecords(keep=sink.keep)
+            held = BadRecords(write=sink.write)
             for part, each in chosen:
                 for number, record in enumerate(
                     self.files.read(part.file, each.first, each.count), each.first

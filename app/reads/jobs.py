@@ -16,7 +16,7 @@ from app.format.schema.schema import Field, Schema
 from app.jobs.engine import TaskProgress
 from app.jobs.tasks import Disposition, ReadQuery
 from app.jobs.values import Claim
-from app.reads.tasks import ReadAnswer, ReadPart
+from app.reads.tasks import ReadPart, ReadPartResult
 
 
 class NewRead(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ class ReadContent(Protocol):
 class ReadEngine(TaskProgress, Protocol):
     """Runs the tasks of read jobs on Spark."""
 
-    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadAnswer]:
+    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadPartResult]:
         """One answer per part, in order.
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.

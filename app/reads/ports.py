@@ -12,7 +12,7 @@ from app.format.file_group import DataFile
 from app.lake.filters.prune import Sought
 
 
-class TableReader(Protocol):
+class TableReaderPort(Protocol):
     """Reads the rows of a table as readers see them."""
 
     def read_group(
@@ -30,7 +30,7 @@ class TableReader(Protocol):
         """
         ...
 
-    def stretches(
+    def row_ranges(
         self, files: Sequence[DataFile], sought: Sought, first_row: int, end: int | None
     ) -> Iterable[tuple[int, int | None]]:
         """Where among live rows [first_row, end) of a group there may be some that are sought: [first, end), in order.

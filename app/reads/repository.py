@@ -9,7 +9,7 @@ from app.db.session import Database
 from app.format.errors import NotFound, ResultExpired
 from app.format.result_file import RunFile
 from app.jobs.repository.claim import held_by
-from app.jobs.repository.ending import succeed_task
+from app.jobs.repository.job_ends import succeed_task
 from app.jobs.tables import jobs
 from app.reads.jobs import FinishedRead
 from app.reads.tables import read_files
@@ -48,7 +48,7 @@ class ReadResultStore:
         dataset is gone.
         """
         age = func.extract("epoch", func.clock_timestamp() - jobs.c.finished_at)
-        standing = (
+        finished_job = (
             select(age.label("age"), datasets.c.deleted_at)
             .join(datasets, datasets.c.id == jobs.c.dataset_id)
             .where(jobs.c.id == job_id)
@@ -56,7 +56,7 @@ class ReadResultStore:
         columns = [read_files.c[field] for field in RunFile.__struct_fields__]
         files = select(*columns).where(read_files.c.job_id == job_id).order_by(read_files.c.number)
         with self._database.tenant(tenant_id) as connection:
-            job = connection.execute(standing).one_or_none()
+            job = connection.execute(finished_job).one_or_none()
             if job is None or job.deleted_at is not None:
                 raise NotFound("The dataset of the read job is gone, and its results with it")
             # Before its files are looked for: those of a result that has expired go, some at a time.

@@ -13,7 +13,7 @@ from sqlalchemy import (
     Text,
 )
 
-from app.db.columns import id_column, metadata, number, tenant_column, word
+from app.db.columns import id_column, integer_column, metadata, tenant_column, text_column
 
 # What a read job has written, in order.
 read_files: Final = Table(
@@ -21,12 +21,12 @@ read_files: Final = Table(
     metadata,
     tenant_column(),
     id_column("dataset_id"),
-    word("path"),
+    text_column("path"),
     id_column("job_id"),
-    number("number"),
-    word("name"),
-    number("row_count"),
-    number("size_bytes"),
+    integer_column("number"),
+    text_column("name"),
+    integer_column("row_count"),
+    integer_column("size_bytes"),
     Column("checksum", Text, nullable=False),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
     ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),

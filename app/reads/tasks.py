@@ -95,7 +95,7 @@ class RangeRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     size_bytes: int
 
 
-Source = BaseRows | MergedRows | ChangedRows | RangeRows
+ReadSource = BaseRows | MergedRows | ChangedRows | RangeRows
 
 
 class ReadPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -106,7 +106,7 @@ class ReadPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """
 
     spec: ReadSpec
-    sources: tuple[Source, ...]
+    sources: tuple[ReadSource, ...]
     prefix: str
     limit: int | None = None
     alone: bool = False
@@ -117,7 +117,7 @@ class ReadPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return sum(source.size_bytes for source in self.sources)
 
 
-class ReadAnswer(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class ReadPartResult(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """What came of a part: its files in their order, or its runs."""
 
     files: tuple[ExportedFile, ...] = ()
@@ -129,12 +129,12 @@ class ReadAnswer(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         return sum(file.row_count for file in self.files)
 
 
-def table_sources(spec: ReadSpec, scans: Sequence[GroupScan], limit: int | None) -> list[Source]:
+def table_sources(spec: ReadSpec, scans: Sequence[GroupScan], limit: int | None) -> list[ReadSource]:
     """What there is to read of a version, by file group.
 
     `limit`: how many rows will do, whichever they are; None for all.
     """
-    sources: list[Source] = []
+    sources: list[ReadSource] = []
     left = None if spec.selects or spec.order_by else limit
     for scan in scans:
         if left is not None and left <= 0:
@@ -143,7 +143,7 @@ def table_sources(spec: ReadSpec, scans: Sequence[GroupScan], limit: int | None)
             # How many rows it has, only the merge knows.
             sources.append(MergedRows(files=scan.files))
             continue
-        for file in _looked_at(scan):
+        for file in _scanned_files(scan):
             sources += _cut(file)
             if left is not None:
                 left -= file.live_rows
@@ -152,12 +152,12 @@ def table_sources(spec: ReadSpec, scans: Sequence[GroupScan], limit: int | None)
     return sources
 
 
-def _looked_at(scan: GroupScan) -> Iterator[DataFile]:
+def _scanned_files(scan: GroupScan) -> Iterator[DataFile]:
     """The files of a group without logs that its stretches, which never end within one, lie in."""
     start = 0
     for file in scan.files:
         if file.live_rows and any(
-            first <= start and (end is None or start < end) for first, end in scan.stretches
+            first <= start and (end is None or start < end) for first, end in scan.row_ranges
         ):
             yield file
         start += file.live_rows
@@ -172,9 +172,11 @@ def _cut(file: DataFile) -> Iterator[BaseRows]:
         yield BaseRows(file=file, first=first, end=min(first + step, file.row_count))
 
 
-def read_parts(spec: ReadSpec, sources: Iterable[Source], prefix: str, limit: int | None) -> list[ReadPart]:
+def read_parts(
+    spec: ReadSpec, sources: Iterable[ReadSource], prefix: str, limit: int | None
+) -> list[ReadPart]:
     """The tasks that read the sources, in their order; small ones together."""
-    packs: list[list[Source]] = []
+    packs: list[list[ReadSource]] = []
     size = PART_BYTES
     for source in sources:
         if size >= PART_BYTES:
@@ -211,7 +213,7 @@ def range_parts(
 
 
 def shortened(
-    parts: Sequence[ReadPart], answers: Sequence[ReadAnswer], limit: int
+    parts: Sequence[ReadPart], answers: Sequence[ReadPartResult], limit: int
 ) -> tuple[int, ReadPart | None]:
     """Where parts, done in order, have more rows than the limit: how many of them stay whole, and the next one anew.
 

@@ -9,13 +9,13 @@ from litestar import Response, post
 
 from app.format.definition.policy_rules import SECONDS_MAX, VERSIONS_MAX
 from app.format.policies import HistoryPolicy
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, actor_of, services_of, tenant_of
 from app.http.headers import idempotency_key, preference
-from app.http.openapi.documented import documented
-from app.http.query import DatasetReference
+from app.http.openapi.operation_docs import documented
+from app.http.query_parameters import DatasetReference
 from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
-from app.jobs.handlers.request_body import read_json
+from app.jobs.handlers.job_request import read_json
 from app.jobs.tasks import CleanTask
 
 
@@ -58,7 +58,7 @@ async def create_clean(request: ApiRequest, dataset: DatasetReference) -> Respon
     history = HistoryPolicy(versions=wanted.versions, seconds=wanted.seconds)
     task = CleanTask(history=None if history == HistoryPolicy() else history)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    with services.in_flight.holding(found.tenant_id, found.id, key):
+    with services.in_flight.reserved(found.tenant_id, found.id, key):
         accepted = await services.threads.run(
             services.table_services.start, found, task, key, actor_of(request)
         )

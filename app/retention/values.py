@@ -12,14 +12,16 @@ from app.format.policies import HistoryPolicy, TimelinePolicy
 ARCHIVED_MIN: Final = 500
 
 
-class Beginning(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a history begins: versions from `earliest_version` on are kept. `forgotten`: how many no longer are."""
+class HistoryStart(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a history begins: versions from `earliest_version` on are kept. `expired_versions`: how many no longer
+    are.
+    """
 
     earliest_version: int
-    forgotten: int
+    expired_versions: int
 
 
-class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
+class ExpiredFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Files that the catalogue has forgotten, the last of them removed by version `until`. `bytes`: of those that no
     version lists any more.
     """
@@ -32,14 +34,14 @@ class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
 class History(Protocol):
     """How far back datasets are kept."""
 
-    def move_on(self, tenant_id: str, dataset_id: str, policy: HistoryPolicy) -> Beginning:
+    def advance_start(self, tenant_id: str, dataset_id: str, policy: HistoryPolicy) -> HistoryStart:
         """Moves the beginning of the history on as far as the policy allows, and running writes do.
 
         Raises NotFound.
         """
         ...
 
-    def forget(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> Forgotten:
+    def expire_files(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> ExpiredFiles:
         """Removes the rows of up to `limit` data files that no version sees any more which is kept.
 
         Of files that version `since` or a later one removed, the earliest first. Nobody comes to hold a version
@@ -47,7 +49,7 @@ class History(Protocol):
         """
         ...
 
-    def outlived(
+    def has_expired(
         self, tenant_id: str, dataset_id: str, history: HistoryPolicy | None, timeline: TimelinePolicy | None
     ) -> bool:
         """Whether a clean would find something to do, and none waits or runs.

@@ -40,7 +40,7 @@ class ChildLog:
         self._pumps.append(pump)
         pump.start()
 
-    def ending(self, lines: int = 15) -> str:
+    def tail(self, lines: int = 15) -> str:
         """Where the log is, and its last lines."""
         for pump in self._pumps:
             pump.join(timeout=0.5)

@@ -18,7 +18,7 @@ from app.runtime.account import Account, account_for
 from app.runtime.child import ChildSpec
 from app.runtime.loopback import LOOPBACK, free_port
 from app.runtime.private_file import kept_secret
-from app.runtime.single import SingleServer
+from app.runtime.single_server import SingleServer
 
 OWNER = "headwater_owner"
 APPLICATION = "headwater_app"

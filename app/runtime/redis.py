@@ -10,7 +10,7 @@ import redis
 from app.runtime.child import ChildSpec
 from app.runtime.loopback import LOOPBACK, free_port
 from app.runtime.private_file import kept_secret, write_private
-from app.runtime.single import SingleServer
+from app.runtime.single_server import SingleServer
 
 # Nothing is kept: Redis carries wake-ups, and the poll finds the jobs whose wake-up was lost.
 CONFIGURATION = """\

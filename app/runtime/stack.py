@@ -56,7 +56,7 @@ def run(
         with _stopping_on_signals(supervisor):
             try:
                 _start(supervisor, directory, port, environment, programs)
-                supervisor.watch()
+                supervisor.monitor()
             except StopRequestedError:
                 pass
             finally:

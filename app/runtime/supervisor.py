@@ -114,11 +114,11 @@ class Supervisor:
             self._pause()
             if child.rapid_deaths >= self._policy.deaths_before_ready_max:
                 raise StartError(
-                    f"{name} died {child.rapid_deaths} times without serving; {child.log.ending()}"
+                    f"{name} died {child.rapid_deaths} times without serving; {child.log.tail()}"
                 )
             if time.monotonic() > deadline:
                 limit = child.spec.ready_seconds_max
-                raise StartError(f"{name} was not ready after {limit:g} s; {child.log.ending()}")
+                raise StartError(f"{name} was not ready after {limit:g} s; {child.log.tail()}")
         child.was_ready = True
         self._report(f"{name} is ready ({time.monotonic() - began:.1f} s)")
 
@@ -138,7 +138,7 @@ class Supervisor:
                 self._pause()
                 if time.monotonic() > deadline:
                     raise StartError(
-                        f"{spec.name} ran longer than {spec.ready_seconds_max:g} s; {log.ending()}"
+                        f"{spec.name} ran longer than {spec.ready_seconds_max:g} s; {log.tail()}"
                     )
         finally:
             if not has_ended(process):
@@ -146,15 +146,15 @@ class Supervisor:
             code = reap(process)
             log.close()
         if code != 0:
-            raise StartError(f"{spec.name} {describe_exit(code)}; {log.ending()}")
+            raise StartError(f"{spec.name} {describe_exit(code)}; {log.tail()}")
 
-    def watch(self) -> None:
+    def monitor(self) -> None:
         """Mind the children until the stop is asked for."""
         while not self._stop_requested.wait(TICK_SECONDS):
-            self._tend()
+            self._restart_ended()
 
     def request_stop(self) -> None:
-        """Make ``watch`` return, and a start under way give up."""
+        """Make ``monitor`` return, and a start under way give up."""
         self._stop_requested.set()
 
     def stop(self) -> None:
@@ -171,17 +171,17 @@ class Supervisor:
         """One beat of a wait: let time pass, mind the children, give up when asked to."""
         if self._stop_requested.wait(TICK_SECONDS):
             raise StopRequestedError
-        self._tend()
+        self._restart_ended()
 
-    def _tend(self) -> None:
+    def _restart_ended(self) -> None:
         for child in self._children.values():
             if child.process is None:
                 if time.monotonic() >= child.restart_at:
                     child.launch()
             elif has_ended(child.process):
-                self._bury(child, child.process)
+                self._record_exit(child, child.process)
 
-    def _bury(self, child: _Child, process: subprocess.Popen[bytes]) -> None:
+    def _record_exit(self, child: _Child, process: subprocess.Popen[bytes]) -> None:
         """Take note of a death and set the time of the restart."""
         code = reap(process)
         child.process = None

@@ -23,18 +23,18 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from app.db.columns import (
     id_column,
     metadata,
-    moment,
     of_tenant,
     tenant_column,
-    word,
+    text_column,
+    timestamp_column,
 )
 
 tenants: Final = Table(
     "tenants",
     metadata,
     tenant_column(),
-    word("name"),
-    moment("created_at", default=True),
+    text_column("name"),
+    timestamp_column("created_at", default=True),
     PrimaryKeyConstraint("tenant_id"),
     UniqueConstraint("name"),
 )
@@ -47,8 +47,8 @@ api_keys: Final = Table(
     Column("digest", LargeBinary, nullable=False),
     Column("scopes", ARRAY(Text), nullable=False),
     Column("name", Text, nullable=False),
-    moment("created_at", default=True),
-    moment("revoked_at", nullable=True),
+    timestamp_column("created_at", default=True),
+    timestamp_column("revoked_at", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     UniqueConstraint("digest"),
     CheckConstraint("octet_length(digest) = 32", name="digest"),

@@ -8,13 +8,13 @@ from litestar import Response, get
 from litestar.params import QueryParameter
 
 from app.format.instant import Action, InstantState
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.encoding import encode
-from app.http.openapi.documented import Answer, documented
-from app.http.query import DatasetReference, PageSize, PageToken, moment
+from app.http.openapi.operation_docs import Answer, documented
+from app.http.query_parameters import DatasetReference, PageSize, PageToken, moment
 from app.timeline.instants import InstantFilter
-from app.timeline.schemas import InstantPage, instant_view
+from app.timeline.schemas import InstantPage, instant_response
 
 
 @get(
@@ -64,5 +64,7 @@ async def read_timeline(
         page_token=page_token,
         wanted=wanted,
     )
-    view = InstantPage(items=[instant_view(each) for each in page.items], next_page_token=page.next_token)
-    return Response(encode(view), media_type=JSON)
+    response = InstantPage(
+        items=[instant_response(each) for each in page.items], next_page_token=page.next_token
+    )
+    return Response(encode(response), media_type=JSON)

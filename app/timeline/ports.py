@@ -14,7 +14,7 @@ from app.format.file_group import DataFile
 from app.format.schema.schema import Schema
 from app.paging import Page
 from app.timeline.instants import EVERY_INSTANT, InstantFilter
-from app.timeline.values import Fenced, NewCommit, Published, Waits
+from app.timeline.values import Fenced, NewCommit, Published, WritesRunning
 
 
 class OutcomeUnknown(Exception):
@@ -86,19 +86,19 @@ class Timeline(Protocol):
         ...
 
 
-class TimelineInTurn(Timeline, Protocol):
+class SlotTimeline(Timeline, Protocol):
     """The timeline with turns: table services publish between two groups of writes."""
 
-    def publish_in_turn(
-        self, tenant_id: str, commit: NewCommit, turn_seconds: float
-    ) -> Published | Conflicted | Fenced | Waits:
-        """`publish` unless writes run: then it waits, and no others are claimed for `turn_seconds`.
+    def publish_in_slot(
+        self, tenant_id: str, commit: NewCommit, slot_seconds: float
+    ) -> Published | Conflicted | Fenced | WritesRunning:
+        """`publish` unless writes run: then it waits, and no others are claimed for `slot_seconds`.
 
         Raises OutcomeUnknown if the connection breaks once COMMIT was sent.
         """
         ...
 
-    def end_turn(self, tenant_id: str, dataset_id: str) -> None:
+    def release_slot(self, tenant_id: str, dataset_id: str) -> None:
         """Lets writes be claimed again that a table service has kept waiting."""
         ...
 
@@ -106,7 +106,7 @@ class TimelineInTurn(Timeline, Protocol):
 class ReadLeases(Protocol):
     """Holds of readers on versions. Files of a version that is held are not removed."""
 
-    def hold(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+    def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
         """Holds a version for so long, or longer if `reader` holds it already; a reader may hold several.
 
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).

@@ -13,7 +13,7 @@ from app.http.problems import fault_document
 from app.timeline.instants import InstantRecord
 
 
-class InstantView(msgspec.Struct, frozen=True, kw_only=True):
+class InstantResponse(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a timeline: an attempt to change the dataset.
 
     `actor` is the id of the API key that asked for it, null for what the service does by itself; `parameters` what the
@@ -50,11 +50,13 @@ class InstantView(msgspec.Struct, frozen=True, kw_only=True):
 class InstantPage(msgspec.Struct, frozen=True, kw_only=True):
     """Instants, the latest request first."""
 
-    items: list[InstantView]
+    items: list[InstantResponse]
     next_page_token: str | None
 
 
-def instant_view(record: InstantRecord) -> InstantView:
+def instant_response(record: InstantRecord) -> InstantResponse:
     """The JSON form of a timeline entry."""
     values = msgspec.structs.asdict(record)
-    return InstantView(**values | {"error": None if record.error is None else fault_document(record.error)})
+    return InstantResponse(
+        **values | {"error": None if record.error is None else fault_document(record.error)}
+    )

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from app.commit.commit_message import CommitMessage
-from app.commit.write_plan import Scope
+from app.commit.write_plan import WriteScope
 from app.format.dataset import DatasetDefinition
 from app.format.instant import Action, RowCounts
 from app.format.quarantine import QuarantineFile
@@ -49,7 +49,7 @@ class NewCommit(msgspec.Struct, frozen=True, kw_only=True):
     schema_id: int
     outcomes: tuple[JobOutcome, ...]
     messages: tuple[CommitMessage, ...]
-    scope: Scope | None = None
+    scope: WriteScope | None = None
     expected_version: int | None = None
     definition: DatasetDefinition | None = None
     advances: tuple[Advance, ...] = ()
@@ -69,7 +69,7 @@ class Fenced(msgspec.Struct, frozen=True, kw_only=True):
     held: frozenset[str]
 
 
-class Waits(msgspec.Struct, frozen=True, kw_only=True):
+class WritesRunning(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing was published: so many groups of writes run, to which a table service yields."""
 
     groups: int

@@ -9,17 +9,17 @@ import msgspec
 from litestar import Response, get, post
 from litestar.params import PathParameter, QueryParameter
 
-from app.http.bodies import JSON, read_body, refuse_encoding, require_media_type
+from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.context import ApiRequest, Services, actor_of, services_of, tenant_of
 from app.http.encoding import encode
 from app.http.headers import WAIT_SECONDS_MAX, Preference, idempotency_key, preference
 from app.http.json_body import decode_json
-from app.http.openapi.documented import Answer, documented
+from app.http.openapi.operation_docs import Answer, documented
 from app.http.problems import JobCancelled, document, fault_document, respond
 from app.jobs.handlers.waiting import until_final
 from app.jobs.schemas import transaction_path
 from app.jobs.values import JobState
-from app.transactions.schemas import TransactionView, transaction_view
+from app.transactions.schemas import TransactionResponse, transaction_response
 from app.transactions.service import IncomingTransaction
 from app.transactions.values import AcceptedTransaction, Transaction
 from app.writes.handlers.write_request import NewWrite, incoming_write
@@ -55,12 +55,12 @@ class NewTransaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         {
             200: Answer(
                 description="Committed within the wait that `Prefer` asked for.",
-                content={JSON: TransactionView},
+                content={JSON: TransactionResponse},
                 headers={"Preference-Applied": "The wait that was applied.", **_HEADERS},
             ),
             202: Answer(
                 description="Accepted: all writes are durable and on their way.",
-                content={JSON: TransactionView},
+                content={JSON: TransactionResponse},
                 headers={"Retry-After": "Seconds after which to look again.", **_HEADERS},
             ),
         },
@@ -79,7 +79,7 @@ async def create_transaction(request: ApiRequest) -> Response[Any]:
     services = services_of(request)
     preferred = preference(request.headers)
     key = idempotency_key(request.headers)
-    with services.in_flight.holding(tenant_of(request), "transactions", key):
+    with services.in_flight.reserved(tenant_of(request), "transactions", key):
         require_media_type(request, [JSON])
         refuse_encoding(request)
         body = await read_body(request, services.json_body_bytes_max)
@@ -96,7 +96,7 @@ async def create_transaction(request: ApiRequest) -> Response[Any]:
     summary="Get a transaction, or wait for it",
     tags=_TAGS,
     opt=documented(
-        {200: Answer(description="The transaction as it stands.", content={JSON: TransactionView})},
+        {200: Answer(description="The transaction as it stands.", content={JSON: TransactionResponse})},
         problems=[400, 404],
     ),
 )
@@ -120,7 +120,7 @@ async def get_transaction(
     headers = {} if found.state.final else {"Retry-After": "1"}
     if not wait:
         headers.update(preferred.applied())
-    return Response(encode(transaction_view(found)), media_type=JSON, headers=headers)
+    return Response(encode(transaction_response(found)), media_type=JSON, headers=headers)
 
 
 def _incoming(body: bytes, key: str | None, actor: str) -> IncomingTransaction:
@@ -158,16 +158,18 @@ async def _answer(
             JobCancelled.code, JobCancelled.title, "the transaction was cancelled while it was waited for", {}
         )
         return respond(request, {**members, "transaction": _members(found)}, headers)
-    if found.guilty is not None and found.error is not None:
-        blame = {"job_id": found.guilty.id, "dataset_id": found.guilty.dataset_id}
+    if found.failed_job is not None and found.error is not None:
+        failed_job = {"job_id": found.failed_job.id, "dataset_id": found.failed_job.dataset_id}
         return respond(
-            request, {**fault_document(found.error), **blame, "transaction": _members(found)}, headers
+            request, {**fault_document(found.error), **failed_job, "transaction": _members(found)}, headers
         )
     if found.state is JobState.SUCCEEDED:
-        return Response(encode(transaction_view(found)), status_code=200, media_type=JSON, headers=headers)
+        return Response(
+            encode(transaction_response(found)), status_code=200, media_type=JSON, headers=headers
+        )
     headers["Retry-After"] = "1"
-    return Response(encode(transaction_view(found)), status_code=202, media_type=JSON, headers=headers)
+    return Response(encode(transaction_response(found)), status_code=202, media_type=JSON, headers=headers)
 
 
 def _members(transaction: Transaction) -> Any:
-    return msgspec.to_builtins(transaction_view(transaction), enc_hook=str)
+    return msgspec.to_builtins(transaction_response(transaction), enc_hook=str)

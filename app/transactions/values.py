@@ -34,7 +34,7 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
         return next((state for state in order if state in states), JobState.QUEUED)
 
     @property
-    def guilty(self) -> Job | None:
+    def failed_job(self) -> Job | None:
         """The one that failed by itself, and failed the others."""
         failed = [job for job in self.jobs if job.error and job.error.code != TransactionFailed.code]
         return failed[0] if failed else None
@@ -42,7 +42,7 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def error(self) -> Fault | None:
         """What made the guilty one fail."""
-        return None if self.guilty is None else self.guilty.error
+        return None if self.failed_job is None else self.failed_job.error
 
 
 class AcceptedTransaction(msgspec.Struct, frozen=True, kw_only=True):

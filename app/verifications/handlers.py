@@ -7,13 +7,13 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Response, post
 
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, actor_of, services_of, tenant_of
 from app.http.headers import idempotency_key, preference
-from app.http.openapi.documented import documented
-from app.http.query import DatasetReference
+from app.http.openapi.operation_docs import documented
+from app.http.query_parameters import DatasetReference
 from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
-from app.jobs.handlers.request_body import read_json
+from app.jobs.handlers.job_request import read_json
 
 
 class NewVerification(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -46,7 +46,7 @@ async def verify_dataset(request: ApiRequest, dataset: DatasetReference) -> Resp
     key = idempotency_key(request.headers)
     wanted = await read_json(request, NewVerification, default=NewVerification())
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    with services.in_flight.holding(found.tenant_id, found.id, key):
+    with services.in_flight.reserved(found.tenant_id, found.id, key):
         accepted = await services.threads.run(
             services.verify.start, found, wanted.version, key, actor=actor_of(request)
         )

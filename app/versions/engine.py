@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from app.commit.comparison import Compared, CompareTask
-from app.commit.restoring import RestageTask
+from app.commit.restore_plan import RestageTask
 from app.format.rows.staging import StagedFile
 from app.jobs.engine import TaskProgress
 

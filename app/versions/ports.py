@@ -36,6 +36,6 @@ class NamedVersions(Protocol):
         """NamedVersion items by name, of one kind or all. Raises InvalidRequest for a token that is none."""
         ...
 
-    def forget(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
+    def remove(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
         """Removes names; what they kept may be cleaned. Returns how many there were."""
         ...

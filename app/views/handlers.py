@@ -10,18 +10,18 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import PathParameter
 
 from app.catalog.schemas import dataset_path
-from app.http.bodies import JSON, read_body, refuse_encoding, require_media_type
+from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.context import ApiRequest, actor_of, services_of, tenant_of
 from app.http.encoding import PROBLEM, encode
 from app.http.headers import etag, preference, required_version
 from app.http.json_body import decode_json
-from app.http.openapi.documented import Answer, documented
+from app.http.openapi.operation_docs import Answer, documented
 from app.http.problems import fault_document
-from app.http.query import PageSize, PageToken
+from app.http.query_parameters import PageSize, PageToken
 from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, answer_accepted
 from app.jobs.values import Accepted
 from app.views.new_view import NewView
-from app.views.values import View, ViewInput, ViewMode, ViewState
+from app.views.values import View, ViewInputStatus, ViewMode, ViewState
 
 _BODY_BYTES_MAX: Final = 1024 * 1024
 _TAGS: Final = ["views"]
@@ -30,7 +30,7 @@ _ETAG: Final = {"ETag": "The view's revision, quoted: it counts what was changed
 ViewReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a view.")]
 
 
-class ViewInputView(msgspec.Struct, frozen=True, kw_only=True):
+class ViewInputResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset that a view reads: the view shows its changes before `offset`, those of its versions up to `version`.
 
     `dataset`: its name in the SQL. `lag`: how many changes the view does not show yet.
@@ -54,7 +54,7 @@ class ViewLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "sel
     timeline: str
 
 
-class ViewView(msgspec.Struct, frozen=True, kw_only=True):
+class ViewResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A view. `paused`: it is refreshed on request only. `error`: why its last refresh failed. `refreshed_at`: when the
     last one that did not fail had ended.
     """
@@ -63,7 +63,7 @@ class ViewView(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     sql: str
     record_key: list[str]
-    inputs: list[ViewInputView]
+    inputs: list[ViewInputResponse]
     mode: ViewMode
     paused: bool
     state: ViewState
@@ -83,7 +83,7 @@ class ViewPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
     """Views by name."""
 
-    items: list[ViewView]
+    items: list[ViewResponse]
     next_page_token: str | None
 
 
@@ -96,7 +96,7 @@ class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
         {
             201: Answer(
                 description="Registered, its first refresh queued.",
-                content={JSON: ViewView},
+                content={JSON: ViewResponse},
                 headers={"Location": "Its path.", **_ETAG},
             )
         },
@@ -117,7 +117,7 @@ async def create_view(request: ApiRequest) -> Response[Any]:
         services.views.register, tenant_of(request), new, actor=actor_of(request)
     )
     headers = {"Location": view_path(view), "ETag": etag(view.revision)}
-    return Response(encode(view_view(view)), status_code=201, media_type=JSON, headers=headers)
+    return Response(encode(view_response(view)), status_code=201, media_type=JSON, headers=headers)
 
 
 @get(
@@ -135,7 +135,7 @@ async def list_views(
     page = await services.threads.run(
         services.views.list, tenant_of(request), page_size=page_size, page_token=page_token
     )
-    items = [view_view(view) for view in page.items]
+    items = [view_response(view) for view in page.items]
     return Response(encode(ViewPage(items=items, next_page_token=page.next_token)), media_type=JSON)
 
 
@@ -145,14 +145,14 @@ async def list_views(
     summary="Get a view",
     tags=_TAGS,
     opt=documented(
-        {200: Answer(description="The view.", content={JSON: ViewView}, headers=_ETAG)}, problems=[404]
+        {200: Answer(description="The view.", content={JSON: ViewResponse}, headers=_ETAG)}, problems=[404]
     ),
 )
 async def get_view(request: ApiRequest, view: ViewReference) -> Response[Any]:
     """A view by its id or its name: how far it has followed its inputs, and what is wrong if it does not."""
     services = services_of(request)
     found = await services.threads.run(services.views.get, tenant_of(request), view)
-    return Response(encode(view_view(found)), media_type=JSON, headers={"ETag": etag(found.revision)})
+    return Response(encode(view_response(found)), media_type=JSON, headers={"ETag": etag(found.revision)})
 
 
 @patch(
@@ -161,7 +161,7 @@ async def get_view(request: ApiRequest, view: ViewReference) -> Response[Any]:
     summary="Pause or resume a view",
     tags=_TAGS,
     opt=documented(
-        {200: Answer(description="Changed.", content={JSON: ViewView}, headers=_ETAG)},
+        {200: Answer(description="Changed.", content={JSON: ViewResponse}, headers=_ETAG)},
         body={JSON: ViewPatch},
         request_headers={"If-Match": "The ETag that the view must still have; required."},
         problems=[400, 404, 412, 413, 415, 422, 428],
@@ -178,7 +178,7 @@ async def change_view(request: ApiRequest, view: ViewReference) -> Response[Any]
         services.views.pause, tenant_of(request), view, paused=wanted.paused, revision=revision
     )
     headers = {"ETag": etag(changed.revision)}
-    return Response(encode(view_view(changed)), media_type=JSON, headers=headers)
+    return Response(encode(view_response(changed)), media_type=JSON, headers=headers)
 
 
 @delete(
@@ -222,15 +222,15 @@ def view_path(view: View) -> str:
     return f"/views/{view.dataset.id}"
 
 
-def view_view(view: View) -> ViewView:
+def view_response(view: View) -> ViewResponse:
     """The JSON form of a view."""
     dataset, path = dataset_path(view.dataset), view_path(view)
-    return ViewView(
+    return ViewResponse(
         id=view.dataset.id,
         name=view.dataset.definition.name,
         sql=view.definition.sql,
         record_key=list(view.dataset.definition.record_key),
-        inputs=[_input_view(each) for each in view.inputs],
+        inputs=[_input_response(each) for each in view.inputs],
         mode=view.definition.mode,
         paused=view.paused,
         state=view.state,
@@ -249,8 +249,8 @@ def view_view(view: View) -> ViewView:
     )
 
 
-def _input_view(source: ViewInput) -> ViewInputView:
-    return ViewInputView(
+def _input_response(source: ViewInputStatus) -> ViewInputResponse:
+    return ViewInputResponse(
         dataset=source.relation,
         id=source.dataset.id,
         offset=source.position,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.dataset_rules import Fault, broken_rules
-from app.format.definition.define import define_dataset
 from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
 from app.format.errors import FieldError, InvalidDataset
 from app.lake.views.plan import ViewPlan

@@ -14,7 +14,16 @@ from sqlalchemy import (
     text,
 )
 
-from app.db.columns import document, id_column, metadata, moment, number, of_dataset, tenant_column, word
+from app.db.columns import (
+    id_column,
+    integer_column,
+    json_column,
+    metadata,
+    of_dataset,
+    tenant_column,
+    text_column,
+    timestamp_column,
+)
 from app.format.errors import Fault
 from app.views.values import ViewDefinition
 
@@ -24,16 +33,16 @@ views: Final = Table(
     metadata,
     tenant_column(),
     id_column("dataset_id"),
-    document("definition", ViewDefinition),
+    json_column("definition", ViewDefinition),
     # Whether its user has stopped it from following its inputs by itself, and how often that was changed.
     Column("paused", Boolean, nullable=False, server_default=text("false")),
-    number("revision", default=1),
+    integer_column("revision", default=1),
     # Why the last refresh failed, how many in a row did, and when the last of them began; null and 0 once one succeeds.
-    document("error", Fault, nullable=True),
-    number("failures", default=0),
-    moment("attempted_at", nullable=True),
-    moment("refreshed_at", nullable=True),
-    moment("created_at", default=True),
+    json_column("error", Fault, nullable=True),
+    integer_column("failures", default=0),
+    timestamp_column("attempted_at", nullable=True),
+    timestamp_column("refreshed_at", nullable=True),
+    timestamp_column("created_at", default=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id"),
     of_dataset(),
 )
@@ -45,7 +54,7 @@ view_inputs: Final = Table(
     tenant_column(),
     id_column("view_id"),
     id_column("dataset_id"),
-    word("relation"),
+    text_column("relation"),
     PrimaryKeyConstraint("tenant_id", "view_id", "dataset_id"),
     ForeignKeyConstraint(
         ["tenant_id", "view_id"], ["views.tenant_id", "views.dataset_id"], ondelete="CASCADE"

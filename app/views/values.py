@@ -40,7 +40,7 @@ class ViewDefinition(msgspec.Struct, frozen=True, kw_only=True):
     mode: ViewMode
 
 
-class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
+class ViewInputStatus(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset that a view reads, as it stands now, and how far the view has taken it in.
 
     `relation`: its name in the SQL. The changes before `position` are taken in, which are those of the versions up to
@@ -68,7 +68,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
     dataset: Dataset
     definition: ViewDefinition
-    inputs: tuple[ViewInput, ...]
+    inputs: tuple[ViewInputStatus, ...]
     paused: bool
     revision: int
     error: Fault | None

@@ -8,16 +8,16 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from app.changelog.forms import ChangeForm
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.consumers.values import MaxLag
 from app.http.problems import fault_document
-from app.http.query import INT64_MAX
+from app.http.query_parameters import INT64_MAX
 from app.webhooks.service.webhooks import Registration, WebhookChange
 from app.webhooks.values import (
     Delivery,
+    DeliveryFormat,
     DeliveryState,
     Reply,
-    Telling,
     Webhook,
     WebhookDefinition,
     WebhookEvents,
@@ -76,7 +76,7 @@ class WebhookLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "
     dataset: str
 
 
-class WebhookView(msgspec.Struct, frozen=True, kw_only=True):
+class WebhookResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook. The changes before `position` are done with, `pending` more are there. `error` says why it was paused
     by the service, and `failures` how many messages in a row were given up.
     """
@@ -103,7 +103,7 @@ class WebhookView(msgspec.Struct, frozen=True, kw_only=True):
     links: WebhookLinks
 
 
-class WebhookWithSecretView(WebhookView, frozen=True, kw_only=True):
+class WebhookWithSecretResponse(WebhookResponse, frozen=True, kw_only=True):
     """A webhook with its secret, which is told only now."""
 
     secret: str
@@ -112,7 +112,7 @@ class WebhookWithSecretView(WebhookView, frozen=True, kw_only=True):
 class WebhookPage(msgspec.Struct, frozen=True, kw_only=True):
     """Webhooks, the newest first."""
 
-    items: list[WebhookView]
+    items: list[WebhookResponse]
     next_page_token: str | None
 
 
@@ -123,7 +123,7 @@ class WebhookSecret(msgspec.Struct, frozen=True, kw_only=True):
     overlap_seconds: int
 
 
-class DeliveryView(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A message: the changes from `since` to before `next_since`. Its `id` is the header `webhook-id`.
 
     `status` and `error` are of the last attempt.
@@ -145,7 +145,7 @@ class DeliveryView(msgspec.Struct, frozen=True, kw_only=True):
 class DeliveryPage(msgspec.Struct, frozen=True, kw_only=True):
     """Messages, the newest first."""
 
-    items: list[DeliveryView]
+    items: list[DeliveryResponse]
     next_page_token: str | None
 
 
@@ -170,7 +170,7 @@ def registration(request: NewWebhook) -> Registration:
         definition=WebhookDefinition(
             url=request.url,
             events=request.events,
-            telling=Telling(
+            telling=DeliveryFormat(
                 form=request.form,
                 columns=_tuple(request.columns),
                 where=request.where,
@@ -188,7 +188,7 @@ def registration(request: NewWebhook) -> Registration:
 def changed_webhook(webhook: Webhook, patch: WebhookPatch) -> WebhookChange:
     """What a webhook becomes."""
     before = webhook.definition
-    telling = Telling(
+    telling = DeliveryFormat(
         form=_chosen(patch.form, before.telling.form),
         columns=_chosen(_tuple(patch.columns), before.telling.columns),
         where=_chosen(patch.where, before.telling.where),
@@ -209,25 +209,25 @@ def changed_webhook(webhook: Webhook, patch: WebhookPatch) -> WebhookChange:
     )
 
 
-def webhook_view(webhook: Webhook) -> WebhookView:
+def webhook_response(webhook: Webhook) -> WebhookResponse:
     """The JSON form of a webhook."""
-    return WebhookView(**_members(webhook))
+    return WebhookResponse(**_members(webhook))
 
 
-def webhook_with_secret_view(webhook: Webhook, secret: str) -> WebhookWithSecretView:
+def webhook_with_secret_response(webhook: Webhook, secret: str) -> WebhookWithSecretResponse:
     """The JSON form of a webhook with its secret."""
-    return WebhookWithSecretView(**_members(webhook), secret=secret)
+    return WebhookWithSecretResponse(**_members(webhook), secret=secret)
 
 
-def delivery_view(delivery: Delivery) -> DeliveryView:
+def delivery_response(delivery: Delivery) -> DeliveryResponse:
     """The JSON form of a message."""
-    return msgspec.convert(delivery, DeliveryView, from_attributes=True)
+    return msgspec.convert(delivery, DeliveryResponse, from_attributes=True)
 
 
-def trial_view(reply: Reply) -> WebhookTest:
+def webhook_test_response(reply: Reply) -> WebhookTest:
     """The JSON form of what came of a test."""
     return WebhookTest(
-        delivered=reply.arrived, status=reply.status, error=reply.error, seconds=round(reply.seconds, 3)
+        delivered=reply.delivered, status=reply.status, error=reply.error, seconds=round(reply.seconds, 3)
     )
 
 
@@ -265,8 +265,8 @@ def _members(webhook: Webhook) -> dict[str, Any]:
     }
 
 
-def _position(since: int | str) -> int | Landmark:
-    return since if isinstance(since, int) else Landmark(since)
+def _position(since: int | str) -> int | StartingPosition:
+    return since if isinstance(since, int) else StartingPosition(since)
 
 
 def _chosen(value: Any, otherwise: Any) -> Any:

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from app.outbound.addresses import Refused, Rules, Target
+from app.outbound.addresses import AddressRefused, Rules, Target
 from app.webhooks.values import RefusedUrl, Reply
 
 _CONNECT_SECONDS_MAX: Final = 5.0
 _TOTAL_SECONDS_MAX: Final = 15.0
 _ANSWER_BYTES_MAX: Final = 64 * 1024
-_TOLD_BYTES_MAX: Final = 1024
+_ERROR_BYTES_MAX: Final = 1024
 # Name servers that do not answer hold these up for longer than anybody waits for them.
 _RESOLVERS: Final = 32
 _USER_AGENT: Final = "Headwater-Webhooks/1"
@@ -54,7 +54,7 @@ class HttpSender:
         """Raises RefusedUrl if nothing may be sent there, as things are now."""
         try:
             self._addresses(self.rules.target(url), _CONNECT_SECONDS_MAX)
-        except (Refused, OSError) as error:
+        except (AddressRefused, OSError) as error:
             raise RefusedUrl(str(error)) from None
 
     def send(self, url: str, headers: dict[str, str], body: bytes) -> Reply:
@@ -63,11 +63,13 @@ class HttpSender:
         deadline = started + self.total_seconds_max
         try:
             answer = self._post(self.rules.target(url), headers, body, deadline)
-        except Refused as error:
+        except AddressRefused as error:
             return Reply(status=None, error=str(error), seconds=time.monotonic() - started)
         except (OSError, http.client.HTTPException, ValueError) as error:
-            said = f"{type(error).__name__}: {error}"
-            return Reply(status=None, error=_printable(said.encode()), seconds=time.monotonic() - started)
+            error_text = f"{type(error).__name__}: {error}"
+            return Reply(
+                status=None, error=_printable(error_text.encode()), seconds=time.monotonic() - started
+            )
         return Reply(
             status=answer.status,
             error=_fault(answer),
@@ -96,13 +98,13 @@ class HttpSender:
             stream.close()
 
     def _addresses(self, target: Target, seconds: float) -> list[str]:
-        looking = self._resolvers.submit(self.resolve, target.host, target.port)
+        lookup = self._resolvers.submit(self.resolve, target.host, target.port)
         try:
-            found = looking.result(timeout=seconds)
+            found = lookup.result(timeout=seconds)
         except TimeoutError:
             raise TimeoutError(f"{target.host} could not be looked up in {seconds:.0f} s") from None
         except (OSError, UnicodeError):
-            raise Refused(f"{target.host} could not be looked up") from None
+            raise AddressRefused(f"{target.host} could not be looked up") from None
         return self.rules.check(target, found)
 
     def _connect(self, target: Target, addresses: list[str], deadline: float) -> socket.socket:
@@ -188,14 +190,14 @@ def _left(deadline: float, seconds_max: float = float("inf")) -> float:
 def _content(response: http.client.HTTPResponse) -> bytes:
     """What is kept of the answer's body. The status counts, even if the body breaks off."""
     try:
-        return response.read(_ANSWER_BYTES_MAX)[:_TOLD_BYTES_MAX]
+        return response.read(_ANSWER_BYTES_MAX)[:_ERROR_BYTES_MAX]
     except (OSError, http.client.HTTPException, ValueError):
         return b""
 
 
 def _printable(text: bytes) -> str:
     # Postgres keeps no NUL in a text.
-    return text[:_TOLD_BYTES_MAX].decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text[:_ERROR_BYTES_MAX].decode(errors="replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def _retry_after(text: str | None) -> float | None:

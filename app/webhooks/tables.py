@@ -15,9 +15,17 @@ from sqlalchemy import (
     text,
 )
 
-from app.db.columns import document, id_column, metadata, moment, number, of_dataset, tenant_column
+from app.db.columns import (
+    id_column,
+    integer_column,
+    json_column,
+    metadata,
+    of_dataset,
+    tenant_column,
+    timestamp_column,
+)
 from app.format.errors import Fault
-from app.webhooks.values import Telling, WebhookDefinition
+from app.webhooks.values import DeliveryFormat, WebhookDefinition
 
 webhooks: Final = Table(
     "webhooks",
@@ -25,18 +33,18 @@ webhooks: Final = Table(
     tenant_column(),
     id_column("id"),
     id_column("dataset_id"),
-    document("definition", WebhookDefinition),
+    json_column("definition", WebhookDefinition),
     Column("secret", Text, nullable=False),
     # The secret before it, which signs along until then.
     Column("old_secret", Text),
-    moment("old_secret_until", nullable=True),
+    timestamp_column("old_secret_until", nullable=True),
     Column("state", Text, nullable=False),
     # Why it is paused; null if its user did that.
-    document("error", Fault, nullable=True),
+    json_column("error", Fault, nullable=True),
     # Deliveries given up in a row.
-    number("failures", default=0),
-    number("revision", default=1),
-    moment("created_at", default=True),
+    integer_column("failures", default=0),
+    integer_column("revision", default=1),
+    timestamp_column("created_at", default=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     CheckConstraint("state IN ('active', 'paused')", name="state"),
     CheckConstraint("(old_secret IS NULL) = (old_secret_until IS NULL)", name="old_secret"),
@@ -50,17 +58,17 @@ webhook_deliveries: Final = Table(
     tenant_column(),
     id_column("id"),
     id_column("webhook_id"),
-    number("since"),
-    number("next_since"),
-    document("telling", Telling),
+    integer_column("since"),
+    integer_column("next_since"),
+    json_column("telling", DeliveryFormat),
     Column("state", Text, nullable=False),
-    number("attempts", default=0),
-    moment("next_attempt_at", nullable=True),
+    integer_column("attempts", default=0),
+    timestamp_column("next_attempt_at", nullable=True),
     # Of the last attempt: the HTTP status of the answer, or why there was none.
-    number("status", nullable=True),
+    integer_column("status", nullable=True),
     Column("error", Text),
-    moment("created_at", default=True),
-    moment("ended_at", nullable=True),
+    timestamp_column("created_at", default=True),
+    timestamp_column("ended_at", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     CheckConstraint("since < next_since", name="range"),
     CheckConstraint("state IN ('pending', 'delivered', 'dead')", name="state"),

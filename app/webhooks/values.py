@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import msgspec
 
 from app.changelog.forms import ChangeForm
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.consumers.followers import Consumer
 from app.consumers.values import MaxLag
 from app.format.errors import Fault, HeadwaterError, InvalidRequest
@@ -52,7 +52,7 @@ class DeliveryState(str, Enum):
     DEAD = "dead"
 
 
-class Telling(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryFormat(msgspec.Struct, frozen=True, kw_only=True):
     """How changes are told; see `FeedQuery`. `schema_id`: the schema under which rows are; None for the latest."""
 
     form: ChangeForm = ChangeForm.TWO_EVENT
@@ -70,7 +70,7 @@ class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str
     events: WebhookEvents = WebhookEvents.CHANGES
-    telling: Telling = Telling()
+    telling: DeliveryFormat = DeliveryFormat()
     batch_changes_max: int = 100
     description: str | None = None
 
@@ -105,7 +105,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     webhook_id: str
     since: int
     next_since: int
-    telling: Telling
+    telling: DeliveryFormat
     state: DeliveryState
     attempts: int
     next_attempt_at: datetime | None
@@ -118,16 +118,17 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):
     """What there is to do for a webhook. `secrets` sign, all of them.
 
-    `next`: the message at its position, if one was begun. `again`: of the earlier ones that are to be sent once more,
-    the one that is due first. `next_seconds`, `again_seconds`: how long until they are due, if there is one.
+    `next`: the message at its position, if one was begun. `redelivery`: of the earlier ones that are to be sent once
+    more,
+    the one that is due first. `next_seconds`, `redelivery_seconds`: how long until they are due, if there is one.
     """
 
     webhook: Webhook
     secrets: tuple[str, ...]
     next: Delivery | None
     next_seconds: float | None
-    again: Delivery | None
-    again_seconds: float | None
+    redelivery: Delivery | None
+    redelivery_seconds: float | None
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,7 +143,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     retry_after_seconds: float | None = None
 
     @property
-    def arrived(self) -> bool:
+    def delivered(self) -> bool:
         """Whether the receiver took the message."""
         return self.status is not None and 200 <= self.status < 300
 
@@ -154,14 +155,14 @@ class WebhookGivenUp(HeadwaterError):
     title = "The receiver of the webhook takes no messages"
 
     def __init__(self, failures: int, reply: Reply) -> None:
-        said = f"it answered {reply.status}" if reply.status else reply.error
-        detail = f"{failures} messages in a row were given up; of the last one, {said}"
+        reason = f"it answered {reply.status}" if reply.status else reply.error
+        detail = f"{failures} messages in a row were given up; of the last one, {reason}"
         if reply.status == GONE:
             detail = "the receiver answered 410 Gone, which asks for no more messages"
         super().__init__(detail, status=reply.status, failures=failures)
 
 
-class Sender(Protocol):
+class WebhookSender(Protocol):
     """Sends messages to URLs that users name, and to none that they may not reach."""
 
     def check(self, url: str) -> None:
@@ -184,7 +185,7 @@ class WebhookIndex(Protocol):
         definition: WebhookDefinition,
         secret: str,
         *,
-        since: int | Landmark,
+        since: int | StartingPosition,
         max_lag: MaxLag,
     ) -> Webhook:
         """`since`: the position to start at. Nothing is cut from there on meanwhile.
@@ -214,7 +215,7 @@ class WebhookIndex(Protocol):
         definition: WebhookDefinition,
         state: WebhookState,
         max_lag: MaxLag,
-        since: int | Landmark | None = None,
+        since: int | StartingPosition | None = None,
     ) -> Webhook:
         """Changes a webhook that must be at `revision` still; what waits for an attempt is due at once.
 
@@ -260,7 +261,7 @@ class Deliveries(Protocol):
         ...
 
     def begin(
-        self, tenant_id: str, consumer: Consumer, delivery_id: str, telling: Telling, next_since: int
+        self, tenant_id: str, consumer: Consumer, delivery_id: str, telling: DeliveryFormat, next_since: int
     ) -> Delivery | None:
         """Makes the message of the changes from the consumer's position to `next_since`; None if the hold was lost."""
         ...

@@ -10,7 +10,7 @@ from app.commit.storing import Storing
 from app.commit.write_effect import WriteEffect
 from app.format.dataset import BucketFunction, BucketMode, IndexType
 from app.format.file_group import FileKind
-from app.format.index.file_answer import FileAnswer
+from app.format.index.index_answer import FileAnswer
 from app.format.operation import Operation
 
 

@@ -8,14 +8,14 @@ from typing import Protocol
 import pyarrow as pa
 
 from app.commit.storing import Storing
-from app.commit.write_plan import Scope
+from app.commit.write_plan import WriteScope
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile
-from app.format.index.file_answer import FileAnswer
+from app.format.index.index_answer import FileAnswer
 from app.format.index.live_key import LiveKey
 
 
-class KeySearch(Protocol):
+class KeySearchPort(Protocol):
     """Finds keys in the files of a file group. `files`: in order of their commits. `keys`: canonical, large_binary."""
 
     def answers(
@@ -23,7 +23,7 @@ class KeySearch(Protocol):
         dataset: DatasetDefinition,
         files: Sequence[DataFile],
         keys: pa.ChunkedArray,
-        scope: Scope | None,
+        scope: WriteScope | None,
         storing: Storing,
     ) -> dict[int, FileAnswer]:
         """For the base files, by number, whether a write that is stored so has to read each. Raises CorruptFile."""

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clients.demo.flights_data import KEY, Flights
-from clients.demo.fold import CORRECT_FROM, SYMBOLS, Difference
+from clients.demo.fold import CORRECT_FROM, SYMBOLS, FeedMismatch
 from clients.demo.replay import Written
 from clients.demo.screen import Screen
 from clients.headwater_client import Dataset, Headwater
@@ -152,7 +152,7 @@ def versions(screen: Screen, client: Headwater, dataset: Dataset, data: Path) ->
 
 
 def verdict(
-    screen: Screen, *, version: int, rows: int, seconds: float, table: Difference, source: Difference
+    screen: Screen, *, version: int, rows: int, seconds: float, table: FeedMismatch, source: FeedMismatch
 ) -> None:
     """Whether the feed, the table and the file agree."""
     screen.say(

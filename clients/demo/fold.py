@@ -60,7 +60,7 @@ def _refuse(wrong: pl.DataFrame, what: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Difference:
+class FeedMismatch:
     """How two tables of the same key differ, in rows; all zero where they are equal."""
 
     only_left: int
@@ -71,16 +71,16 @@ class Difference:
         return bool(self.only_left or self.only_right or self.other_values)
 
 
-def difference(left: pl.DataFrame, right: pl.DataFrame, key: Sequence[str]) -> Difference:
+def difference(left: pl.DataFrame, right: pl.DataFrame, key: Sequence[str]) -> FeedMismatch:
     """Compares every value of every row; the order of rows is no matter."""
     keys = list(key)
     left, right = left.sort(keys), right.select(left.columns).sort(keys)
     if left.equals(right, null_equal=True):
-        return Difference(only_left=0, only_right=0, other_values=0)
+        return FeedMismatch(only_left=0, only_right=0, other_values=0)
     both = left.join(right, on=keys, how="inner", suffix="_right")
     rest = [name for name in left.columns if name not in keys]
     equal = pl.all_horizontal(pl.lit(value=True), *(pl.col(n).eq_missing(pl.col(f"{n}_right")) for n in rest))
-    return Difference(
+    return FeedMismatch(
         only_left=left.join(right, on=keys, how="anti").height,
         only_right=right.join(left, on=keys, how="anti").height,
         other_values=both.filter(~equal).height,

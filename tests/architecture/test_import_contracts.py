@@ -44,7 +44,7 @@ def test_an_import_that_points_up_is_caught(tmp_path):
     assert lint_imports(tmp_path).returncode == 0
     wrong = {
         "app/format/snapshot.py": "import sqlalchemy",
-        "app/timeline/service/commit.py": "import app.timeline.repository",
+        "app/timeline/service/publish.py": "import app.timeline.repository",
         "app/db/session.py": "import app.http",
         "app/outbound/addresses.py": "import app.db",
         "app/catalog/handlers/datasets.py": "import app.catalog.repository",

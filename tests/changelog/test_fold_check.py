@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from app.changelog.fold_check import BEFORE, check_fold
 from app.changelog.verification import Difference, DifferenceKind, FoldVerdict
 from app.format.dataset import DatasetDefinition
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import OFFSET_COLUMN

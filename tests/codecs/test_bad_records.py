@@ -17,12 +17,12 @@ from app.codecs import (
     BadRecords,
     Format,
     Split,
-    bad_records,
     decode_csv,
     decode_json_rows,
     decode_ndjson,
     iter_tables,
     plan_splits,
+    record_errors,
     stream,
 )
 from app.codecs.arrow import conform
@@ -38,10 +38,10 @@ SCHEMA = schema_of({"id": "int32!", "name": "string", "at": "timestamp", "tags":
 def read(decode: Callable[[BadRecords], pa.Table]) -> tuple[pa.Table, list[BadRecord]]:
     """What a decoder gives and what it sets aside."""
     kept: list[BadRecord] = []
-    aside = BadRecords(keep=kept.extend)
-    table = decode(aside)
-    aside.close()
-    assert aside.count == len(kept)
+    bad_records = BadRecords(write=kept.extend)
+    table = decode(bad_records)
+    bad_records.close()
+    assert bad_records.count == len(kept)
     return table, sorted(kept, key=lambda record: record.position)
 
 
@@ -49,10 +49,10 @@ def stepwise(
     form: Format, data: bytes, schema=SCHEMA, split: Split | None = None
 ) -> tuple[pa.Table, list[BadRecord]]:
     return read(
-        lambda aside: pa.concat_tables(
+        lambda bad_records: pa.concat_tables(
             [
                 schema.to_arrow().empty_table(),
-                *iter_tables(form, io.BytesIO(data), schema, split=split or Split(), aside=aside),
+                *iter_tables(form, io.BytesIO(data), schema, split=split or Split(), bad_records=bad_records),
             ]
         )
     )
@@ -88,7 +88,7 @@ def test_ndjson_keeps_the_lines_that_fit_alone(lines, piece_rows, read_bytes):
         patch.setattr(json_rows, "_PIECE_ROWS_MIN", piece_rows)
         patch.setattr(stream, "READ_BYTES", read_bytes)
         outcomes = [
-            read(lambda aside: decode_ndjson(data, SCHEMA, aside=aside)),
+            read(lambda bad_records: decode_ndjson(data, SCHEMA, bad_records=bad_records)),
             stepwise(Format.NDJSON, data),
         ]
     for outcome in outcomes:
@@ -100,7 +100,7 @@ def test_ndjson_keeps_the_lines_that_fit_alone(lines, piece_rows, read_bytes):
 def test_an_array_keeps_the_elements_that_fit_alone(rows):
     data = b" [" + b" ,\n".join(rows) + b"]"
     one_by_one = [alone(decode_json_rows, b"[" + row + b"]") for row in rows]
-    check(read(lambda aside: decode_json_rows(data, SCHEMA, aside=aside)), rows, one_by_one)
+    check(read(lambda bad_records: decode_json_rows(data, SCHEMA, bad_records=bad_records)), rows, one_by_one)
     check(stepwise(Format.JSON_ROWS, data), rows, one_by_one)
 
 
@@ -131,7 +131,7 @@ def test_csv_keeps_the_records_that_fit_alone(records, end, read_bytes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream, "READ_BYTES", read_bytes)
         outcomes = [
-            read(lambda aside: decode_csv(data, SCHEMA, aside=aside)),
+            read(lambda bad_records: decode_csv(data, SCHEMA, bad_records=bad_records)),
             stepwise(Format.CSV, data),
         ]
     for outcome in outcomes:
@@ -150,7 +150,7 @@ def test_a_quotation_mark_out_of_place_costs_its_own_line(records, read_bytes):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream, "READ_BYTES", read_bytes)
         outcomes = [
-            read(lambda aside: decode_csv(data, SCHEMA, aside=aside)),
+            read(lambda bad_records: decode_csv(data, SCHEMA, bad_records=bad_records)),
             stepwise(Format.CSV, data),
         ]
     for outcome in outcomes:
@@ -207,7 +207,9 @@ def check(
 
 def test_pointers_start_at_the_record():
     _, bad = read(
-        lambda aside: decode_ndjson(b'{"id":1}\n{"id":"x","tags":[1,"y"]}\n{"id":1', SCHEMA, aside=aside)
+        lambda bad_records: decode_ndjson(
+            b'{"id":1}\n{"id":"x","tags":[1,"y"]}\n{"id":1', SCHEMA, bad_records=bad_records
+        )
     )
     assert [[error.pointer for error in record.errors] for record in bad] == [["/id", "/tags/1"], [""]]
     assert (
@@ -225,7 +227,7 @@ def test_arrow_and_parquet_keep_the_rows_that_fit(sample, data):
     positions = [number for number, good in enumerate(fits) if not good]
     loose = pa.Table.from_arrays(table.columns, schema=schema.to_arrow())
     for outcome in (
-        read(lambda aside: conform(loose, strict, aside=aside)),
+        read(lambda bad_records: conform(loose, strict, bad_records=bad_records)),
         stepwise(Format.ARROW, arrow_stream(loose, max_chunksize=2), strict),
         stepwise(Format.PARQUET, parquet(loose, row_group_size=2), strict),
     ):
@@ -275,10 +277,12 @@ FAR = 253_402_300_800
 def test_values_that_json_cannot_carry_are_shown_and_are_bad_again(target, column, payload):
     schema = schema_of({"c": target})
     table = pa.table({"c": column})
-    kept, bad = read(lambda aside: conform(table, schema, aside=aside))
+    kept, bad = read(lambda bad_records: conform(table, schema, bad_records=bad_records))
     assert [record.payload for record in bad] == payload
     assert kept.num_rows == table.num_rows - len(payload)
-    again, bad_again = read(lambda aside: decode_ndjson(b"\n".join(payload), schema, aside=aside))
+    again, bad_again = read(
+        lambda bad_records: decode_ndjson(b"\n".join(payload), schema, bad_records=bad_records)
+    )
     assert again.num_rows == 0
     assert [record.payload for record in bad_again] == payload
 
@@ -288,8 +292,11 @@ def test_positions_count_on_over_batches_and_text_that_is_no_text():
     table = pa.table({"id": pa.array([None if row % 5 == 4 else row for row in range(20)]), "s": column})
     schema = schema_of({"id": "int64!", "s": "string"})
     kept, bad = read(
-        lambda aside: conform(
-            pa.Table.from_batches(table.to_batches(max_chunksize=7)), schema, first_row=100, aside=aside
+        lambda bad_records: conform(
+            pa.Table.from_batches(table.to_batches(max_chunksize=7)),
+            schema,
+            first_row=100,
+            bad_records=bad_records,
         )
     )
     expected = [row for row in range(20) if row % 3 == 0 or row % 5 == 4]
@@ -316,7 +323,7 @@ def test_what_holds_no_records_is_refused_as_a_whole(form, body):
 
 
 def test_all_are_set_aside_however_many_there_are_and_few_are_held(monkeypatch):
-    monkeypatch.setattr(bad_records, "_HELD_RECORDS_MAX", 100)
+    monkeypatch.setattr(record_errors, "_BUFFERED_RECORDS_MAX", 100)
     rows = 20_000
     bodies = {
         Format.NDJSON: b'{"id":"x"}\n' * rows,
@@ -326,10 +333,10 @@ def test_all_are_set_aside_however_many_there_are_and_few_are_held(monkeypatch):
     }
     for form, body in bodies.items():
         sizes: list[int] = []
-        aside = BadRecords(keep=lambda records, sizes=sizes: sizes.append(len(records)))
-        assert list(iter_tables(form, io.BytesIO(body), SCHEMA, aside=aside)) == []
-        aside.close()
-        assert aside.count == sum(sizes) == rows, form
+        bad_records = BadRecords(write=lambda records, sizes=sizes: sizes.append(len(records)))
+        assert list(iter_tables(form, io.BytesIO(body), SCHEMA, bad_records=bad_records)) == []
+        bad_records.close()
+        assert bad_records.count == sum(sizes) == rows, form
         assert max(sizes) == 100, form
 
 

@@ -24,11 +24,11 @@ from app.codecs import (
     plan_splits,
     stream,
 )
-from app.codecs.exact import parse_json
 from app.codecs.faults import Faults
 from app.codecs.json.changelog_rows import reader_of
 from app.codecs.json.encode import encode_changes_json
 from app.codecs.records import RECORD_FIELDS, iter_record_tables
+from app.codecs.value_parser import parse_json
 from app.format.errors import MalformedBody, SchemaMismatch
 from app.format.rows.change_schema import ChangeSchema, change_schema
 from app.format.rows.changelog import OP_COLUMN, Op
@@ -242,16 +242,16 @@ def test_the_fast_way_takes_nothing_that_the_exact_one_refuses(text: bytes) -> N
     reader = reader_of(CHANGES)
     faults = Faults()
     found = reader.read(parse_json(text.decode()), faults)
-    at_once = reader.at_once([text])
-    if at_once is not None:
+    decode_batch = reader.decode_batch([text])
+    if decode_batch is not None:
         assert not faults.count
-        assert at_once == reader.table(found)
+        assert decode_batch == reader.table(found)
 
 
 def test_usual_records_take_the_fast_way() -> None:
     reader = reader_of(CHANGES)
     for texts in (RECORDS[:2], RECORDS[10:11] + RECORDS[13:14] + RECORDS[16:17], RECORDS[18:20]):
-        table = reader.at_once([*texts, b"null"])
+        table = reader.decode_batch([*texts, b"null"])
         assert table is not None
         assert table.num_rows >= 1
 
@@ -267,12 +267,14 @@ def test_a_bad_record_costs_all_it_tells_and_nothing_else(records: list[bytes]) 
         except SchemaMismatch:
             bad.append((number, record))
     kept: list[BadRecord] = []
-    aside = BadRecords(keep=kept.extend)
-    tables = list(iter_tables(Format.NDJSON, io.BytesIO(b"\n".join(records)), CHANGES, aside=aside))
-    aside.close()
+    bad_records = BadRecords(write=kept.extend)
+    tables = list(
+        iter_tables(Format.NDJSON, io.BytesIO(b"\n".join(records)), CHANGES, bad_records=bad_records)
+    )
+    bad_records.close()
     assert [change for table in tables for change in told(table)] == expected
     assert [(record.position, record.payload) for record in kept] == bad
-    assert aside.records == len(records)
+    assert bad_records.records == len(records)
 
 
 def test_bad_changes_can_be_driven_again_whatever_form_they_had() -> None:
@@ -289,9 +291,9 @@ def test_bad_changes_can_be_driven_again_whatever_form_they_had() -> None:
         ),
     ):
         kept: list[BadRecord] = []
-        aside = BadRecords(keep=kept.extend)
-        list(iter_tables(form, io.BytesIO(data), CHANGES, aside=aside))
-        aside.close()
+        bad_records = BadRecords(write=kept.extend)
+        list(iter_tables(form, io.BytesIO(data), CHANGES, bad_records=bad_records))
+        bad_records.close()
         assert [record.position for record in kept] == [1, 2]
         # As a person would repair them.
         payloads = [

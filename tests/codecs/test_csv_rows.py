@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.codecs import decode_csv
-from app.codecs.exact import Refused, read_text
 from app.codecs.json.encode import encode_rows_json
+from app.codecs.value_parser import RejectedValue, read_text
 from app.format.errors import BodyTooLarge, MalformedBody, SchemaMismatch
 from app.format.schema.texts import parse_texts
 from app.format.schema.types import to_arrow
@@ -270,6 +270,6 @@ def test_what_the_vectorised_conversions_take_is_what_the_exact_ones_take(text, 
         return
     try:
         exact = pa.array([read_text(text, data_type)], to_arrow(data_type))
-    except Refused as refused:
+    except RejectedValue as refused:
         raise AssertionError(f"{text!r} as {data_type} became {fast[0]}") from refused
     assert fast.equals(exact)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from app.commit.merge.merge import MergeResult, merge
 from app.commit.write_plan import WriteIntent
 from app.format.dataset import Aggregate, BucketMode, DatasetDefinition, MergeMode
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema, NewSequenceGroup
 from app.format.instant import RowCounts
 from app.format.operation import Operation
@@ -219,9 +219,9 @@ def check(start: Table, writes: Sequence[Write], end: Table, counts: Sequence[di
     current = touched(start, writes)
     _check_rows(end, current, writes, result)
     _check_past(end, current, result)
-    aside = sum(each["quarantined"] for each in counts)
-    assert result.set_aside.num_rows == aside
-    assert result.set_aside.schema == incoming_rows(end.dataset, writes).schema
+    quarantined = sum(each["quarantined"] for each in counts)
+    assert result.quarantined_rows.num_rows == quarantined
+    assert result.quarantined_rows.schema == incoming_rows(end.dataset, writes).schema
     return result
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from app.commit.compaction_plan import plan_compaction
 from app.format.dataset import DatasetDefinition
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
 from app.format.file_group import DataFile, DeletionVector, FileKind, bucket_file_group
 from app.format.rows.staging import Slot

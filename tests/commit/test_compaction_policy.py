@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from app.commit.compaction_policy import GroupShape, is_due, next_due_at
-from app.format.definition.define import with_services
+from app.format.definition.dataset_definition import with_services
 from app.format.errors import InvalidDataset
 from app.format.policies import CompactionPolicy, TableServices, TagPeriod, TagPolicy
 from tests.support.lakehouse import definition

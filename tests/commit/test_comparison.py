@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from app.commit.comparison import Compared, FieldChange, compare_files, compare_rows, compare_schemas
 from app.format.dataset import DatasetDefinition
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
 from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
 from app.format.definition.schema_change import (

@@ -279,11 +279,11 @@ def test_rows_of_live_keys_are_dropped_or_set_aside_as_asked() -> None:
     given = [puts(row("a", big=2)), puts(row("b", big=3)), puts(row("b", big=4))]
     dropped = run(dataset(), live, *given, operation=Operation.INSERT, drop=True)
     assert dropped.counts == {0: RowCounts(inserted=1, unchanged=2)}
-    aside = run(dataset(), live, *given, operation=Operation.BULK_INSERT, quarantine=True)
-    assert aside.counts == {0: RowCounts(inserted=1, unchanged=1, quarantined=1)}
-    assert [(each["big"], each["_hw_row"], each["_hw_job"]) for each in aside.set_aside.to_pylist()] == [
-        (2, 0, 0)
-    ]
+    quarantined = run(dataset(), live, *given, operation=Operation.BULK_INSERT, quarantine=True)
+    assert quarantined.counts == {0: RowCounts(inserted=1, unchanged=1, quarantined=1)}
+    assert [
+        (each["big"], each["_hw_row"], each["_hw_job"]) for each in quarantined.quarantined_rows.to_pylist()
+    ] == [(2, 0, 0)]
 
 
 def test_all_rows_that_would_have_been_folded_are_set_aside_together() -> None:
@@ -295,7 +295,7 @@ def test_all_rows_that_would_have_been_folded_are_set_aside_together() -> None:
         operation=Operation.INSERT,
         quarantine=True,
     )
-    assert [each["big"] for each in result.set_aside.to_pylist()] == [2, 3]
+    assert [each["big"] for each in result.quarantined_rows.to_pylist()] == [2, 3]
     assert result.counts == {0: RowCounts(quarantined=2)}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from app.commit.commit_message import CommitMessage
-from app.commit.restoring import plan_restaging, plan_restore
+from app.commit.restore_plan import plan_restaging, plan_restore
 from app.commit.write_plan import APPEND_BYTES_MAX
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
 from app.format.file_group import DataFile, DeletionVector, FileKind
 from tests.support.lakehouse import data_file

@@ -13,7 +13,7 @@ from app.commit.write_options import (
     resolve_mode,
 )
 from app.format.dataset import BucketMode
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
 from app.format.errors import InvalidRequest
 from app.format.operation import Operation

@@ -6,10 +6,17 @@ import msgspec
 import pytest
 
 from app.commit.write_options import Overwrite, OverwriteScope, SaveMode, WriteOptions
-from app.commit.write_plan import APPEND_BYTES_MAX, MergeTask, Scope, WriteIntent, plan_merge, touched_groups
+from app.commit.write_plan import (
+    APPEND_BYTES_MAX,
+    MergeTask,
+    WriteIntent,
+    WriteScope,
+    plan_merge,
+    touched_groups,
+)
 from app.commit.write_scope import has_scope, read_scope, scope_of
 from app.format.dataset import BucketMode, DatasetDefinition
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
 from app.format.file_group import (
     ColumnStatistics,
@@ -68,7 +75,7 @@ def plan(
     live: list[DataFile],
     *,
     operation: Operation = Operation.UPSERT,
-    scope: Scope | None = None,
+    scope: WriteScope | None = None,
     done: tuple[str, ...] = (),
 ) -> list[MergeTask]:
     intents = {number: WriteIntent(operation=operation) for number in writes}
@@ -82,8 +89,8 @@ def told(tasks: list[MergeTask]) -> list[tuple[str, int, int]]:
     return [(task.file_group, len(task.files), len(task.segments)) for task in tasks]
 
 
-def where(text: str) -> Scope:
-    return Scope(where=parse_filter(text, KEYED.schema))
+def where(text: str) -> WriteScope:
+    return WriteScope(where=parse_filter(text, KEYED.schema))
 
 
 @pytest.mark.parametrize("path", ["", "day=a", "day=bucket-00001/x=1"])
@@ -109,18 +116,18 @@ def test_files_of_a_group_stand_in_the_order_of_their_commits() -> None:
 
 
 SCOPES = [
-    (Scope(), ["a0", "a1", "b0"]),
-    (Scope(partitions=("day=b",)), ["b0"]),
-    (Scope(partitions=()), []),
+    (WriteScope(), ["a0", "a1", "b0"]),
+    (WriteScope(partitions=("day=b",)), ["b0"]),
+    (WriteScope(partitions=()), []),
     (where("id > 9"), ["a1"]),
     (where("day = 'b'"), ["b0"]),
     (where("day = 'c'"), []),
-    (Scope(partitions=("day=a",), where=where("id > 9").where), ["a1"]),
+    (WriteScope(partitions=("day=a",), where=where("id > 9").where), ["a1"]),
 ]
 
 
 @pytest.mark.parametrize(("scope", "reached"), SCOPES)
-def test_a_scope_reaches_the_buckets_that_may_hold_rows_in_it(scope: Scope, reached: list[str]) -> None:
+def test_a_scope_reaches_the_buckets_that_may_hold_rows_in_it(scope: WriteScope, reached: list[str]) -> None:
     live = [in_bucket("a", 0), in_bucket("a", 1, low=5, high=20), in_bucket("b", 0)]
     tasks = plan(KEYED, {0: []}, live, operation=Operation.DELETE, scope=scope)
     assert [f"{task.slot.partition_path[-1]}{task.slot.bucket}" for task in tasks] == reached
@@ -143,15 +150,15 @@ def test_under_key_dynamic_a_partition_is_looked_for_in_every_group() -> None:
     group = bucket_file_group(Slot(partition_path="", bucket=1))
     live = [live_file(group, Slot(partition_path=f"day={day}", bucket=1)) for day in "ab"]
     [task] = plan(
-        moving, {0: []}, live, operation=Operation.DELETE_PARTITION, scope=Scope(partitions=("day=b",))
+        moving, {0: []}, live, operation=Operation.DELETE_PARTITION, scope=WriteScope(partitions=("day=b",))
     )
     assert (task.slot, len(task.files)) == (Slot(partition_path="", bucket=1), 2)
-    assert not plan(moving, {0: []}, live[:1], scope=Scope(partitions=("day=b",)))
+    assert not plan(moving, {0: []}, live[:1], scope=WriteScope(partitions=("day=b",)))
 
 
 def test_an_overwrite_takes_the_touched_buckets_along() -> None:
     writes = {0: [staged("x", ("c", 0))]}
-    tasks = plan(KEYED, writes, [in_bucket("a", 0)], operation=Operation.OVERWRITE, scope=Scope())
+    tasks = plan(KEYED, writes, [in_bucket("a", 0)], operation=Operation.OVERWRITE, scope=WriteScope())
     assert told(tasks) == [("day=a/bucket-00000", 1, 0), ("day=c/bucket-00000", 0, 1)]
 
 
@@ -169,7 +176,7 @@ def test_appends_share_a_group_unless_they_are_large() -> None:
 def test_what_replaces_rows_without_a_key_makes_one_group_per_partition(operation: Operation) -> None:
     live = [appended("a", "1"), appended("a", "2", low=20, high=30), appended("b", "3")]
     writes = {0: [staged("x", ("a", 0), ("c", 0)), staged("y", ("a", 0))]}
-    tasks = plan(APPENDS, writes, live, operation=operation, scope=Scope())
+    tasks = plan(APPENDS, writes, live, operation=operation, scope=WriteScope())
     assert told(tasks) == [
         ("day=a/append-at", 2, 2), ("day=b/append-at", 1, 0), ("day=c/append-at", 0, 1)
     ]  # fmt: skip
@@ -188,30 +195,30 @@ FILTER = Overwrite(scope=OverwriteScope.FILTER, where="id=1")
 OF_WRITES = [
     (Operation.UPSERT, {}, None, None),
     (Operation.DELETE, {}, None, None),
-    (Operation.SNAPSHOT, {}, Scope(), Scope()),
-    (Operation.OVERWRITE, {}, Scope(), Scope()),
-    (Operation.OVERWRITE, {"overwrite": FILTER}, where("id = 1"), Scope()),
+    (Operation.SNAPSHOT, {}, WriteScope(), WriteScope()),
+    (Operation.OVERWRITE, {}, WriteScope(), WriteScope()),
+    (Operation.OVERWRITE, {"overwrite": FILTER}, where("id = 1"), WriteScope()),
     (
         Operation.OVERWRITE,
         {"overwrite": Overwrite(scope=OverwriteScope.PARTITIONS)},
-        Scope(partitions=("day=x",)),
-        Scope(partitions=("day=x",)),
+        WriteScope(partitions=("day=x",)),
+        WriteScope(partitions=("day=x",)),
     ),
-    (Operation.DELETE, {"where": "id = 1"}, where("id = 1"), Scope()),
+    (Operation.DELETE, {"where": "id = 1"}, where("id = 1"), WriteScope()),
     (
         Operation.DELETE_PARTITION,
         {"partitions": ("day=2026-*", "day=9*")},
-        Scope(partitions=("day=2026-01", "day=2026-02")),
-        Scope(),
+        WriteScope(partitions=("day=2026-01", "day=2026-02")),
+        WriteScope(),
     ),
-    (Operation.INSERT, {"mode": SaveMode.IGNORE}, None, Scope()),
-    (Operation.INSERT, {"mode": SaveMode.ERROR_IF_EXISTS}, None, Scope()),
+    (Operation.INSERT, {"mode": SaveMode.IGNORE}, None, WriteScope()),
+    (Operation.INSERT, {"mode": SaveMode.ERROR_IF_EXISTS}, None, WriteScope()),
 ]
 
 
 @pytest.mark.parametrize(("operation", "options", "scope", "read"), OF_WRITES)
 def test_the_scope_of_a_write_and_what_it_has_read(
-    operation: Operation, options: dict[str, object], scope: Scope | None, read: Scope | None
+    operation: Operation, options: dict[str, object], scope: WriteScope | None, read: WriteScope | None
 ) -> None:
     given = WriteOptions(**options)  # type: ignore[arg-type]
     found = scope_of(operation, given, APPENDS, [staged("x", ("x", 0))], LIVE)

@@ -18,7 +18,7 @@ from app.format.dataset import (
     MergeMode,
     TableType,
 )
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import (
     NewBucket,
     NewChangelog,

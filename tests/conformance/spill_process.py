@@ -22,18 +22,18 @@ import pyarrow as pa
 import app.arrow  # noqa: F401
 from app.files.slices.file_slice import SliceReader
 from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
 from app.format.dataset import ChangelogProducer, DatasetDefinition, TableType
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
 from app.format.operation import Operation
 from app.format.rows.meta_columns import META_NAMES
 from app.format.rows.staging import StagedFile
 from tests.support.lake_table import COMPACT, LakeTable, Write
 from workers.engine.merge.merge_handle import MergeHandle
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 TEXT_BYTES: Final = 400
 STEP_ROWS: Final = 10_000
@@ -97,8 +97,8 @@ def main(folder: str, history: str, rows: str, memory_bytes: str, heap_bytes: st
     pa.set_memory_pool(pa.system_memory_pool())
     table_type, producer, operation = HISTORIES[history]
     storage = LocalStorage(Path(folder))
-    memory = Memory(bytes_max=int(memory_bytes), scratch=Path(folder) / "scratch")
-    handle = MergeHandle(Place.on(storage, memory))
+    memory = MemoryBudget(bytes_max=int(memory_bytes), scratch=Path(folder) / "scratch")
+    handle = MergeHandle(TaskResources.on(storage, memory))
     table = StreamedTable(
         storage=storage,
         dataset=definition(table_type, producer),
@@ -122,9 +122,11 @@ def main(folder: str, history: str, rows: str, memory_bytes: str, heap_bytes: st
     print(json.dumps({"peak": peak, "before": before, **held(table, memory)}))
 
 
-def held(table: LakeTable, memory: Memory) -> dict[str, int]:
+def held(table: LakeTable, memory: MemoryBudget) -> dict[str, int]:
     """What the table holds in the end, counted block by block."""
-    reader = SliceReader(table.reader, MergeHandle(Place.on(table.storage, memory)).place.slices.vectors)
+    reader = SliceReader(
+        table.reader, MergeHandle(TaskResources.on(table.storage, memory)).resources.slices.vectors
+    )
     rows = rounds = keys = 0
     for files in table.groups().values():
         for block in merged_blocks(reader, table.dataset, files, memory):

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from app.files.slices import slice_merge
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import TableType
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
 from app.format.operation import Operation
 from tests.support.lake_table import LakeTable, Write
 from workers.engine.merge.merge_handle import MergeHandle
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 
 @pytest.mark.parametrize("table_type", TableType)
@@ -35,7 +35,7 @@ def test_a_bulk_insert_sorts_sizes_and_looks_nothing_up(
             target_bytes=64 * 1024,
         )
     )
-    handle = MergeHandle(Place.on(LocalStorage(tmp_path), Memory(bytes_max=2**28)))
+    handle = MergeHandle(TaskResources.on(LocalStorage(tmp_path), MemoryBudget(bytes_max=2**28)))
     table = LakeTable(
         storage=LocalStorage(tmp_path),
         dataset=dataset,

@@ -11,10 +11,10 @@ from typing import Any, Final
 import pytest
 
 from app.files import data_sink
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, IndexType, TableType
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import (
     NewBucket,
     NewChangelog,
@@ -28,7 +28,7 @@ from app.format.file_group import DataFile, FileKind
 from app.format.operation import Operation
 from tests.support.lake_table import LakeTable, Row, Write
 from workers.engine.merge.merge_handle import MergeHandle
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 _TARGET: Final = 64 * 1024
 _FIELDS: Final = [
@@ -43,7 +43,7 @@ def _table(folder: Path, **parts: Any) -> LakeTable:
     dataset = define_dataset(
         NewDataset(name="t", schema=NewSchema(fields=_FIELDS), target_bytes=_TARGET, **parts)
     )
-    handle = MergeHandle(Place.on(LocalStorage(folder), Memory(bytes_max=2**28)))
+    handle = MergeHandle(TaskResources.on(LocalStorage(folder), MemoryBudget(bytes_max=2**28)))
     return LakeTable(
         storage=LocalStorage(folder), dataset=dataset, run=lambda tasks: [handle.run(task) for task in tasks]
     )

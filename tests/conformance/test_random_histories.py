@@ -13,7 +13,7 @@ from app.commit import compaction_plan
 from app.files import data_sink
 from app.files.lookups import lookup
 from app.files.lookups.hot_folder import HotFolder
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import DatasetDefinition
 from app.format.errors import NotVerifiable
@@ -25,21 +25,23 @@ from tests.conformance.operations import Predicate
 from tests.support.lake_table import COMPACT, LakeTable, Outcome, Write
 from tests.support.verified import verified
 from workers.engine.merge.merge_handle import MergeHandle
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 HISTORIES: Final = int(os.environ.get("HISTORIES", "4000" if LONG else "60"))
 _STEPS: Final = 6
-_TIGHT: Final = Memory(bytes_max=2_000)
+_TIGHT: Final = MemoryBudget(bytes_max=2_000)
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Place]]:
+def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, TaskResources]]:
     """By whether rows have to be spilled."""
     root = tmp_path_factory.mktemp("storage")
     hot = HotFolder(tmp_path_factory.mktemp("hot"), 2**28)
     scratch = tmp_path_factory.mktemp("scratch")
     yield {
-        tight: Place.on(LocalStorage(root), Memory(bytes_max=2_000 if tight else 2**26, scratch=scratch), hot)
+        tight: TaskResources.on(
+            LocalStorage(root), MemoryBudget(bytes_max=2_000 if tight else 2**26, scratch=scratch), hot
+        )
         for tight in (False, True)
     }
     assert not list(scratch.iterdir()), "what was spilled is left behind"
@@ -49,7 +51,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Plac
     ("seed", "kind"), list(enumerate(kinds(HISTORIES))), ids=lambda each: getattr(each, "name", None)
 )
 def test_a_random_history_is_that_of_the_model(
-    places: dict[bool, Place], monkeypatch: pytest.MonkeyPatch, seed: int, kind: Kind
+    places: dict[bool, TaskResources], monkeypatch: pytest.MonkeyPatch, seed: int, kind: Kind
 ) -> None:
     # Files of few rows get no index otherwise.
     for module in (data_sink, lookup):
@@ -57,10 +59,10 @@ def test_a_random_history_is_that_of_the_model(
     monkeypatch.setattr(compaction_plan, "_SMALL_SHARE", 10**9 if seed % 4 else 4)
     dataset = defined(kind)
     assert isinstance(dataset, DatasetDefinition)
-    place = places[seed % 3 == 0]
-    handle = MergeHandle(place)
+    resources = places[seed % 3 == 0]
+    handle = MergeHandle(resources)
     table = LakeTable(
-        storage=place.storage, dataset=dataset, run=lambda tasks: [handle.run(task) for task in tasks]
+        storage=resources.storage, dataset=dataset, run=lambda tasks: [handle.run(task) for task in tasks]
     )
     model = model_of(dataset)
     dice = Dice(kind, dataset, seed)

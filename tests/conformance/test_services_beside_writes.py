@@ -16,7 +16,7 @@ from app.changelog.verification import check_verifiable
 from app.commit import compaction_plan
 from app.files import data_sink
 from app.files.lookups import lookup
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
 from app.format.errors import NotVerifiable
@@ -33,7 +33,7 @@ from tests.support.lake_table import LakeTable, Write
 from tests.support.table_services import ServedTable, result_of
 from tests.support.verified import verified
 from workers.engine.merge.merge_handle import MergeHandle
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 HISTORIES: Final = int(os.environ.get("HISTORIES", "2000" if LONG else "12"))
 _ROUNDS: Final = 3
@@ -50,8 +50,8 @@ def _kinds() -> list[Kind]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    return Place.on(LocalStorage(tmp_path_factory.mktemp("storage")), Memory(bytes_max=2**26))
+def resources(tmp_path_factory: pytest.TempPathFactory) -> TaskResources:
+    return TaskResources.on(LocalStorage(tmp_path_factory.mktemp("storage")), MemoryBudget(bytes_max=2**26))
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def rebased() -> Iterator[Counter[str]]:
     ("seed", "kind"), list(enumerate(_kinds())), ids=lambda each: getattr(each, "name", None)
 )
 def test_services_between_writes_change_neither_snapshot_nor_feed(
-    place: Place, monkeypatch: pytest.MonkeyPatch, rebased: Counter[str], seed: int, kind: Kind
+    resources: TaskResources, monkeypatch: pytest.MonkeyPatch, rebased: Counter[str], seed: int, kind: Kind
 ) -> None:
     for module in (data_sink, lookup):
         monkeypatch.setattr(module, "KEPT_ROWS_MIN", 1 if seed % 2 else 6)
@@ -75,7 +75,7 @@ def test_services_between_writes_change_neither_snapshot_nor_feed(
     monkeypatch.setattr(compaction_plan, "_SMALL_SHARE", 1 if (seed // 3) % 3 else 10**9)
     dataset = defined(kind)
     assert isinstance(dataset, DatasetDefinition)
-    both = _Both(place, dataset, Dice(kind, dataset, seed))
+    both = _Both(resources, dataset, Dice(kind, dataset, seed))
     for _ in range(_ROUNDS):
         both.write()
         both.write()
@@ -89,11 +89,13 @@ def test_services_between_writes_change_neither_snapshot_nor_feed(
 class _Both:
     """A table with services and one without, which get the same writes."""
 
-    def __init__(self, place: Place, dataset: DatasetDefinition, dice: Dice) -> None:
-        handle = MergeHandle(place)
+    def __init__(self, resources: TaskResources, dataset: DatasetDefinition, dice: Dice) -> None:
+        handle = MergeHandle(resources)
         self.served, self.alone = (
             LakeTable(
-                storage=place.storage, dataset=dataset, run=lambda tasks: [handle.run(task) for task in tasks]
+                storage=resources.storage,
+                dataset=dataset,
+                run=lambda tasks: [handle.run(task) for task in tasks],
             )
             for _ in range(2)
         )

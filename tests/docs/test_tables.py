@@ -21,7 +21,7 @@ from app.format.dataset import (
     TableType,
 )
 from app.format.definition.new_dataset import NewBucket, NewDataset
-from app.format.index.file_answer import FileAnswer
+from app.format.index.index_answer import FileAnswer
 from app.format.operation import Operation
 from app.format.rows.formats import MEDIA_TYPES
 from app.format.schema.types import parse_type

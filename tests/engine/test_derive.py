@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, TableType
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
 from app.format.errors import CorruptFile, DerivationFailed, EngineStopped
 from app.format.operation import Operation
@@ -37,7 +37,7 @@ from tests.support.lake_table import LakeTable, Row, Write
 from tests.support.waiting import until
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.spark_engine import SparkEngine
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 pytestmark = [
     pytest.mark.spark,
@@ -51,7 +51,7 @@ SHOPS = {"id": "int64", "shop": "string", "n": "int32", "price": "decimal(9, 2)"
 @pytest.fixture(scope="module")
 def new_table(storage: LocalStorage) -> Callable[..., LakeTable]:
     """Registers a table with these columns; its writes run in the process of the tests."""
-    handle = MergeHandle(Place.on(storage, Memory(bytes_max=2**26)))
+    handle = MergeHandle(TaskResources.on(storage, MemoryBudget(bytes_max=2**26)))
 
     def new(fields: Mapping[str, str], **parts: Any) -> LakeTable:
         schema = NewSchema(fields=[NewField(name=name, type=type_) for name, type_ in fields.items()])
@@ -210,7 +210,7 @@ def test_a_view_that_takes_in_changes_is_the_one_that_is_computed_anew(
     """Whatever part of a feed comes at a time: a correction may bring a row into the view, or take it out."""
     plan = planned("SELECT id, abs(n) AS size FROM t WHERE n >= -5 AND id <> 3", t=shops)
     view = view_of(plan, ["id"])
-    handle = MergeHandle(Place.on(storage, Memory(bytes_max=2**26)))
+    handle = MergeHandle(TaskResources.on(storage, MemoryBudget(bytes_max=2**26)))
     table = LakeTable(storage=storage, dataset=view)
     for since in range(0, shops.next_offset, 9):
         feed = changes_of(shops, since, min(since + 9, shops.next_offset))

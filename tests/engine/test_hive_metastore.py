@@ -12,15 +12,15 @@ import msgspec
 import pytest
 
 from app.catalog.values import Dataset
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
 from app.format.definition.hive_table import HiveColumn, HiveColumns
 from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
 from app.format.definition.schema_change import DropField
 from app.format.policies import MetastorePolicy, TableServices
-from app.maintenance.values import Look
+from app.maintenance.values import Observation
 from app.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
-from app.metastore.service.maintenance import KeepMetastore
+from app.metastore.service.maintenance import MetastoreReconciler
 from app.overview.values import PartitionRecord
 from tests.support.metastore import running_metastore
 from workers.engine.hive_metastore import HiveMetastore
@@ -90,7 +90,7 @@ def report(
     version: int,
     *partitions: HivePartition,
     complete: bool = False,
-    standing: tuple[tuple[str, ...], ...] = (),
+    retained: tuple[tuple[str, ...], ...] = (),
     rows: int | None = None,
 ) -> HiveReport:
     return HiveReport(
@@ -99,7 +99,7 @@ def report(
         committed_at=NOON,
         figures=None if rows is None else figures(rows),
         partitions=partitions,
-        standing=standing if complete else None,
+        retained=retained if complete else None,
     )
 
 
@@ -141,8 +141,8 @@ def test_partitions_and_their_statistics_are_those_of_the_dataset(
         assert metastore.report(second, seconds_max=60) == 3
     assert rows_by_partition(stored, "orders") == {"a/b/1": "6", "FR/2": "1"}
     # A complete report takes away what is neither told of nor was before.
-    for standing, left in (((("a/b", "1"),), {"a/b/1": "6", "FR/2": "1"}), ((), {"FR/2": "1"})):
-        third = report(orders, 3, partition("FR", "2", 1), complete=True, standing=standing)
+    for retained, left in (((("a/b", "1"),), {"a/b/1": "6", "FR/2": "1"}), ((), {"FR/2": "1"})):
+        third = report(orders, 3, partition("FR", "2", 1), complete=True, retained=retained)
         assert metastore.report(third, seconds_max=60) == 1
         assert rows_by_partition(stored, "orders") == left
     assert (folder / "1.parquet").exists()
@@ -231,7 +231,7 @@ def test_a_keeper_brings_a_table_up_to_date_whatever_was_changed(
         NewDataset(name="kept", schema=NewSchema(fields=fields), partition_by=["day"], services=services)
     )
     narrower = evolve(definition, [DropField(name="id")])
-    keeper = KeepMetastore(metastore=metastore, overview=Files(), touched=Files())  # type: ignore[arg-type]
+    reconciler = MetastoreReconciler(metastore=metastore, overview=Files(), touched=Files())  # type: ignore[arg-type]
     memory: dict[str, Any] = {}
     for version, wanted, columns in ((1, definition, ["id", "n"]), (2, narrower, ["n"])):
         dataset = Dataset(
@@ -239,7 +239,9 @@ def test_a_keeper_brings_a_table_up_to_date_whatever_was_changed(
             earliest_version=0, created_at=NOON, committed_at=NOON,
         )  # fmt: skip
         for _ in range(2):
-            kept = keeper.keep(Look(dataset=dataset, since_version=0, memory=memory, now=NOON))
+            kept = reconciler.reconcile(
+                Observation(dataset=dataset, since_version=0, memory=memory, now=NOON)
+            )
             memory = kept.memory
         assert (kept.wake_after_seconds, memory["version"], memory["error"]) == (None, version, None)
         assert [each.getName() for each in stored.getTable("default", "kept").getSd().getCols()] == columns
@@ -247,5 +249,5 @@ def test_a_keeper_brings_a_table_up_to_date_whatever_was_changed(
     # What somebody drops comes back with the next version.
     stored.dropTable("default", "kept")
     dataset = msgspec.structs.replace(dataset, version=3)
-    keeper.keep(Look(dataset=dataset, since_version=0, memory=memory, now=NOON))
+    reconciler.reconcile(Observation(dataset=dataset, since_version=0, memory=memory, now=NOON))
     assert rows_by_partition(stored, "kept") == {"2026-11-21": "1", "2026-11-22": "2"}

@@ -19,7 +19,7 @@ from app.commit.merge.merge import merge
 from app.commit.write_plan import WriteIntent, plan_merge
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
 from app.format.errors import CorruptFile, EngineStopped, SchemaMismatch
 from app.format.file_group import DataFile

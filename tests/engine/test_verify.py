@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from app.changelog.verification import FoldVerdict
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
 from app.format.errors import CorruptFile
 from app.format.operation import Operation
@@ -15,7 +15,7 @@ from tests.support.lake_table import LakeTable, Write
 from tests.support.verified import fold_tasks, verified
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.spark_engine import SparkEngine
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 pytestmark = [
     pytest.mark.spark,
@@ -27,7 +27,7 @@ pytestmark = [
 def test_what_tasks_find_is_told_together(engine: SparkEngine, storage: LocalStorage) -> None:
     fields = [NewField(name="id", type="int64"), NewField(name="n", type="int32")]
     new = NewDataset(name="t", schema=NewSchema(fields=fields), record_key=["id"], bucket=NewBucket(count=3))
-    handle = MergeHandle(Place.on(storage, Memory(bytes_max=2**26)))
+    handle = MergeHandle(TaskResources.on(storage, MemoryBudget(bytes_max=2**26)))
     table = LakeTable(
         storage=storage, dataset=define_dataset(new), run=lambda tasks: [handle.run(task) for task in tasks]
     )

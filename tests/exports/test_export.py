@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.changelog.forms import ChangeForm
 from app.exports import tasks as export
 from app.exports.tasks import ExportFormat, ExportQuery, ExportSpec, export_parts
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
 from app.format.file_group import ChangelogFile, ChangelogSegment
 

@@ -15,12 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 import xxhash
 
-from app.files.begun_groups import BegunGroups
 from app.files.parquet_file import ParquetReader, create_parquet, unique_columns
+from app.files.row_group_cache import RowGroupCache
 from app.files.staged_file import StagedFileStore
 from app.files.statistics import column_statistics
 from app.files.storage import LocalStorage
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
 from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
 from app.format.definition.schema_change import AddField, DropField, RenameField, WidenField
@@ -209,16 +209,16 @@ def test_slices_one_after_another_are_the_file(tmp_path: Path, step: int) -> Non
 
 def test_begun_row_groups_stay_within_their_bound() -> None:
     table = pa.table({"n": pa.array(range(100), pa.int64())})
-    begun = BegunGroups(bytes_max=2 * table.get_total_buffer_size())
+    begun = RowGroupCache(bytes_max=2 * table.get_total_buffer_size())
     for number in range(3):
-        begun.keep(("a", number, ("id",)), table)
+        begun.put(("a", number, ("id",)), table)
     assert begun.take(("a", 0, ("id",))) is None
     assert begun.take(("a", 2, ("id",))) is table
     assert begun.take(("a", 2, ("id",))) is None
     for _ in range(5):
-        begun.keep(("a", 3, ("id",)), table)
+        begun.put(("a", 3, ("id",)), table)
     assert begun.take(("a", 1, ("id",))) is table
-    begun.keep(("a", 4, ("id",)), pa.concat_tables([table] * 3).combine_chunks())
+    begun.put(("a", 4, ("id",)), pa.concat_tables([table] * 3).combine_chunks())
     assert begun.take(("a", 4, ("id",))) is None
     assert begun.take(("a", 3, ("id",))) is table
 

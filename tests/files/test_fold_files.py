@@ -18,10 +18,10 @@ import xxhash
 
 from app.changelog.verification import Difference, DifferenceKind, check_verifiable
 from app.commit.write_options import WriteOptions
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
 from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
 from app.format.definition.schema_change import AddField, DropField, WidenField
@@ -32,7 +32,7 @@ from app.format.rows.changelog import OP_COLUMN, Op
 from tests.support.lake_table import LakeTable, Row, Write
 from tests.support.verified import verified
 from workers.engine.merge.merge_handle import MergeHandle
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 Edit = Callable[[pa.Table], pa.Table]
 
@@ -87,7 +87,7 @@ def written(
 def on(root: Path, table: LakeTable) -> LakeTable:
     """The table on a storage of its own."""
     storage = LocalStorage(root)
-    handle = MergeHandle(Place.on(storage, Memory(bytes_max=2**26)))
+    handle = MergeHandle(TaskResources.on(storage, MemoryBudget(bytes_max=2**26)))
     return replace(table.fork(), storage=storage, run=lambda tasks: [handle.run(task) for task in tasks])
 
 
@@ -159,7 +159,7 @@ def first(table: LakeTable, **how: Any) -> Difference:
 @pytest.mark.parametrize("memory_bytes", [500, 2**26])
 def test_what_was_written_is_what_is_told(table: LakeTable, tmp_path: Path, memory_bytes: int) -> None:
     scratch = tmp_path / "scratch"
-    found = verified(table, memory=Memory(bytes_max=memory_bytes, scratch=scratch))
+    found = verified(table, memory=MemoryBudget(bytes_max=memory_bytes, scratch=scratch))
     assert (found.differences, found.first) == (0, None)
     assert found.rows == len(table.rows())
     assert found.changes == table.next_offset
@@ -169,7 +169,7 @@ def test_what_was_written_is_what_is_told(table: LakeTable, tmp_path: Path, memo
 @pytest.mark.parametrize("memory_bytes", [500, 2**26])
 def test_a_row_that_was_changed_in_a_data_file_is_told(table: LakeTable, memory_bytes: int) -> None:
     damage_data(table, 12, setting("n", 12, 7))
-    found = first(table, memory=Memory(bytes_max=memory_bytes))
+    found = first(table, memory=MemoryBudget(bytes_max=memory_bytes))
     assert found.offset == told(table, 12, Op.APPEND)
     if table.dataset.keyed:
         assert found.kind is DifferenceKind.DIFFERENT

@@ -35,7 +35,7 @@ def test_records_are_read_back_by_ranges_over_what_was_written_step_by_step(stor
     store = QuarantineFileStore(storage)
     with store.sink("t/d/quarantine/a.parquet") as sink:
         for start in range(0, 50, 7):
-            sink.keep(RECORDS[start : start + 7])
+            sink.write(RECORDS[start : start + 7])
     assert sink.file is not None
     assert sink.file.row_count == 50
     for first, count in ((0, 50), (0, 1), (6, 2), (49, 5), (13, 0), (10, 30)):
@@ -55,7 +55,7 @@ def test_without_a_record_there_is_no_file(storage):
 
 def fill(store: QuarantineFileStore, path: str) -> None:
     with store.sink(path) as sink:
-        sink.keep(RECORDS)
+        sink.write(RECORDS)
         raise StorageFull("no more")
 
 
@@ -107,14 +107,14 @@ def test_each_record_that_is_sent_again_is_read_by_itself(storage, step, target)
     store = QuarantineFileStore(storage)
     with store.sink("t/a.parquet") as sink:
         for start in range(0, len(SENT_AGAIN), step):
-            sink.keep(SENT_AGAIN[start : start + step])
+            sink.write(SENT_AGAIN[start : start + step])
     source = storage.open("t/a.parquet")
     kept: list[BadRecord] = []
-    aside = BadRecords(keep=kept.extend)
+    bad_records = BadRecords(write=kept.extend)
     tables = [SCHEMA.to_arrow().empty_table()]
     for split in plan_splits(Format.PARQUET, source, sink.file.size_bytes, target):
-        tables += iter_record_tables(source, SCHEMA, split=split, aside=aside)
-    aside.close()
+        tables += iter_record_tables(source, SCHEMA, split=split, bad_records=bad_records)
+    bad_records.close()
     assert pa.concat_tables(tables).to_pylist() == [
         {"id": 1, "name": None},
         {"id": 2, "name": "b"},

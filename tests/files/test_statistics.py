@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.files.statistics import stretches
-from app.format.schema.conforming import conform
+from app.files.statistics import row_ranges
 from app.format.schema.schema import Field, Schema
+from app.format.schema.schema_projection import project_rows
 from app.lake.filters.evaluate import matches
 from app.lake.filters.parse import parse_filter
 from tests.lake.filters.columns import SCHEMA, table_of
@@ -44,7 +44,7 @@ def test_every_row_that_matches_is_in_a_stretch(case: Any, row_group_rows: int, 
     file = stored(table_of(found), row_group_rows)
     first = data.draw(st.integers(0, len(found)))
     rows = data.draw(st.integers(0, len(found) - first))
-    looked = covered(list(stretches(file, selection, SCHEMA, first, rows)), len(found))
+    looked = covered(list(row_ranges(file, selection, SCHEMA, first, rows)), len(found))
     selected = np.array([written.holds(row) is True for row in found])
     within = np.zeros(len(found), dtype=bool)
     within[first : first + rows] = True
@@ -72,8 +72,8 @@ def test_bounds_of_another_type_rule_nothing_out(written: Schema, asked: Schema,
     kinds = pa.schema([field.to_arrow() for field in written.fields if field.id < 3])
     table = pa.table(columns, schema=kinds)
     selection = parse_filter(where, asked)
-    looked = covered(list(stretches(stored(table, 1), selection, asked, 0, 4)), 4)
-    told = conform(table, pa.schema([field.with_nullable(True) for field in asked.to_arrow()]))
+    looked = covered(list(row_ranges(stored(table, 1), selection, asked, 0, 4)), 4)
+    told = project_rows(table, pa.schema([field.with_nullable(True) for field in asked.to_arrow()]))
     assert not (matches(selection, told) & ~looked).any()
 
 
@@ -82,7 +82,7 @@ def test_columns_are_found_by_id_and_absent_ones_hold_nulls() -> None:
     file = stored(table, 2)
 
     def parts(where: str, first: int = 0, rows: int = 6) -> list[tuple[int, int]]:
-        return list(stretches(file, parse_filter(where, WIDE), WIDE, first, rows))
+        return list(row_ranges(file, parse_filter(where, WIDE), WIDE, first, rows))
 
     assert parts("n = 4") == [(2, 4)]
     assert parts("n = 1 OR n = 6") == [(0, 2), (4, 6)]

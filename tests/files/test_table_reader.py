@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from app.files.parquet_file import ParquetReader
-from app.files.slices.merged_stretches import MergedStretches, Stretch
-from app.files.slices.slice_merge import Memory
+from app.files.slices.merged_rows_cache import CachedRows, MergedRowsCache
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.file_group import FileKind
@@ -36,7 +36,7 @@ def groups(past: Past) -> list[list]:
 def reader(past: Past, memory_bytes: int = 2**26, scratch: Path | None = None, **limits: int) -> TableReader:
     storage = past.table.storage
     return TableReader(
-        storage, ParquetReader(storage), Memory(bytes_max=memory_bytes, scratch=scratch), **limits
+        storage, ParquetReader(storage), MemoryBudget(bytes_max=memory_bytes, scratch=scratch), **limits
     )
 
 
@@ -44,9 +44,9 @@ def schema_of(past: Past) -> pa.Schema:
     return pa.schema([*past.table.dataset.schema.to_arrow(), *META_FIELDS, PARTITION_FIELD, FILE_NAME_FIELD])
 
 
-@pytest.mark.parametrize("stretch_bytes", [1, 400, 2**26])
-def test_any_stretch_is_that_part_of_the_whole(past: Past, stretch_bytes: int) -> None:
-    tables, schema = reader(past, stretch_bytes=stretch_bytes), schema_of(past)
+@pytest.mark.parametrize("cache_bytes", [1, 400, 2**26])
+def test_any_stretch_is_that_part_of_the_whole(past: Past, cache_bytes: int) -> None:
+    tables, schema = reader(past, cache_bytes=cache_bytes), schema_of(past)
     chance = random.Random(2)
     for files in groups(past):
         whole = reader(past).read_group(past.table.dataset, files, schema, 0, 1_000).to_pylist()
@@ -91,14 +91,14 @@ def test_only_rows_of_base_files_have_a_file_name(past: Past) -> None:
 
 def test_one_stretch_of_each_group_is_kept_and_the_last_in_any_case() -> None:
     rows = pa.table({"n": pa.array(range(100), pa.int64())})
-    kept = MergedStretches(rows.nbytes + 100)
-    kept.keep("a", Stretch(first=0, rows=rows, ended=True))
+    kept = MergedRowsCache(rows.nbytes + 100)
+    kept.put("a", CachedRows(first=0, rows=rows, ended=True))
     assert kept.find("a", 40, 1_000).rows_from(40, 3).column("n").to_pylist() == [40, 41, 42]
-    kept.keep("b", Stretch(first=50, rows=rows, ended=False))
+    kept.put("b", CachedRows(first=50, rows=rows, ended=False))
     assert kept.find("a", 0, 1) is None
     assert kept.find("b", 49, 1) is None
     assert kept.find("b", 149, 2) is None
     assert kept.find("b", 149, 1).rows_from(149, 1).column("n").to_pylist() == [99]
-    kept.keep("b", Stretch(first=150, rows=rows, ended=True))
+    kept.put("b", CachedRows(first=150, rows=rows, ended=True))
     assert kept.find("b", 50, 1) is None
     assert kept.find("b", 250, 5).rows_from(250, 5).num_rows == 0

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from app.format.dataset import DatasetDefinition
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
 from app.format.operation import Operation
 from app.format.rows.changelog import Op

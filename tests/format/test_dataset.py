@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from app.format.dataset import Aggregate, BucketMode, ChangelogProducer, MergeMode, TableType
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
 from app.format.errors import InvalidDataset
 from app.format.identifiers import new_id

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from app.format.dataset import Aggregate, DatasetDefinition, MergeMode
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve, under_schema
 from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema, NewSequenceGroup
 from app.format.definition.schema_change import (
@@ -26,8 +26,8 @@ from app.format.definition.schema_change import (
 )
 from app.format.errors import SchemaChangeRefused
 from app.format.file_group import ColumnStatistics
-from app.format.schema.conforming import conform
 from app.format.schema.schema import Schema
+from app.format.schema.schema_projection import project_rows
 from app.format.schema.types import parse_type
 from app.format.schema.widening import why_not_wider
 from app.lake.filters.parse import parse_filter
@@ -275,9 +275,9 @@ def test_a_wider_type_holds_every_value(old: str, new: str, values: list[Any]) -
     assert why_not_wider(parse_type(new), parse_type(old), explicit_cast=True) is not None
     stored = pa.table({"x": pa.array([*values, None], before.schema.to_arrow().field("x").type)})
     stored = stored.cast(pa.schema([before.schema.to_arrow().field("x")]))
-    found = conform(stored, after.schema.select(["x"]).to_arrow())
+    found = project_rows(stored, after.schema.select(["x"]).to_arrow())
     assert found.schema.field("x").type == after.schema.to_arrow().field("x").type
-    assert conform(found, stored.schema).to_pylist() == stored.to_pylist()
+    assert project_rows(found, stored.schema).to_pylist() == stored.to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_a_value_that_an_earlier_type_cannot_hold_is_refused(wide: str, value: o
         evolve(DATASET, [add("x", kind)]).schema.select(["x"]).to_arrow() for kind in (wide, narrow)
     )
     with pytest.raises(pa.ArrowInvalid):
-        conform(pa.Table.from_pylist([{"x": value}], schema=later), earlier)
+        project_rows(pa.Table.from_pylist([{"x": value}], schema=later), earlier)
 
 
 def test_columns_are_found_by_id_and_those_of_the_format_by_name() -> None:
@@ -308,7 +308,7 @@ def test_columns_are_found_by_id_and_those_of_the_format_by_name() -> None:
         schema=pa.schema([*DATASET.schema.select(["n", "at"]).to_arrow(), pa.field("_hw_op", pa.uint8())]),
     )
     asked = pa.schema([pa.field("_hw_op", pa.uint8()), *renamed.schema.select(["n", "at"]).to_arrow()])
-    assert conform(stored, asked).to_pylist() == [
+    assert project_rows(stored, asked).to_pylist() == [
         {"_hw_op": 1, "n": dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "at": None}
     ]
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.format.dataset import DatasetDefinition
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
 from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
 from app.format.definition.schema_change import (
@@ -25,7 +25,7 @@ from app.format.definition.schema_change import (
 from app.format.errors import SchemaChangeRefused
 from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN, fold
-from app.format.schema.conforming import conform
+from app.format.schema.schema_projection import project_rows
 from app.format.schema.types import parse_type
 from tests.commit.reference import Table
 from tests.commit.test_merge import run
@@ -123,7 +123,7 @@ def test_rows_written_before_a_change_are_read_right_after_it(data: st.DataObjec
         for _ in range(data.draw(st.integers(0, 2))):
             dataset = data.draw(st.sampled_from(allowed(dataset)))
             schemas.append(dataset.schema)
-        live = conform(live, dataset.schema.to_arrow())
+        live = project_rows(live, dataset.schema.to_arrow())
         row = {
             field.name: values_of(field.type) | (st.none() if field.nullable else st.nothing())
             for field in dataset.schema.fields
@@ -139,12 +139,12 @@ def test_rows_written_before_a_change_are_read_right_after_it(data: st.DataObjec
             [each["k"] in {one["k"] for one in written} for each in live.to_pylist()], pa.bool_()
         )
         untouched = live.filter(pa.compute.invert(touched))
-        new = conform(result.rows, live.schema)
+        new = project_rows(result.rows, live.schema)
         live = pa.concat_tables([untouched, live.filter(touched).filter(pa.array(result.kept)), new])
         for each in new.to_pylist():
             by_id[each["k"]] = {field.id: each[field.name] for field in dataset.schema.fields}
     latest = dataset.schema
-    found = {row["k"]: row for row in conform(live, latest.to_arrow()).to_pylist()}
+    found = {row["k"]: row for row in project_rows(live, latest.to_arrow()).to_pylist()}
     assert {key: {name: plain(value) for name, value in row.items()} for key, row in found.items()} == {
         key: {field.name: plain(values.get(field.id)) for field in latest.fields}
         for key, values in by_id.items()
@@ -152,7 +152,7 @@ def test_rows_written_before_a_change_are_read_right_after_it(data: st.DataObjec
     asked = pa.schema(
         [pa.field(OP_COLUMN, pa.uint8()), *(each.with_nullable(True) for each in latest.to_arrow())]
     )
-    changes = [change for part in feed for change in conform(part, asked).to_pylist()]
+    changes = [change for part in feed for change in project_rows(part, asked).to_pylist()]
     folded = fold([(change.pop(OP_COLUMN), change) for change in changes], ["k"])
     assert {row["k"]: row for row in folded} == found
     ids = [field.id for schema in schemas for field in schema.fields]

@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.codecs.infer import infer_record_shapes, infer_shapes
 from app.codecs.records import RECORD_FIELDS
+from app.codecs.shape_inference import infer_record_shapes, infer_shapes
 from app.codecs.splits import Split, plan_splits
 from app.codecs.stream import iter_tables
 from app.format.dataset import DatasetDefinition
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
 from app.format.definition.schema_merge import merge_schemas
 from app.format.errors import SchemaMismatch
 from app.format.rows.formats import Format
-from app.format.schema.shapes import NOTHING, Objects, Shape, met, met_members, shape_of
+from app.format.schema.shapes import NULLS, Objects, Shape, common_members, common_shape, shape_of
 
 FIELDS = {
     "k": "int32",
@@ -292,9 +292,9 @@ JSON = st.recursive(
 @given(st.lists(JSON, max_size=6), st.integers(0, 6))
 def test_shapes_of_parts_met_are_the_shape_of_the_whole(values: list[Any], cut: int) -> None:
     def whole(some: list[Any]) -> Shape:
-        found: Shape = NOTHING
+        found: Shape = NULLS
         for value in some:
-            found = met(found, shape_of(value))
+            found = common_shape(found, shape_of(value))
         return found
 
     def unordered(shape: Shape) -> object:
@@ -303,7 +303,7 @@ def test_shapes_of_parts_met_are_the_shape_of_the_whole(values: list[Any], cut: 
             msgspec.json.encode(shape, order="sorted") if b"mixed" not in msgspec.json.encode(shape) else None
         )
 
-    parts = met(whole(values[:cut]), whole(values[cut:]))
+    parts = common_shape(whole(values[:cut]), whole(values[cut:]))
     assert unordered(parts) == unordered(whole(values))
     packed = msgspec.msgpack.encode(parts)
     assert msgspec.msgpack.decode(packed, type=Shape) == parts
@@ -317,7 +317,7 @@ def test_splits_of_ndjson_say_what_the_whole_does() -> None:
     source = io.BytesIO(content)
     shapes: dict[str, Shape] = {}
     for split in plan_splits(Format.NDJSON, source, len(content), 100):
-        shapes = met_members(shapes, infer_shapes(Format.NDJSON, source, split))
+        shapes = common_members(shapes, infer_shapes(Format.NDJSON, source, split))
     whole = infer_shapes(Format.NDJSON, source, Split())
     assert Objects(members=shapes) == Objects(members=whole)
     assert types_after(merge_schemas(DATASET, shapes, explicit_cast=False)) == {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.format.dataset import DatasetDefinition
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.hive_table import (
     EMPTY_VALUE,
     HiveColumn,

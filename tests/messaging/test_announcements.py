@@ -18,12 +18,12 @@ def hear(redis_url, act, count, *, seconds_max=20):
         heard = []
         enough = asyncio.Event()
 
-        def ring(tenant_id, dataset_id):
+        def notify(tenant_id, dataset_id):
             heard.append((tenant_id, dataset_id))
             if len(heard) >= count:
                 enough.set()
 
-        listening = asyncio.create_task(listen(redis_url, ring))
+        listening = asyncio.create_task(listen(redis_url, notify))
         acting = asyncio.create_task(asyncio.to_thread(act))
         try:
             async with asyncio.timeout(seconds_max):

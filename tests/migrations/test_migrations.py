@@ -22,7 +22,7 @@ from sqlalchemy.pool import NullPool
 import migrations
 from app.db.session import Database
 from app.jobs.tasks import CompactionTask
-from app.jobs.values import JobKind, JobState, Lane
+from app.jobs.values import JobKind, JobQueue, JobState
 from app.tables import metadata
 from app.tenants.bootstrap import initialise, migrate
 from app.timeline.repository.timeline import TimelineStore
@@ -146,7 +146,7 @@ def check_old_data(stores: Stores) -> None:
     # Nobody has looked into the file, so it may take back any change up to its own.
     assert (segment.file.corrects_min, segment.file.corrects_max) == (0, 1)
     assert stores.changelog.correcting(TENANT, DATASET, 1, 1, since=0, limit=9) == [segment]
-    assert stores.jobs.runnable(9, Lane.TASKS) == []
+    assert stores.jobs.runnable(9, JobQueue.TASKS) == []
     assert len(stores.timeline.instants(TENANT, DATASET, page_size=9, page_token=None).items) == 2
     assert stores.outbox.relay(lambda message: None, 10) == 1
     [waiting] = stores.jobs.claim(TENANT, DATASET, "worker", RULES)

@@ -6,7 +6,7 @@ import ipaddress
 
 import pytest
 
-from app.outbound.addresses import Refused, Rules, is_public
+from app.outbound.addresses import AddressRefused, Rules, is_public
 
 PUBLIC = ["93.184.216.34", "8.8.8.8", "2606:2800:220:1::1", "64:ff9b::808:808", "::ffff:8.8.8.8"]
 INSIDE = [
@@ -63,7 +63,7 @@ INSIDE = [
 def test_no_address_of_the_inside_is_public(address: str) -> None:
     assert not is_public(ipaddress.ip_address(address))
     rules = Rules()
-    with pytest.raises(Refused, match="not on the public internet"):
+    with pytest.raises(AddressRefused, match="not on the public internet"):
         rules.check(rules.target("https://hooks.example/"), [address])
 
 
@@ -77,13 +77,13 @@ def test_addresses_of_the_internet_are(address: str) -> None:
 def test_one_address_of_the_inside_among_others_is_enough(inside: str) -> None:
     rules = Rules()
     for answer in ([inside, *PUBLIC], [*PUBLIC, inside]):
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRefused):
             rules.check(rules.target("https://hooks.example/"), answer)
 
 
 def test_a_host_without_an_address_is_refused() -> None:
     rules = Rules()
-    with pytest.raises(Refused, match="no address"):
+    with pytest.raises(AddressRefused, match="no address"):
         rules.check(rules.target("https://hooks.example/"), [])
 
 
@@ -130,7 +130,7 @@ def test_a_host_without_an_address_is_refused() -> None:
     ],
 )
 def test_a_url_that_is_not_plain_is_refused_before_its_host_is_looked_up(url: str) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(AddressRefused):
         Rules().target(url)
 
 
@@ -150,7 +150,7 @@ def test_parts_of_a_url_are_what_is_sent() -> None:
 @pytest.mark.parametrize("port", [0, 22, 25, 5432, 6379, 9200, 65535])
 def test_ports_of_other_services_are_refused(port: int) -> None:
     rules = Rules()
-    with pytest.raises(Refused, match=f"port {port}"):
+    with pytest.raises(AddressRefused, match=f"port {port}"):
         rules.check(rules.target(f"https://hooks.example:{port}/"), PUBLIC)
 
 
@@ -163,7 +163,7 @@ def test_the_operator_makes_exceptions_by_network_and_by_host() -> None:
         ("https://other.internal/", "127.0.0.1"),
         ("https://x.hooks.internal/", "127.0.0.1"),
     ):
-        with pytest.raises(Refused):
+        with pytest.raises(AddressRefused):
             rules.check(rules.target(url), [address])
-    with pytest.raises(Refused, match="expected https"):
+    with pytest.raises(AddressRefused, match="expected https"):
         rules.target("http://hooks.internal/")

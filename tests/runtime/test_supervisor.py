@@ -59,7 +59,7 @@ def watch_until(supervisor, check):
 
     thread = threading.Thread(target=end)
     thread.start()
-    supervisor.watch()
+    supervisor.monitor()
     thread.join()
     supervisor._stop_requested.clear()
     assert not failure, failure

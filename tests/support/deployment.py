@@ -16,7 +16,7 @@ import psycopg
 from app.db.session import Database
 from app.files.storage import open_storage
 from app.retention.repository.references import ReferenceStore
-from app.retention.service.reap import Reap
+from app.retention.service.reaper import Reap
 from app.runtime.child import ChildSpec
 from app.runtime.java import java_home
 from app.runtime.loopback import LOOPBACK, free_port

@@ -12,7 +12,7 @@ from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import SliceReader
 from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage
 from app.format.errors import DerivationFailed
@@ -69,7 +69,7 @@ class DerivationInProcess:
             groups[file.file_group].append(file)
         names = source.dataset.schema.names()
         for files in groups.values():
-            for block in merged_blocks(self._slices, source.dataset, files, Memory(bytes_max=2**30)):
+            for block in merged_blocks(self._slices, source.dataset, files, MemoryBudget(bytes_max=2**30)):
                 yield from block.rows.select(names).to_pylist()
 
     def _changes(self, source: FeedInput) -> Iterator[Row]:

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from app.files.storage import open_storage
 from app.retention.repository.references import ReferenceStore
-from app.retention.service.reap import Reap
+from app.retention.service.reaper import Reap
 from tests.support.service import Service
 
 Row = dict[str, Any]

@@ -20,7 +20,7 @@ from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import SliceReader
 from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
 from app.format.dataset import DatasetDefinition
@@ -209,7 +209,7 @@ class LakeTable:
         slices = SliceReader(self.reader, VectorReader(self.storage))
         found: list[Row] = []
         for files in self.groups().values():
-            for block in merged_blocks(slices, self.dataset, files, Memory(bytes_max=2**26)):
+            for block in merged_blocks(slices, self.dataset, files, MemoryBudget(bytes_max=2**26)):
                 table = block.rows if meta else block.rows.drop_columns(list(META_NAMES))
                 found += table.to_pylist()
         return found

@@ -10,7 +10,7 @@ import msgspec
 from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted
 from app.format.dataset import DatasetDefinition
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
 from app.format.file_group import ChangelogFile, ColumnStatistics, DataFile, bucket_file_group
 from app.format.identifiers import new_id, new_instant_id

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from app.catalog.values import Dataset
 from app.commit.write_options import WriteOptions
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import (
     BucketMode,
@@ -20,7 +20,7 @@ from app.format.dataset import (
     MergeMode,
     TableType,
 )
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import (
     NewBucket,
     NewChangelog,
@@ -34,7 +34,7 @@ from app.format.operation import Operation
 from app.format.schema.schema import Schema
 from tests.support.lake_table import COMPACT, LakeTable, Write
 from workers.engine.merge.merge_handle import MergeHandle
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 Row = dict[str, Any]
 DAYS: Final = ("2026-11-20", "2026-11-21", "2026-11-22")
@@ -153,7 +153,7 @@ class Past:
 
 def new_past(storage: LocalStorage, definition: DatasetDefinition) -> Past:
     """An empty table whose tasks run in this process."""
-    handle = MergeHandle(Place.on(storage, Memory(bytes_max=2**26)))
+    handle = MergeHandle(TaskResources.on(storage, MemoryBudget(bytes_max=2**26)))
     return Past(
         table=LakeTable(storage=storage, dataset=definition, run=lambda tasks: list(map(handle.run, tasks)))
     )

@@ -36,7 +36,7 @@ class KeptVersions:
         if version not in {*self.held, *self.names.values()}:
             raise VersionExpired("gone", version=version)
 
-    def hold(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+    def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
         self.readers[reader] = version
 
     def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:

@@ -16,25 +16,25 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from app.catalog.values import Dataset
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.file_format import FileFormat
 from app.format.identifiers import new_id
 from app.format.instant import RowCounts
 from app.format.result_file import RunFile
-from app.jobs.service.request_job import Asked
+from app.jobs.service.request_job import RequestIdentity
 from app.jobs.tasks import Disposition, ReadQuery
 from app.jobs.values import Accepted, Job, JobRequest, JobState, Progress, kind_of
 from app.reads.content import JoinedContent
 from app.reads.jobs import FinishedRead, NewRead, ReadEngine, ReadResult
 from app.reads.service.jobs import ReadJobs
 from app.reads.service.run import RunReads
-from app.reads.tasks import ReadAnswer, ReadPart
-from app.timeline.service.holding import HoldVersions
+from app.reads.tasks import ReadPart, ReadPartResult
+from app.timeline.service.version_pins import VersionPins
 from tests.support.past_tables import Past, committed_at
 from tests.support.past_versions import KeptVersions, versions_of
 from tests.support.table_feed import TableFeed
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 from workers.engine.tasks import run_task
 
 Row = dict[str, Any]
@@ -44,14 +44,14 @@ Row = dict[str, Any]
 class ReadTasks:
     """An engine that runs tasks one after another; they travel as they do on Spark. `read` lists them."""
 
-    place: Place
+    resources: TaskResources
     parts: list[ReadPart] = field(default_factory=list)
 
-    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadAnswer]:
+    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadPartResult]:
         self.parts += parts
         sent = [msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=ReadPart) for part in parts]
-        answers = [run_task(self.place, part) for part in sent]
-        return [msgspec.msgpack.decode(msgspec.msgpack.encode(each), type=ReadAnswer) for each in answers]
+        answers = [run_task(self.resources, part) for part in sent]
+        return [msgspec.msgpack.decode(msgspec.msgpack.encode(each), type=ReadPartResult) for each in answers]
 
     def progress(self, tag: str) -> tuple[int, int]:
         return 0, 0
@@ -110,8 +110,10 @@ class Reads:
     spark: ReadEngine | None = None
 
     def __post_init__(self) -> None:
-        place = Place.on(self.storage, Memory(bytes_max=self.memory_bytes, scratch=self.root))
-        self.engine = ReadTasks(place)
+        resources = TaskResources.on(
+            self.storage, MemoryBudget(bytes_max=self.memory_bytes, scratch=self.root)
+        )
+        self.engine = ReadTasks(resources)
 
     def read(self, query: ReadQuery = ReadQuery.SNAPSHOT, **asked: Any) -> Outcome:
         """Starts a job and runs it."""
@@ -124,12 +126,12 @@ class Reads:
 
     def run(self, job: Job) -> Outcome:
         """What comes of a job."""
-        held = HoldVersions(leases=self.kept, lease_seconds=60, heartbeat_seconds=15)
+        held = VersionPins(leases=self.kept, lease_seconds=60, heartbeat_seconds=15)
         runner = RunReads(
             catalog=self._feed,  # type: ignore[arg-type]
             timeline=self.past,  # type: ignore[arg-type]
             index=self._feed,
-            holds=held,
+            pins=held,
             results=self,
             storage=self.storage,
             engine=self.spark or self.engine,
@@ -161,10 +163,10 @@ class Reads:
 
     # What the store does
 
-    def replayed(self, dataset: Dataset, asked: Asked) -> Accepted | None:
+    def replayed(self, dataset: Dataset, asked: RequestIdentity) -> Accepted | None:
         return None
 
-    def accept(self, dataset: Dataset, request: JobRequest, asked: Asked) -> Accepted:
+    def accept(self, dataset: Dataset, request: JobRequest, asked: RequestIdentity) -> Accepted:
         job = Job(
             id=new_id(), tenant_id=dataset.tenant_id, dataset_id=dataset.id, instant_id=None,
             kind=kind_of(request), state=JobState.RUNNING, request=request,

@@ -7,23 +7,23 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from app.catalog.values import Dataset
-from app.commit.restoring import RestageTask
-from app.files.slices.restage_files import restage
-from app.files.slices.slice_merge import Memory
+from app.commit.restore_plan import RestageTask
+from app.files.slices.restore_staging import restage
+from app.files.slices.slice_merge import MemoryBudget
 from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import RowCounts
 from app.format.operation import Operation
 from app.format.rows.staging import StagedFile
-from app.jobs.values import Earlier, Job, JobKind, JobState, Progress, WriteRequest
-from app.timeline.service.holding import HoldVersions
+from app.jobs.values import Job, JobKind, JobState, Progress, RestoreTarget, WriteRequest
+from app.timeline.service.version_pins import VersionPins
 from app.timeline.values import NewCommit
-from app.versions.service.run_restore import Restored, StageEarlier
+from app.versions.service.run_restore import StagedRestore, StageEarlier
 from app.writes.service.group import Part
 from app.writes.service.plan import PlanWrites
 from tests.support.past_tables import Past, committed_at
 from tests.support.past_versions import KeptVersions
 from workers.engine.merge.merge_handle import MergeHandle
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 _attempts = count(1)
 
@@ -33,13 +33,13 @@ class Restorer:
     """Takes one table back. `tasks` were needed to read what it was; `held`: versions, while they were read."""
 
     past: Past
-    memory: Memory = field(default_factory=lambda: Memory(bytes_max=2**26))
+    memory: MemoryBudget = field(default_factory=lambda: MemoryBudget(bytes_max=2**26))
     kept: KeptVersions = field(default_factory=KeptVersions)
     tasks: list[RestageTask] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.place = Place.on(self.past.table.storage, self.memory)
+        self.resources = TaskResources.on(self.past.table.storage, self.memory)
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
         return self.past.dataset
@@ -47,26 +47,28 @@ class Restorer:
     def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
         self.tasks += tasks
         self.held += self.kept.readers.values()
-        staged = [restage(task, self.place.storage, self.place.slices, self.memory).staged for task in tasks]
+        staged = [
+            restage(task, self.resources.storage, self.resources.slices, self.memory).staged for task in tasks
+        ]
         return [file for file in staged if file is not None]
 
-    def stage(self, earlier: Earlier) -> tuple[Part, Restored]:
+    def stage(self, earlier: RestoreTarget) -> tuple[Part, StagedRestore]:
         """A restore whose rows are staged."""
         job = _job(earlier)
-        holds = HoldVersions(leases=self.kept, lease_seconds=60, heartbeat_seconds=60)
-        staging = StageEarlier(catalog=self, timeline=self.past, holds=holds, engine=self)
+        pins = VersionPins(leases=self.kept, lease_seconds=60, heartbeat_seconds=60)
+        staging = StageEarlier(catalog=self, timeline=self.past, pins=pins, engine=self)
         restored = staging.run(job, earlier, f"{self.past.table.name}/staged/{job.id}", "tag")
         part = Part(dataset_id="d", jobs=[job], restored=restored)
         part.staged[job.id], part.quarantined[job.id] = restored.staged, ()
         return part, restored
 
-    def run(self, earlier: Earlier) -> NewCommit:
+    def run(self, earlier: RestoreTarget) -> NewCommit:
         """Takes the table back; the past notes the version that it makes."""
         part, restored = self.stage(earlier)
         attempt = f"20260102030405000000-{next(_attempts):06x}-9-0"
         tasks = PlanWrites(catalog=self, timeline=self.past).run("t", part, attempt)
         for task in tasks:
-            part.messages[task.file_group] = MergeHandle(self.place).run(task)
+            part.messages[task.file_group] = MergeHandle(self.resources).run(task)
         commit = part.commit()
         before = self.past.table.version
         self.past.table.publish(commit.messages)
@@ -75,10 +77,10 @@ class Restorer:
         return commit
 
     def to(self, version: int) -> NewCommit:
-        return self.run(Earlier(version=version))
+        return self.run(RestoreTarget(version=version))
 
 
-def _job(earlier: Earlier) -> Job:
+def _job(earlier: RestoreTarget) -> Job:
     return Job(
         id=new_id(),
         tenant_id="t",

@@ -14,16 +14,16 @@ import httpx
 from app.changelog.verification import FoldTask, FoldVerdict
 from app.commit.commit_message import CommitMessage
 from app.commit.comparison import Compared, CompareTask
-from app.commit.restoring import RestageTask
+from app.commit.restore_plan import RestageTask
 from app.commit.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.commit.write_plan import MergeTask
 from app.consumers.repository.followers import FollowerStore
-from app.consumers.service.follow import Follow
+from app.consumers.service.run_followers import Follow
 from app.db.session import Database
 from app.exports.tasks import ExportedPart, ExportPart
-from app.files.slices.compare_files import compare
-from app.files.slices.restage_files import restage
-from app.files.slices.slice_merge import Memory
+from app.files.slices.restore_staging import restage
+from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.version_comparison import compare
 from app.files.storage import Storage, open_storage
 from app.format.dataset import DatasetDefinition
 from app.format.operation import Operation
@@ -33,12 +33,12 @@ from app.jobs.repository.jobs import JobStore
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.service.relay import Relay
 from app.jobs.service.run_tasks import RunTasks
-from app.jobs.values import Lane
+from app.jobs.values import JobQueue
 from app.main import Api, compose, server
 from app.messaging.announcements import Announcements
-from app.messaging.sender import Sender
+from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WorkQueue
-from app.reads.tasks import ReadAnswer, ReadPart
+from app.reads.tasks import ReadPart, ReadPartResult
 from app.runtime.loopback import LOOPBACK, free_port
 from app.settings import Settings
 from app.tenants.repository import TenantStore
@@ -47,9 +47,9 @@ from app.writes.service.run import RunWrites
 from tests.support.derivation import DerivationInProcess
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.merge.merge_handle import MergeHandle
-from workers.engine.task_files import Place
-from workers.engine.tasks import Answer, run_task
-from workers.wiring import Worker, follower_handlers, run_tasks, run_writes
+from workers.engine.task_files import TaskResources
+from workers.engine.tasks import TaskResult, run_task
+from workers.wiring import WorkerContext, follower_handlers, run_tasks, run_writes
 
 SCOPES = ("operator", "read", "write")
 
@@ -59,7 +59,7 @@ class TasksInProcess:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._place = Place.on(storage, Memory(bytes_max=2**30))
+        self._place = TaskResources.on(storage, MemoryBudget(bytes_max=2**30))
         self.derivation = DerivationInProcess(storage)
 
     def decode(
@@ -73,7 +73,7 @@ class TasksInProcess:
         quarantine: str | None = None,
         tag: str,
     ) -> DecodedInput:
-        def run(tasks: Tasks) -> list[Answer]:
+        def run(tasks: Tasks) -> list[TaskResult]:
             return [run_task(self._place, task) for task in tasks]
 
         return decode_input(run, raw, dataset, operation, options, prefix=prefix, quarantine=quarantine)
@@ -88,9 +88,9 @@ class TasksInProcess:
         answers = [run_task(self._place, part) for part in parts]
         return [answer for answer in answers if isinstance(answer, ExportedPart)]
 
-    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadAnswer]:
+    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadPartResult]:
         answers = [run_task(self._place, part) for part in parts]
-        return [answer for answer in answers if isinstance(answer, ReadAnswer)]
+        return [answer for answer in answers if isinstance(answer, ReadPartResult)]
 
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
         answers = [run_task(self._place, task) for task in tasks]
@@ -157,7 +157,7 @@ class Service:
         return bool(waiting)
 
     def _run_tasks(self) -> bool:
-        waiting = self.jobs.runnable(10, Lane.TASKS)
+        waiting = self.jobs.runnable(10, JobQueue.TASKS)
         for dataset in waiting:
             self.run_tasks.run(dataset.tenant_id, dataset.dataset_id)
         return bool(waiting)
@@ -225,10 +225,10 @@ def running_service(settings: Settings) -> Iterator[Service]:
             assert thread.is_alive(), "the server ended while it started"
             assert time.monotonic() < deadline, "the server did not start"
             time.sleep(0.01)
-        sender = Sender(queue=queue, announcements=announcements)
+        sender = OutboxSender(queue=queue, announcements=announcements)
         relay = Relay(OutboxStore(database), sender, poll_seconds=settings.poll_seconds)
         engine = TasksInProcess(open_storage(settings.storage_uri))
-        worker = Worker(
+        worker = WorkerContext(
             settings=settings,
             database=database,
             engine=engine,

@@ -13,8 +13,8 @@ from app.changes.values import FeedBounds
 from app.format.file_group import ChangelogFile, ChangelogSegment, StoredFile
 from app.format.rows.changelog import OP_COLUMN
 from app.format.rows.meta_columns import CORRECTS_FIELD
-from app.format.schema.conforming import conform
 from app.format.schema.schema import Schema
+from app.format.schema.schema_projection import project_rows
 from app.lake.filters.evaluate import matches
 from app.lake.filters.tree import Filter
 from tests.support.histories import DEFINITION, History, committed_ms
@@ -66,9 +66,9 @@ class Stored:
 
     def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
         self.read.append((int(file.path), schema.names, rows))
-        return conform(self._rows(file).slice(first_row, rows), schema)
+        return project_rows(self._rows(file).slice(first_row, rows), schema)
 
-    def stretches(
+    def row_ranges(
         self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
     ) -> list[tuple[int, int]]:
         stored = self._rows(file)

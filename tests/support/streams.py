@@ -10,14 +10,14 @@ from types import SimpleNamespace
 from typing import Any
 
 from app.changes.handlers.events import _as_events, _events
-from app.changes.handlers.head_watches import head_watches
+from app.changes.handlers.head_watches import head_polls
 from app.changes.handlers.shared_pages import SharedPages
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.changes.values import ChangePage
 from app.format.rows.changelog import Op
 from app.http.threads import Threads
-from app.http.waiting.wakeups import Wakeups
-from app.http.waiting.watches import Watches
+from app.http.waiting.shared_polls import SharedPolls
+from app.http.waiting.subscriptions import Subscriptions
 from tests.support.histories import DEFINITION, History
 from tests.support.stored_feed import DATASET, Stored
 
@@ -33,19 +33,19 @@ def feed_of(commits: int) -> Stored:
 def serving(stored: Stored, read: Callable[..., ChangePage] | None = None) -> Any:
     """The services that a stream needs. `read` is called for pages instead of the feed."""
     changes = ReadChanges(catalog=stored, index=stored, reader=stored)  # type: ignore[arg-type]
-    threads, wakeups = Threads(), Wakeups()
+    threads, subscriptions = Threads(), Subscriptions()
     return SimpleNamespace(
         threads=threads,
-        wakeups=wakeups,
+        subscriptions=subscriptions,
         pages=SharedPages(read or changes.page, threads),
-        heads=head_watches(wakeups, threads, stored.get),
+        head_polls=head_polls(subscriptions, threads, stored.get),
     )
 
 
 async def streamed(services: Any, query: FeedQuery, since: int = 0) -> AsyncIterator[bytes]:
     """The pieces of a stream."""
     first = await services.pages.page(DATASET, since, query, _as_events)
-    async for piece in _events(services, DATASET, first, query, tell_start=False):
+    async for piece in _events(services, DATASET, first, query, emit_start=False):
         yield piece
 
 
@@ -91,6 +91,6 @@ async def when(condition: Callable[[], Any]) -> None:
             await asyncio.sleep(0.001)
 
 
-def waiting(watched: Watches[Any, Any]) -> int:
+def waiting(polls: SharedPolls[Any, Any]) -> int:
     """How many wait for something, of whichever dataset."""
-    return sum(len(watch._waiting) for watch in list(watched._open.values()))
+    return sum(len(poll._waiting) for poll in list(polls._open.values()))

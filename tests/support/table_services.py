@@ -12,19 +12,19 @@ from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted, check_conflicts
 from app.commit.write_plan import MergeTask
-from app.files.slices.rebase_files import RebaseFiles
+from app.files.slices.vector_rebase import RebaseFiles
 from app.format.file_group import DataFile
 from app.format.identifiers import new_id
 from app.format.instant import RowCounts
 from app.jobs.tasks import CompactionTask, TaskRequest
 from app.jobs.values import Job, JobKind, JobState, Progress
 from app.maintenance.service import table_service_plans
-from app.maintenance.service.publish_in_turn import PublishInTurn, TurnRules
+from app.maintenance.service.publish_in_slot import PublishInSlot, SlotRules
 from app.maintenance.service.run_table_service import RunTableService, TableServicePlanner
-from app.timeline.values import Fenced, NewCommit, Published, Waits
+from app.timeline.values import Fenced, NewCommit, Published, WritesRunning
 from tests.support.lake_table import LakeTable
 
-AT_ONCE = TurnRules(turn_seconds=0.001, pause_seconds=0.001, try_seconds=0.0, try_seconds_max=0.0)
+AT_ONCE = SlotRules(slot_seconds=0.001, pause_seconds=0.001, try_seconds=0.0, try_seconds_max=0.0)
 _MOMENT = datetime(2026, 11, 22, tzinfo=UTC)
 
 
@@ -48,7 +48,7 @@ class ServedTable:
         self,
         request: TaskRequest | None = None,
         plan: TableServicePlanner = table_service_plans.compaction,
-        again_max: int = 3,
+        replans_max: int = 3,
     ) -> NewCommit:
         """Runs a service, a compaction unless said, and returns what it has published."""
         request = request or CompactionTask()
@@ -57,9 +57,9 @@ class ServedTable:
             timeline=self,
             engine=self,
             rebase=RebaseFiles(self.table.storage),
-            publish=PublishInTurn(timeline=self, writers_max=1, rules=AT_ONCE),
+            publish=PublishInSlot(timeline=self, writers_max=1, rules=AT_ONCE),
             plan=plan,
-            again_max=again_max,
+            replans_max=replans_max,
         )
         before = len(self.published)
         service.run(self._job(request), "tag")
@@ -100,12 +100,12 @@ class ServedTable:
         self.meanwhile()
         return messages
 
-    def publish_in_turn(
-        self, tenant_id: str, commit: NewCommit, turn_seconds: float
-    ) -> Published | Conflicted | Fenced | Waits:
+    def publish_in_slot(
+        self, tenant_id: str, commit: NewCommit, slot_seconds: float
+    ) -> Published | Conflicted | Fenced | WritesRunning:
         if self.waits:
             self.waits -= 1
-            return Waits(groups=1)
+            return WritesRunning(groups=1)
         self.in_turn()
         version = self.table.version
         verdict = check_conflicts(
@@ -123,7 +123,7 @@ class ServedTable:
             next_offset=self.table.next_offset,
         )
 
-    def end_turn(self, tenant_id: str, dataset_id: str) -> None:
+    def release_slot(self, tenant_id: str, dataset_id: str) -> None:
         self.ended += 1
 
     def outcome_of(

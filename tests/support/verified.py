@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from app.changelog.verification import FoldTask, FoldVerdict, plan_fold
 from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
+from app.files.slices.feed_verification import check_files
 from app.files.slices.file_slice import SliceReader
-from app.files.slices.fold_files import check_files
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.format.file_group import ChangelogSegment
 from app.format.schema.schema import Schema
 from tests.support.lake_table import LakeTable
@@ -40,11 +40,11 @@ def verified(
     table: LakeTable,
     start: LakeTable | None = None,
     schemas: Sequence[Schema] = (),
-    memory: Memory | None = None,
+    memory: MemoryBudget | None = None,
 ) -> FoldVerdict:
     """What verifying the table finds. Files are opened anew, so that what was done to them since is seen."""
     slices = SliceReader(ParquetReader(table.storage), VectorReader(table.storage))
     tasks = fold_tasks(table, start, schemas)
     return sum(
-        (check_files(slices, task, memory or Memory(bytes_max=2**26)) for task in tasks), FoldVerdict()
+        (check_files(slices, task, memory or MemoryBudget(bytes_max=2**26)) for task in tasks), FoldVerdict()
     )

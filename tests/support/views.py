@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from app.format.dataset import DatasetDefinition
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
 from app.lake.views import ViewPlan, bind_view, parse_view
 

@@ -9,11 +9,11 @@ from typing import TypeVar
 Found = TypeVar("Found")
 
 
-def until(look: Callable[[], Found | None], what: str, *, seconds_max: float = 30) -> Found:
-    """What `look` finds once it finds something true. Fails if that takes longer than `seconds_max`."""
+def until(probe: Callable[[], Found | None], what: str, *, seconds_max: float = 30) -> Found:
+    """What `probe` finds once it finds something true. Fails if that takes longer than `seconds_max`."""
     deadline = time.monotonic() + seconds_max
     while True:
-        if found := look():
+        if found := probe():
             return found
         assert time.monotonic() < deadline, f"waited {seconds_max:g} s in vain for {what}"
         time.sleep(0.01)

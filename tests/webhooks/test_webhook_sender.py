@@ -80,7 +80,7 @@ def test_a_message_arrives_as_it_was_sent(receiver: Receiver) -> None:
     reply = HttpSender(rules=LOCAL).send(
         receiver.url, {"webhook-id": "m", "Content-Type": "x/y"}, b"\x00body"
     )
-    assert reply.arrived
+    assert reply.delivered
     assert (reply.status, reply.error) == (200, None)
     [message] = receiver.messages
     assert (message.path, message.body) == ("/hook?of=headwater", b"\x00body")
@@ -93,7 +93,7 @@ def test_a_message_arrives_as_it_was_sent(receiver: Receiver) -> None:
 def test_a_failure_is_told_in_the_words_of_the_receiver(receiver: Receiver) -> None:
     receiver.answer(503, headers={"Retry-After": "7"}, body=b"busy\0 \xff" + b"x" * 100_000)
     reply = HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}")
-    assert not reply.arrived
+    assert not reply.delivered
     assert reply.status == 503
     assert reply.retry_after_seconds == 7
     assert reply.error is not None
@@ -116,7 +116,7 @@ def test_no_redirect_is_followed(receiver: Receiver) -> None:
     with receiving() as other:
         receiver.answer(307, headers={"Location": other.url})
         reply = HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}")
-        assert (reply.status, reply.arrived) == (307, False)
+        assert (reply.status, reply.delivered) == (307, False)
         assert "redirects are not followed" in str(reply.error)
         assert not other.messages
 
@@ -124,7 +124,7 @@ def test_no_redirect_is_followed(receiver: Receiver) -> None:
 def test_no_proxy_of_the_environment_is_used(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    assert HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}").arrived
+    assert HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}").delivered
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_name_that_changes_its_mind_is_looked_up_once_an_attempt(receiver: Rec
     port = receiver.url.split(":")[2].split("/")[0]
     resolver = Resolver(["127.0.0.1"], ["10.0.0.1"])
     sender = HttpSender(rules=LOCAL, resolve=resolver)
-    assert sender.send(f"http://hooks.example:{port}/", {}, b"{}").arrived
+    assert sender.send(f"http://hooks.example:{port}/", {}, b"{}").delivered
     assert resolver.asked == ["hooks.example"]
     assert receiver.messages[0].headers["host"] == f"hooks.example:{port}"
     again = sender.send(f"http://hooks.example:{port}/", {}, b"{}")
@@ -161,7 +161,7 @@ def test_what_cannot_be_looked_up_is_refused() -> None:
     sender = HttpSender(rules=Rules(), resolve=fails)
     with pytest.raises(RefusedUrl, match="could not be looked up"):
         sender.check("https://nowhere.example/")
-    assert not sender.send("https://nowhere.example/", {}, b"{}").arrived
+    assert not sender.send("https://nowhere.example/", {}, b"{}").delivered
 
 
 def test_names_and_numbers_are_looked_up_alike() -> None:
@@ -179,17 +179,17 @@ def test_the_certificate_must_be_the_hosts_though_the_connection_is_to_an_addres
             rules=Rules.of(("127.0.0.0/8",), http=False), resolve=Resolver(["127.0.0.1"]), tls=tls
         )
         reply = sender.send(f"https://{host}:{port}/", {}, b"{}")
-        return reply.arrived, str(reply.error)
+        return reply.delivered, str(reply.error)
 
     ours = trusting("authority.pem")
     assert reply_of("receiver.example", ours) == (True, "None")
     assert reply_of("RECEIVER.example.", ours) == (True, "None")
     assert len(tls_receiver.messages) == 2
-    arrived, error = reply_of("other.example", ours)
-    assert not arrived
+    delivered, error = reply_of("other.example", ours)
+    assert not delivered
     assert "Hostname mismatch" in error
-    arrived, error = reply_of("receiver.example", ssl.create_default_context())
-    assert not arrived
+    delivered, error = reply_of("receiver.example", ssl.create_default_context())
+    assert not delivered
     assert "CERTIFICATE_VERIFY_FAILED" in error
     assert len(tls_receiver.messages) == 2
 
@@ -209,21 +209,21 @@ def test_a_slow_receiver_is_left_in_time(parts: list[bytes]) -> None:
         started = time.monotonic()
         reply = HttpSender(rules=LOCAL, total_seconds_max=0.3).send(url, {}, b"{}")
         assert time.monotonic() - started < 2
-    assert not reply.arrived
+    assert not reply.delivered
     assert "TimeoutError" in str(reply.error)
 
 
 def test_a_body_that_never_ends_does_not_take_back_the_status() -> None:
     head = b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n"
     with speaking(head, *[b"1\r\nx\r\n"] * 100, pause_seconds=0.05) as url:
-        assert HttpSender(rules=LOCAL, total_seconds_max=0.3).send(url, {}, b"{}").arrived
+        assert HttpSender(rules=LOCAL, total_seconds_max=0.3).send(url, {}, b"{}").delivered
 
 
 @pytest.mark.parametrize("answer", [b"\x16\x03\x01", b"HTTP/9 x\r\n\r\n", b"HTTP/1.1 200 " + b"x" * 70_000])
 def test_what_is_no_http_is_a_failure(answer: bytes) -> None:
     with speaking(answer) as url:
         reply = HttpSender(rules=LOCAL, total_seconds_max=0.5).send(url, {}, b"{}")
-    assert not reply.arrived
+    assert not reply.delivered
     assert reply.error
 
 
@@ -231,5 +231,5 @@ def test_a_refused_connection_is_a_failure() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     reply = HttpSender(rules=LOCAL).send(f"http://127.0.0.1:{port}/", {}, b"{}")
-    assert (reply.status, reply.arrived) == (None, False)
+    assert (reply.status, reply.delivered) == (None, False)
     assert "ConnectionRefusedError" in str(reply.error)

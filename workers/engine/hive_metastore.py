@@ -51,14 +51,14 @@ class HiveMetastore:
         deadline = time.monotonic() + seconds_max
         with self._client(report.table) as client:
             # The partitions of a table that is made anew are gone with it.
-            if client.make_table(report) and (report.standing is None or report.standing):
+            if client.make_table(report) and (report.retained is None or report.retained):
                 return None
-            for told in range(0, len(report.partitions), _PARTITIONS_AT_ONCE):
-                if told and time.monotonic() > deadline:
-                    return told
-                client.tell(report.partitions[told : told + _PARTITIONS_AT_ONCE])
-            if report.standing is not None and report.table.columns.partition_by:
-                client.drop_others({*report.standing, *(each.values for each in report.partitions)})
+            for reported in range(0, len(report.partitions), _PARTITIONS_AT_ONCE):
+                if reported and time.monotonic() > deadline:
+                    return reported
+                client.sync_partitions(report.partitions[reported : reported + _PARTITIONS_AT_ONCE])
+            if report.retained is not None and report.table.columns.partition_by:
+                client.drop_others({*report.retained, *(each.values for each in report.partitions)})
             # Last, since it says that all of this has been done.
             client.note_version(report)
         return len(report.partitions)
@@ -139,7 +139,7 @@ class _Client:
         self._client.createTable(table)
         return True
 
-    def tell(self, partitions: Sequence[HivePartition]) -> None:
+    def sync_partitions(self, partitions: Sequence[HivePartition]) -> None:
         """Adds, alters and drops partitions."""
         warehouse = self._jvm.org.apache.hadoop.hive.metastore.Warehouse
         keys = self._columns(self._table.columns.partition_by)
@@ -156,7 +156,7 @@ class _Client:
                     self._client.dropPartition(*self._place, there.getValues(), False)
             elif there is None:
                 added.add(self._partition(partition, partition.figures))
-            elif not _says(there.getParameters().toString(), partition.figures):
+            elif not _has_statistics(there.getParameters().toString(), partition.figures):
                 there.getParameters().putAll(self._map(_figures(partition.figures)))
                 altered.add(there)
         if added.size():
@@ -176,14 +176,14 @@ class _Client:
         stored = self.table()
         if stored is None:
             raise MetastoreRefused("somebody dropped the table while it was reported")
-        told = {
+        parameters = {
             _VERSION: str(report.version),
             "headwater.dataset": self._table.dataset,
             "headwater.schema_id": str(self._table.schema_id),
             **_times(report.committed_at),
             **_figures(report.figures),
         }
-        stored.getParameters().putAll(self._map(told))
+        stored.getParameters().putAll(self._map(parameters))
         self._alter(stored, cascade=False)
 
     def _alter(self, table: Any, *, cascade: bool) -> None:
@@ -191,8 +191,8 @@ class _Client:
 
     def _context(self, *, cascade: bool) -> Any:
         """Says that figures are given, and not to be made of what lies in folders; `cascade`: partitions follow."""
-        told = {"DO_NOT_UPDATE_STATS": "true", **({"CASCADE": "true"} if cascade else {})}
-        return self._api.EnvironmentContext(self._map(told))
+        parameters = {"DO_NOT_UPDATE_STATS": "true", **({"CASCADE": "true"} if cascade else {})}
+        return self._api.EnvironmentContext(self._map(parameters))
 
     def _partition(self, partition: HivePartition, figures: FileFigures) -> Any:
         made = self._api.Partition()
@@ -243,7 +243,7 @@ def _figures(figures: FileFigures | None) -> dict[str, str]:
     }
 
 
-def _says(parameters: str, figures: FileFigures) -> bool:
+def _has_statistics(parameters: str, figures: FileFigures) -> bool:
     """Whether the text of a map of parameters has these statistics."""
     found = set(parameters[1:-1].split(", "))
     return all(f"{name}={value}" in found for name, value in _figures(figures).items())

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from app.changelog.verification import FoldTask, FoldVerdict
 from app.commit.commit_message import CommitMessage
 from app.commit.comparison import Compared, CompareTask
-from app.commit.restoring import Restaged, RestageTask
+from app.commit.restore_plan import Restaged, RestageTask
 from app.commit.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.commit.write_plan import MergeTask
 from app.exports.tasks import ExportedPart, ExportPart
@@ -22,11 +22,11 @@ from app.format.errors import EngineStopped
 from app.format.operation import Operation
 from app.format.quarantine import DecodedInput
 from app.format.rows.staging import RawInput, StagedFile
-from app.reads.tasks import ReadAnswer, ReadPart
+from app.reads.tasks import ReadPart, ReadPartResult
 from app.views.derivation import DeriveRequest
 from workers.engine.decode.decode_input import Tasks, decode_input
-from workers.engine.derive.derive import derive
-from workers.engine.tasks import Answer, Task, TaskSetup, pack, run_partition, unpack_answer
+from workers.engine.derive.view_computation import derive
+from workers.engine.tasks import Task, TaskResult, TaskSetup, pack, run_partition, unpack_result
 
 # Below this many input bytes, starting one more Python task costs more than it saves.
 _BYTES_PER_TASK = 32 * 1024 * 1024
@@ -83,7 +83,7 @@ class SparkEngine:
         MalformedBody, CorruptFile, StorageFull, EngineStopped.
         """
 
-        def run(tasks: Tasks) -> list[Answer]:
+        def run(tasks: Tasks) -> list[TaskResult]:
             return self._run(tasks, tag, raw.size_bytes, WRITES_POOL)
 
         return decode_input(run, raw, dataset, operation, options, prefix=prefix, quarantine=quarantine)
@@ -143,13 +143,13 @@ class SparkEngine:
         staged = [answer.staged for answer in answers if isinstance(answer, Restaged)]
         return [file for file in staged if file is not None]
 
-    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadAnswer]:
+    def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadPartResult]:
         """One answer per part, in order.
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
         """
         answers = self._run(parts, tag, sum(part.size_bytes for part in parts), TASKS_POOL)
-        return [answer for answer in answers if isinstance(answer, ReadAnswer)]
+        return [answer for answer in answers if isinstance(answer, ReadPartResult)]
 
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
         """Runs the SQL of a view, and stages what comes of it as its rows, in order.
@@ -159,12 +159,12 @@ class SparkEngine:
         with self._under(tag, WRITES_POOL):
             return derive(self._spark(), self._setup, request, bytes_per_task=_BYTES_PER_TASK)
 
-    def _run(self, tasks: Sequence[Task], tag: str, size_bytes: int, pool: str) -> list[Answer]:
+    def _run(self, tasks: Sequence[Task], tag: str, size_bytes: int, pool: str) -> list[TaskResult]:
         if not tasks:
             return []
         with self._under(tag, pool):
             results = self._collect(tasks, size_bytes)
-        return [unpack_answer(answer) for answer in results]
+        return [unpack_result(answer) for answer in results]
 
     @contextmanager
     def _under(self, tag: str, pool: str) -> Iterator[None]:

@@ -17,7 +17,7 @@ from app.files.lookups.lookup import KeyLookup
 from app.files.ordered_sink import OrderedSink, curve_through
 from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import Block, SliceReader
-from app.files.slices.slice_merge import Incoming, InScope, Memory, incoming_schema
+from app.files.slices.slice_merge import Incoming, InScope, MemoryBudget, incoming_schema
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage
 from app.format.dataset import BucketMode, DatasetDefinition, IndexType, TableType
@@ -35,16 +35,16 @@ _STEP_ROWS: Final = 256 * 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class TaskResources:
     """What of this process and this machine a task may use."""
 
     storage: Storage
-    memory: Memory
+    memory: MemoryBudget
     slices: SliceReader
     lookup: KeyLookup
 
     @classmethod
-    def on(cls, storage: Storage, memory: Memory, hot: HotFolder | None = None) -> Place:
+    def on(cls, storage: Storage, memory: MemoryBudget, hot: HotFolder | None = None) -> TaskResources:
         """Readers that are kept for many tasks: files never change, so what they have read stays true."""
         reader, vectors = ParquetReader(storage), VectorReader(storage)
         return cls(
@@ -60,7 +60,7 @@ class TaskFiles:
     """The input and the output of one merge task."""
 
     task: MergeTask
-    place: Place
+    resources: TaskResources
 
     @property
     def live_rows(self) -> int:
@@ -79,7 +79,9 @@ class TaskFiles:
 
     def blocks(self, numbers: Sequence[int], sought: Sought | None = None) -> Iterator[Block]:
         """Live rows of these files, `sought` ones among others if not None. Raises CorruptFile."""
-        return self.place.slices.blocks(self.task.files, stored_schema(self.task.dataset), numbers, sought)
+        return self.resources.slices.blocks(
+            self.task.files, stored_schema(self.task.dataset), numbers, sought
+        )
 
     def incoming(self) -> Incoming:
         """The rows of the grouped writes, and the scope of a write that runs by itself."""
@@ -92,7 +94,7 @@ class TaskFiles:
 
     def _staged(self) -> Iterator[pa.Table]:
         """Staged rows in order of acceptance, so many at a time. Raises CorruptFile, InvalidRequest."""
-        store = StagedFileStore(self.place.storage)
+        store = StagedFileStore(self.resources.storage)
         schema = incoming_schema(self.task.dataset)
         for segment in self.task.segments:
             whole = segment.rows <= _STEP_ROWS
@@ -142,14 +144,16 @@ class TaskFiles:
         """Where data files are written."""
         by = self.task.cluster
         return DataSink(
-            self.place.storage,
+            self.resources.storage,
             self.task.dataset,
             file_group=self.task.file_group,
             path_of=self.path,
             schema=schema or stored_schema(self.task.dataset),
             kind=kind,
             index=_index_kind(self.task.dataset) if kind is FileKind.BASE else None,
-            copies=self.place.lookup.copies if kind is FileKind.BASE and _marks(self.task.dataset) else None,
+            copies=self.resources.lookup.copies
+            if kind is FileKind.BASE and _marks(self.task.dataset)
+            else None,
             clustered_by=None if by is None else by.mark(self.task.dataset.schema),
         )
 
@@ -159,13 +163,13 @@ class TaskFiles:
         if by is None:
             return self.data_sink()
         schema = self.task.dataset.schema.to_arrow()
-        curve = curve_through(self.place.slices.reader, self.task.files, by, schema)
-        return OrderedSink(self.data_sink(), by, curve, self.place.memory)
+        curve = curve_through(self.resources.slices.reader, self.task.files, by, schema)
+        return OrderedSink(self.data_sink(), by, curve, self.resources.memory)
 
     def changelog_sink(self) -> ChangelogSink:
         """Where the changes are written."""
         return ChangelogSink(
-            self.place.storage,
+            self.resources.storage,
             self.task.dataset,
             file_group=self.task.file_group,
             path_of=lambda: self.path(Folder.CHANGES, self.task.slot),

@@ -14,17 +14,17 @@ import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.changelog.verification import FoldTask, FoldVerdict
 from app.commit.commit_message import CommitMessage
 from app.commit.comparison import Compared, CompareTask
-from app.commit.restoring import Restaged, RestageTask
+from app.commit.restore_plan import Restaged, RestageTask
 from app.commit.write_plan import MergeTask
 from app.exports.tasks import ExportedPart, ExportPart
 from app.files.lookups.hot_folder import HotFolder
-from app.files.slices.compare_files import compare
-from app.files.slices.fold_files import check_files
-from app.files.slices.restage_files import restage
-from app.files.slices.slice_merge import Memory
+from app.files.slices.feed_verification import check_files
+from app.files.slices.restore_staging import restage
+from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.version_comparison import compare
 from app.files.storage import open_storage
 from app.format.errors import HeadwaterError, error_of
-from app.reads.tasks import ReadAnswer, ReadPart
+from app.reads.tasks import ReadPart, ReadPartResult
 from workers.engine.decode.decode_handle import (
     Decoded,
     DecodeTask,
@@ -39,7 +39,7 @@ from workers.engine.decode.decode_handle import (
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.read.export_handle import export
 from workers.engine.read.read_handle import read
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 Task = (
     PrepareTask
@@ -52,14 +52,14 @@ Task = (
     | RestageTask
     | CompareTask
 )
-Answer = (
+TaskResult = (
     Prepared
     | Inferred
     | Decoded
     | CommitMessage
     | FoldVerdict
     | ExportedPart
-    | ReadAnswer
+    | ReadPartResult
     | Restaged
     | Compared
 )
@@ -91,7 +91,7 @@ def refused(error: HeadwaterError) -> Refusal:
 
 
 _TASK = msgspec.msgpack.Decoder(Task)
-_ANSWER = msgspec.msgpack.Decoder(Answer | Refusal)
+_RESULT = msgspec.msgpack.Decoder(TaskResult | Refusal)
 
 
 def pack(task: Task) -> bytes:
@@ -99,9 +99,9 @@ def pack(task: Task) -> bytes:
     return msgspec.msgpack.encode(task)
 
 
-def unpack_answer(packed: bytes) -> Answer:
+def unpack_result(packed: bytes) -> TaskResult:
     """What a task answered. Raises the error that it found."""
-    answer = _ANSWER.decode(packed)
+    answer = _RESULT.decode(packed)
     if isinstance(answer, Refusal):
         raise error_of(answer.code, answer.detail, answer.facts)
     return answer
@@ -112,45 +112,45 @@ def run_partition(setup: TaskSetup, packed: Iterable[bytes]) -> Iterator[bytes]:
     # Tasks are the parallelism: one thread each.
     pa.set_cpu_count(1)
     for item in packed:
-        yield msgspec.msgpack.encode(_run(place_of(setup), _TASK.decode(item)))
+        yield msgspec.msgpack.encode(_run(resources_of(setup), _TASK.decode(item)))
 
 
 @cache
-def place_of(setup: TaskSetup) -> Place:
+def resources_of(setup: TaskSetup) -> TaskResources:
     """What this process works with; made once, so that readers keep what they have read."""
     hot = HotFolder(Path(setup.hot_folder), setup.hot_bytes_max) if setup.hot_bytes_max else None
-    return Place.on(
+    return TaskResources.on(
         storage=open_storage(setup.storage_uri),
-        memory=Memory(bytes_max=setup.memory_bytes, scratch=Path(setup.scratch)),
+        memory=MemoryBudget(bytes_max=setup.memory_bytes, scratch=Path(setup.scratch)),
         hot=hot,
     )
 
 
-def _run(place: Place, task: Task) -> Answer | Refusal:
+def _run(resources: TaskResources, task: Task) -> TaskResult | Refusal:
     try:
-        return run_task(place, task)
+        return run_task(resources, task)
     except HeadwaterError as error:
         return refused(error)
 
 
-def run_task(place: Place, task: Task) -> Answer:
+def run_task(resources: TaskResources, task: Task) -> TaskResult:
     """The answer of a task. Raises the error that it finds."""
     match task:
         case MergeTask():
-            return MergeHandle(place).run(task)
+            return MergeHandle(resources).run(task)
         case InferTask():
-            return infer(task, place.storage)
+            return infer(task, resources.storage)
         case DecodeTask():
-            return decode(task, place.storage)
+            return decode(task, resources.storage)
         case PrepareTask():
-            return prepare(task, place.storage)
+            return prepare(task, resources.storage)
         case ExportPart():
-            return export(task, place.storage, place.slices.reader, place.memory)
+            return export(task, resources.storage, resources.slices.reader, resources.memory)
         case CompareTask():
-            return compare(task, place.slices, place.memory)
+            return compare(task, resources.slices, resources.memory)
         case RestageTask():
-            return restage(task, place.storage, place.slices, place.memory)
+            return restage(task, resources.storage, resources.slices, resources.memory)
         case ReadPart():
-            return read(task, place)
+            return read(task, resources)
         case FoldTask():
-            return check_files(place.slices, task, place.memory)
+            return check_files(resources.slices, task, resources.memory)

@@ -15,7 +15,7 @@ _DATASETS_PER_POLL = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Watched:
+class PollSource:
     """Work of one sort: `find` names up to so many tenants and datasets that have some, for the runner to wake."""
 
     find: Callable[[int], Iterable[tuple[str, str]]]
@@ -26,9 +26,9 @@ class Poller:
     """Polls every `poll_seconds` until told to stop; `alive` is called after each poll that reached the database."""
 
     def __init__(
-        self, watched: Sequence[Watched], *, poll_seconds: float, alive: Callable[[], None] = lambda: None
+        self, sources: Sequence[PollSource], *, poll_seconds: float, alive: Callable[[], None] = lambda: None
     ) -> None:
-        self._watched = watched
+        self._sources = sources
         self._poll_seconds = poll_seconds
         self._alive = alive
 
@@ -36,7 +36,7 @@ class Poller:
         """Polls until `stop` is set."""
         while True:
             try:
-                for each in self._watched:
+                for each in self._sources:
                     for tenant_id, dataset_id in each.find(_DATASETS_PER_POLL):
                         each.runner.wake(tenant_id, dataset_id)
                 self._alive()

@@ -11,12 +11,12 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 from app.catalog.repository.schemas import commit_definition, schemas_of, store_schema
 from app.catalog.tables import datasets, heads, schema_versions, uploads
 from app.catalog.values import Dataset, SchemaVersion, Upload
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.db.session import Database
 from app.format.dataset import DatasetDefinition
 from app.format.errors import DatasetExists, DatasetInUse, NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid
-from app.jobs.repository.ending import cancel_jobs
+from app.jobs.repository.job_ends import cancel_jobs
 from app.paging import Page, decode_number, decode_token, page_of
 from app.views.repository.view_rows import end_view, readers_of
 from app.views.tables import views
@@ -168,7 +168,7 @@ def share_datasets(connection: Connection, dataset_ids: Collection[str]) -> set[
     """Keeps live datasets from being deleted until the transaction ends; returns which of them are live."""
     live = (
         select(datasets.c.id)
-        .where(one_of(datasets.c.id, dataset_ids), datasets.c.deleted_at.is_(None))
+        .where(any_of(datasets.c.id, dataset_ids), datasets.c.deleted_at.is_(None))
         .order_by(datasets.c.id)
         .with_for_update(read=True, key_share=True)
     )

@@ -12,7 +12,7 @@ from litestar.params import QueryParameter
 
 from app.catalog.values import Dataset
 from app.changelog.forms import ChangeForm, flat
-from app.changes.handlers.feed import (
+from app.changes.handlers.feed_parameters import (
     ConsumerName,
     Form,
     Partitions,
@@ -20,19 +20,19 @@ from app.changes.handlers.feed import (
     Since,
     Until,
     Where,
-    asked_schema,
     encoded,
+    requested_schema,
     start_of,
 )
 from app.changes.handlers.shared_pages import Encode, EncodedPage
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, Services, services_of, tenant_of
 from app.http.headers import negotiate
-from app.http.openapi.documented import BINARY, TEXT, Answer, documented
-from app.http.query import Columns, DatasetReference
+from app.http.openapi.operation_docs import BINARY, TEXT, Answer, documented
+from app.http.query_parameters import Columns, DatasetReference
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 
 LIMIT_MAX: Final = 10_000
@@ -56,7 +56,7 @@ class ChangeOp(str, Enum):
     UPDATE = "U"
 
 
-class ChangeView(msgspec.Struct, frozen=True, kw_only=True):
+class ChangeResponse(msgspec.Struct, frozen=True, kw_only=True):
     """One change. `row` has the dataset's columns, and so has `before`, which only form `single_event` has.
 
     `corrects_offset`: of `-R`, `-C` and `U`, the change that gave the row the values which this one takes back, where
@@ -124,7 +124,7 @@ class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
     `schema_id` is the schema under which the rows are told.
     """
 
-    changes: list[ChangeView]
+    changes: list[ChangeResponse]
     next_since: int
     pending: int
     earliest: int
@@ -197,7 +197,7 @@ async def read_changes(
         until=until,
         columns=None if columns is None else tuple(columns),
         form=form,
-        schema_id=asked_schema(schema),
+        schema_id=requested_schema(schema),
         where=where,
         partitions=None if partitions is None else tuple(partitions),
     )
@@ -217,19 +217,19 @@ async def read_changes(
 async def _next_page(
     services: Services,
     dataset: Dataset,
-    since: int | Landmark,
+    since: int | StartingPosition,
     query: FeedQuery,
     encode: Encode,
     seconds: float,
 ) -> EncodedPage:
     """The next page that has an event; an empty one if none came in so many seconds."""
     deadline = get_running_loop().time() + seconds
-    with services.heads.join(dataset.tenant_id, dataset.id) as watcher:
+    with services.head_polls.join(dataset.tenant_id, dataset.id) as waiter:
         page = await services.pages.page(dataset, since, query, encode)
-        while page.empty and not page.complete and not services.wakeups.closed:
+        while page.empty and not page.complete and not services.subscriptions.closed:
             left = deadline - get_running_loop().time()
             if not page.pending:
-                moved = await watcher.wait(page.next_since, left)
+                moved = await waiter.wait(page.next_since, left)
                 if moved is None:
                     break
                 dataset = moved

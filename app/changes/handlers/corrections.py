@@ -10,16 +10,16 @@ from litestar.params import QueryParameter
 
 from app.changes.service.read_corrections import CorrectedChange
 from app.format.rows.changelog import SYMBOLS
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.encoding import encode
-from app.http.openapi.documented import Answer, documented
-from app.http.query import INT64_MAX, DatasetReference, PageToken, natural
+from app.http.openapi.operation_docs import Answer, documented
+from app.http.query_parameters import INT64_MAX, DatasetReference, PageToken, natural
 
 LIMIT_MAX = 10_000
 
 
-class CorrectionView(msgspec.Struct, frozen=True, kw_only=True):
+class CorrectionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The change at `offset` was taken back at offset `corrected_by`, of `version`, by an `op` `-C` or `-R`.
 
     A `-C` is directly followed by the `+C` with the row that took its place.
@@ -35,7 +35,7 @@ class CorrectionView(msgspec.Struct, frozen=True, kw_only=True):
 class CorrectionsPage(msgspec.Struct, frozen=True, kw_only=True):
     """Corrections in the order in which the feed tells them."""
 
-    corrections: list[CorrectionView]
+    corrections: list[CorrectionResponse]
     next_page_token: str | None
 
 
@@ -75,15 +75,15 @@ async def read_corrections(
     page = await services.threads.run(
         services.read_corrections.page, found, from_, to, since=since, limit=limit
     )
-    view = CorrectionsPage(
-        corrections=[_view(each) for each in page.corrections],
+    response = CorrectionsPage(
+        corrections=[_response(each) for each in page.corrections],
         next_page_token=None if page.next_since is None else str(page.next_since),
     )
-    return Response(encode(view), media_type=JSON)
+    return Response(encode(response), media_type=JSON)
 
 
-def _view(correction: CorrectedChange) -> CorrectionView:
-    return CorrectionView(
+def _response(correction: CorrectedChange) -> CorrectionResponse:
+    return CorrectionResponse(
         offset=correction.offset,
         corrected_by=correction.by,
         op=SYMBOLS[correction.op],

@@ -11,7 +11,7 @@ from litestar import Response, get
 
 from app.catalog.values import Dataset
 from app.changelog.forms import ChangeForm
-from app.changes.handlers.feed import (
+from app.changes.handlers.feed_parameters import (
     ConsumerName,
     Form,
     Partitions,
@@ -19,19 +19,19 @@ from app.changes.handlers.feed import (
     Since,
     Until,
     Where,
-    asked_schema,
     encoded,
+    requested_schema,
     start_of,
 )
 from app.changes.handlers.shared_pages import EncodedPage
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
 from app.format.errors import InvalidFilter, InvalidRequest, NotFound, OffsetExpired, Unavailable
 from app.http.context import ApiRequest, Services, services_of, tenant_of
-from app.http.event_stream import EVENT_STREAM, STILL_HERE, event_stream
-from app.http.openapi.documented import TEXT, Answer, documented
-from app.http.query import Columns, DatasetReference, natural
+from app.http.event_stream import EVENT_STREAM, HEARTBEAT, event_stream
+from app.http.openapi.operation_docs import TEXT, Answer, documented
+from app.http.query_parameters import Columns, DatasetReference, natural
 
 PAGE_CHANGES: Final = 1_000
 HEARTBEAT_SECONDS: Final = 15.0
@@ -80,7 +80,7 @@ async def follow_changes(
     # A reader that was never told an id sends none, or an empty one.
     resumed = request.headers.get(_LAST_EVENT_ID) or None
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    start: int | Landmark
+    start: int | StartingPosition
     if resumed is None:
         found, start = await start_of(services, found, since, consumer)
     else:
@@ -90,7 +90,7 @@ async def follow_changes(
         until=until,
         columns=None if columns is None else tuple(columns),
         form=form,
-        schema_id=asked_schema(schema),
+        schema_id=requested_schema(schema),
         where=where,
         partitions=None if partitions is None else tuple(partitions),
     )
@@ -100,34 +100,34 @@ async def follow_changes(
         # The only answer by which a browser does not connect again, for ever.
         return Response(None, status_code=204)
     # An empty page may end elsewhere than the reader said: at the head, or behind changes that are not asked for.
-    tell_start = first.empty and first.next_since != start
-    events = _events(services, found, first, query, tell_start=tell_start)
+    emit_start = first.empty and first.next_since != start
+    events = _events(services, found, first, query, emit_start=emit_start)
     return event_stream(events, {"Headwater-Schema-Id": str(first.schema_id)})
 
 
 async def _events(
-    services: Services, dataset: Dataset, page: EncodedPage, query: FeedQuery, *, tell_start: bool
+    services: Services, dataset: Dataset, page: EncodedPage, query: FeedQuery, *, emit_start: bool
 ) -> AsyncIterator[bytes]:
     """Page after page, the next read once the last is sent, so that no more than one is ever in memory."""
     clock, schema_id = get_running_loop().time, page.schema_id
-    if tell_start:
+    if emit_start:
         # A reader that breaks off before the first event goes on from here, not from where the head is by then.
         yield _position(page.next_since)
-    told_id = page.next_since
-    with services.heads.join(dataset.tenant_id, dataset.id) as watcher:
+    sent_position = page.next_since
+    with services.head_polls.join(dataset.tenant_id, dataset.id) as waiter:
         if not page.empty:
             yield page.content
-        told = clock()
-        while not page.complete and not services.wakeups.closed:
-            silence = told + HEARTBEAT_SECONDS - clock()
+        sent_at = clock()
+        while not page.complete and not services.subscriptions.closed:
+            silence = sent_at + HEARTBEAT_SECONDS - clock()
             if silence <= 0:
                 # Whoever comes again need not look again at changes that were not asked for.
-                yield STILL_HERE if page.next_since == told_id else _position(page.next_since)
-                told, told_id = clock(), page.next_since
+                yield HEARTBEAT if page.next_since == sent_position else _position(page.next_since)
+                sent_at, sent_position = clock(), page.next_since
                 continue
             try:
                 if not page.pending:
-                    moved = await watcher.wait(page.next_since, silence)
+                    moved = await waiter.wait(page.next_since, silence)
                     if moved is None:
                         continue
                     dataset = moved
@@ -146,8 +146,8 @@ async def _events(
                 schema_id = page.schema_id
                 yield b'event: schema\ndata: {"schema_id": %d}\n\n' % schema_id
             yield page.content
-            told, told_id = clock(), page.next_since
-    if page.complete and page.next_since != told_id:
+            sent_at, sent_position = clock(), page.next_since
+    if page.complete and page.next_since != sent_position:
         yield _position(page.next_since)
 
 

@@ -7,18 +7,20 @@ from typing import TypeAlias
 
 from app.catalog.values import Dataset
 from app.http.threads import Threads
-from app.http.waiting.wakeups import Wakeups
-from app.http.waiting.watches import Watches
+from app.http.waiting.shared_polls import SharedPolls
+from app.http.waiting.subscriptions import Subscriptions
 
-HeadWatches: TypeAlias = Watches[int, Dataset]
+HeadPolls: TypeAlias = SharedPolls[int, Dataset]
 """Waiting for changes at or beyond a position: what is found is the dataset with its head beyond it."""
 
 
-def head_watches(wakeups: Wakeups, threads: Threads, get: Callable[[str, str], Dataset]) -> HeadWatches:
+def head_polls(
+    subscriptions: Subscriptions, threads: Threads, get: Callable[[str, str], Dataset]
+) -> HeadPolls:
     """`get` finds a live dataset. Raises NotFound."""
 
-    def look(tenant_id: str, dataset_id: str, positions: Sequence[int]) -> list[Dataset | None]:
+    def fetch(tenant_id: str, dataset_id: str, positions: Sequence[int]) -> list[Dataset | None]:
         dataset = get(tenant_id, dataset_id)
         return [dataset if dataset.next_offset > position else None for position in positions]
 
-    return Watches(wakeups, threads, look)
+    return SharedPolls(subscriptions, threads, fetch)

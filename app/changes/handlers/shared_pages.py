@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from app.catalog.values import Dataset
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
 from app.http.threads import Threads
@@ -18,8 +18,8 @@ _KEPT_BYTES: Final = 8 * 1024 * 1024
 _KEPT_SECONDS: Final = 2.0
 
 Encode: TypeAlias = Callable[[ChangePage], bytes]
-ReadPage: TypeAlias = Callable[[Dataset, int | Landmark, FeedQuery], ChangePage]
-_Key: TypeAlias = tuple[str, str, tuple[int, int], int | Landmark, FeedQuery, Encode]
+ReadPage: TypeAlias = Callable[[Dataset, int | StartingPosition, FeedQuery], ChangePage]
+_Key: TypeAlias = tuple[str, str, tuple[int, int], int | StartingPosition, FeedQuery, Encode]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,7 +60,7 @@ class SharedPages:
         self._bytes = 0
 
     async def page(
-        self, dataset: Dataset, since: int | Landmark, query: FeedQuery, encode: Encode
+        self, dataset: Dataset, since: int | StartingPosition, query: FeedQuery, encode: Encode
     ) -> EncodedPage:
         """The page from `since` on, as of when `dataset` was found or later. Raises what reading raises.
 
@@ -74,7 +74,7 @@ class SharedPages:
         if reading is None:
             reading = asyncio.create_task(self._page(key, dataset), name="page")
             self._under_way[key] = reading
-            reading.add_done_callback(_look_at_fault)
+            reading.add_done_callback(_retrieve_exception)
         return await asyncio.shield(reading)
 
     async def _page(self, key: _Key, dataset: Dataset) -> EncodedPage:
@@ -99,7 +99,7 @@ class SharedPages:
 
 
 def _encoded(
-    read: ReadPage, dataset: Dataset, since: int | Landmark, query: FeedQuery, encode: Encode
+    read: ReadPage, dataset: Dataset, since: int | StartingPosition, query: FeedQuery, encode: Encode
 ) -> EncodedPage:
     page = read(dataset, since, query)
     return EncodedPage(
@@ -113,7 +113,7 @@ def _encoded(
     )
 
 
-def _look_at_fault(reading: asyncio.Task[EncodedPage]) -> None:
+def _retrieve_exception(reading: asyncio.Task[EncodedPage]) -> None:
     # Otherwise asyncio warns of one that everybody who asked has left.
     if not reading.cancelled():
         reading.exception()

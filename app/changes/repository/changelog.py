@@ -31,17 +31,19 @@ def _segments() -> Select[Any]:
 
 def _of_offsets() -> Select[Any]:
     """Those that hold offsets [since, until) of the asked dataset, in order."""
-    here = changelog_files.c.dataset_id == bindparam("asked_dataset", type_=changelog_files.c.dataset_id.type)
+    in_dataset = changelog_files.c.dataset_id == bindparam(
+        "asked_dataset", type_=changelog_files.c.dataset_id.type
+    )
     since, until = bindparam("since", type_=BigInteger()), bindparam("until", type_=BigInteger())
     # Offsets are dense, so the first file is the last one that starts no later than `since`: one index probe.
     start = (
         select(func.max(changelog_files.c.first_offset))
-        .where(here, changelog_files.c.first_offset <= since)
+        .where(in_dataset, changelog_files.c.first_offset <= since)
         .scalar_subquery()
     )
     return (
         _segments()
-        .where(here, changelog_files.c.first_offset < until)
+        .where(in_dataset, changelog_files.c.first_offset < until)
         .where(changelog_files.c.first_offset >= func.coalesce(start, 0))
         .where(changelog_files.c.first_offset + changelog_files.c.row_count > since)
         .order_by(changelog_files.c.first_offset)
@@ -71,8 +73,8 @@ class ChangelogStore:
         if until <= since:
             return []
         with self._database.tenant(tenant_id) as connection:
-            asked = {"asked_dataset": dataset_id, "since": since, "until": until}
-            found = [_segment(row) for row in connection.execute(_OF_OFFSETS, asked)]
+            parameters = {"asked_dataset": dataset_id, "since": since, "until": until}
+            found = [_segment(row) for row in connection.execute(_OF_OFFSETS, parameters)]
             if not found or found[0].first_offset > since:
                 _bounds(connection, dataset_id).checked(since)
         return found

@@ -11,11 +11,11 @@ import pyarrow as pa
 from app.catalog.ports import Catalog
 from app.catalog.values import Dataset
 from app.changelog.change_positions import changes_since, count_since, end_of, offset_at, op_is, opens_pair
+from app.changelog.change_selection import ChangeSelection
 from app.changelog.changelog_scan import ChangelogReader, ChangelogScan
 from app.changelog.forms import ChangeForm, in_form
-from app.changelog.told_changes import Told
 from app.changes.ports import ChangelogIndex
-from app.changes.positions import Landmark, landing
+from app.changes.positions import StartingPosition, resolve_position
 from app.changes.values import ChangePage, FeedBounds
 from app.format.dataset import DatasetDefinition
 from app.format.errors import CorruptFile, FieldError, InvalidRequest, NotFound, OffsetExpired
@@ -24,12 +24,12 @@ from app.format.rows.changelog import Op
 from app.format.schema.schema import Schema
 
 # A page looks at so many changes at most. One that is asked for few of them ends there, and its position goes on.
-LOOKED_CHANGES_MAX: Final = 256 * 1024
+SCANNED_CHANGES_MAX: Final = 256 * 1024
 _STEP_CHANGES_MAX: Final = 128 * 1024
 # Steps grow until one has so many files.
 _STEP_FILES: Final = 64
 # What a file counts for that lies in a partition which is not asked for.
-_PASSED_FILE: Final = 64
+_SKIPPED_FILE: Final = 64
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,14 +64,14 @@ class ReadChanges:
     index: ChangelogIndex
     reader: ChangelogReader
 
-    def page(self, dataset: Dataset, since: int | Landmark, query: FeedQuery) -> ChangePage:
+    def page(self, dataset: Dataset, since: int | StartingPosition, query: FeedQuery) -> ChangePage:
         """The changes from position `since` on, in the form asked for.
 
         A page never ends between a -C and its +C: it is one change longer than `limit` if need be. An `until`
         between the two ends the page before both. A `since` between the two starts there, with the +C alone, but in the
         forms where the two are one event: that has the offset of the +C, so it is told whole.
 
-        A page that has looked at `LOOKED_CHANGES_MAX` changes ends, however few of them were asked for: then it may be
+        A page that has looked at `SCANNED_CHANGES_MAX` changes ends, however few of them were asked for: then it may be
         empty, though changes follow.
 
         Raises InvalidRequest, InvalidFilter, OffsetAhead, OffsetExpired, SchemaMismatch (a value that the types of the
@@ -79,15 +79,17 @@ class ReadChanges:
         """
         return self._page_within(self.index.bounds(dataset.tenant_id, dataset.id), dataset, since, query)
 
-    def page_as_found(self, dataset: Dataset, since: int | Landmark, query: FeedQuery) -> ChangePage:
+    def page_at_known_head(
+        self, dataset: Dataset, since: int | StartingPosition, query: FeedQuery
+    ) -> ChangePage:
         """`page`, of what the feed was when the dataset was found: that spares asking where it begins and ends."""
         bounds = FeedBounds(earliest=dataset.earliest_offset, next_offset=dataset.next_offset)
         return self._page_within(bounds, dataset, since, query)
 
     def _page_within(
-        self, bounds: FeedBounds, dataset: Dataset, since: int | Landmark, query: FeedQuery
+        self, bounds: FeedBounds, dataset: Dataset, since: int | StartingPosition, query: FeedQuery
     ) -> ChangePage:
-        start = landing(since, bounds)
+        start = resolve_position(since, bounds)
         try:
             return self._page(dataset, bounds, start, query)
         except (CorruptFile, OffsetExpired):
@@ -100,11 +102,11 @@ class ReadChanges:
         end = bounds.next_offset if query.until is None else min(query.until, bounds.next_offset)
         # One change more than asked for tells whether the last one has its other half behind it.
         segments = self._segments(dataset, start, min(start + query.limit + 1, end))
-        told = self._told(dataset, segments, query)
-        found = self._walk(dataset, told, query, segments, range(start, end), bounds.earliest)
+        selection = self._selection(dataset, segments, query)
+        found = self._walk(dataset, selection, query, segments, range(start, end), bounds.earliest)
         return ChangePage(
             events=in_form(found.changes, query.form, dataset.definition.name),
-            schema_id=told.schema.id,
+            schema_id=selection.schema.id,
             form=query.form,
             next_since=found.position,
             pending=bounds.next_offset - found.position,
@@ -116,7 +118,9 @@ class ReadChanges:
     def _segments(self, dataset: Dataset, since: int, until: int) -> list[ChangelogSegment]:
         return self.index.segments(dataset.tenant_id, dataset.id, since, until) if since < until else []
 
-    def _told(self, dataset: Dataset, segments: Sequence[ChangelogSegment], query: FeedQuery) -> Told:
+    def _selection(
+        self, dataset: Dataset, segments: Sequence[ChangelogSegment], query: FeedQuery
+    ) -> ChangeSelection:
         """How the rows of these files are told: under a schema no earlier than theirs, unless one is asked for."""
         if _outdated(dataset.definition, segments):
             # The schema has moved on since the reader found the dataset.
@@ -124,7 +128,7 @@ class ReadChanges:
         schema = dataset.definition.schema
         if query.schema_id is not None and query.schema_id != schema.id:
             schema = self._earlier_schema(dataset, query.schema_id)
-        return Told.asked(
+        return ChangeSelection.of(
             dataset.definition,
             schema,
             columns=query.columns,
@@ -142,69 +146,74 @@ class ReadChanges:
     def _walk(
         self,
         dataset: Dataset,
-        told: Told,
+        selection: ChangeSelection,
         query: FeedQuery,
         segments: Sequence[ChangelogSegment],
         among: range,
         earliest: int,
-    ) -> _Found:
+    ) -> _FoundChanges:
         """What a page has. `among`: the offsets that may be looked at; `segments`: the files of the first step."""
-        scan = ChangelogScan(reader=self.reader, told=told)
-        parts = [told.changes_schema().empty_table()]
+        scan = ChangelogScan(reader=self.reader, selection=selection)
+        parts = [selection.changes_schema().empty_table()]
         # Between two halves, the first one may be what is asked for, or be told with the other.
-        first = max(earliest, among.start - told.selects)
-        lower = max(earliest, among.start - (told.selects or query.form.joins_pairs))
-        position, room, looked, segment = among.start, query.limit, 0, None
-        for segment, last, passed in self._pieces(dataset, told, segments, among, query.limit + 1):
-            if passed:
+        first = max(earliest, among.start - selection.selects)
+        lower = max(earliest, among.start - (selection.selects or query.form.joins_pairs))
+        position, room, scanned, segment = among.start, query.limit, 0, None
+        for segment, last, skipped in self._pieces(dataset, selection, segments, among, query.limit + 1):
+            if skipped:
                 position = first = last
-                looked += _PASSED_FILE
-                if looked >= LOOKED_CHANGES_MAX:
+                scanned += _SKIPPED_FILE
+                if scanned >= SCANNED_CHANGES_MAX:
                     break
                 continue
-            upper = among.stop if told.selects else last
-            part = scan.look(segment, max(first, segment.first_offset), last, lower=lower, upper=upper)
+            upper = among.stop if selection.selects else last
+            part = scan.find(segment, max(first, segment.first_offset), last, lower=lower, upper=upper)
             parts.append(changes_since(part.changes, among.start, whole=query.form.joins_pairs))
             position = first = max(last, end_of(part.changes))
             room -= count_since(parts[-1], among.start)
-            looked += part.looked
-            if room <= 0 or (told.selects and looked >= LOOKED_CHANGES_MAX):
+            scanned += part.scanned
+            if room <= 0 or (selection.selects and scanned >= SCANNED_CHANGES_MAX):
                 break
         changes = pa.concat_tables(parts)
         kept = _page_end(changes, changes.num_rows + min(room, 0))
         if kept < changes.num_rows:
-            return _Found(changes=changes.slice(0, kept), position=offset_at(changes, kept))
-        if segment is None or not (told.selects or op_is(changes, kept - 1, Op.CORRECT_FROM)):
-            return _Found(changes=changes, position=position)
+            return _FoundChanges(changes=changes.slice(0, kept), position=offset_at(changes, kept))
+        if segment is None or not (selection.selects or op_is(changes, kept - 1, Op.CORRECT_FROM)):
+            return _FoundChanges(changes=changes, position=position)
         if not scan.splits_pair(segment, position):
-            return _Found(changes=changes, position=position)
+            return _FoundChanges(changes=changes, position=position)
         position -= 1
         kept -= end_of(changes) > position
-        return _Found(
+        return _FoundChanges(
             changes=changes.slice(0, kept), position=position, splits_end=position + 1 == among.stop
         )
 
     def _pieces(
-        self, dataset: Dataset, told: Told, segments: Sequence[ChangelogSegment], among: range, step: int
+        self,
+        dataset: Dataset,
+        selection: ChangeSelection,
+        segments: Sequence[ChangelogSegment],
+        among: range,
+        step: int,
     ) -> Iterator[tuple[ChangelogSegment, int, bool]]:
         """The files that hold the offsets, each with the offset up to which to look, and whether there is no need to.
 
-        They end before those that are told under a schema which `told` does not know yet.
+        They end before those that are told under a schema which `selection` does not know yet.
         """
         position = among.start
-        while segments and not _outdated(told.definition, segments):
+        while segments and not _outdated(selection.definition, segments):
             stop = min(position + step, among.stop)
             for segment in segments:
-                passed = told.rules_out(segment.file)
-                position = min(among.stop if passed else stop, segment.end_offset)
-                yield segment, position, passed
+                skipped = selection.rules_out(segment.file)
+                position = min(among.stop if skipped else stop, segment.end_offset)
+                yield segment, position, skipped
             if len(segments) <= _STEP_FILES:
                 step = min(4 * step, _STEP_CHANGES_MAX)
             segments = self._segments(dataset, position, min(position + step, among.stop))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Found:
+class _FoundChanges:
     """The changes of a page, and the position behind what was looked at for it.
 
     `splits_end`: whether that is one before the end of what may be looked at, since that splits a pair.

@@ -20,7 +20,7 @@ from app.format.rows.changelog import Op
 
 # Files that one look at the catalogue names, and rows that one request looks at: two columns of them, 9 bytes each.
 _FILES_MAX: Final = 64
-LOOKED_ROWS_MAX: Final = 8 * 1024 * 1024
+SCANNED_ROWS_MAX: Final = 8 * 1024 * 1024
 
 
 class CorrectedChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +91,7 @@ class ReadCorrections:
         self.index.bounds(dataset.tenant_id, dataset.id).checked(since)
         if page.next_since is not None:
             detail = (
-                f"too many changes came since ({LOOKED_ROWS_MAX} looked at): ask for fewer rows at a time"
+                f"too many changes came since ({SCANNED_ROWS_MAX} looked at): ask for fewer rows at a time"
             )
             raise InvalidRequest("corrected_since: " + detail, [FieldError(pointer="/limit", detail=detail)])
         return {each.offset: each for each in page.corrections}
@@ -100,11 +100,11 @@ class ReadCorrections:
         self, dataset: Dataset, span: range, wanted: range | Sequence[int], since: int, limit: int
     ) -> CorrectionPage:
         found: list[CorrectedChange] = []
-        looked = 0
+        scanned = 0
         for segment in self._segments(dataset, span, since):
-            if looked and looked + segment.file.row_count > LOOKED_ROWS_MAX:
+            if scanned and scanned + segment.file.row_count > SCANNED_ROWS_MAX:
                 return CorrectionPage(corrections=found, next_since=segment.first_offset)
-            looked += segment.file.row_count
+            scanned += segment.file.row_count
             for correction in self._corrections(segment, since, wanted):
                 if len(found) == limit:
                     return CorrectionPage(corrections=found, next_since=correction.by)

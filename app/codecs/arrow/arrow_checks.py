@@ -87,7 +87,7 @@ def _value_bytes(array: pa.Array) -> npt.NDArray[np.int64]:
     return np.full(len(array), _FIXED_BYTES_MAX, dtype=np.int64)
 
 
-def unfit_rows(array: pa.Array, data_type: DataType) -> Iterator[tuple[_Rows, str]]:
+def invalid_rows(array: pa.Array, data_type: DataType) -> Iterator[tuple[_Rows, str]]:
     """Which elements of a valid array of the type hold what is refused, and why, as (indices, reason)."""
     match data_type:
         case Primitive("float" | "double"):
@@ -105,15 +105,15 @@ def unfit_rows(array: pa.Array, data_type: DataType) -> Iterator[tuple[_Rows, st
             )
         case Struct(members):
             for (_, member), child in zip(members, array.flatten(), strict=True):
-                yield from unfit_rows(child, member)
+                yield from invalid_rows(child, member)
         case List(element):
-            yield from _of_elements(array, unfit_rows(array.flatten(), element))
+            yield from _of_elements(array, invalid_rows(array.flatten(), element))
         case Map(key, value):
             entries = map_entries(array)
             keys, items = entries.flatten().flatten()
             yield _repeated_keys(entries, keys), "got a map in which a key appears more than once"
-            yield from _of_elements(entries, unfit_rows(keys, key))
-            yield from _of_elements(entries, unfit_rows(items, value))
+            yield from _of_elements(entries, invalid_rows(keys, key))
+            yield from _of_elements(entries, invalid_rows(items, value))
 
 
 def without_text(array: pa.Array) -> pa.Array:

@@ -19,13 +19,12 @@ import pyarrow as pa
 from app.codecs.arrow.arrow_casts import cast_lossless, is_lossless
 from app.codecs.arrow.arrow_checks import (
     expanded_bytes,
+    invalid_rows,
     invalid_text_rows,
-    unfit_rows,
     viewed_bytes,
     without_text,
 )
 from app.codecs.arrow.flat_form import FlatForm, flat_form
-from app.codecs.bad_records import BadRecords, Findings, findings_of
 from app.codecs.compiled import CompiledSchema
 from app.codecs.faults import (
     Faults,
@@ -38,6 +37,7 @@ from app.codecs.faults import (
     unknown_field,
 )
 from app.codecs.json.objects import json_texts
+from app.codecs.record_errors import BadRecords, RecordErrors, record_errors_for
 from app.format.errors import BodyTooLarge
 from app.format.schema.schema import Schema
 
@@ -53,29 +53,29 @@ def conform(
     *,
     first_row: int = 0,
     pointer: str = "/rows",
-    aside: BadRecords | None = None,
+    bad_records: BadRecords | None = None,
 ) -> pa.Table:
     """The table with exactly the schema's columns, in any order given; missing nullable ones are null.
 
-    `first_row`: the number of the first row, for the pointers of faults. `aside`: takes the rows that do not fit;
+    `first_row`: the number of the first row, for the pointers of faults. `bad_records`: takes the rows that do not fit;
     without it the first of them refuses all.
     Raises SchemaMismatch, MalformedBody (Arrow data that contradict themselves), BodyTooLarge (over 1 GiB).
     """
     check_columns(table.schema, schema, pointer)
-    findings = findings_of(aside, pointer)
+    record_errors = record_errors_for(bad_records, pointer)
     tables = []
     size = 0
     start = first_row
     for batch in table.to_batches():
-        for row, step in steps(batch, start, schema, findings):
+        for row, step in steps(batch, start, schema, record_errors):
             size += sum(expanded_bytes(column) for column in step.columns)
             if size > TABLE_BYTES_MAX:
                 raise _too_large()
-            tables.append(conform_step(step, schema, row, findings))
-            if findings.full:
-                findings.settle()
+            tables.append(conform_step(step, schema, row, record_errors))
+            if record_errors.full:
+                record_errors.raise_if_rejected()
         start += batch.num_rows
-    findings.settle()
+    record_errors.raise_if_rejected()
     return pa.concat_tables(tables) if tables else schema.to_arrow().empty_table()
 
 
@@ -110,44 +110,45 @@ def _column_fault(column: pa.Field, compiled: CompiledSchema, seen: set[str]) ->
 
 
 def steps(
-    batch: pa.RecordBatch, row: int, schema: Schema, findings: Findings
+    batch: pa.RecordBatch, row: int, schema: Schema, record_errors: RecordErrors
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The batch, checked to be valid Arrow, in steps of at most 65,536 rows and about 16 MiB of plain values.
 
     `row`: the number of its first row; each step comes with that of its own. Rows with text that is not UTF-8 are
-    left out, and `findings` is told of them. Raises MalformedBody, SchemaMismatch, BodyTooLarge (one row over 256 MiB).
+    left out, and `record_errors` is told of them. Raises MalformedBody, SchemaMismatch, BodyTooLarge (one row over 256
+    MiB).
     """
-    for first, sound in _sound_runs(batch, row, schema, findings):
+    for first, sound in _sound_runs(batch, row, schema, record_errors):
         for start in range(0, sound.num_rows, STEP_ROWS_MAX):
             yield from _of_bounded_size(first + start, sound.slice(start, STEP_ROWS_MAX))
 
 
-def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, findings: Findings) -> pa.Table:
-    """The good rows of one valid batch, whose columns were checked; of the others `findings` is told."""
+def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, record_errors: RecordErrors) -> pa.Table:
+    """The good rows of one valid batch, whose columns were checked; of the others `record_errors` is told."""
     form = flat_form(schema, batch.schema)
     compiled = form.compiled
     columns = []
     found: list[tuple[int, str, str]] = []
-    given = set(batch.schema.names)
+    present = set(batch.schema.names)
     for field in compiled.arrow:
-        if field.name not in given:
+        if field.name not in present:
             columns.append(pa.nulls(batch.num_rows, field.type))
             continue
         array = _cast(batch.column(field.name), compiled, field)
         columns.append(array)
-        found.extend(_column_faults(array, compiled, field, findings.sought_max))
+        found.extend(_column_faults(array, compiled, field, record_errors.faults_max))
     table = pa.Table.from_arrays(columns, schema=compiled.arrow)
-    found.extend(form.faults(table, findings.sought_max))
+    found.extend(form.faults(table, record_errors.faults_max))
     if not found:
         return form.rows(table)
     bad = _faults_of_rows(found)
     payloads = _Payloads(
-        rows=table.select([name for name in table.column_names if name in given]),
+        rows=table.select([name for name in table.column_names if name in present]),
         numbers=list(bad),
         form=form,
     )
     for number, faults in bad.items():
-        findings.add(row + number, faults, partial(payloads.of, number))
+        record_errors.add(row + number, faults, partial(payloads.of, number))
     good = np.ones(table.num_rows, dtype=np.bool_)
     good[list(bad)] = False
     return form.rows(table.filter(pa.array(good)))
@@ -186,21 +187,21 @@ def _cast(array: pa.Array, compiled: CompiledSchema, field: pa.Field) -> pa.Arra
 
 
 def _column_faults(
-    array: pa.Array, compiled: CompiledSchema, field: pa.Field, sought_max: int
+    array: pa.Array, compiled: CompiledSchema, field: pa.Field, faults_max: int
 ) -> Iterator[tuple[int, str, str]]:
     """(row, column, reason) of each value that the schema refuses, up to the number that is sought."""
     data_type = compiled.types[field.name]
     if not field.nullable and array.null_count:
         nulls = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
-        for row in nulls[:sought_max]:
+        for row in nulls[:faults_max]:
             yield int(row), field.name, null_field(field.name, str(data_type))
-    for rows, reason in unfit_rows(array, data_type):
-        for row in rows[:sought_max]:
+    for rows, reason in invalid_rows(array, data_type):
+        for row in rows[:faults_max]:
             yield int(row), field.name, f"expected {data_type}, {reason}"
 
 
 def _sound_runs(
-    batch: pa.RecordBatch, row: int, schema: Schema, findings: Findings
+    batch: pa.RecordBatch, row: int, schema: Schema, record_errors: RecordErrors
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The rows that are valid Arrow, each run of them with the number of its first row."""
     bad = _invalid_text(batch)
@@ -212,8 +213,8 @@ def _sound_runs(
         ]
     )
     for number, each in faults.items():
-        findings.add(row + number, each, partial(_payload, batch.slice(number, 1), schema))
-    findings.settle()
+        record_errors.add(row + number, each, partial(_payload, batch.slice(number, 1), schema))
+    record_errors.raise_if_rejected()
     start = 0
     for number in [*faults, batch.num_rows]:
         if number > start:

@@ -39,13 +39,13 @@ class FlatForm:
         """The columns, compiled."""
         return compile_schema(self.columns)
 
-    def faults(self, table: pa.Table, sought_max: int) -> Iterator[tuple[int, str, str]]:
+    def faults(self, table: pa.Table, faults_max: int) -> Iterator[tuple[int, str, str]]:
         """(row, column, reason) of what is wrong with rows whose values all fit their columns."""
         if self.changes is None:
             return
         codes = _codes(table.column(0))
-        given = table.column(0).is_valid().to_numpy()
-        for row in np.flatnonzero((codes < 0) & given)[:sought_max]:
+        present = table.column(0).is_valid().to_numpy()
+        for row in np.flatnonzero((codes < 0) & present)[:faults_max]:
             got = table.column(0)[int(row)].as_py()
             yield int(row), table.column_names[0], f"expected +A, -R, -C, +C or a code 0–3, got {got!r}"
         put_there = np.isin(codes, PUT_THERE)
@@ -55,14 +55,14 @@ class FlatForm:
                 absent = (
                     column.is_null().to_numpy() & put_there if column.null_count else np.zeros(0, dtype=bool)
                 )
-                for row in np.flatnonzero(absent)[:sought_max]:
+                for row in np.flatnonzero(absent)[:faults_max]:
                     yield int(row), field.name, null_field(field.name, field.type)
 
-    def add_faults(self, table: pa.Table, found: dict[int, Faults], sought_max: int) -> None:
+    def add_faults(self, table: pa.Table, found: dict[int, Faults], faults_max: int) -> None:
         """Adds what is wrong with rows of which nothing was found yet, up to the number of faults that is sought."""
-        if sum(faults.count for faults in found.values()) < sought_max:
+        if sum(faults.count for faults in found.values()) < faults_max:
             for row, name, reason in [
-                each for each in self.faults(table, sought_max) if each[0] not in found
+                each for each in self.faults(table, faults_max) if each[0] not in found
             ]:
                 found.setdefault(row, Faults()).add(below("", name), reason)
 
@@ -81,12 +81,12 @@ class FlatForm:
         _, *names = columns
         codes = _codes(pa.chunked_array([ops]))
         known = pa.array(SYMBOLS).take(pa.array(np.maximum(codes, 0)))
-        told = (
+        op_texts = (
             known
             if not (codes < 0).any()
             else pc.if_else(pa.array(codes >= 0), known, pc.cast(ops, pa.string()))
         )
-        return {"op": told, "row": pa.StructArray.from_arrays(fields, names)}
+        return {"op": op_texts, "row": pa.StructArray.from_arrays(fields, names)}
 
 
 def _codes(ops: pa.ChunkedArray) -> npt.NDArray[np.int64]:
@@ -98,12 +98,14 @@ def _codes(ops: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     return np.where((numbers >= 0) & (numbers < len(SYMBOLS)), numbers, -1)
 
 
-def flat_form(schema: Schema, given: pa.Schema | None = None) -> FlatForm:
-    """The form of columns that are to become rows of the schema. `given`: their types, where they have any yet."""
+def flat_form(schema: Schema, input_schema: pa.Schema | None = None) -> FlatForm:
+    """The form of columns that are to become rows of the schema. `input_schema`: their types, where they have any
+    yet.
+    """
     if not isinstance(schema, ChangeSchema):
         return FlatForm(columns=schema, changes=None)
     name = _op_name(schema)
-    kinds = [] if given is None else [column.type for column in given if column.name == name]
+    kinds = [] if input_schema is None else [column.type for column in input_schema if column.name == name]
     return _flat_changes(schema, name, "int64" if kinds and pa.types.is_integer(kinds[0]) else "string")
 
 

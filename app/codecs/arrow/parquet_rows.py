@@ -63,20 +63,20 @@ def iter_row_groups(
 
 def joined(batches: Iterable[tuple[int, pa.RecordBatch]]) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The same rows in fewer, larger batches; those with dictionaries stay as they are."""
-    held: list[pa.RecordBatch] = []
-    held_rows = held_bytes = 0
+    pending: list[pa.RecordBatch] = []
+    pending_rows = pending_bytes = 0
     for row, batch in batches:
-        if held and (
-            held_rows >= _JOINED_ROWS or held_bytes >= _JOINED_BYTES or _has_dictionary(batch.schema)
+        if pending and (
+            pending_rows >= _JOINED_ROWS or pending_bytes >= _JOINED_BYTES or _has_dictionary(batch.schema)
         ):
-            yield row - held_rows, pa.concat_batches(held)
-            held, held_rows, held_bytes = [], 0, 0
-        held.append(batch)
-        held_rows += batch.num_rows
-        held_bytes += batch.nbytes
+            yield row - pending_rows, pa.concat_batches(pending)
+            pending, pending_rows, pending_bytes = [], 0, 0
+        pending.append(batch)
+        pending_rows += batch.num_rows
+        pending_bytes += batch.nbytes
         end = row + batch.num_rows
-    if held:
-        yield end - held_rows, pa.concat_batches(held)
+    if pending:
+        yield end - pending_rows, pa.concat_batches(pending)
 
 
 def _has_dictionary(schema: pa.Schema) -> bool:

@@ -22,7 +22,6 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from app.codecs.arrow.flat_form import flat_form
-from app.codecs.bad_records import BadRecords, Findings, findings_of
 from app.codecs.compiled import (
     FAST_PATH_FAULTS,
     CompiledSchema,
@@ -40,9 +39,10 @@ from app.codecs.csv.csv_records import (
     record_spans,
     sound_runs,
 )
-from app.codecs.exact import read_cell
 from app.codecs.faults import Faults, Origin, below, malformed, missing_field, shown, unknown_field
 from app.codecs.json.json_rows import collect
+from app.codecs.record_errors import BadRecords, RecordErrors, record_errors_for
+from app.codecs.value_parser import read_cell
 from app.format.errors import BodyTooLarge, MalformedBody
 from app.format.schema.schema import Schema
 from app.format.schema.texts import parse_texts
@@ -71,11 +71,12 @@ def decode_csv(
     *,
     first_row: int = 0,
     pointer: str = "/rows",
-    aside: BadRecords | None = None,
+    bad_records: BadRecords | None = None,
 ) -> pa.Table:
     """The rows below the header line, in order; there may be none.
 
-    `first_row`: the number of the first row, for the pointers of faults. `aside`: takes the records that do not fit;
+    `first_row`: the number of the first row, for the pointers of faults. `bad_records`: takes the records that do not
+    fit;
     without it the first of them refuses all.
     Raises SchemaMismatch (pointers `{pointer}/{row}/{column}`), MalformedBody (`line`, `byte`), BodyTooLarge.
     """
@@ -83,9 +84,9 @@ def decode_csv(
         raise MalformedBody("the body is empty")
     header = read_header(data, schema, pointer)
     origin = Origin(row=first_row, line=1 + data.count(b"\n", 0, header.size_bytes), byte=header.size_bytes)
-    findings = findings_of(aside, pointer)
-    records = Records(header=header, schema=schema, findings=findings, origin=origin)
-    return collect(records.tables(data[header.size_bytes :], last=True), schema, findings)
+    record_errors = record_errors_for(bad_records, pointer)
+    records = Records(header=header, schema=schema, record_errors=record_errors, origin=origin)
+    return collect(records.tables(data[header.size_bytes :], last=True), schema, record_errors)
 
 
 def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
@@ -129,12 +130,12 @@ class Records:
 
     header: Header
     schema: Schema
-    findings: Findings
+    record_errors: RecordErrors
     origin: Origin
     rest: bytes = b""
 
     def tables(self, text: bytes, *, last: bool) -> Iterator[pa.Table]:
-        """The good rows of the records at the start of `text`, in steps; of the others `findings` is told.
+        """The good rows of the records at the start of `text`, in steps; of the others `record_errors` is told.
 
         `last`: nothing follows the text. Raises MalformedBody, BodyTooLarge.
         """
@@ -164,14 +165,14 @@ class Records:
     def _leave_out(self, line: bytes, fault: QuoteFault, unreadable: MalformedBody) -> None:
         faults = Faults()
         faults.add("", f"{fault.reason} (at byte {fault.position} of the record)")
-        self.findings.add(
+        self.record_errors.add(
             self.origin.row,
             faults,
             partial(line.rstrip, b"\r\n"),
             header=self.header.line,
             unreadable=unreadable,
         )
-        self._pass(line, 1)
+        self._advance(line, 1)
 
     def _sound(self, data: bytes) -> Iterator[pa.Table]:
         step_rows = flat_form(self.schema).compiled.step_rows
@@ -180,12 +181,12 @@ class Records:
             cuts.append(len(data))
         for start, end in pairwise(cuts):
             piece = data[start:end]
-            before = self.findings.count
+            before = self.record_errors.count
             table = self._decode(piece)
             yield table
-            self._pass(piece, table.num_rows + self.findings.count - before)
+            self._advance(piece, table.num_rows + self.record_errors.count - before)
 
-    def _pass(self, data: bytes, rows: int) -> None:
+    def _advance(self, data: bytes, rows: int) -> None:
         self.origin = Origin(
             row=self.origin.row + rows,
             line=self.origin.line + data.count(b"\n"),
@@ -198,7 +199,7 @@ class Records:
                 f"one piece of CSV may have {PIECE_BYTES_MAX} bytes", limit_bytes=PIECE_BYTES_MAX
             )
         form = flat_form(self.schema)
-        cells, bad = _read_cells(data, self.header, self.findings.sought_max)
+        cells, bad = _read_cells(data, self.header, self.record_errors.faults_max)
         numbers = np.arange(len(next(iter(cells.values()))) + len(bad))
         if bad:
             numbers = np.delete(numbers, list(bad))
@@ -206,32 +207,32 @@ class Records:
         columns: list[pa.Array] = []
         for field in form.compiled.arrow:
             if field.name in cells:
-                column = _Column(
+                column = _CsvColumn(
                     field=field,
                     compiled=form.compiled,
                     cells=cells[field.name],
-                    sought_max=self.findings.sought_max,
+                    faults_max=self.record_errors.faults_max,
                 )
                 columns.append(column.values(found))
             else:
                 columns.append(pa.nulls(len(numbers), field.type))
         table = pa.Table.from_arrays(columns, schema=form.compiled.arrow)
-        form.add_faults(table, found, self.findings.sought_max)
+        form.add_faults(table, found, self.record_errors.faults_max)
         if found:
             good = np.ones(len(numbers), dtype=np.bool_)
             good[list(found)] = False
             table = table.filter(pa.array(good))
             bad |= {int(numbers[row]): faults for row, faults in found.items()}
         if bad:
-            self._tell(data, bad)
+            self._add_errors(data, bad)
         return form.rows(table)
 
-    def _tell(self, data: bytes, bad: dict[int, Faults]) -> None:
+    def _add_errors(self, data: bytes, bad: dict[int, Faults]) -> None:
         """Tells of the bad records among those in `data`, which are numbered from 0."""
         spans = record_spans(data, blank_lines=len(self.header.names) == 1)
         for number in sorted(bad):
             start, end = spans[number]
-            self.findings.add(
+            self.record_errors.add(
                 self.origin.row + number,
                 bad[number],
                 partial(_without_line_end, data[start:end]),
@@ -268,11 +269,11 @@ def _check_header(names: Sequence[str], compiled: CompiledSchema, pointer: str) 
 
 
 def _read_cells(
-    data: bytes, header: Header, sought_max: int
+    data: bytes, header: Header, faults_max: int
 ) -> tuple[dict[str, pa.BinaryArray], dict[int, Faults]]:
     """The cells as they were written, by column, and the faults of records of another width, which are left out.
 
-    All records are numbered from 0. No more than `sought_max` faults are looked for; then the cells are none.
+    All records are numbered from 0. No more than `faults_max` faults are looked for; then the cells are none.
     """
     bad: dict[int, Faults] = {}
 
@@ -282,7 +283,7 @@ def _read_cells(
             "", f"expected {row.expected_columns} cells, as in the header line, got {row.actual_columns}"
         )
         bad[row.number - 1] = faults
-        return "error" if len(bad) >= sought_max else "skip"
+        return "error" if len(bad) >= faults_max else "skip"
 
     skips_blank_lines = len(header.names) > 1
     if not data.strip(b"\r\n"):
@@ -313,7 +314,7 @@ def _read_cells(
             ),
         )
     except pa.ArrowInvalid as fault:
-        if len(bad) < sought_max:
+        if len(bad) < faults_max:
             raise malformed("the CSV cannot be read", fault) from None
         return {name: pa.nulls(0, pa.binary()) for name in header.names}, bad
     return {name: _whole(table.column(name)) for name in header.names}, bad
@@ -328,13 +329,13 @@ def _whole(column: pa.ChunkedArray) -> pa.BinaryArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Column:
+class _CsvColumn:
     """The cells of one column as they were written, and what they must hold."""
 
     field: pa.Field
     compiled: CompiledSchema
     cells: pa.BinaryArray
-    sought_max: int
+    faults_max: int
 
     @property
     def data_type(self) -> DataType:
@@ -344,14 +345,14 @@ class _Column:
         """The values; where some cell does not fit, null in its place, and its fault goes to `found` by row."""
         if self.field.nullable or not self.cells.null_count:
             try:
-                array = self._at_once()
+                array = self._decode_column()
             except FAST_PATH_FAULTS:
                 array = None
             if array is not None:
                 return array
         return self._one_by_one(found)
 
-    def _at_once(self) -> pa.Array | None:
+    def _decode_column(self) -> pa.Array | None:
         if not isinstance(self.data_type, List | Map | Struct):
             return parse_texts(pc.cast(self.cells, pa.string()), self.data_type)
         cells = self.cells.to_pylist()
@@ -376,7 +377,7 @@ class _Column:
             if faults.count:
                 found.setdefault(row, Faults()).take("", faults)
                 count += faults.count
-            if count >= self.sought_max:
+            if count >= self.faults_max:
                 return pa.nulls(len(self.cells), self.field.type)
         return pa.array(values, self.field.type)
 

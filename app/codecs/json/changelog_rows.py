@@ -22,13 +22,13 @@ import pyarrow as pa
 from msgspec import Raw
 
 from app.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, compile_schema, quotation_marks
-from app.codecs.exact import Members, describe, distinct_members
 from app.codecs.faults import Faults, below, shown
 from app.codecs.json.row_reader import RecordReader, RowReader, read_row
+from app.codecs.value_parser import Members, describe, distinct_members
 from app.format.rows.change_schema import ChangeSchema
 from app.format.rows.changelog import SYMBOLS, Op
 from app.format.schema.schema import Schema
-from app.format.schema.texts import Unfit
+from app.format.schema.texts import Undecodable
 
 PUT_THERE: Final = (Op.APPEND, Op.CORRECT_TO)
 _OPS: Final = {symbol: Op(code) for code, symbol in enumerate(SYMBOLS)}
@@ -95,12 +95,12 @@ class ChangeReader:
     def compiled(self) -> CompiledSchema:
         return self._rows.compiled
 
-    def at_once(self, texts: Sequence[bytes]) -> pa.Table | None:
-        told = _unwrapped(texts)
-        if told is None:
+    def decode_batch(self, texts: Sequence[bytes]) -> pa.Table | None:
+        parsed = _unwrapped(texts)
+        if parsed is None:
             return None
-        rows = self._rows.at_once(told.rows)
-        return None if rows is None else self._complete(told.ops, rows)
+        rows = self._rows.decode_batch(parsed.rows)
+        return None if rows is None else self._complete(parsed.ops, rows)
 
     def _complete(self, ops: Sequence[Op], rows: pa.Table) -> pa.Table | None:
         """The rows with their ops, or None if one lacks a value that its op needs."""
@@ -174,7 +174,7 @@ class ChangeReader:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
+class _ParsedChanges:
     """Changes: their ops, their rows as text, and how many quotation marks the records have that tell of them."""
 
     ops: list[Op]
@@ -182,43 +182,43 @@ class _Told:
     marks: int
 
 
-def _unwrapped(texts: Sequence[bytes]) -> _Told | None:
+def _unwrapped(texts: Sequence[bytes]) -> _ParsedChanges | None:
     """The changes in records that are all of one form; None where a closer look is needed."""
     for unwrap in (_of_feed, _of_debezium, _of_wrapped):
         try:
-            told = unwrap(texts)
+            parsed = unwrap(texts)
         except FAST_PATH_FAULTS:
             continue
         # As in rows, a member given twice leaves quotation marks unexplained.
-        return told if told.marks == quotation_marks(b"\n".join(texts)) else None
+        return parsed if parsed.marks == quotation_marks(b"\n".join(texts)) else None
     return None
 
 
-def _of_feed(texts: Sequence[bytes]) -> _Told:
+def _of_feed(texts: Sequence[bytes]) -> _ParsedChanges:
     records = [record for record in map(_FEED.decode, texts) if record is not None]
     try:
         ops = [_OPS[record.op] for record in records]
     except KeyError:
-        raise Unfit from None
+        raise Undecodable from None
     rows = [bytes(record.row) for record in records]
     marks = 4 * len(records) + _marks(rows)
     for name in _FEED_MEMBERS[2:]:
         marks += _marks(_values(records, name))
-    return _Told(ops=ops, rows=rows, marks=marks)
+    return _ParsedChanges(ops=ops, rows=rows, marks=marks)
 
 
-def _of_debezium(texts: Sequence[bytes]) -> _Told:
+def _of_debezium(texts: Sequence[bytes]) -> _ParsedChanges:
     return _of_envelopes([record for record in map(_DEBEZIUM.decode, texts) if record is not None])
 
 
-def _of_wrapped(texts: Sequence[bytes]) -> _Told:
+def _of_wrapped(texts: Sequence[bytes]) -> _ParsedChanges:
     records = [record for record in map(_WRAPPED.decode, texts) if record is not None]
-    told = _of_envelopes([record.payload for record in records if record.payload is not None])
-    marks = told.marks + 2 * len(records) + _marks(_values(records, "schema"))
-    return _Told(ops=told.ops, rows=told.rows, marks=marks)
+    parsed = _of_envelopes([record.payload for record in records if record.payload is not None])
+    marks = parsed.marks + 2 * len(records) + _marks(_values(records, "schema"))
+    return _ParsedChanges(ops=parsed.ops, rows=parsed.rows, marks=marks)
 
 
-def _of_envelopes(envelopes: Sequence[_Envelope]) -> _Told:
+def _of_envelopes(envelopes: Sequence[_Envelope]) -> _ParsedChanges:
     before, after = _values(envelopes, "before"), _values(envelopes, "after")
     ops: list[Op] = []
     rows: list[bytes] = []
@@ -237,11 +237,11 @@ def _of_envelopes(envelopes: Sequence[_Envelope]) -> _Told:
                 ops.append(Op.RETRACT)
                 rows.append(old)
             case _:
-                raise Unfit
+                raise Undecodable
     marks = 4 * len(envelopes) + _marks(before) + _marks(after)
     for name in _IGNORED:
         marks += _marks(_values(envelopes, name))
-    return _Told(ops=ops, rows=rows, marks=marks)
+    return _ParsedChanges(ops=ops, rows=rows, marks=marks)
 
 
 def _values(records: Sequence[Any], name: str) -> list[bytes]:

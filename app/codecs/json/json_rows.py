@@ -11,12 +11,12 @@ from typing import Any, Final
 import msgspec
 import pyarrow as pa
 
-from app.codecs.bad_records import BadRecords, Findings, findings_of
 from app.codecs.compiled import TABLE_VALUES_MAX, compile_schema, refuse_many_values, too_many_values
-from app.codecs.exact import describe, parse_json, parse_json_array
 from app.codecs.faults import Faults, Origin, malformed_row, mismatch
 from app.codecs.json.changelog_rows import reader_of
 from app.codecs.json.row_reader import RecordReader
+from app.codecs.record_errors import BadRecords, RecordErrors, record_errors_for
+from app.codecs.value_parser import describe, parse_json, parse_json_array
 from app.format.errors import MalformedBody
 from app.format.schema.schema import Schema
 
@@ -29,17 +29,17 @@ _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def decode_json_rows(
-    raw: bytes, schema: Schema, *, pointer: str = "/source/rows", aside: BadRecords | None = None
+    raw: bytes, schema: Schema, *, pointer: str = "/source/rows", bad_records: BadRecords | None = None
 ) -> pa.Table:
     """The rows of a JSON array of row objects, in order; `raw` is the text of the array, which may be `[]`.
 
-    `aside`: takes the rows that do not fit; without it the first of them refuses all.
+    `bad_records`: takes the rows that do not fit; without it the first of them refuses all.
     Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `line`, `byte`),
     BodyTooLarge (over 16 million values, absent ones included).
     """
     refuse_nothing(raw)
-    findings = findings_of(aside, pointer)
-    return collect(iter_array_tables(raw, schema, pointer, findings), schema, findings)
+    record_errors = record_errors_for(bad_records, pointer)
+    return collect(iter_array_tables(raw, schema, pointer, record_errors), schema, record_errors)
 
 
 def decode_ndjson(
@@ -48,64 +48,70 @@ def decode_ndjson(
     *,
     first_row: int = 0,
     pointer: str = "/rows",
-    aside: BadRecords | None = None,
+    bad_records: BadRecords | None = None,
 ) -> pa.Table:
     """The rows of newline-delimited JSON, one object a line. Blank lines are skipped and are no rows.
 
-    `first_row`: the number of the first row, for the pointers of faults. `aside`: as in `decode_json_rows`.
+    `first_row`: the number of the first row, for the pointers of faults. `bad_records`: as in `decode_json_rows`.
     Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `row`, `line`, `byte`),
     BodyTooLarge (over 16 million values, absent ones included).
     """
     refuse_nothing(data)
-    findings = findings_of(aside, pointer)
-    return collect(iter_line_tables(data, schema, Origin(row=first_row), findings), schema, findings)
+    record_errors = record_errors_for(bad_records, pointer)
+    return collect(
+        iter_line_tables(data, schema, Origin(row=first_row), record_errors), schema, record_errors
+    )
 
 
-def iter_array_tables(raw: bytes, schema: Schema, pointer: str, findings: Findings) -> Iterator[pa.Table]:
-    """The good rows of an array in steps; of the others `findings` is told."""
+def iter_array_tables(
+    raw: bytes, schema: Schema, pointer: str, record_errors: RecordErrors
+) -> Iterator[pa.Table]:
+    """The good rows of an array in steps; of the others `record_errors` is told."""
     reader = reader_of(schema)
     try:
         rows = _ARRAY.decode(raw)
     except (msgspec.DecodeError, RecursionError):
-        yield _array_exactly(raw, reader, pointer, findings)
+        yield _array_exactly(raw, reader, pointer, record_errors)
         return
-    yield from _iter_steps(rows, _locate_elements(raw, rows), reader, findings)
+    yield from _iter_steps(rows, _locate_elements(raw, rows), reader, record_errors)
 
 
-def iter_line_tables(data: bytes, schema: Schema, origin: Origin, findings: Findings) -> Iterator[pa.Table]:
-    """The good rows of whole lines that begin at `origin`, in steps; of the others `findings` is told."""
+def iter_line_tables(
+    data: bytes, schema: Schema, origin: Origin, record_errors: RecordErrors
+) -> Iterator[pa.Table]:
+    """The good rows of whole lines that begin at `origin`, in steps; of the others `record_errors` is told."""
     if origin.byte == 0:
         _refuse_byte_order_mark(data)
     lines = data.split(b"\n")
     rows = [line for line in lines if line.strip(_BLANKS)]
-    yield from _iter_steps(rows, _locate(lines, origin), reader_of(schema), findings)
+    yield from _iter_steps(rows, _locate(lines, origin), reader_of(schema), record_errors)
 
 
 def iter_text_tables(
-    texts: Sequence[bytes], first_row: int, schema: Schema, findings: Findings
+    texts: Sequence[bytes], first_row: int, schema: Schema, record_errors: RecordErrors
 ) -> Iterator[pa.Table]:
-    """The good rows of JSON texts of one row each, in steps; of the others `findings` is told."""
+    """The good rows of JSON texts of one row each, in steps; of the others `record_errors` is told."""
     located = ((Origin(row=first_row + number), text) for number, text in enumerate(texts))
-    yield from _iter_steps(texts, located, reader_of(schema), findings)
+    yield from _iter_steps(texts, located, reader_of(schema), record_errors)
 
 
 def _iter_steps(
     rows: Sequence[bytes | msgspec.Raw],
     located: Iterator[tuple[Origin, bytes]],
     reader: RecordReader,
-    findings: Findings,
+    record_errors: RecordErrors,
 ) -> Iterator[pa.Table]:
     """The rows of JSON texts in steps. `located` gives the same texts with where they begin, which is seldom asked."""
     passed = 0
     for start in range(0, len(rows), reader.compiled.step_rows):
         step = list(map(bytes, rows[start : start + reader.compiled.step_rows]))
-        table = reader.at_once(step)
+        table = reader.decode_batch(step)
         if table is None:
             some = list(islice(located, start - passed, start - passed + len(step)))
             passed = start + len(step)
-            table = pa.concat_tables(_piecewise(some, reader, findings)).combine_chunks()
+            table = pa.concat_tables(_piecewise(some, reader, record_errors)).combine_chunks()
         yield table
-        if findings.full:
+        if record_errors.full:
             return
 
 
@@ -131,7 +137,7 @@ def _locate_elements(raw: bytes, elements: Iterable[msgspec.Raw]) -> Iterator[tu
         end = byte + len(text)
 
 
-def collect(tables: Iterable[pa.Table], schema: Schema, findings: Findings) -> pa.Table:
+def collect(tables: Iterable[pa.Table], schema: Schema, record_errors: RecordErrors) -> pa.Table:
     """All steps as one table. Raises SchemaMismatch where bad records refuse it, and BodyTooLarge."""
     compiled = compile_schema(schema)
     kept = []
@@ -141,7 +147,7 @@ def collect(tables: Iterable[pa.Table], schema: Schema, findings: Findings) -> p
         if values > TABLE_VALUES_MAX:
             raise too_many_values()
         kept.append(table)
-    findings.settle()
+    record_errors.raise_if_rejected()
     return kept[0] if len(kept) == 1 else pa.concat_tables([compiled.arrow.empty_table(), *kept])
 
 
@@ -163,24 +169,26 @@ def _refuse_byte_order_mark(data: bytes) -> None:
 
 
 def _piecewise(
-    rows: Sequence[tuple[Origin, bytes]], reader: RecordReader, findings: Findings
+    rows: Sequence[tuple[Origin, bytes]], reader: RecordReader, record_errors: RecordErrors
 ) -> Iterator[pa.Table]:
     """The good rows of texts of which some need a close look; at least one table."""
     size = max(1, min(_PIECE_ROWS_MAX, len(rows) // 2))
     for start in range(0, len(rows), size):
         piece = rows[start : start + size]
-        table = reader.at_once([text for _, text in piece])
+        table = reader.decode_batch([text for _, text in piece])
         if table is not None:
             yield table
         elif len(piece) > _PIECE_ROWS_MIN:
-            yield from _piecewise(piece, reader, findings)
+            yield from _piecewise(piece, reader, record_errors)
         else:
-            yield reader.table(_read_texts(piece, reader, findings))
-        if findings.full:
+            yield reader.table(_read_texts(piece, reader, record_errors))
+        if record_errors.full:
             break
 
 
-def _read_texts(rows: Iterable[tuple[Origin, bytes]], reader: RecordReader, findings: Findings) -> list[Any]:
+def _read_texts(
+    rows: Iterable[tuple[Origin, bytes]], reader: RecordReader, record_errors: RecordErrors
+) -> list[Any]:
     """The rows of the good records, as `reader` gives them."""
     read = []
     for origin, text in rows:
@@ -195,8 +203,8 @@ def _read_texts(rows: Iterable[tuple[Origin, bytes]], reader: RecordReader, find
         if not faults.count:
             read.extend(found)
             continue
-        findings.add(origin.row, faults, partial(text.strip, _BLANKS), unreadable=unreadable)
-        if findings.full:
+        record_errors.add(origin.row, faults, partial(text.strip, _BLANKS), unreadable=unreadable)
+        if record_errors.full:
             break
     return read
 
@@ -212,7 +220,7 @@ def _unreadable(fault: UnicodeDecodeError | json.JSONDecodeError | RecursionErro
             return "the JSON is nested too deeply", 0
 
 
-def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, findings: Findings) -> pa.Table:
+def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, record_errors: RecordErrors) -> pa.Table:
     """The good rows of a text that msgspec does not take for a JSON array: the search for the reason."""
     refuse_many_values(raw, reader.compiled)
     # Bytes that are no UTF-8 stay what they are, so that one element that has some does not cost the others.
@@ -232,8 +240,8 @@ def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, findings: Fin
             if not faults.count:
                 read.extend(found)
                 continue
-            findings.add(number, faults, partial(bytes, octets), unreadable=unreadable)
-            if findings.full:
+            record_errors.add(number, faults, partial(bytes, octets), unreadable=unreadable)
+            if record_errors.full:
                 break
     except json.JSONDecodeError as fault:
         byte = len(text[: fault.pos].encode("utf-8", "surrogateescape"))

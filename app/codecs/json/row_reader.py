@@ -9,8 +9,8 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from app.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, Tally, quotation_marks, refuse_many_values
-from app.codecs.exact import Members, describe, distinct_members, read_value
 from app.codecs.faults import Faults, below, missing_field, null_field, unknown_field
+from app.codecs.value_parser import Members, describe, distinct_members, read_value
 
 
 class RecordReader(Protocol):
@@ -21,7 +21,7 @@ class RecordReader(Protocol):
         """The schema of the rows in the records."""
         ...
 
-    def at_once(self, texts: Sequence[bytes]) -> pa.Table | None:
+    def decode_batch(self, texts: Sequence[bytes]) -> pa.Table | None:
         """The rows of JSON texts, or None if any of them does not fit."""
         ...
 
@@ -43,7 +43,7 @@ class RowReader:
 
     compiled: CompiledSchema
 
-    def at_once(self, texts: Sequence[bytes]) -> pa.Table | None:
+    def decode_batch(self, texts: Sequence[bytes]) -> pa.Table | None:
         text = b"\n".join(texts)
         refuse_many_values(text, self.compiled)
         if self.compiled.decode_row is None:

@@ -1,10 +1,10 @@
 """Folding: how two rows of one key become one, field by field, in the merge modes `partial` and `aggregate`.
 
 Rows that come in are first made states (`Fold.states`): a counted field becomes 0 or 1, the fields of a sequence
-group whose ordering value is null become null. Then `Fold.meet` folds two states into one. It is associative over
+group whose ordering value is null become null. Then `Fold.combine` folds two states into one. It is associative over
 states in order, so that rows of one write are folded in pairs, and pairs in pairs.
 
-Sums are kept in types that no number of rows makes overflow; `unfit` finds those that do not fit their field.
+Sums are kept in types that no number of rows makes overflow; `overflows` finds those that do not fit their field.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from app.format.dataset import Aggregate, DatasetDefinition, MergeMode, Sequence
 from app.format.partition import partition_sources
 
 FOLDING: Final = (MergeMode.PARTIAL, MergeMode.AGGREGATE)
-_ADDED: Final = (Aggregate.SUM, Aggregate.COUNT)
+_SUMMED: Final = (Aggregate.SUM, Aggregate.COUNT)
 # Digits that sums of up to 10^20 values have beyond those of one value.
 _CARRY_DIGITS: Final = 20
 # One digit is left for the addition itself, whose result Arrow types one wider.
@@ -58,7 +58,7 @@ class Fold:
         """The dataset's columns, all nullable, summed ones in types that hold every sum."""
         fields = []
         for field in self.schema:
-            kind = _wide(field.type) if self.rules.get(field.name) in _ADDED else field.type
+            kind = _wide(field.type) if self.rules.get(field.name) in _SUMMED else field.type
             fields.append(field.with_type(kind).with_nullable(True))
         return pa.schema(fields)
 
@@ -74,55 +74,55 @@ class Fold:
             unordered = pc.and_(chosen, rows.column(group.ordering_field).is_null())
             for name in group.fields:
                 column = rows.column(name)
-                nothing = pa.scalar(None, column.type)
-                rows = _with_column(rows, name, pc.if_else(unordered, nothing, column))
+                null = pa.scalar(None, column.type)
+                rows = _with_column(rows, name, pc.if_else(unordered, null, column))
         return rows
 
-    def meet(self, one: pa.Table, other: pa.Table, newer: np.ndarray) -> pa.Table:
+    def combine(self, one: pa.Table, other: pa.Table, newer: np.ndarray) -> pa.Table:
         """The rows of `one` after those of `other` were folded into them.
 
         `newer` (bool): where the row of `other` is not older than the one it meets.
         """
         later = pa.array(newer)
-        met = {
-            name: _met(rule, one.column(name), other.column(name), later, all_later=bool(newer.all()))
+        combined = {
+            name: _combined(rule, one.column(name), other.column(name), later, all_later=bool(newer.all()))
             for name, rule in self.rules.items()
         }
         for group in self.groups:
             taken = _takes_over(one.column(group.ordering_field), other.column(group.ordering_field))
             for name in (group.ordering_field, *group.fields):
-                met[name] = pc.if_else(taken, other.column(name), one.column(name))
-        return pa.table([met[name] for name in one.column_names], schema=one.schema)
+                combined[name] = pc.if_else(taken, other.column(name), one.column(name))
+        return pa.table([combined[name] for name in one.column_names], schema=one.schema)
 
-    def meet_in_order(self, rows: pa.Table, segments: np.ndarray) -> pa.Table:
+    def combine_in_order(self, rows: pa.Table, segments: np.ndarray) -> pa.Table:
         """One row per segment. `segments` (int64, ascending) says which rows belong together; each is newer than the
         one before it.
         """
         while True:
             starts = np.flatnonzero(np.diff(segments, prepend=-1))
-            turns = np.arange(len(segments)) - np.repeat(starts, np.diff(np.append(starts, len(segments))))
-            second = turns % 2 == 1
+            ranks = np.arange(len(segments)) - np.repeat(starts, np.diff(np.append(starts, len(segments))))
+            second = ranks % 2 == 1
             if not second.any():
                 return rows
             after = np.flatnonzero(second)
-            folded = self.meet(_take(rows, after - 1), _take(rows, after), np.ones(len(after), dtype=bool))
+            folded = self.combine(_take(rows, after - 1), _take(rows, after), np.ones(len(after), dtype=bool))
             alone = np.flatnonzero(~second & ~np.append(second[1:], False))
             order = np.argsort(np.concatenate([after - 1, alone]))
             rows = _take(pa.concat_tables([folded, _take(rows, alone)]), order)
             segments = segments[~second]
 
-    def unfit(self, rows: pa.Table) -> dict[str, np.ndarray]:
+    def overflows(self, rows: pa.Table) -> dict[str, np.ndarray]:
         """Which rows (bool) hold a sum that is out of the range of its field, by field; only fields with such rows."""
         found = {}
         for name, rule in self.rules.items():
-            if rule in _ADDED:
+            if rule in _SUMMED:
                 beyond = _out_of_range(rows.column(name), self.schema.field(name).type)
                 if beyond.any():
                     found[name] = beyond
         return found
 
 
-def _met(
+def _combined(
     rule: Aggregate, one: pa.ChunkedArray, other: pa.ChunkedArray, later: pa.Array, *, all_later: bool
 ) -> pa.ChunkedArray:
     match rule:

@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from app.commit.commit_message import KeyConflict
 from app.commit.merge.fold import FOLDING, Fold
+from app.commit.merge.key_merger import ABSENT, KeyMerger, KeyState, match_actions
+from app.commit.merge.key_mutations import IncomingRows, Keep, KeyMutations, ReducedWrites, reduce_writes
 from app.commit.merge.numbered_rows import NumberedRows, key_numbers, occurrence_numbers
-from app.commit.merge.outcome import Feed, Past, key_conflicts, overflow_conflicts, row_counts
-from app.commit.merge.play import ABSENT, Board, Play, meetings_of
-from app.commit.merge.turns import IncomingRows, Keep, Reduced, Turns, reduce_writes
+from app.commit.merge.outcome import ChangeArrays, RowLineage, key_conflicts, overflow_conflicts, row_counts
 from app.commit.write_plan import WriteIntent
 from app.format.dataset import DatasetDefinition, MergeMode
 from app.format.instant import RowCounts
@@ -35,7 +35,7 @@ class MergeResult:
     """`kept`: over the current rows (bool), true where the row stays as it is. `rows`: rows to add, the dataset's
     columns and the meta columns. `replaced`: by row of `rows`, the index of the current row whose place it takes, or -1
     (int64). `changes`: `_hw_op`, `_hw_corrects` and the dataset's columns, in feed order. `counts`: by grouped write.
-    `set_aside`: incoming rows that go into quarantine. With conflicts there are neither rows nor changes to use.
+    `quarantined_rows`: incoming rows that go into quarantine. With conflicts there are neither rows nor changes to use.
     """
 
     kept: np.ndarray
@@ -44,7 +44,7 @@ class MergeResult:
     changes: pa.Table
     counts: dict[int, RowCounts]
     conflicts: tuple[KeyConflict, ...]
-    set_aside: pa.Table
+    quarantined_rows: pa.Table
 
 
 def merge(
@@ -66,16 +66,16 @@ def merge(
     """
     if not dataset.keyed and not retract_rest:
         raise ValueError("rows without a key meet only where all that is not given again is taken out")
-    merging = _Merging.of(dataset, current, incoming, intents)
-    play = merging.play(intents)
-    play.run()
+    merge_input = _MergeInput.of(dataset, current, incoming, intents)
+    merger = merge_input.merger(intents)
+    merger.run()
     if retract_rest:
-        merging.retract_rest(play, min(intents))
-    return merging.result(play, intents)
+        merge_input.retract_rest(merger, min(intents))
+    return merge_input.result(merger, intents)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Merging:
+class _MergeInput:
     """What a merge starts from: `rows` are the current and the incoming ones; `key` and `order` go by row number."""
 
     dataset: DatasetDefinition
@@ -85,8 +85,8 @@ class _Merging:
     rows: NumberedRows
     key: np.ndarray
     order: np.ndarray
-    facts: IncomingRows
-    reduced: Reduced
+    incoming_rows: IncomingRows
+    reduced: ReducedWrites
 
     @classmethod
     def of(
@@ -95,22 +95,22 @@ class _Merging:
         current: pa.Table,
         incoming: pa.Table,
         intents: Mapping[int, WriteIntent],
-    ) -> _Merging:
+    ) -> _MergeInput:
         fold = Fold.of(dataset)
         columns = dataset.schema.names()
         relaxed = pa.schema([field.with_nullable(True) for field in dataset.schema.to_arrow()])
         widened = relaxed if fold is None else fold.widened()
         job = incoming.column(JOB_COLUMN).to_numpy().astype(np.int64)
-        given = incoming.select(columns).cast(widened).combine_chunks()
+        states = incoming.select(columns).cast(widened).combine_chunks()
         if fold is not None:
             replacing = [number for number, intent in intents.items() if intent.operation.replaces]
-            given = fold.states(given, ~np.isin(job, replacing))
-        rows = NumberedRows([current.select(columns).cast(widened), given])
+            states = fold.states(states, ~np.isin(job, replacing))
+        rows = NumberedRows([current.select(columns).cast(widened), states])
         base, everything = current.num_rows, rows.all()
         keyed = dataset.keyed
         key = key_numbers(everything, dataset.record_key) if keyed else occurrence_numbers(everything, base)
         order = _order_ranks(everything, dataset)
-        facts = IncomingRows(
+        incoming_rows = IncomingRows(
             key=key[base:], job=job, op=incoming.column(OP_COLUMN).to_numpy(), order=order[base:]
         )
         keep: Keep = "all" if fold is not None else "last"
@@ -123,90 +123,90 @@ class _Merging:
             rows=rows,
             key=key,
             order=order,
-            facts=facts,
-            reduced=reduce_writes(facts, keep=keep),
+            incoming_rows=incoming_rows,
+            reduced=reduce_writes(incoming_rows, keep=keep),
         )
 
-    def play(self, intents: Mapping[int, WriteIntent]) -> Play:
+    def merger(self, intents: Mapping[int, WriteIntent]) -> KeyMerger:
         base = self.current.num_rows
-        return Play(
+        return KeyMerger(
             mode=self.dataset.merge_mode,
             fold=self.fold,
             rows=self.rows,
-            turns=self._turns(),
-            board=Board.of(int(self.key.max(initial=-1)) + 1, self.key[:base], self.order[:base]),
-            meetings=meetings_of(intents),
+            mutations=self._mutations(),
+            key_state=KeyState.of(int(self.key.max(initial=-1)) + 1, self.key[:base], self.order[:base]),
+            actions=match_actions(intents),
         )
 
-    def _turns(self) -> Turns:
-        reduced, facts = self.reduced, self.facts
+    def _mutations(self) -> KeyMutations:
+        reduced, incoming_rows = self.reduced, self.incoming_rows
         cause = reduced.cause
         row = self.current.num_rows + cause
-        order = facts.order[cause]
+        order = incoming_rows.order[cause]
         if self.fold is not None:
             several = np.bincount(reduced.member_of, minlength=len(cause)) > 1
             if several.any():
                 folded = several[reduced.member_of]
                 numbers = self.current.num_rows + reduced.members[folded]
-                made = self.fold.meet_in_order(self.rows.gather(numbers), reduced.member_of[folded])
+                made = self.fold.combine_in_order(self.rows.gather(numbers), reduced.member_of[folded])
                 row[several] = self.rows.add(made)
-        return Turns(
+        return KeyMutations(
             cause=cause,
             row=row,
-            key=facts.key[cause],
-            job=facts.job[cause],
+            key=incoming_rows.key[cause],
+            job=incoming_rows.job[cause],
             order=order,
             reset=reduced.reset,
             puts=reduced.puts,
         )
 
-    def retract_rest(self, play: Play, job: int) -> None:
+    def retract_rest(self, merger: KeyMerger, job: int) -> None:
         base = self.current.num_rows
-        named = np.zeros(len(play.board.live), dtype=bool)
-        named[self.facts.key] = True
-        gone = self.key[:base][~named[self.key[:base]]]
+        matched = np.zeros(len(merger.key_state.live), dtype=bool)
+        matched[self.incoming_rows.key] = True
+        gone = self.key[:base][~matched[self.key[:base]]]
         # Without a key nothing shows which row takes the place of which: readers are rid of the old ones first.
-        play.retract(gone, job, len(self.facts.key) if self.dataset.keyed else -len(gone))
+        merger.retract(gone, job, len(self.incoming_rows.key) if self.dataset.keyed else -len(gone))
 
-    def result(self, play: Play, intents: Mapping[int, WriteIntent]) -> MergeResult:
+    def result(self, merger: KeyMerger, intents: Mapping[int, WriteIntent]) -> MergeResult:
         base = self.current.num_rows
-        aside = self._set_aside(play)
-        feed = Feed.of(play.events)
+        quarantined = self._quarantine(merger)
+        feed = ChangeArrays.of(merger.events)
         changes = self.rows.gather(feed.row)
         keys = self.incoming.select(list(self.dataset.record_key))
-        conflicts = key_conflicts(play.refused, self.facts.job, keys)
+        conflicts = key_conflicts(merger.refused, self.incoming_rows.job, keys)
         if self.fold is not None:
-            conflicts += overflow_conflicts(self.fold.unfit(changes), feed, keys, intents)
-        counts = row_counts(play.outcomes, intents)
+            conflicts += overflow_conflicts(self.fold.overflows(changes), feed, keys, intents)
+        counts = row_counts(merger.outcomes, intents)
         if conflicts:
             return self._refused(counts, conflicts)
-        at = play.board.live[self.key[:base]]
+        at = merger.key_state.live[self.key[:base]]
         kept = at == np.arange(base)
-        live = np.sort(play.board.live[play.board.live >= base])
+        live = np.sort(merger.key_state.live[merger.key_state.live >= base])
         replaced_by = np.full(self.rows.count, -1, dtype=np.int64)
         gone = np.flatnonzero(~kept & (at != ABSENT))
         replaced_by[at[gone]] = gone
-        past = Past.of(self.rows.count, self.current, self.incoming, feed)
+        lineage = RowLineage.of(self.rows.count, self.current, self.incoming, feed)
         schema = self.dataset.schema.to_arrow()
         return MergeResult(
             kept=kept,
-            rows=past.stored(self.rows.gather(live).cast(schema), live),
+            rows=lineage.stored_rows(self.rows.gather(live).cast(schema), live),
             replaced=replaced_by[live],
-            changes=past.told(changes.cast(schema), feed),
+            changes=lineage.change_rows(changes.cast(schema), feed),
             counts=counts,
             conflicts=(),
-            set_aside=self.incoming.take(pa.array(aside)),
+            quarantined_rows=self.incoming.take(pa.array(quarantined)),
         )
 
-    def _set_aside(self, play: Play) -> np.ndarray:
+    def _quarantine(self, merger: KeyMerger) -> np.ndarray:
         """Positions of the incoming rows that go into quarantine; the others that a write merged away are unchanged."""
         chosen = np.zeros(len(self.reduced.cause), dtype=bool)
-        chosen[np.concatenate([np.zeros(0, dtype=np.int64), *play.aside])] = True
-        aside = np.sort(self.reduced.members[chosen[self.reduced.member_of]])
-        play.note("quarantined", self.facts.job[aside])
+        chosen[np.concatenate([np.zeros(0, dtype=np.int64), *merger.quarantined])] = True
+        quarantined = np.sort(self.reduced.members[chosen[self.reduced.member_of]])
+        merger.record("quarantined", self.incoming_rows.job[quarantined])
         away = self.reduced.merged_away
-        play.note("unchanged", self.facts.job[away[~np.isin(away, aside)]])
-        return aside
+        merger.record("unchanged", self.incoming_rows.job[away[~np.isin(away, quarantined)]])
+        return quarantined
 
     def _refused(self, counts: dict[int, RowCounts], conflicts: list[KeyConflict]) -> MergeResult:
         schema = self.dataset.schema.to_arrow()
@@ -217,7 +217,7 @@ class _Merging:
             changes=pa.schema([OP_FIELD, CORRECTS_FIELD, *schema]).empty_table(),
             counts=counts,
             conflicts=tuple(conflicts),
-            set_aside=self.incoming.slice(0, 0),
+            quarantined_rows=self.incoming.slice(0, 0),
         )
 
 

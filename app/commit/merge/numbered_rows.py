@@ -63,14 +63,14 @@ def key_numbers(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
     keys = encode_keys(rows, key)
     hashes = hash_keys(keys)
     order = np.argsort(hashes)
-    again = np.append(False, np.diff(hashes[order]) == 0) if len(order) else np.zeros(0, dtype=bool)
-    repeats = np.flatnonzero(again)
+    repeated = np.append(False, np.diff(hashes[order]) == 0) if len(order) else np.zeros(0, dtype=bool)
+    repeats = np.flatnonzero(repeated)
     one, other = (keys.take(pa.array(order[at])) for at in (repeats, repeats - 1))
     if pc.all(pc.equal(one, other)).as_py() is False:
         encoded = keys.combine_chunks().dictionary_encode()
         return np.asarray(encoded.indices).astype(np.int64)
     numbers = np.empty(len(order), dtype=np.int64)
-    numbers[order] = np.cumsum(~again) - 1
+    numbers[order] = np.cumsum(~repeated) - 1
     return numbers
 
 
@@ -80,8 +80,8 @@ def occurrence_numbers(rows: pa.Table, current_rows: int) -> np.ndarray:
     The n-th of equal current rows and the n-th of equal incoming ones get the same number.
     """
     codes = row_codes(rows)
-    turns = np.concatenate([_occurrences(codes[:current_rows]), _occurrences(codes[current_rows:])])
-    _, numbers = np.unique(codes * (len(codes) + 1) + turns, return_inverse=True)
+    occurrences = np.concatenate([_occurrences(codes[:current_rows]), _occurrences(codes[current_rows:])])
+    _, numbers = np.unique(codes * (len(codes) + 1) + occurrences, return_inverse=True)
     return numbers.astype(np.int64)
 
 
@@ -90,6 +90,6 @@ def _occurrences(codes: np.ndarray) -> np.ndarray:
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     lengths = np.diff(np.append(starts, len(order)))
-    turns = np.empty(len(codes), dtype=np.int64)
-    turns[order] = np.arange(len(order)) - np.repeat(starts, lengths)
-    return turns
+    occurrences = np.empty(len(codes), dtype=np.int64)
+    occurrences[order] = np.arange(len(order)) - np.repeat(starts, lengths)
+    return occurrences

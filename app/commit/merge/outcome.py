@@ -26,7 +26,7 @@ UNKNOWN: Final = np.iinfo(np.int64).min
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Feed:
+class ChangeArrays:
     """Changes in feed order, as arrays of one length (int64 unless said otherwise): the position of the incoming row
     that caused each, `op` (uint8), the number of the row that it tells, the job.
     """
@@ -37,37 +37,37 @@ class Feed:
     job: np.ndarray
 
     @classmethod
-    def of(cls, events: Iterable[tuple[np.ndarray, Op, np.ndarray, np.ndarray]]) -> Feed:
+    def of(cls, events: Iterable[tuple[np.ndarray, Op, np.ndarray, np.ndarray]]) -> ChangeArrays:
         """In the order of the rows that caused them, so that a key's changes stand in order of acceptance."""
         parts = [part for part in events if len(part[0])]
-        nothing = np.zeros(0, dtype=np.int64)
-        cause = np.concatenate([nothing, *(part[0] for part in parts)])
+        empty = np.zeros(0, dtype=np.int64)
+        cause = np.concatenate([empty, *(part[0] for part in parts)])
         op = np.concatenate(
-            [nothing.astype(np.uint8), *(np.full(len(part[0]), part[1], dtype=np.uint8) for part in parts)]
+            [empty.astype(np.uint8), *(np.full(len(part[0]), part[1], dtype=np.uint8) for part in parts)]
         )
         order = np.lexsort((op, cause))
         return cls(
             cause=cause[order],
             op=op[order],
-            row=np.concatenate([nothing, *(part[2] for part in parts)])[order],
-            job=np.concatenate([nothing, *(part[3] for part in parts)])[order],
+            row=np.concatenate([empty, *(part[2] for part in parts)])[order],
+            job=np.concatenate([empty, *(part[3] for part in parts)])[order],
         )
 
     @property
-    def sets(self) -> np.ndarray:
+    def puts(self) -> np.ndarray:
         """Which changes put a row there (bool); the others take one back."""
         return np.isin(self.op, (Op.APPEND, Op.CORRECT_TO))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Past:
+class RowLineage:
     """What rows know of their past, by row number (int64, UNKNOWN for null)."""
 
     version: np.ndarray
     offset: np.ndarray
 
     @classmethod
-    def of(cls, rows: int, current: pa.Table, incoming: pa.Table, feed: Feed) -> Past:
+    def of(cls, rows: int, current: pa.Table, incoming: pa.Table, feed: ChangeArrays) -> RowLineage:
         """Rows that were put there have the version and offset of the row that caused it, if it brought them along.
 
         Otherwise the version is not known yet, and the offset is relative to the changes of this merge.
@@ -76,7 +76,7 @@ class Past:
         offset = np.full(rows, UNKNOWN, dtype=np.int64)
         version[: current.num_rows] = _numbers(current.column(VERSION_COLUMN))
         offset[: current.num_rows] = _numbers(current.column(OFFSET_COLUMN))
-        places = np.flatnonzero(feed.sets)
+        places = np.flatnonzero(feed.puts)
         if set(META_NAMES).issubset(incoming.column_names):
             cause = feed.cause[places]
             version[feed.row[places]] = _numbers(incoming.column(VERSION_COLUMN))[cause]
@@ -85,14 +85,14 @@ class Past:
             offset[feed.row[places]] = -1 - places
         return cls(version=version, offset=offset)
 
-    def stored(self, rows: pa.Table, numbers: np.ndarray) -> pa.Table:
+    def stored_rows(self, rows: pa.Table, numbers: np.ndarray) -> pa.Table:
         """The rows of those numbers with their meta columns."""
         rows = rows.append_column(META_FIELDS[0], _nullable(self.version[numbers]))
         return rows.append_column(META_FIELDS[1], _nullable(self.offset[numbers]))
 
-    def told(self, changes: pa.Table, feed: Feed) -> pa.Table:
+    def change_rows(self, changes: pa.Table, feed: ChangeArrays) -> pa.Table:
         """The changes with `_hw_op` and `_hw_corrects` in front."""
-        corrects = np.where(feed.sets, UNKNOWN, self.offset[feed.row])
+        corrects = np.where(feed.puts, UNKNOWN, self.offset[feed.row])
         changes = changes.add_column(0, CORRECTS_FIELD, _nullable(corrects))
         return changes.add_column(0, OP_FIELD, pa.array(feed.op))
 
@@ -122,35 +122,38 @@ def key_conflicts(
     positions, blamed = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     conflicts = []
     for job in np.unique(job_of[positions]):
-        mine = job_of[positions] == job
+        of_job = job_of[positions] == job
         conflicts.append(
             KeyConflict(
                 job=int(job),
-                blamed=tuple(int(other) for other in np.unique(blamed[mine])),
-                keys=_named(keys, positions[mine]),
-                count=int(mine.sum()),
+                blamed=tuple(int(other) for other in np.unique(blamed[of_job])),
+                keys=_listed_keys(keys, positions[of_job]),
+                count=int(of_job.sum()),
             )
         )
     return conflicts
 
 
 def overflow_conflicts(
-    unfit: Mapping[str, np.ndarray], feed: Feed, keys: pa.Table, intents: Mapping[int, WriteIntent]
+    overflows: Mapping[str, np.ndarray],
+    feed: ChangeArrays,
+    keys: pa.Table,
+    intents: Mapping[int, WriteIntent],
 ) -> list[KeyConflict]:
-    """One conflict per write and field whose sum does not fit. `unfit`: which changes (bool) hold such, by field.
+    """One conflict per write and field whose sum does not fit. `overflows`: which changes (bool) hold such, by field.
 
     Every earlier write of the group may have contributed.
     """
     conflicts = []
-    for name, beyond in unfit.items():
-        culprits = beyond & feed.sets
-        for job in np.unique(feed.job[culprits]):
-            causes = feed.cause[culprits & (feed.job == job)]
+    for name, beyond in overflows.items():
+        overflowing = beyond & feed.puts
+        for job in np.unique(feed.job[overflowing]):
+            causes = feed.cause[overflowing & (feed.job == job)]
             conflicts.append(
                 KeyConflict(
                     job=int(job),
                     blamed=(-1, *(other for other in sorted(intents) if other < job)),
-                    keys=_named(keys, causes),
+                    keys=_listed_keys(keys, causes),
                     count=len(causes),
                     overflowed=name,
                 )
@@ -158,7 +161,7 @@ def overflow_conflicts(
     return conflicts
 
 
-def _named(keys: pa.Table, positions: np.ndarray) -> tuple[dict[str, object], ...]:
+def _listed_keys(keys: pa.Table, positions: np.ndarray) -> tuple[dict[str, object], ...]:
     few = keys.take(pa.array(positions[:KEYS_NAMED_MAX]))
     return tuple({name: _plain(value) for name, value in row.items()} for row in few.to_pylist())
 

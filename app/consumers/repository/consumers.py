@@ -28,14 +28,14 @@ from app.consumers.tables import consumers
 from app.consumers.values import (
     ConsumerChange,
     ConsumerLease,
-    Expected,
-    Standing,
-    check_hold,
+    ConsumerStatus,
+    ExpectedRevision,
+    check_lease,
+    consumer_leased,
+    consumer_managed,
+    initial_position,
     lease_token,
-    leased,
-    managed,
-    moved,
-    started,
+    next_position,
 )
 from app.db.session import Database
 from app.format.errors import LeaseLost, NotFound, PreconditionFailed, PreconditionRequired
@@ -43,7 +43,7 @@ from app.jobs.repository.claim import lease_end
 from app.paging import Page, decode_token, page_of
 from app.timeline.tables import commits
 
-_NO_HOLD: Final[dict[str, Any]] = {"member": None, "lease_until": None}
+_NO_LEASE: Final[dict[str, Any]] = {"member": None, "lease_until": None}
 
 
 class ConsumerStore:
@@ -52,23 +52,23 @@ class ConsumerStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def get(self, tenant_id: str, dataset_id: str, name: str) -> Standing:
+    def get(self, tenant_id: str, dataset_id: str, name: str) -> ConsumerStatus:
         """Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
             return _existing(_find(connection, dataset_id, name), name)
 
     def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
         """Standing items of every kind, by name. Raises InvalidRequest for a token that is none."""
-        query = _standings().where(consumers.c.dataset_id == dataset_id)
+        query = _statuses().where(consumers.c.dataset_id == dataset_id)
         if page_token is not None:
             query = query.where(consumers.c.name > decode_token(page_token))
         with self._database.tenant(tenant_id) as connection:
             rows = connection.execute(query.order_by(consumers.c.name).limit(page_size + 1)).all()
-        return page_of(rows, page_size, lambda row: row.name, _standing)
+        return page_of(rows, page_size, lambda row: row.name, _status)
 
     def put(
-        self, tenant_id: str, dataset_id: str, name: str, change: ConsumerChange, expected: Expected
-    ) -> tuple[Standing, bool]:
+        self, tenant_id: str, dataset_id: str, name: str, change: ConsumerChange, expected: ExpectedRevision
+    ) -> tuple[ConsumerStatus, bool]:
         """Makes or moves a reader's consumer; true if it was made.
 
         No change between its position and the head is cut meanwhile. Raises NotFound (dataset gone),
@@ -83,10 +83,10 @@ class ConsumerStore:
                 before = _existing(found or _find(connection, dataset_id, name, lock=True), name)
                 if change.lease is not None:
                     # Before all else, so that a member that was too slow is told so, not that others were faster.
-                    check_hold(before, change.lease)
+                    check_lease(before, change.lease)
                 _check_expected(before.consumer.revision, expected)
                 if change.lease is None and change.offset is not None:
-                    check_hold(before, None)
+                    check_lease(before, None)
                 _update(connection, before, change)
             return _existing(_find(connection, dataset_id, name), name), made
 
@@ -95,7 +95,7 @@ class ConsumerStore:
         with self._database.tenant(tenant_id) as connection:
             found = _readers(connection, dataset_id, name)
             if revision is not None:
-                _check_expected(found.consumer.revision, Expected(revision=revision))
+                _check_expected(found.consumer.revision, ExpectedRevision(revision=revision))
             connection.execute(delete(consumers).where(_named(dataset_id, name)))
 
     def lease(
@@ -109,9 +109,9 @@ class ConsumerStore:
         with self._database.tenant(tenant_id) as connection:
             found = _readers(connection, dataset_id, name)
             if token is not None:
-                check_hold(found, token)
+                check_lease(found, token)
             if found.lease_seconds > 0 and member != found.consumer.member:
-                raise leased(found)
+                raise consumer_leased(found)
             row = connection.execute(
                 update(consumers)
                 .where(_named(dataset_id, name))
@@ -135,8 +135,8 @@ class ConsumerStore:
             found = _readers(connection, dataset_id, name)
             if found.consumer.member is None and token == lease_token(found.consumer):
                 return
-            check_hold(found, token)
-            connection.execute(update(consumers).where(_named(dataset_id, name)).values(**_NO_HOLD))
+            check_lease(found, token)
+            connection.execute(update(consumers).where(_named(dataset_id, name)).values(**_NO_LEASE))
 
 
 def behind_since(dataset_id: ColumnElement[str], position: ColumnElement[int]) -> ColumnElement[Any]:
@@ -155,7 +155,7 @@ def seconds_since(moment: ColumnElement[Any]) -> ColumnElement[Any]:
     return func.greatest(func.coalesce(func.extract("epoch", func.clock_timestamp() - moment), 0), 0)
 
 
-def _standings() -> Select[Any]:
+def _statuses() -> Select[Any]:
     left = func.extract("epoch", consumers.c.lease_until - func.clock_timestamp())
     head = and_(heads.c.tenant_id == consumers.c.tenant_id, heads.c.dataset_id == consumers.c.dataset_id)
     return (
@@ -171,8 +171,8 @@ def _standings() -> Select[Any]:
     )
 
 
-def _standing(row: Any) -> Standing:
-    return Standing(
+def _status(row: Any) -> ConsumerStatus:
+    return ConsumerStatus(
         consumer=consumer_of(row),
         bounds=FeedBounds(earliest=row.earliest_offset, next_offset=row.next_offset),
         behind_seconds=float(row.behind_seconds),
@@ -184,32 +184,32 @@ def _named(dataset_id: str, name: str) -> ColumnElement[bool]:
     return and_(consumers.c.dataset_id == dataset_id, consumers.c.name == name)
 
 
-def _find(connection: Connection, dataset_id: str, name: str, *, lock: bool = False) -> Standing | None:
+def _find(connection: Connection, dataset_id: str, name: str, *, lock: bool = False) -> ConsumerStatus | None:
     if "\0" in name:
         return None  # Postgres would refuse to compare it with a name
     if lock:
         # By itself: what is read along with a row that had to be waited for is older than the row.
         connection.execute(select(consumers.c.name).where(_named(dataset_id, name)).with_for_update())
-    row = connection.execute(_standings().where(_named(dataset_id, name))).one_or_none()
-    return None if row is None else _standing(row)
+    row = connection.execute(_statuses().where(_named(dataset_id, name))).one_or_none()
+    return None if row is None else _status(row)
 
 
-def _existing(found: Standing | None, name: str) -> Standing:
+def _existing(found: ConsumerStatus | None, name: str) -> ConsumerStatus:
     if found is None:
         raise NotFound(f"There is no consumer {name!r} of this dataset")
     return found
 
 
-def _readers(connection: Connection, dataset_id: str, name: str) -> Standing:
+def _readers(connection: Connection, dataset_id: str, name: str) -> ConsumerStatus:
     """A reader's consumer, locked. Raises NotFound, ConsumerManaged."""
     found = _existing(_find(connection, dataset_id, name, lock=True), name)
     if found.consumer.kind is not ConsumerKind.READER:
-        raise managed(found.consumer)
+        raise consumer_managed(found.consumer)
     return found
 
 
 def _insert(
-    connection: Connection, dataset_id: str, name: str, change: ConsumerChange, expected: Expected
+    connection: Connection, dataset_id: str, name: str, change: ConsumerChange, expected: ExpectedRevision
 ) -> bool:
     """Makes the consumer; false if another has made it since it was looked for."""
     bounds = lock_feed(connection, dataset_id)
@@ -225,7 +225,7 @@ def _insert(
             dataset_id=dataset_id,
             name=name,
             kind=ConsumerKind.READER.value,
-            position=started(change, bounds),
+            position=initial_position(change, bounds),
             **_bounds(change),
         )
         .on_conflict_do_nothing()
@@ -234,11 +234,11 @@ def _insert(
     return made.one_or_none() is not None
 
 
-def _update(connection: Connection, before: Standing, change: ConsumerChange) -> None:
+def _update(connection: Connection, before: ConsumerStatus, change: ConsumerChange) -> None:
     at = before.consumer
-    position = moved(before, change)
+    position = next_position(before, change)
     # Whoever had a hold that has run out is not the last any more who moved it.
-    hold = _NO_HOLD if change.offset is not None and change.lease is None else {}
+    lease_end = _NO_LEASE if change.offset is not None and change.lease is None else {}
     connection.execute(
         update(consumers)
         .where(_named(at.dataset_id, at.name))
@@ -249,7 +249,7 @@ def _update(connection: Connection, before: Standing, change: ConsumerChange) ->
                 (consumers.c.position == position, consumers.c.moved_at), else_=func.clock_timestamp()
             ),
             **_bounds(change),
-            **hold,
+            **lease_end,
         )
     )
 
@@ -264,7 +264,7 @@ def _bounds(change: ConsumerChange) -> dict[str, Any]:
             return {"max_lag_rows": bounds.changes, "max_lag_seconds": bounds.seconds}
 
 
-def _check_expected(revision: int, expected: Expected) -> None:
+def _check_expected(revision: int, expected: ExpectedRevision) -> None:
     if expected.absent:
         raise PreconditionFailed(f"The consumer is there already, at revision {revision}", version=revision)
     if expected.revision is None:

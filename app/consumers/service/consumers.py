@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.catalog.values import Dataset
-from app.consumers.values import ConsumerChange, ConsumerIndex, ConsumerLease, Expected, Standing, managed
+from app.consumers.values import (
+    ConsumerChange,
+    ConsumerIndex,
+    ConsumerLease,
+    ConsumerStatus,
+    ExpectedRevision,
+    consumer_managed,
+)
 from app.format.errors import FieldError, HeadwaterError, InvalidRequest, NotFound
 from app.paging import Page
 
@@ -21,7 +28,7 @@ class Consumers:
 
     index: ConsumerIndex
 
-    def get(self, dataset: Dataset, name: str) -> Standing:
+    def get(self, dataset: Dataset, name: str) -> ConsumerStatus:
         """Raises NotFound."""
         return self.index.get(dataset.tenant_id, dataset.id, name)
 
@@ -30,8 +37,8 @@ class Consumers:
         return self.index.list(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
 
     def put(
-        self, dataset: Dataset, name: str, change: ConsumerChange, expected: Expected
-    ) -> tuple[Standing, bool]:
+        self, dataset: Dataset, name: str, change: ConsumerChange, expected: ExpectedRevision
+    ) -> tuple[ConsumerStatus, bool]:
         """Makes a consumer, or moves it; true if it was made. Raises as `ConsumerIndex.put` does."""
         if not _NAME.fullmatch(name):
             raise self._unnameable(dataset, name)
@@ -39,7 +46,7 @@ class Consumers:
 
     def _unnameable(self, dataset: Dataset, name: str) -> HeadwaterError:
         try:
-            return managed(self.get(dataset, name).consumer)
+            return consumer_managed(self.get(dataset, name).consumer)
         except NotFound:
             detail = "expected 1–128 letters, digits, '.', '_' or '-', and neither '.' nor '..'"
             return InvalidRequest(

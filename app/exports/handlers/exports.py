@@ -9,31 +9,31 @@ from litestar import Response, delete, get, patch, post
 from litestar.params import PathParameter
 
 from app.changelog.forms import ChangeForm
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.consumers.values import MaxLag
 from app.exports.schemas import (
     ExportPage,
+    ExportResponse,
     ExportRunPage,
+    ExportRunResponse,
     ExportRunSummary,
-    ExportRunView,
-    ExportView,
     export_path,
-    export_view,
+    export_response,
     run_path,
+    run_response,
     run_summary,
-    run_view,
 )
 from app.exports.tasks import TARGET_BYTES_MAX, TARGET_BYTES_MIN, ExportFormat, ExportQuery
 from app.exports.values import Export, ExportChange, ExportDefinition, ExportState, Schedule
 from app.format.dataset import DEFAULT_TARGET_BYTES
 from app.format.errors import FieldError, InvalidRequest
-from app.http.bodies import JSON, read_body, refuse_encoding, require_media_type
+from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.context import ApiRequest, actor_of, services_of, tenant_of
 from app.http.encoding import encode
 from app.http.headers import etag, idempotency_key, required_version
 from app.http.json_body import decode_json
-from app.http.openapi.documented import Answer, documented
-from app.http.query import INT64_MAX, DatasetReference, PageSize, PageToken
+from app.http.openapi.operation_docs import Answer, documented
+from app.http.query_parameters import INT64_MAX, DatasetReference, PageSize, PageToken
 
 TAGS: Final = ["exports"]
 _BODY_BYTES_MAX: Final = 256 * 1024
@@ -60,7 +60,7 @@ class NewExport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     columns: Annotated[list[str], msgspec.Meta(min_length=1)] | None = None
     where: str | None = None
     partitions: Annotated[list[str], msgspec.Meta(min_length=1)] | None = None
-    since: Annotated[int, _NATURAL] | Landmark = Landmark.EARLIEST
+    since: Annotated[int, _NATURAL] | StartingPosition = StartingPosition.EARLIEST
     until: Annotated[int, _NATURAL] | None = None
     schedule: Schedule | None = None
     target_bytes: Annotated[int, msgspec.Meta(ge=TARGET_BYTES_MIN, le=TARGET_BYTES_MAX)] = (
@@ -89,7 +89,7 @@ class ExportSwitch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         {
             202: Answer(
                 description="Accepted; its first run is on its way.",
-                content={JSON: ExportView},
+                content={JSON: ExportResponse},
                 headers={"Location": "Its path.", **_ETAG},
             )
         },
@@ -133,8 +133,8 @@ async def list_exports(
     page = await services.threads.run(
         services.exports.list, found, page_size=page_size, page_token=page_token
     )
-    views = [export_view(export) for export in page.items]
-    return Response(encode(ExportPage(items=views, next_page_token=page.next_token)), media_type=JSON)
+    items = [export_response(export) for export in page.items]
+    return Response(encode(ExportPage(items=items, next_page_token=page.next_token)), media_type=JSON)
 
 
 @get(
@@ -143,7 +143,8 @@ async def list_exports(
     summary="Get an export",
     tags=TAGS,
     opt=documented(
-        {200: Answer(description="The export.", content={JSON: ExportView}, headers=_ETAG)}, problems=[404]
+        {200: Answer(description="The export.", content={JSON: ExportResponse}, headers=_ETAG)},
+        problems=[404],
     ),
 )
 async def get_export(request: ApiRequest, export: ExportId) -> Response[Any]:
@@ -158,7 +159,7 @@ async def get_export(request: ApiRequest, export: ExportId) -> Response[Any]:
     summary="Pause an export, or change when it runs",
     tags=TAGS,
     opt=documented(
-        {200: Answer(description="Changed.", content={JSON: ExportView}, headers=_ETAG)},
+        {200: Answer(description="Changed.", content={JSON: ExportResponse}, headers=_ETAG)},
         body={JSON: ExportSwitch},
         request_headers={"If-Match": "The ETag that the export must still have; required."},
         problems=[400, 404, 409, 410, 412, 413, 415, 428],
@@ -224,7 +225,7 @@ async def start_export_run(request: ApiRequest, export: ExportId) -> Response[An
     services = services_of(request)
     key = idempotency_key(request.headers)
     found = await services.threads.run(services.exports.get, tenant_of(request), export)
-    with services.in_flight.holding(found.tenant_id, found.dataset_id, key):
+    with services.in_flight.reserved(found.tenant_id, found.dataset_id, key):
         started = await services.threads.run(services.exports.start, found, key, actor=actor_of(request))
     headers = {"Location": run_path(started.run), "Retry-After": "1"}
     if started.replayed:
@@ -250,8 +251,8 @@ async def list_export_runs(
     page = await services.threads.run(
         services.exports.runs, tenant_of(request), export, page_size=page_size, page_token=page_token
     )
-    views = [run_summary(run) for run in page.items]
-    return Response(encode(ExportRunPage(items=views, next_page_token=page.next_token)), media_type=JSON)
+    items = [run_summary(run) for run in page.items]
+    return Response(encode(ExportRunPage(items=items, next_page_token=page.next_token)), media_type=JSON)
 
 
 @get(
@@ -259,14 +260,16 @@ async def list_export_runs(
     operation_id="get_export_run",
     summary="Get the manifest of a run",
     tags=TAGS,
-    opt=documented({200: Answer(description="The run.", content={JSON: ExportRunView})}, problems=[400, 404]),
+    opt=documented(
+        {200: Answer(description="The run.", content={JSON: ExportRunResponse})}, problems=[400, 404]
+    ),
 )
 async def get_export_run(request: ApiRequest, export: ExportId, number: RunNumber) -> Response[Any]:
     """A run, and its manifest: what it has written. Before it has succeeded, `files` is empty."""
     services = services_of(request)
     found = await services.threads.run(services.exports.get, tenant_of(request), export)
     run = await services.threads.run(services.exports.run, found.tenant_id, found.id, number)
-    return Response(encode(run_view(found, run)), media_type=JSON)
+    return Response(encode(run_response(found, run)), media_type=JSON)
 
 
 def _definition(new: NewExport) -> ExportDefinition:
@@ -292,4 +295,4 @@ def _definition(new: NewExport) -> ExportDefinition:
 
 def _answer(export: Export, *, status: int = 200, location: str | None = None) -> Response[Any]:
     headers = {"ETag": etag(export.revision), **({} if location is None else {"Location": location})}
-    return Response(encode(export_view(export)), status_code=status, media_type=JSON, headers=headers)
+    return Response(encode(export_response(export)), status_code=status, media_type=JSON, headers=headers)

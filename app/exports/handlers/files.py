@@ -14,9 +14,9 @@ from app.exports.tasks import ExportFormat
 from app.exports.values import MANIFEST_NAME
 from app.format.file_format import FileFormat
 from app.http.auth import SCOPE
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, services_of, tenant_of
-from app.http.openapi.documented import BINARY, TEXT, Answer, documented
+from app.http.openapi.operation_docs import BINARY, TEXT, Answer, documented
 from app.http.stored_file import FILE_HEADERS, PART_HEADERS, RANGE_HEADERS, download, without_content
 
 _CONTENT: Final[Mapping[str, Any]] = {

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, func, select
 
 from app.catalog.tables import datasets
 from app.consumers.tables import consumers
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.exports.tables import export_runs, exports
 from app.exports.values import RUNS_SHOWN, Export, ExportRun, ExportState
 from app.format.errors import NotFound
@@ -117,7 +117,7 @@ def _latest_runs(connection: Connection, export_ids: Sequence[str]) -> dict[str,
     place = func.row_number().over(partition_by=export_runs.c.export_id, order_by=export_runs.c.number.desc())
     numbered = (
         select(export_runs.c.export_id, export_runs.c.number, place.label("place"))
-        .where(one_of(export_runs.c.export_id, export_ids))
+        .where(any_of(export_runs.c.export_id, export_ids))
         .subquery()
     )
     latest = and_(numbered.c.export_id == export_runs.c.export_id, numbered.c.number == export_runs.c.number)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from sqlalchemy import Connection, delete, insert, select, update
 
-from app.changes.positions import landing
+from app.changes.positions import resolve_position
 from app.changes.repository.changelog import lock_feed
 from app.changes.values import FeedBounds
 from app.consumers.followers import ConsumerKind
@@ -34,7 +34,7 @@ from app.exports.values import (
 )
 from app.format.errors import ExportEnded, FieldError, InvalidRequest, NotFound, PreconditionFailed
 from app.format.result_file import RunFile
-from app.jobs.repository.ending import UNFINISHED, end_jobs, lock_jobs
+from app.jobs.repository.job_ends import UNFINISHED, end_jobs, lock_jobs
 from app.jobs.repository.replays import replayed_job
 from app.jobs.tables import jobs
 from app.jobs.tasks import ExportTask
@@ -56,7 +56,7 @@ class ExportStore:
         """
         with self._database.tenant(tenant_id) as connection:
             bounds = lock_feed(connection, new.dataset_id)
-            since = landing(new.start, bounds)
+            since = resolve_position(new.start, bounds)
             definition = msgspec.structs.replace(new.definition, since=since)
             _check_end(definition)
             connection.execute(
@@ -97,13 +97,13 @@ class ExportStore:
             definition = export.definition
             if change.schedule is not msgspec.UNSET:
                 definition = msgspec.structs.replace(definition, schedule=change.schedule)
-            asked = change.state
+            requested = change.state
             connection.execute(
                 update(exports)
                 .where(exports.c.id == export_id)
                 .values(
                     definition=definition,
-                    state=(export.state if isinstance(asked, msgspec.UnsetType) else asked).value,
+                    state=(export.state if isinstance(requested, msgspec.UnsetType) else requested).value,
                     stopped_at=None,
                     revision=exports.c.revision + 1,
                 )
@@ -120,8 +120,8 @@ class ExportStore:
         """Ends the export and its jobs, and forgets its files. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
             export, _ = _lock(connection, export_id)
-            its = select(export_runs.c.job_id).where(export_runs.c.export_id == export_id)
-            running = lock_jobs(connection, jobs.c.id.in_(its), UNFINISHED)
+            run_jobs = select(export_runs.c.job_id).where(export_runs.c.export_id == export_id)
+            running = lock_jobs(connection, jobs.c.id.in_(run_jobs), UNFINISHED)
             end_jobs(connection, running, JobState.CANCELLED)
             drop_consumer(connection, export)
             connection.execute(delete(exports).where(exports.c.id == export_id))
@@ -243,7 +243,9 @@ def _go_on(connection: Connection, export: Export, bounds: FeedBounds, change: E
 def _resume(connection: Connection, export: Export, bounds: FeedBounds) -> None:
     """Gives an ended export its consumer again, where it stopped. Raises ExportEnded, OffsetExpired."""
     refuse_ended(export)
-    _follow(connection, export.dataset_id, export.id, export.definition, landing(export.offset, bounds))
+    _follow(
+        connection, export.dataset_id, export.id, export.definition, resolve_position(export.offset, bounds)
+    )
     connection.execute(
         update(exports)
         .where(exports.c.id == export.id)

@@ -16,13 +16,13 @@ from app.exports.values import Export, ExportRun, ExportState, FinishedRun, NewR
 from app.format.errors import ExportEnded, HeadwaterError
 from app.jobs.repository.accept import accept_jobs
 from app.jobs.repository.claim import held_by
-from app.jobs.repository.ending import lock_jobs, succeed_task
+from app.jobs.repository.job_ends import lock_jobs, succeed_task
 from app.jobs.tables import idempotency, jobs
 from app.jobs.tasks import ExportTask
 from app.jobs.values import NewJob
 
 # Whose run is under way is looked at now and then, in case it fails.
-_LOOK_AGAIN_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 60.0
 
 
 def next_run(
@@ -110,7 +110,7 @@ def plan_run(connection: Connection, export: Export, head: int, job_id: str) -> 
     if export.state is not ExportState.ACTIVE or schedule is None:
         return math.inf
     if export.runs and not export.runs[0].job.state.final:
-        return min(float(schedule.every_seconds), _LOOK_AGAIN_SECONDS)
+        return min(float(schedule.every_seconds), _POLL_SECONDS)
     left = seconds_until_due(connection, export)
     if left > 0:
         return left

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from app.catalog.values import Dataset
-from app.changelog.told_changes import Told
-from app.changes.positions import Landmark
+from app.changelog.change_selection import ChangeSelection
+from app.changes.positions import StartingPosition
 from app.exports.values import (
     Export,
     ExportChange,
@@ -41,7 +41,7 @@ class ManageExports:
         self,
         dataset: Dataset,
         definition: ExportDefinition,
-        start: int | Landmark,
+        start: int | StartingPosition,
         *,
         actor: str | None = None,
     ) -> Export:
@@ -122,7 +122,7 @@ def _check(dataset: Dataset, definition: ExportDefinition) -> None:
     """Raises InvalidRequest, InvalidFilter, NoFeed."""
     if dataset.definition.changelog.producer is ChangelogProducer.NONE:
         raise NoFeed("the changelog.producer of the dataset is none, so nothing tells what changed")
-    Told.asked(
+    ChangeSelection.of(
         dataset.definition,
         dataset.definition.schema,
         columns=definition.columns,

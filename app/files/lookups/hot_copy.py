@@ -20,7 +20,7 @@ import pyarrow.ipc as ipc
 from app.files.lookups.hot_folder import HotFolder, NewFile
 from app.files.parquet_file import ParquetReader
 from app.format.file_group import StoredFile
-from app.format.schema.conforming import conform, sources
+from app.format.schema.schema_projection import project_rows, sources
 
 _log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class HotCopies:
         copy = self._open(file)
         if copy is None:
             return self._reader.read_slice(file, schema, 0, file.row_count)
-        return conform(copy.read_all().select(_stored_names(copy.schema, schema)), schema)
+        return project_rows(copy.read_all().select(_stored_names(copy.schema, schema)), schema)
 
     def _row_groups(self, file: StoredFile, schema: pa.Schema) -> Iterator[_Block]:
         metadata = self._reader.open(file).metadata
@@ -193,6 +193,6 @@ def _taken(blocks: Iterator[_Block], positions: Positions, schema: pa.Schema) ->
         end = int(np.searchsorted(positions, first + rows))
         if end > begin:
             part = read().take(pa.array(positions[begin:end] - first))
-            parts.append(conform(part, schema))
+            parts.append(project_rows(part, schema))
         first, begin = first + rows, end
     return pa.concat_tables(parts)

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.commit.storing import Storing
-from app.commit.write_plan import Scope
+from app.commit.write_plan import WriteScope
 from app.files.deletion_vector_file import VectorReader
 from app.files.log_file import logged
-from app.files.lookups.find_files import FileFinder
+from app.files.lookups.file_finder import FileFinder
 from app.files.lookups.lookup import KeyLookup
 from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import Block, SliceReader
-from app.files.slices.slice_merge import Memory, meet
+from app.files.slices.slice_merge import MemoryBudget, merge_incoming
 from app.files.storage import Storage
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile, FileKind
-from app.format.index.file_answer import FileAnswer
+from app.format.index.index_answer import FileAnswer
 from app.format.index.key_hash import hash_keys
 from app.format.index.live_key import LiveKey
 from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, VERSION_COLUMN, resolved, stored_schema
@@ -31,7 +31,7 @@ from app.format.rows.record_key import encode_keys
 class KeySearch:
     """Asks the indexes of files, and reads the rows of the keys that are found. Safe to use from any thread."""
 
-    def __init__(self, storage: Storage, reader: ParquetReader, memory: Memory) -> None:
+    def __init__(self, storage: Storage, reader: ParquetReader, memory: MemoryBudget) -> None:
         """`memory`: what one search may take to merge the log rows of its keys."""
         vectors = VectorReader(storage)
         self._reader = reader
@@ -44,7 +44,7 @@ class KeySearch:
         dataset: DatasetDefinition,
         files: Sequence[DataFile],
         keys: pa.ChunkedArray,
-        scope: Scope | None,
+        scope: WriteScope | None,
         storing: Storing,
     ) -> dict[int, FileAnswer]:
         """For the base files of a group, by number, whether a write of these keys has to read each. Raises CorruptFile.
@@ -107,16 +107,16 @@ class KeySearch:
         keys: pa.ChunkedArray,
     ) -> Iterator[Block]:
         incoming = logged(self._reader, dataset, logs)
-        named = replace(incoming, tables=_of_keys(incoming.tables, dataset, keys))
+        filtered = replace(incoming, tables=_of_keys(incoming.tables, dataset, keys))
         schema = stored_schema(dataset)
-        met = meet(
+        merged = merge_incoming(
             dataset,
             lambda _: self._based(dataset, files, keys, schema),
-            named,
+            filtered,
             self._memory,
             live_rows=sum(file.live_rows for file in files),
         )
-        for item in met:
+        for item in merged:
             if isinstance(item, Block):
                 yield item
                 continue
@@ -130,6 +130,6 @@ def _of_keys(
 ) -> Iterator[pa.Table]:
     wanted = keys.combine_chunks()
     for rows in tables:
-        named = rows.filter(pc.is_in(encode_keys(rows, dataset.record_key), value_set=wanted))
-        if named.num_rows:
-            yield named
+        filtered = rows.filter(pc.is_in(encode_keys(rows, dataset.record_key), value_set=wanted))
+        if filtered.num_rows:
+            yield filtered

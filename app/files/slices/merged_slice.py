@@ -8,14 +8,14 @@ import numpy as np
 
 from app.files.log_file import logged
 from app.files.slices.file_slice import Block, SliceReader
-from app.files.slices.slice_merge import Memory, meet
+from app.files.slices.slice_merge import MemoryBudget, merge_incoming
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile, FileKind
 from app.format.rows.meta_columns import stored_schema
 
 
 def merged_blocks(
-    slices: SliceReader, dataset: DatasetDefinition, files: Sequence[DataFile], memory: Memory
+    slices: SliceReader, dataset: DatasetDefinition, files: Sequence[DataFile], memory: MemoryBudget
 ) -> Generator[Block, None, None]:
     """The rows of one file group, whose `files` stand in the order of their commits. Raises CorruptFile.
 
@@ -31,7 +31,9 @@ def merged_blocks(
         return
     rows = sum(files[number].live_rows for number in base)
     writes = logged(slices.reader, dataset, logs)
-    for item in meet(dataset, lambda _: slices.blocks(files, schema, base), writes, memory, live_rows=rows):
+    for item in merge_incoming(
+        dataset, lambda _: slices.blocks(files, schema, base), writes, memory, live_rows=rows
+    ):
         if isinstance(item, Block):
             yield item
             continue

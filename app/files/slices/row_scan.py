@@ -11,7 +11,7 @@ import pyarrow as pa
 from app.commit.read_plan import in_globs
 from app.files.slices.file_slice import SliceReader
 from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.file_group import DataFile
 from app.format.index.deletion_vector import live_mask
@@ -38,7 +38,7 @@ def base_rows(
     # The filter may name columns that are not shown.
     decides = _columns(dataset, where)
     gone = None if file.deletion_vector is None else slices.vectors.read(file.deletion_vector)
-    for begin, stop in _stretches(slices, dataset, file, where, first, end):
+    for begin, stop in _row_ranges(slices, dataset, file, where, first, end):
         chosen = (
             np.ones(stop - begin, dtype=np.bool_) if gone is None else live_mask(gone, begin, stop - begin)
         )
@@ -69,7 +69,7 @@ def merged_rows(
     schema: pa.Schema,
     where: Filter | None,
     partitions: Sequence[str] | None,
-    memory: Memory,
+    memory: MemoryBudget,
 ) -> Iterator[pa.Table]:
     """The rows of a file group with logs for which the filter is true, and whose partition one of the globs matches.
 
@@ -82,8 +82,8 @@ def merged_rows(
             chosen &= matches(where, block.rows)
         if by_row:
             codes, paths = partition_codes(block.rows, dataset.partition_by)
-            named = [in_globs(path, partitions or ()) for path in paths]
-            chosen &= np.array(named, dtype=np.bool_)[codes]
+            path_matches = [in_globs(path, partitions or ()) for path in paths]
+            chosen &= np.array(path_matches, dtype=np.bool_)[codes]
         if chosen.any():
             yield block.rows.filter(pa.array(chosen)).select(schema.names).cast(schema)
 
@@ -94,7 +94,7 @@ def _columns(dataset: DatasetDefinition, where: Filter | None) -> pa.Schema:
     return pa.schema([field.with_nullable(True) for field in fields])
 
 
-def _stretches(
+def _row_ranges(
     slices: SliceReader,
     dataset: DatasetDefinition,
     file: DataFile,
@@ -104,7 +104,7 @@ def _stretches(
 ) -> Iterator[tuple[int, int]]:
     """Where in the file, row group by row group, some of the rows [first, end) may match."""
     if where is not None:
-        yield from slices.reader.stretches(file, where, dataset.schema, first, end - first)
+        yield from slices.reader.row_ranges(file, where, dataset.schema, first, end - first)
         return
     metadata = slices.reader.open(file).metadata
     start = 0

@@ -1,6 +1,6 @@
 """The live rows of a file group and the rows that meet them: the one place where they come together.
 
-Writes, compaction and reads of logs all go through `meet`: what happens to a row is the same, whoever asks.
+Writes, compaction and reads of logs all go through `merge_incoming`: what happens to a row is the same, whoever asks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from app.commit.merge.merge import MergeResult, merge
 from app.commit.write_plan import WriteIntent
 from app.files.slices.file_slice import FILE_COLUMN, PLACE_COLUMNS, POSITION_COLUMN, SCOPED_COLUMN, Block
-from app.files.slices.spill import Gathering
+from app.files.slices.spill import SpillBuffer
 from app.format.dataset import DatasetDefinition
 from app.format.errors import HeadwaterError
 from app.format.index.key_hash import hash_keys
@@ -30,7 +30,7 @@ InScope = Callable[[Block], np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Memory:
+class MemoryBudget:
     """How much of it a task may take for rows, and where it puts what does not fit."""
 
     bytes_max: int
@@ -38,24 +38,24 @@ class Memory:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
-    """The keys of all incoming rows. `hashes`: uint64, unique, ascending. `given`: canonical keys as they came; None
+class IncomingKeys:
+    """The keys of all incoming rows. `hashes`: uint64, unique, ascending. `encoded_keys`: canonical keys; None
     where they take too much memory.
     """
 
     hashes: np.ndarray
-    given: Sequence[pa.ChunkedArray] | None
+    encoded_keys: Sequence[pa.ChunkedArray] | None
 
     def keys(self) -> pa.ChunkedArray | None:
         """Canonical keys, each once; None where there are none to be had."""
-        if not self.given:
+        if not self.encoded_keys:
             return None
-        chunks = [chunk for part in self.given for chunk in part.chunks]
+        chunks = [chunk for part in self.encoded_keys for chunk in part.chunks]
         return pa.chunked_array([pa.chunked_array(chunks).unique()])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Met:
+class MatchedRows:
     """What became of rows that were touched. `live` are those as they were, with their places beside them: `files`
     (int32) and `positions` (int64) are -1 for a row that stood in no file as it was.
     """
@@ -88,7 +88,7 @@ class Met:
 class Incoming:
     """Rows that meet a table: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job`; by job and row.
 
-    `in_scope` tells which live rows are taken out unless one of these rows brings their key. `settled`: they were
+    `in_scope` tells which live rows are taken out unless one of these rows brings their key. `committed`: they were
     written by an earlier commit, so none of them may be refused any more.
     """
 
@@ -96,17 +96,17 @@ class Incoming:
     intents: Mapping[int, WriteIntent]
     rows: int
     in_scope: InScope | None = None
-    settled: bool = False
+    committed: bool = False
 
 
-def meet(
+def merge_incoming(
     dataset: DatasetDefinition,
-    blocks: Callable[[Wanted], Iterable[Block]],
+    blocks: Callable[[IncomingKeys], Iterable[Block]],
     incoming: Incoming,
-    memory: Memory,
+    memory: MemoryBudget,
     *,
     live_rows: int,
-) -> Iterator[Block | Met]:
+) -> Iterator[Block | MatchedRows]:
     """First the rows that stay untouched, block by block as they come; then what became of the others.
 
     Touched is a row whose key an incoming row has, or that is in scope. `blocks` is told the keys of all incoming
@@ -116,35 +116,35 @@ def meet(
     scope = incoming.in_scope
     expected = incoming.rows + (min(incoming.rows, live_rows) if scope is None else live_rows)
     hashes = row_hashes(dataset)
-    with Gathering(
+    with SpillBuffer(
         hashes, memory_bytes=memory.bytes_max, expected_rows=expected, scratch=memory.scratch
-    ) as gathering:
+    ) as rows_by_key:
         found = [np.zeros(0, dtype=np.uint64)]
         keys: list[pa.ChunkedArray] = []
         for table in incoming.tables:
-            gathering.add_incoming(table)
+            rows_by_key.add_incoming(table)
             # Where no row is live, none is looked for.
             if live_rows and dataset.keyed:
-                given = encode_keys(table, dataset.record_key)
-                found.append(hash_keys(given))
-                if not gathering.spilled:
-                    keys.append(given)
+                encoded_keys = encode_keys(table, dataset.record_key)
+                found.append(hash_keys(encoded_keys))
+                if not rows_by_key.spilled:
+                    keys.append(encoded_keys)
         unique = _distinct(np.concatenate(found))
-        wanted = pa.array(unique)
-        for block in blocks(Wanted(hashes=unique, given=None if gathering.spilled else keys)):
+        incoming_hashes = pa.array(unique)
+        for block in blocks(IncomingKeys(hashes=unique, encoded_keys=None if rows_by_key.spilled else keys)):
             scoped = np.zeros(block.rows.num_rows, dtype=bool) if scope is None else scope(block)
             touched = scoped
             # Without a key, rows meet in the scope only: an equal row elsewhere has nothing to do with the write.
             if len(unique):
-                touched = scoped | pc.is_in(pa.array(hashes(block.rows)), value_set=wanted).to_numpy(
+                touched = scoped | pc.is_in(pa.array(hashes(block.rows)), value_set=incoming_hashes).to_numpy(
                     zero_copy_only=False
                 )
             if touched.any():
-                gathering.add_live(block.at(touched).placed(scoped[touched]))
+                rows_by_key.add_live(block.at(touched).placed(scoped[touched]))
             if not touched.all():
                 yield block.at(~touched)
-        for live, rows in gathering.parts():
-            yield from _met(dataset, live, rows, incoming)
+        for live, rows in rows_by_key.parts():
+            yield from _matched_rows(dataset, live, rows, incoming)
 
 
 def _distinct(hashes: np.ndarray) -> np.ndarray:
@@ -188,25 +188,25 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.cast(column, pa.large_binary())
 
 
-def _met(
+def _matched_rows(
     dataset: DatasetDefinition, live: pa.Table | None, rows: pa.Table | None, incoming: Incoming
-) -> Iterator[Block | Met]:
+) -> Iterator[Block | MatchedRows]:
     live = _no_live(dataset) if live is None else live.combine_chunks()
     rows = _no_incoming(dataset) if rows is None else rows
     if incoming.in_scope is not None and dataset.keyed:
         # A row out of scope that only shares its hash with an incoming one must stay.
-        named = pc.is_in(
+        has_incoming_key = pc.is_in(
             encode_keys(live, dataset.record_key), value_set=encode_keys(rows, dataset.record_key).unique()
         )
-        mine = pc.or_(named, live.column(SCOPED_COLUMN))
-        yield from _as_blocks(live.filter(pc.invert(mine)))
-        live = live.filter(mine)
+        selected = pc.or_(has_incoming_key, live.column(SCOPED_COLUMN))
+        yield from _as_blocks(live.filter(pc.invert(selected)))
+        live = live.filter(selected)
     current = live.drop_columns(list(PLACE_COLUMNS))
     result = merge(dataset, current, rows, incoming.intents, retract_rest=incoming.in_scope is not None)
-    if incoming.settled and result.conflicts:
+    if incoming.committed and result.conflicts:
         # Without its rows, a table would be read that never was.
         raise HeadwaterError(f"{dataset.name}: what was written once does not merge: {result.conflicts}")
-    yield Met(
+    yield MatchedRows(
         result=result,
         live=current,
         files=live.column(FILE_COLUMN).to_numpy(),
@@ -226,9 +226,9 @@ def _as_blocks(placed: pa.Table) -> Iterator[Block]:
 
 
 def _no_live(dataset: DatasetDefinition) -> pa.Table:
-    nothing = np.zeros(0, dtype=np.int64)
-    block = Block(file=-1, positions=nothing, rows=stored_schema(dataset).empty_table())
-    return block.placed(nothing.astype(bool))
+    empty = np.zeros(0, dtype=np.int64)
+    block = Block(file=-1, positions=empty, rows=stored_schema(dataset).empty_table())
+    return block.placed(empty.astype(bool))
 
 
 def _no_incoming(dataset: DatasetDefinition) -> pa.Table:

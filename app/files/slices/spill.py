@@ -18,18 +18,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-Hashes = Callable[[pa.Table], np.ndarray]
+HashFunction = Callable[[pa.Table], np.ndarray]
 _PARTS_MAX: Final = 256
 # A merge holds its rows several times over: as gathered, in its pool, and as its result.
 _COPIES: Final = 4
 _OPTIONS: Final = ipc.IpcWriteOptions(compression="lz4")
 
 
-class Gathering(AbstractContextManager["Gathering"]):
+class SpillBuffer(AbstractContextManager["SpillBuffer"]):
     """Two sides of rows, `live` and `incoming`, each in the order it was added."""
 
     def __init__(
-        self, hashes: Hashes, *, memory_bytes: int, expected_rows: int, scratch: Path | None
+        self, hashes: HashFunction, *, memory_bytes: int, expected_rows: int, scratch: Path | None
     ) -> None:
         """`hashes` gives uint64 per row. `scratch`: where the parts go, the system's own folder if None."""
         self._hashes = hashes

@@ -11,36 +11,41 @@ import pyarrow as pa
 from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import Block, SliceReader
+from app.files.slices.merged_rows_cache import CachedRows, MergedRowsCache
 from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.merged_stretches import MergedStretches, Stretch
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import Storage
 from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.file_group import DataFile, FileKind
 from app.format.index.deletion_vector import live_mask
 from app.format.partition import partition_codes
 from app.format.rows.meta_columns import DERIVED_NAMES, FILE_NAME_FIELD, PARTITION_FIELD, resolved
-from app.format.schema.conforming import field_id
+from app.format.schema.schema_projection import field_id
 from app.lake.filters.prune import Sought
 
-_STRETCH_BYTES = 64 * 1024 * 1024
+_CACHE_BYTES = 64 * 1024 * 1024
 
 
 class TableReader:
     """Live rows of a file group by number; logs are merged in. Safe to use from any thread."""
 
     def __init__(
-        self, storage: Storage, reader: ParquetReader, memory: Memory, *, stretch_bytes: int = _STRETCH_BYTES
+        self,
+        storage: Storage,
+        reader: ParquetReader,
+        memory: MemoryBudget,
+        *,
+        cache_bytes: int = _CACHE_BYTES,
     ) -> None:
-        """`memory`: what one read may take to merge logs. `stretch_bytes`: how much of what it merged is kept for the
+        """`memory`: what one read may take to merge logs. `cache_bytes`: how much of what it merged is kept for the
         next, all groups together.
         """
         self._reader = reader
         self._vectors = VectorReader(storage)
         self._slices = SliceReader(reader, self._vectors)
         self._memory = memory
-        self._stretch_bytes = stretch_bytes
-        self._merged = MergedStretches(stretch_bytes)
+        self._cache_bytes = cache_bytes
+        self._merged_rows = MergedRowsCache(cache_bytes)
 
     def read_group(
         self,
@@ -69,7 +74,7 @@ class TableReader:
             first_row = 0
         return pa.concat_tables(tables)
 
-    def stretches(
+    def row_ranges(
         self, files: Sequence[DataFile], sought: Sought, first_row: int, end: int | None
     ) -> Iterator[tuple[int, int | None]]:
         """Where live rows [first_row, end) of a group may be sought: [first, end) of row groups, in order.
@@ -86,7 +91,7 @@ class TableReader:
             if file.kind is FileKind.BASE and first_row < stop and (end is None or start < end):
                 last = stop if end is None else min(end, stop)
                 found = False
-                for begin, behind in self._live_stretches(file, sought):
+                for begin, behind in self._live_row_ranges(file, sought):
                     inside = max(start + begin, first_row), min(start + behind, last)
                     if inside[0] < inside[1]:
                         found = True
@@ -96,7 +101,7 @@ class TableReader:
             if file.kind is FileKind.BASE:
                 start = stop
 
-    def _live_stretches(self, file: DataFile, sought: Sought) -> Iterator[tuple[int, int]]:
+    def _live_row_ranges(self, file: DataFile, sought: Sought) -> Iterator[tuple[int, int]]:
         """The row groups of a file that may hold rows sought, by the numbers of their live rows."""
         metadata = self._reader.open(file).metadata
         chosen = set(self._reader.row_groups(file, sought))
@@ -123,7 +128,7 @@ class TableReader:
             PARTITION_FIELD.name: _repeated(file.slot.partition_path, table.num_rows),
             FILE_NAME_FIELD.name: _repeated(_file_name(file), table.num_rows),
         }
-        return _as_asked(table, schema, derived)
+        return _projected(table, schema, derived)
 
     def _of_merged(
         self,
@@ -137,11 +142,11 @@ class TableReader:
         # another schema of the dataset, a column of the same name may be another.
         columns = [f"{field_id(field)} {field.type} {field.name}" for field in schema]
         key = "|".join([*(path for file in files for path in file.paths), *columns])
-        stretch = self._merged.find(key, first_row, rows)
-        if stretch is None:
-            stretch = self._merge(dataset, files, schema, first_row, rows)
-            self._merged.keep(key, stretch)
-        return stretch.rows_from(first_row, rows)
+        cached = self._merged_rows.find(key, first_row, rows)
+        if cached is None:
+            cached = self._merge(dataset, files, schema, first_row, rows)
+            self._merged_rows.put(key, cached)
+        return cached.rows_from(first_row, rows)
 
     def _merge(
         self,
@@ -150,7 +155,7 @@ class TableReader:
         schema: pa.Schema,
         first_row: int,
         rows: int,
-    ) -> Stretch:
+    ) -> CachedRows:
         """A stretch of the merged group with these rows, from the first row on and to the last as far as there is room.
 
         A walk that comes back for the next page then seldom has to merge the group again.
@@ -159,20 +164,20 @@ class TableReader:
         first = end = size = 0
         with closing(merged_blocks(self._slices, dataset, files, self._memory)) as blocks:
             for block in blocks:
-                if size >= self._stretch_bytes and end >= first_row + rows:
-                    return Stretch(first=first, rows=pa.concat_tables(parts), ended=False)
+                if size >= self._cache_bytes and end >= first_row + rows:
+                    return CachedRows(first=first, rows=pa.concat_tables(parts), ended=False)
                 table = _of_block(block, dataset, files, schema)
                 parts.append(table)
                 end += table.num_rows
                 size += table.nbytes
-                while size > self._stretch_bytes and first + parts[0].num_rows <= first_row:
+                while size > self._cache_bytes and first + parts[0].num_rows <= first_row:
                     passed = parts.pop(0)
                     first += passed.num_rows
                     size -= passed.nbytes
                     if not parts:
                         break
         merged = pa.concat_tables([schema.empty_table(), *parts])
-        return Stretch(first=first, rows=merged, ended=True)
+        return CachedRows(first=first, rows=merged, ended=True)
 
 
 def _of_block(
@@ -183,7 +188,7 @@ def _of_block(
     derived = {FILE_NAME_FIELD.name: _repeated(None if file is None else _file_name(file), count)}
     if PARTITION_FIELD.name in schema.names:
         derived[PARTITION_FIELD.name] = _partitions(block.rows, dataset, file or files[0])
-    return _as_asked(block.rows, schema, derived)
+    return _projected(block.rows, schema, derived)
 
 
 def _partitions(rows: pa.Table, dataset: DatasetDefinition, file: DataFile) -> pa.Array:
@@ -203,7 +208,7 @@ def _repeated(text: str | None, count: int) -> pa.Array:
     return pa.repeat(pa.scalar(text, pa.string()), count)
 
 
-def _as_asked(table: pa.Table, schema: pa.Schema, derived: dict[str, pa.Array]) -> pa.Table:
+def _projected(table: pa.Table, schema: pa.Schema, derived: dict[str, pa.Array]) -> pa.Table:
     columns = [
         derived[field.name] if field.name in derived else table.column(field.name).cast(field.type)
         for field in schema

@@ -188,7 +188,11 @@ def _changelog_rule(new: NewDataset) -> Iterator[Fault]:
 def vocabulary_of(new: NewVocabulary) -> Vocabulary:
     """The names with those that were left out."""
     return Vocabulary(
-        **{name: given for name, given in msgspec.structs.asdict(new).items() if given is not None}
+        **{
+            name: column_name
+            for name, column_name in msgspec.structs.asdict(new).items()
+            if column_name is not None
+        }
     )
 
 
@@ -196,18 +200,20 @@ def _vocabulary_rule(new: NewDataset) -> Iterator[Fault]:
     """Names that somebody chose must be there for all to see; a default that clashes gets a prefix instead."""
     names = msgspec.structs.asdict(vocabulary_of(new.changelog.vocabulary))
     fields = {field.name.casefold() for field in new.schema.fields}
-    for column, given in msgspec.structs.asdict(new.changelog.vocabulary).items():
-        if given is None:
+    for column, column_name in msgspec.structs.asdict(new.changelog.vocabulary).items():
+        if column_name is None:
             continue
         pointer = f"/changelog/vocabulary/{column}"
-        if not 1 <= len(given) <= FIELD_NAME_CHARACTERS_MAX or not given.isprintable():
+        if not 1 <= len(column_name) <= FIELD_NAME_CHARACTERS_MAX or not column_name.isprintable():
             yield pointer, f"expected 1–{FIELD_NAME_CHARACTERS_MAX} printable characters"
-        elif given.startswith((RESERVED_PREFIX, "_change_", "_commit_")) or given == "before":
-            yield pointer, f"{given!r} is the name of another column of the feed, or reserved"
-        elif given.casefold() in fields:
-            yield pointer, f"the dataset has a field {given!r}: choose another name"
-        elif any(other != column and name.casefold() == given.casefold() for other, name in names.items()):
-            yield pointer, f"{given!r} is the name of another system column: name each differently"
+        elif column_name.startswith((RESERVED_PREFIX, "_change_", "_commit_")) or column_name == "before":
+            yield pointer, f"{column_name!r} is the name of another column of the feed, or reserved"
+        elif column_name.casefold() in fields:
+            yield pointer, f"the dataset has a field {column_name!r}: choose another name"
+        elif any(
+            other != column and name.casefold() == column_name.casefold() for other, name in names.items()
+        ):
+            yield pointer, f"{column_name!r} is the name of another system column: name each differently"
 
 
 def retention_faults(producer: ChangelogProducer, retention: NewRetention | None) -> Iterator[Fault]:

@@ -1,6 +1,7 @@
 """How a schema moves on: one change after another, each lossless or refused with its reason.
 
-A change never touches a file. Files carry the ids of their columns, and `app.format.schema.conforming` reads them
+A change never touches a file. Files carry the ids of their columns, and `app.format.schema.schema_projection` reads
+them
 under any schema; so an id is never given twice, and what decides where a row lies, or which row wins, never changes.
 """
 
@@ -55,8 +56,8 @@ def evolve(dataset: DatasetDefinition, changes: Sequence[SchemaChange]) -> Datas
             pointer = f"/changes/{number}/{refused.member}"
             errors.append(FieldError(pointer=pointer, detail=refused.reason))
     if errors:
-        said = "; ".join(f"{error.pointer}: {error.detail}" for error in errors[:3])
-        raise SchemaChangeRefused(f"nothing was changed: {said}", errors)
+        summary = "; ".join(f"{error.pointer}: {error.detail}" for error in errors[:3])
+        raise SchemaChangeRefused(f"nothing was changed: {summary}", errors)
     schema = msgspec.structs.replace(evolved.schema, id=dataset.schema.id + 1)
     return msgspec.structs.replace(evolved, schema=schema)
 
@@ -94,8 +95,8 @@ def _changed(dataset: DatasetDefinition, change: SchemaChange) -> DatasetDefinit
 
 
 def _reordered(schema: Schema, names: Sequence[str]) -> Sequence[Field]:
-    known, named = set(schema.names()), set(names)
-    missing = [name for name in schema.names() if name not in named]
+    known, requested = set(schema.names()), set(names)
+    missing = [name for name in schema.names() if name not in requested]
     unknown = [name for name in names if name not in known]
     if missing or unknown or len(names) != len(schema.fields):
         reason = f"expected each field once; missing: {missing}, unknown: {unknown}, {len(names)} named"

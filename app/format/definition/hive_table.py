@@ -91,8 +91,8 @@ def hive_type(data_type: DataType) -> str:
         case Map(key, value):
             return f"map<{hive_type(key)},{hive_type(value)}>"
         case Struct(members):
-            told = ",".join(f"{_plain(name)}:{hive_type(member)}" for name, member in members)
-            return f"struct<{told}>"
+            members_text = ",".join(f"{_plain(name)}:{hive_type(member)}" for name, member in members)
+            return f"struct<{members_text}>"
 
 
 def hive_values(dataset: DatasetDefinition, path: str) -> tuple[str, ...]:

@@ -13,19 +13,19 @@ from app.format.definition.new_dataset import NewField
 from app.format.definition.schema_change import AddField, SchemaChange, WidenField
 from app.format.errors import FieldError, SchemaChangeRefused, SchemaMismatch
 from app.format.schema.shapes import (
-    NOTHING,
+    NULLS,
     Arrays,
     Booleans,
     Integers,
     Maps,
     Mixed,
-    Nothing,
+    Nulls,
     Numbers,
     Objects,
     Shape,
     Texts,
     Typed,
-    met,
+    common_shape,
 )
 from app.format.schema.types import DataType, List, Map, Primitive, Struct, Timestamp, parse_type, to_arrow
 from app.format.schema.widening import why_not_wider, wider_primitives
@@ -86,8 +86,8 @@ def _change(
 
 def _mismatch(faults: Iterable[FieldError]) -> SchemaMismatch:
     errors = list(faults)
-    said = "; ".join(f"{error.pointer}: {error.detail}" for error in errors[:3])
-    return SchemaMismatch(f"columns of the input cannot be added to the schema: {said}", errors)
+    summary = "; ".join(f"{error.pointer}: {error.detail}" for error in errors[:3])
+    return SchemaMismatch(f"columns of the input cannot be added to the schema: {summary}", errors)
 
 
 def _pointer(name: str) -> str:
@@ -106,7 +106,7 @@ def _new_type(shape: Shape, explicit_cast: bool) -> DataType:
             return Map(_new_type(key, explicit_cast), _new_type(value, explicit_cast))
         case Typed(type_=text):
             return parse_type(text)
-        case Nothing():
+        case Nulls():
             raise _NoType("holds nulls only, which say no type; leave it out, or add the field first")
         case Objects():
             raise _NoType("holds empty objects only, which say no type; leave it out, or add the field first")
@@ -138,9 +138,9 @@ def _widened(known: DataType, shape: Shape, explicit_cast: bool) -> DataType:
         case Map(key, value), Maps(value=found_value):
             return Map(key, _widened(value, found_value, explicit_cast))
         case Map(key, value), Objects(members=found):
-            inside: Shape = NOTHING
+            inside: Shape = NULLS
             for member in found.values():
-                inside = met(inside, member)
+                inside = common_shape(inside, member)
             return Map(key, _widened(value, inside, explicit_cast))
         case Primitive(name), Integers():
             holding = (each for each in (name, *wider_primitives(name)) if _holds(each, shape))
@@ -195,7 +195,7 @@ def _common(known: DataType, found: DataType, explicit_cast: bool) -> DataType:
 def columnar_shape(kind: pa.DataType) -> Shape:
     """The shape of a column of Arrow data."""
     if pa.types.is_null(kind):
-        return NOTHING
+        return NULLS
     if pa.types.is_dictionary(kind):
         return columnar_shape(kind.value_type)
     if pa.types.is_struct(kind):

@@ -47,7 +47,7 @@ class _Bound:
             self.value, self._comparable = value, comparable
 
 
-class _Column:
+class _ColumnTotals:
     """One column, file by file."""
 
     def __init__(self, field: Field, schemas: Mapping[int, Schema]) -> None:
@@ -84,7 +84,7 @@ def summarize_columns(
     fields: Sequence[Field], schemas: Mapping[int, Schema], files: Iterable[FileStatistics]
 ) -> list[ColumnSummary]:
     """The summaries of some columns, in their order. `schemas`: all that files may have been written under, by id."""
-    columns = [_Column(field, schemas) for field in fields]
+    columns = [_ColumnTotals(field, schemas) for field in fields]
     for file in files:
         for column in columns:
             column.take(file)

@@ -121,8 +121,8 @@ def _round(lane: Hashes | np.uint64, words: Hashes) -> Hashes:
 
 
 def _converge(lanes: list[Hashes]) -> Hashes:
-    turned = [_rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)]
-    hashes = turned[0] + turned[1] + turned[2] + turned[3]
+    rotated = [_rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)]
+    hashes = rotated[0] + rotated[1] + rotated[2] + rotated[3]
     for lane in lanes:
         hashes = (hashes ^ _round(np.uint64(0), lane)) * _PRIME_1 + _PRIME_4
     return hashes

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from app.format.index.key_hash import Hashes, hash_keys
 
-Numbers = npt.NDArray[np.int64]
+Int64Array = npt.NDArray[np.int64]
 
 ROWS_MAX: Final = 2**32
 
@@ -55,22 +55,22 @@ class KeyIndex:
         order = np.argsort(hashes)
         return cls(hashes=hashes[order], positions=order.astype(np.uint32))
 
-    def probe(self, hashes: Hashes) -> tuple[Numbers, Numbers]:
+    def probe(self, hashes: Hashes) -> tuple[Int64Array, Int64Array]:
         """Every pair (number of a hash asked for, position of a row with that hash), in no particular order.
 
         Rows of different keys may share a hash, and a hash may be asked for more than once.
         """
         # Asked in ascending order, neighbours meet the same part of the index.
-        asked = np.argsort(hashes)
-        wanted = hashes[asked]
+        order = np.argsort(hashes)
+        wanted = hashes[order]
         at = np.searchsorted(self.hashes, wanted)
         incoming, positions = [], []
         # Each round takes one row for every hash that has another one; nearly always there is but one.
         while len(at):
             inside = at < len(self.hashes)
             hits = np.flatnonzero(inside)[self.hashes[at[inside]] == wanted[inside]]
-            asked, wanted, at = asked[hits], wanted[hits], at[hits]
-            incoming.append(asked)
+            order, wanted, at = order[hits], wanted[hits], at[hits]
+            incoming.append(order)
             positions.append(self.positions[at])
             at = at + 1
         return _joined(incoming), _joined(positions)
@@ -106,7 +106,7 @@ class BloomFilter:
         return found
 
 
-def _blocks(hashes: Hashes, count: int) -> Numbers:
+def _blocks(hashes: Hashes, count: int) -> Int64Array:
     """The upper half of a hash, scaled to the number of blocks."""
     return (((hashes >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32)).astype(np.int64)
 
@@ -118,5 +118,5 @@ def _bit_numbers(hashes: Hashes) -> npt.NDArray[np.uint32]:
     return bits
 
 
-def _joined(parts: list[npt.NDArray[np.integer]]) -> Numbers:
+def _joined(parts: list[npt.NDArray[np.integer]]) -> Int64Array:
     return np.concatenate(parts).astype(np.int64) if parts else np.zeros(0, dtype=np.int64)

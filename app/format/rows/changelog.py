@@ -35,7 +35,7 @@ class FeedError(ValueError):
     """The changes do not form a feed; the message names the first that does not fit."""
 
 
-def whole_pairs(
+def complete_pairs(
     offsets: npt.NDArray[np.int64], ops: npt.NDArray[np.uint8], chosen: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
     """Which changes are chosen if either half of a pair brings the other along. All of shape (changes,).
@@ -44,10 +44,10 @@ def whole_pairs(
     """
     pairs = (ops[:-1] == Op.CORRECT_FROM) & (ops[1:] == Op.CORRECT_TO) & (np.diff(offsets) == 1)
     either = pairs & (chosen[:-1] | chosen[1:])
-    whole = chosen.copy()
-    whole[:-1] |= either
-    whole[1:] |= either
-    return whole
+    complete = chosen.copy()
+    complete[:-1] |= either
+    complete[1:] |= either
+    return complete
 
 
 def fold(changes: Iterable[tuple[int, dict[str, Any]]], key: Sequence[str]) -> list[dict[str, Any]]:

@@ -77,14 +77,14 @@ class Placement:
 
     def _with_room(self, path: str, target: int) -> tuple[Slot, int]:
         """A bucket for new rows of the partition, and how many it takes."""
-        mine = sorted(slot for slot in self._rows if slot.partition_path == path)
-        for slot in mine:
+        open_slots = sorted(slot for slot in self._rows if slot.partition_path == path)
+        for slot in open_slots:
             if self._rows[slot] < target:
                 return slot, target - self._rows[slot]
-        if len(mine) < self._buckets_max():
-            return Slot(partition_path=path, bucket=self._next_bucket(mine)), target
+        if len(open_slots) < self._buckets_max():
+            return Slot(partition_path=path, bucket=self._next_bucket(open_slots)), target
         # All are full and no other may open: the emptiest takes one row after another more than its share.
-        return min(mine, key=lambda slot: (self._rows[slot], slot)), target
+        return min(open_slots, key=lambda slot: (self._rows[slot], slot)), target
 
     def _buckets_max(self) -> int:
         """How many buckets the group may have of those that its partition may have."""
@@ -94,6 +94,6 @@ class Placement:
         count = self._dataset.bucket.count
         return max((most - self._group.bucket + count - 1) // count, 1)
 
-    def _next_bucket(self, mine: Iterable[Slot]) -> int:
-        taken = [slot.bucket for slot in mine]
+    def _next_bucket(self, open_slots: Iterable[Slot]) -> int:
+        taken = [slot.bucket for slot in open_slots]
         return max(taken) + self._dataset.bucket.count if taken else self._group.bucket

@@ -10,16 +10,16 @@ from app.format.partition import PartitionSyntaxError, check_partition_glob
 from app.format.schema.schema import Schema
 
 
-def projection(schema: Schema, asked: Sequence[str] | None) -> Schema:
+def projection(schema: Schema, requested: Sequence[str] | None) -> Schema:
     """The schema with the columns that are asked for, all of them for None.
 
     What is asked for is the name of a column, commas included, or a list of names between commas. Raises
     InvalidRequest for unknown, repeated and no names.
     """
-    if asked is None:
+    if requested is None:
         return schema
     known = set(schema.names())
-    names = [name for value in asked for name in ([value] if value in known else value.split(","))]
+    names = [name for value in requested for name in ([value] if value in known else value.split(","))]
     unknown = [name for name in names if name not in known]
     if unknown or not names or len(set(names)) != len(names):
         detail = f"unknown: {unknown}" if unknown else "name each column once, and at least one"

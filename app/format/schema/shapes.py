@@ -1,6 +1,6 @@
 """What the values of a column look like, as far as it takes to give the column a type.
 
-Shapes are found part by part of an input, side by side, and met: the shape of two parts is `met` of theirs.
+Shapes are found part by part of an input, side by side, and met: the shape of two parts is `common_shape` of theirs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Shape(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
-class Nothing(_Shape, frozen=True, kw_only=True, tag="nothing"):
+class Nulls(_Shape, frozen=True, kw_only=True, tag="nothing"):
     """Nulls only."""
 
 
@@ -90,15 +90,15 @@ class Mixed(_Shape, frozen=True, kw_only=True, tag="mixed"):
     reason: str
 
 
-Shape = Nothing | Booleans | Integers | Numbers | Texts | Objects | Arrays | Maps | Typed | Mixed
-NOTHING: Final = Nothing()
+Shape = Nulls | Booleans | Integers | Numbers | Texts | Objects | Arrays | Maps | Typed | Mixed
+NULLS: Final = Nulls()
 
 
 def shape_of(value: Any, depth: int = 0) -> Shape:
     """The shape of a JSON value. Raises TooManyColumns."""
     match value:
         case None:
-            return NOTHING
+            return NULLS
         case bool():
             return Booleans()
         case int():
@@ -110,9 +110,9 @@ def shape_of(value: Any, depth: int = 0) -> Shape:
         case _ if depth == DEPTH_MAX:
             return Mixed(reason=f"is nested more than {DEPTH_MAX} deep")
         case list():
-            element: Shape = NOTHING
+            element: Shape = NULLS
             for each in value:
-                element = met(element, shape_of(each, depth + 1))
+                element = common_shape(element, shape_of(each, depth + 1))
             return Arrays(element=element)
         case dict():
             _bound(value)
@@ -138,12 +138,12 @@ def _is_time(text: str) -> bool:
     return True
 
 
-def met(one: Shape, other: Shape) -> Shape:
+def common_shape(one: Shape, other: Shape) -> Shape:
     """The shape of the values of both. Raises TooManyColumns."""
     match one, other:
-        case Nothing(), _:
+        case Nulls(), _:
             return other
-        case _, Nothing():
+        case _, Nulls():
             return one
         case Mixed(), _:
             return one
@@ -158,19 +158,19 @@ def met(one: Shape, other: Shape) -> Shape:
                 days=one.days and other.days, times=one.times and other.times, fine=one.fine or other.fine
             )
         case Objects(), Objects():
-            return Objects(members=_bound(met_members(one.members, other.members)))
+            return Objects(members=_bound(common_members(one.members, other.members)))
         case Arrays(), Arrays():
-            return Arrays(element=met(one.element, other.element))
+            return Arrays(element=common_shape(one.element, other.element))
         case Maps(), Maps():
-            return Maps(key=met(one.key, other.key), value=met(one.value, other.value))
+            return Maps(key=common_shape(one.key, other.key), value=common_shape(one.value, other.value))
     if one == other:
         return one
     return Mixed(reason=f"holds {_NAMES[type(one)]} and {_NAMES[type(other)]}")
 
 
-def met_members(one: Mapping[str, Shape], other: Mapping[str, Shape]) -> dict[str, Shape]:
+def common_members(one: Mapping[str, Shape], other: Mapping[str, Shape]) -> dict[str, Shape]:
     """The shapes of columns, or of members, that two parts have."""
-    both = {name: met(shape, other[name]) if name in other else shape for name, shape in one.items()}
+    both = {name: common_shape(shape, other[name]) if name in other else shape for name, shape in one.items()}
     return both | {name: shape for name, shape in other.items() if name not in one}
 
 

@@ -29,7 +29,7 @@ _LOCAL: Final = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?$"
 _SURPLUS_ZEROS: Final = {unit: rf"(\.\d{{{digits}}})0+([Z+-]|$)" for unit, digits in (("ms", 3), ("us", 6))}
 
 
-class Unfit(ValueError):
+class Undecodable(ValueError):
     """Some value of a column does not fit its type."""
 
 
@@ -76,7 +76,7 @@ def within(values: pa.Array, low: int, high: int) -> pa.Array:
     ticks = values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
     bounds = pc.min_max(ticks)
     if bounds["min"].is_valid and (bounds["min"].as_py() < low or bounds["max"].as_py() > high):
-        raise Unfit
+        raise Undecodable
     return values
 
 
@@ -111,14 +111,14 @@ def base64_bytes(text: str) -> bytes:
     try:
         value = binascii.a2b_base64(text, strict_mode=True)
     except ValueError as fault:
-        raise Unfit(str(fault)) from None
+        raise Undecodable(str(fault)) from None
     # Strict mode still lets unused low bits of the last character be anything.
     if binascii.b2a_base64(value, newline=False).decode("ascii") != text:
-        raise Unfit("not the canonical base64 of these bytes")
+        raise Undecodable("not the canonical base64 of these bytes")
     return value
 
 
 def _require(condition: pa.BooleanArray) -> None:
     """Raises Unfit unless the condition holds wherever there is a value."""
     if pc.all(condition, min_count=0).as_py() is False:
-        raise Unfit
+        raise Undecodable

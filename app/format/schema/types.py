@@ -172,7 +172,7 @@ def may_be_ordered(data_type: DataType) -> bool:
 
 def parse_type(text: str) -> DataType:
     """The data type that `text` names. Raises TypeSyntaxError, whose message a user can act on."""
-    return _Parser(text, _tokens(text)).parse()
+    return _TypeParser(text, _tokens(text)).parse()
 
 
 _TOKEN: Final = re.compile(r"\s*(?:(`(?:[^`]|``)*`)|([^\s<>(),:`]+)|([<>(),:]))")
@@ -188,7 +188,7 @@ def _tokens(text: str) -> Iterator[str]:
         position = match.end()
 
 
-class _Parser:
+class _TypeParser:
     def __init__(self, text: str, tokens: Iterator[str]) -> None:
         self.text = text
         self.tokens = [*tokens, ""]

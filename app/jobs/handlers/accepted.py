@@ -8,14 +8,14 @@ import msgspec
 from litestar import Response
 
 from app.format.errors import HeadwaterError
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, Services
 from app.http.encoding import encode
 from app.http.headers import Preference
-from app.http.openapi.documented import Answer
+from app.http.openapi.operation_docs import Answer
 from app.http.problems import JobCancelled, document, fault_document, respond
 from app.jobs.handlers.waiting import until_final
-from app.jobs.schemas import JobView, job_path, job_view
+from app.jobs.schemas import JobResponse, job_path, job_response
 from app.jobs.values import Accepted, Job, JobState
 
 _JOB_HEADERS: Final = {
@@ -25,12 +25,12 @@ _JOB_HEADERS: Final = {
 ACCEPTED_ANSWERS: Final = {
     200: Answer(
         description="Committed within the wait that `Prefer` asked for.",
-        content={JSON: JobView},
+        content={JSON: JobResponse},
         headers={"Preference-Applied": "The wait that was applied.", **_JOB_HEADERS},
     ),
     202: Answer(
         description="Accepted: the write is durable and its job is on its way.",
-        content={JSON: JobView},
+        content={JSON: JobResponse},
         headers={"Retry-After": "Seconds after which to look again.", **_JOB_HEADERS},
     ),
 }
@@ -55,9 +55,9 @@ async def answer_accepted(
     if job.state in (JobState.FAILED, JobState.CANCELLED):
         return _failed(request, job, headers)
     if job.state is JobState.SUCCEEDED:
-        return Response(encode(job_view(job)), status_code=200, media_type=JSON, headers=headers)
+        return Response(encode(job_response(job)), status_code=200, media_type=JSON, headers=headers)
     headers["Retry-After"] = "1"
-    return Response(encode(job_view(job)), status_code=202, media_type=JSON, headers=headers)
+    return Response(encode(job_response(job)), status_code=202, media_type=JSON, headers=headers)
 
 
 def _failed(request: ApiRequest, job: Job, headers: dict[str, str]) -> Response[Any]:
@@ -70,4 +70,4 @@ def _failed(request: ApiRequest, job: Job, headers: dict[str, str]) -> Response[
         members = fault_document(job.error)
     else:
         members = document(HeadwaterError.code, HeadwaterError.title, "the job failed without saying why", {})
-    return respond(request, {**members, "job": msgspec.to_builtins(job_view(job), enc_hook=str)}, headers)
+    return respond(request, {**members, "job": msgspec.to_builtins(job_response(job), enc_hook=str)}, headers)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from app.http.threads import Threads
-from app.http.waiting.wakeups import Wakeups
-from app.http.waiting.watches import Watches
+from app.http.waiting.shared_polls import SharedPolls
+from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.values import Job
 
 # Rings are enough for most; so whoever comes may wait for company.
@@ -21,23 +21,23 @@ class AwaitedJob(NamedTuple):
     known: Job | None
 
 
-JobWatches: TypeAlias = Watches[AwaitedJob, Job]
+JobPolls: TypeAlias = SharedPolls[AwaitedJob, Job]
 
 
-def job_watches(
-    wakeups: Wakeups, threads: Threads, find: Callable[[str, Sequence[str]], Sequence[Job]]
-) -> JobWatches:
+def job_polls(
+    subscriptions: Subscriptions, threads: Threads, find: Callable[[str, Sequence[str]], Sequence[Job]]
+) -> JobPolls:
     """`find` gives those of the jobs that there are."""
 
-    def look(tenant_id: str, _: str, awaited: Sequence[AwaitedJob]) -> list[Job | None]:
+    def fetch(tenant_id: str, _: str, awaited: Sequence[AwaitedJob]) -> list[Job | None]:
         jobs = {job.id: job for job in find(tenant_id, list({one.job_id for one in awaited}))}
-        return [_if_come(jobs.get(job_id), known) for job_id, known in awaited]
+        return [_if_changed(jobs.get(job_id), known) for job_id, known in awaited]
 
-    return Watches(wakeups, threads, look, gather_seconds=_GATHER_SECONDS)
+    return SharedPolls(subscriptions, threads, fetch, gather_seconds=_GATHER_SECONDS)
 
 
-def _if_come(job: Job | None, known: Job | None) -> Job | None:
+def _if_changed(job: Job | None, known: Job | None) -> Job | None:
     if job is None:
         return None
-    come = job.state.final if known is None else job != known
-    return job if come else None
+    changed = job.state.final if known is None else job != known
+    return job if changed else None

@@ -9,14 +9,14 @@ from litestar import Response, get, post
 from litestar.params import PathParameter, QueryParameter
 from litestar.response import Stream
 
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, Services, services_of, tenant_of
 from app.http.encoding import encode
-from app.http.event_stream import EVENT_STREAM, STILL_HERE, event_stream
+from app.http.event_stream import EVENT_STREAM, HEARTBEAT, event_stream
 from app.http.headers import WAIT_SECONDS_MAX, preference
-from app.http.openapi.documented import TEXT, Answer, documented
+from app.http.openapi.operation_docs import TEXT, Answer, documented
 from app.jobs.handlers.waiting import states, until_final
-from app.jobs.schemas import JobView, job_view
+from app.jobs.schemas import JobResponse, job_response
 from app.jobs.values import Job
 
 _TAGS: Final = ["jobs"]
@@ -30,7 +30,7 @@ JobId: TypeAlias = Annotated[str, PathParameter(description="The id of a job.")]
     summary="Get a job, or wait for it",
     tags=_TAGS,
     opt=documented(
-        {200: Answer(description="The job as it stands.", content={JSON: JobView})}, problems=[400, 404]
+        {200: Answer(description="The job as it stands.", content={JSON: JobResponse})}, problems=[400, 404]
     ),
 )
 async def get_job(
@@ -51,7 +51,7 @@ async def get_job(
     headers = {} if found.state.final else {"Retry-After": "1"}
     if not wait:
         headers.update(preferred.applied())
-    return Response(encode(job_view(found)), media_type=JSON, headers=headers)
+    return Response(encode(job_response(found)), media_type=JSON, headers=headers)
 
 
 @get(
@@ -77,7 +77,9 @@ async def follow_job(request: ApiRequest, job: JobId) -> Stream:
 
 async def _events(services: Services, job: Job) -> AsyncIterator[bytes]:
     async for state in states(services, job):
-        yield (STILL_HERE if state is None else b"event: state\ndata: " + encode(job_view(state)) + b"\n\n")
+        yield (
+            HEARTBEAT if state is None else b"event: state\ndata: " + encode(job_response(state)) + b"\n\n"
+        )
 
 
 @post(
@@ -86,10 +88,10 @@ async def _events(services: Services, job: Job) -> AsyncIterator[bytes]:
     summary="Cancel a job",
     tags=_TAGS,
     status_code=200,
-    opt=documented({200: Answer(description="Cancelled.", content={JSON: JobView})}, problems=[404, 409]),
+    opt=documented({200: Answer(description="Cancelled.", content={JSON: JobResponse})}, problems=[404, 409]),
 )
 async def cancel_job(request: ApiRequest, job: JobId) -> Response[Any]:
     """Cancels a queued or running job: nothing of it will be visible. One that has ended answers 409."""
     services = services_of(request)
     found = await services.threads.run(services.jobs.cancel, tenant_of(request), job)
-    return Response(encode(job_view(found)), media_type=JSON)
+    return Response(encode(job_response(found)), media_type=JSON)

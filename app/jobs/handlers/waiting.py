@@ -16,8 +16,8 @@ async def until_final(services: Services, job: Job, seconds: float) -> Job:
     """The job once it has ended, or as it stands after so many seconds (or when the process stops)."""
     if job.state.final or seconds <= 0:
         return job
-    with services.job_watches.join(job.tenant_id, job.dataset_id) as watcher:
-        ended = await watcher.wait(AwaitedJob(job.id, None), seconds)
+    with services.job_polls.join(job.tenant_id, job.dataset_id) as waiter:
+        ended = await waiter.wait(AwaitedJob(job.id, None), seconds)
     if ended is not None:
         return ended
     return await services.threads.run(services.jobs.get, job.tenant_id, job.id)
@@ -26,8 +26,8 @@ async def until_final(services: Services, job: Job, seconds: float) -> Job:
 async def states(services: Services, job: Job) -> AsyncIterator[Job | None]:
     """The job whenever it is found changed, until it has ended; None where nothing changed for a while."""
     yield job
-    with services.job_watches.join(job.tenant_id, job.dataset_id) as watcher:
-        while not job.state.final and not services.wakeups.closed:
-            changed = await watcher.wait(AwaitedJob(job.id, job), _SILENCE_SECONDS)
+    with services.job_polls.join(job.tenant_id, job.dataset_id) as waiter:
+        while not job.state.final and not services.subscriptions.closed:
+            changed = await waiter.wait(AwaitedJob(job.id, job), _SILENCE_SECONDS)
             job = changed or job
             yield changed

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 from app.catalog.repository.catalog import share_datasets
 from app.format.errors import HeadwaterError, IdempotencyMismatch, NotFound
 from app.format.instant import InstantState, RowCounts
-from app.jobs.repository.ending import post
+from app.jobs.repository.job_ends import post
 from app.jobs.repository.job_row import JOB_COLUMNS, get_job, job_of
 from app.jobs.repository.replays import key_row, replayed_job
 from app.jobs.repository.writer_batches import reserve_batches
@@ -19,13 +19,13 @@ from app.jobs.tables import idempotency, instants, jobs
 from app.jobs.values import (
     Accepted,
     Job,
+    JobQueue,
     JobState,
-    Lane,
     NewJob,
     Progress,
     WriteRequest,
-    goes_alone,
     instant_action,
+    is_exclusive,
     kind_of,
 )
 
@@ -108,7 +108,7 @@ def insert_jobs(
     # In order: the sequence behind the order of acceptance counts on as the rows come.
     returned = connection.execute(insert(jobs).returning(*JOB_COLUMNS, sort_by_parameter_order=True), values)
     found = {row.id: job_of(row) for row in returned}
-    begun = [
+    new_instants = [
         {
             "dataset_id": each.dataset_id,
             "id": each.instant_id,
@@ -122,8 +122,8 @@ def insert_jobs(
         for each in new
         if (action := instant_action(each.request)) is not None
     ]
-    if begun:
-        connection.execute(insert(instants), begun)
+    if new_instants:
+        connection.execute(insert(instants), new_instants)
     for dataset_id, writes in sorted({(each.dataset_id, _is_write(each)) for each in new}):
         post(connection, "work" if writes else "tasks", dataset_id)
     return found
@@ -145,13 +145,13 @@ def _row(new: NewJob, transaction_id: str | None) -> dict[str, Any]:
         "dataset_id": new.dataset_id,
         "instant_id": new.instant_id,
         "kind": kind_of(request).value,
-        "lane": (Lane.WRITES if writes else Lane.TASKS).value,
+        "lane": (JobQueue.WRITES if writes else JobQueue.TASKS).value,
         "state": JobState.QUEUED.value,
         "request": request if writes else None,
         "task": None if writes else request,
         "progress": Progress(stage=JobState.QUEUED.value),
         "rows": RowCounts(),
-        "alone": goes_alone(request) or transaction_id is not None,
+        "alone": is_exclusive(request) or transaction_id is not None,
         "transaction_id": transaction_id,
         "actor": new.actor,
     }

@@ -7,16 +7,16 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, tuple_, update
 
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.format.errors import AttemptsExhausted, Fault
 from app.format.instant import InstantEvent
-from app.jobs.repository.ending import NO_LEASE, end_jobs, lock_jobs, lock_with_transactions, move_instants
+from app.jobs.repository.commit_slots import is_slot_requested, lock_datasets
+from app.jobs.repository.job_ends import NO_LEASE, end_jobs, lock_jobs, lock_with_transactions, move_instants
 from app.jobs.repository.job_row import JOB_COLUMNS, job_of
-from app.jobs.repository.turns import is_turn, lock_datasets
 from app.jobs.tables import jobs
-from app.jobs.values import Claim, ClaimRules, Job, JobState, Lane, Progress
+from app.jobs.values import Claim, ClaimRules, Job, JobQueue, JobState, Progress
 
-_WRITES: Final = jobs.c.lane == Lane.WRITES.value
+_WRITES: Final = jobs.c.lane == JobQueue.WRITES.value
 _QUEUED: Final = and_(jobs.c.state == JobState.QUEUED.value, _WRITES)
 _RUNNING: Final = jobs.c.state == JobState.RUNNING.value
 LEASE_LAPSED: Final = and_(_RUNNING, jobs.c.lease_until < func.clock_timestamp())
@@ -49,7 +49,7 @@ def claim_group(connection: Connection, dataset_id: str, owner: str, rules: Clai
     _void_lapsed(connection, wanted)
     if _live_groups(connection, [dataset_id]) >= rules.dataset_writers_max:
         return []
-    if is_turn(connection, wanted):
+    if is_slot_requested(connection, wanted):
         # Whoever ends the turn says so; if it died, the poll finds what waits.
         return []
     _give_up(connection, wanted, rules.attempts_max)
@@ -109,7 +109,7 @@ def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
 
     Their epoch rises, so a worker that was only slow finds every claim of its group void, not just some.
     """
-    lapsed = lock_with_transactions(connection, one_of(jobs.c.dataset_id, dataset_ids), _LAPSED)
+    lapsed = lock_with_transactions(connection, any_of(jobs.c.dataset_id, dataset_ids), _LAPSED)
     void(connection, lapsed)
 
 
@@ -126,14 +126,19 @@ def void(connection: Connection, lapsed: Sequence[str]) -> None:
 
 def _live_groups(connection: Connection, dataset_ids: Sequence[str]) -> int:
     running = select(func.count(jobs.c.group_id.distinct())).where(
-        one_of(jobs.c.dataset_id, dataset_ids), _RUNNING, _WRITES
+        any_of(jobs.c.dataset_id, dataset_ids), _RUNNING, _WRITES
     )
     return connection.execute(running).scalar_one()
 
 
 def _give_up(connection: Connection, dataset_ids: Sequence[str], attempts_max: int) -> None:
-    tired = one_of(jobs.c.dataset_id, dataset_ids), _QUEUED, jobs.c.attempts >= attempts_max
-    end_jobs(connection, lock_with_transactions(connection, *tired), JobState.FAILED, exhausted(attempts_max))
+    out_of_attempts = any_of(jobs.c.dataset_id, dataset_ids), _QUEUED, jobs.c.attempts >= attempts_max
+    end_jobs(
+        connection,
+        lock_with_transactions(connection, *out_of_attempts),
+        JobState.FAILED,
+        exhausted(attempts_max),
+    )
 
 
 def exhausted(attempts_max: int) -> Fault:

@@ -8,11 +8,11 @@ from sqlalchemy import Connection, and_, func, select
 
 from app.format.instant import InstantEvent
 from app.jobs.repository.claim import LEASE_LAPSED, exhausted, take, void
-from app.jobs.repository.ending import end_jobs, lock_jobs, move_instants
+from app.jobs.repository.job_ends import end_jobs, lock_jobs, move_instants
 from app.jobs.tables import jobs
-from app.jobs.values import ClaimRules, Job, JobState, Lane
+from app.jobs.values import ClaimRules, Job, JobQueue, JobState
 
-_TASKS: Final = jobs.c.lane == Lane.TASKS.value
+_TASKS: Final = jobs.c.lane == JobQueue.TASKS.value
 _SERVICES: Final = and_(_TASKS, jobs.c.alone)
 # The first half of an advisory lock's key; the second is of the dataset.
 _SERVICES_LOCK: Final = 0x5E7C
@@ -25,15 +25,15 @@ def claim_task(connection: Connection, dataset_id: str, owner: str, rules: Claim
     Tasks whose attempt died are free again; those out of attempts are failed. Of those that go alone one runs at a
     time; the others are free beside it.
     """
-    here = jobs.c.dataset_id == dataset_id
-    void(connection, lock_jobs(connection, here, LEASE_LAPSED, _TASKS))
-    tired = lock_jobs(connection, here, _QUEUED, jobs.c.attempts >= rules.attempts_max)
-    end_jobs(connection, tired, JobState.FAILED, exhausted(rules.attempts_max))
-    oldest = select(jobs.c.id).where(here, _QUEUED).order_by(jobs.c.seq).limit(1)
+    in_dataset = jobs.c.dataset_id == dataset_id
+    void(connection, lock_jobs(connection, in_dataset, LEASE_LAPSED, _TASKS))
+    out_of_attempts = lock_jobs(connection, in_dataset, _QUEUED, jobs.c.attempts >= rules.attempts_max)
+    end_jobs(connection, out_of_attempts, JobState.FAILED, exhausted(rules.attempts_max))
+    oldest = select(jobs.c.id).where(in_dataset, _QUEUED).order_by(jobs.c.seq).limit(1)
     if (
         not _lock_services(connection, dataset_id)
         or connection.execute(
-            select(jobs.c.id).where(here, _SERVICES, jobs.c.state == JobState.RUNNING.value).limit(1)
+            select(jobs.c.id).where(in_dataset, _SERVICES, jobs.c.state == JobState.RUNNING.value).limit(1)
         ).first()
     ):
         oldest = oldest.where(~jobs.c.alone)
@@ -46,5 +46,5 @@ def claim_task(connection: Connection, dataset_id: str, owner: str, rules: Claim
 
 def _lock_services(connection: Connection, dataset_id: str) -> bool:
     """Lets one claim of the dataset at a time look whether a table service runs; false where another is looking."""
-    turn = func.pg_try_advisory_xact_lock(_SERVICES_LOCK, func.hashtext(dataset_id))
-    return bool(connection.execute(select(turn)).scalar_one())
+    lock_taken = func.pg_try_advisory_xact_lock(_SERVICES_LOCK, func.hashtext(dataset_id))
+    return bool(connection.execute(select(lock_taken)).scalar_one())

@@ -7,14 +7,14 @@ from typing import Any
 
 from sqlalchemy import and_, case, func, or_, select, update
 
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.db.session import Database
 from app.format.errors import Fault, HeadwaterError, JobNotCancellable
 from app.format.identifiers import is_uuid
 from app.jobs.repository.accept import accept_jobs
 from app.jobs.repository.claim import LEASE_LAPSED, claim_group, held_by, lease_end
 from app.jobs.repository.claim_task import claim_task
-from app.jobs.repository.ending import (
+from app.jobs.repository.job_ends import (
     NO_LEASE,
     UNFINISHED,
     end_jobs,
@@ -33,8 +33,8 @@ from app.jobs.values import (
     ClaimRules,
     Job,
     JobKind,
+    JobQueue,
     JobState,
-    Lane,
     NewJob,
     Progress,
     RunnableDataset,
@@ -73,7 +73,7 @@ class JobStore:
 
     def find(self, tenant_id: str, job_ids: Sequence[str]) -> list[Job]:
         """Those of the jobs that there are, in any order."""
-        query = select(*JOB_COLUMNS).where(one_of(jobs.c.id, job_ids))
+        query = select(*JOB_COLUMNS).where(any_of(jobs.c.id, job_ids))
         with self._database.tenant(tenant_id) as connection:
             return [job_of(row) for row in connection.execute(query)]
 
@@ -169,7 +169,7 @@ class JobStore:
         with self._database.tenant(tenant_id) as connection:
             return connection.execute(query.limit(1)).first() is not None
 
-    def runnable(self, limit: int, lane: Lane = Lane.WRITES) -> list[RunnableDataset]:
+    def runnable(self, limit: int, queue: JobQueue = JobQueue.WRITES) -> list[RunnableDataset]:
         """Datasets of every tenant with claimable jobs in the lane, longest waiting first. Holds ids only.
 
         Datasets that nobody works on come before those with a live lease, whose holder looks for more by
@@ -180,7 +180,7 @@ class JobStore:
         first = func.min(case((waiting, jobs.c.seq)))
         query = (
             select(jobs.c.tenant_id, jobs.c.dataset_id)
-            .where(UNFINISHED, jobs.c.lane == lane.value)
+            .where(UNFINISHED, jobs.c.lane == queue.value)
             .group_by(jobs.c.tenant_id, jobs.c.dataset_id)
             .having(first.is_not(None))
             .order_by(func.bool_or(live), first)

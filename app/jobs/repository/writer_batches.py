@@ -62,7 +62,7 @@ def _reserve(
         except BatchOutOfOrder as error:
             settled[each.id] = error
             continue
-        _give(connection, dataset_id, writer_id, batch_id, each.id, anew=batch_id in owners)
+        _give(connection, dataset_id, writer_id, batch_id, each.id, reassigned=batch_id in owners)
         owners[batch_id] = each.id
         free.discard(batch_id)
         last = batch_id if last is None else max(last, batch_id)
@@ -78,9 +78,9 @@ def _check_order(writer_id: str, batch_id: int, last: int | None) -> None:
 
 
 def _give(
-    connection: Connection, dataset_id: str, writer_id: str, batch_id: int, job_id: str, *, anew: bool
+    connection: Connection, dataset_id: str, writer_id: str, batch_id: int, job_id: str, *, reassigned: bool
 ) -> None:
-    if not anew:
+    if not reassigned:
         values = {"dataset_id": dataset_id, "writer_id": writer_id, "batch_id": batch_id, "job_id": job_id}
         connection.execute(insert(writer_batches).values(values))
         return

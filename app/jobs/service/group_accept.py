@@ -31,23 +31,23 @@ class GroupAccept:
         self._jobs = jobs
         self._waiting: dict[str, list[_Ticket]] = defaultdict(list)
         self._mutex = threading.Lock()
-        self._turns: dict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
 
     def accept(self, tenant_id: str, new: NewJob) -> Accepted:
         """Raises IdempotencyMismatch, NotFound (dataset gone), Unavailable."""
         ticket = _Ticket(new)
         with self._mutex:
             self._waiting[tenant_id].append(ticket)
-            turn = self._turns[tenant_id]
-        with turn:
+            lock = self._locks[tenant_id]
+        with lock:
             # Until it is this one's: the batch before may have been full.
             while ticket.outcome is None:
-                self._carry(tenant_id)
+                self._accept_batch(tenant_id)
         if isinstance(ticket.outcome, BaseException):
             raise ticket.outcome
         return ticket.outcome
 
-    def _carry(self, tenant_id: str) -> None:
+    def _accept_batch(self, tenant_id: str) -> None:
         with self._mutex:
             batch = self._waiting[tenant_id][:_BATCH_JOBS_MAX]
             del self._waiting[tenant_id][:_BATCH_JOBS_MAX]

@@ -56,9 +56,9 @@ class Relay:
         sent: set[tuple[str, str, str]] = set()
 
         def send_once(message: OutboxMessage) -> None:
-            said = (message.topic, message.tenant_id, message.dataset_id)
-            if said not in sent:
+            dataset_key = (message.topic, message.tenant_id, message.dataset_id)
+            if dataset_key not in sent:
                 self._send(message)
-                sent.add(said)
+                sent.add(dataset_key)
 
         return self._outbox.relay(send_once, _BATCH_MESSAGES_MAX)

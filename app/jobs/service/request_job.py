@@ -14,7 +14,7 @@ from app.jobs.service.group_accept import GroupAccept
 from app.jobs.values import Accepted, JobRequest, NewJob, instant_action
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class RequestIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks, for what, and under which key. `text` tells the request from others with the same key."""
 
     text: str
@@ -30,23 +30,23 @@ class RequestJob:
     group: GroupAccept
     wake: Callable[[], None]
 
-    def replayed(self, dataset: Dataset, asked: Asked) -> Accepted | None:
+    def replayed(self, dataset: Dataset, identity: RequestIdentity) -> Accepted | None:
         """What came of the request before; what it asks for may be impossible by now. Raises IdempotencyMismatch."""
-        if asked.idempotency_key is None:
+        if identity.idempotency_key is None:
             return None
-        job = self.jobs.find_by_key(dataset.tenant_id, dataset.id, asked.idempotency_key, asked.text)
+        job = self.jobs.find_by_key(dataset.tenant_id, dataset.id, identity.idempotency_key, identity.text)
         return None if job is None else Accepted(job=job, replayed=True)
 
-    def accept(self, dataset: Dataset, request: JobRequest, asked: Asked) -> Accepted:
+    def accept(self, dataset: Dataset, request: JobRequest, identity: RequestIdentity) -> Accepted:
         """Raises IdempotencyMismatch, NotFound (dataset gone)."""
         new = NewJob(
             id=new_id(),
             instant_id=None if instant_action(request) is None else new_instant_id(),
             dataset_id=dataset.id,
             request=request,
-            idempotency_key=asked.idempotency_key,
-            request_hash=asked.text,
-            actor=asked.actor,
+            idempotency_key=identity.idempotency_key,
+            request_hash=identity.text,
+            actor=identity.actor,
         )
         accepted = self.group.accept(dataset.tenant_id, new)
         if not accepted.replayed:

@@ -18,8 +18,8 @@ from typing import Final
 
 import msgspec
 
-from app.codecs.exact import Refused, read_text
 from app.codecs.faults import shown
+from app.codecs.value_parser import RejectedValue, read_text
 from app.format.schema.texts import DATE_DAYS_MAX, DATE_DAYS_MIN, TICKS, timestamp_bounds
 from app.format.schema.types import DataType, Decimal, List, Map, Primitive, Struct, Timestamp, parse_type
 from app.lake.filters.tree import (
@@ -180,7 +180,7 @@ def _plain_value(data_type: DataType, literal: Literal) -> Value:
             _number(literal)
             try:
                 value: float = read_text(literal.text, data_type)
-            except Refused:
+            except RejectedValue:
                 value = -math.inf if literal.text.startswith("-") else math.inf
             return value + 0.0  # of the two zeros, the one without a sign
     raise _refusal(data_type, literal)
@@ -216,7 +216,7 @@ def _number(literal: Literal) -> Fraction:
 def _days(text: str) -> int:
     try:
         day: dt.date = read_text(text, Primitive("date"))
-    except Refused as refused:
+    except RejectedValue as refused:
         raise Unfit(_after_expected(refused)) from None
     return (day - _EPOCH).days
 
@@ -230,12 +230,12 @@ def _seconds(data_type: Timestamp, literal: Literal) -> Fraction:
         raise Unfit(f"a time without a zone, since the column is {data_type}, got {shown(literal.text)}")
     try:
         ticks: int = read_text(literal.text, Timestamp("us", zoned=zoned))
-    except Refused as refused:
+    except RejectedValue as refused:
         raise Unfit(_after_expected(refused)) from None
     return Fraction(ticks, TICKS["us"])
 
 
-def _after_expected(refused: Refused) -> str:
+def _after_expected(refused: RejectedValue) -> str:
     return str(refused).removeprefix("expected ")
 
 

@@ -9,13 +9,13 @@ from litestar import Response, post
 
 from app.format.clustering import COLUMNS_MAX, cluster_by
 from app.format.policies import ClusterOrder
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, actor_of, services_of, tenant_of
 from app.http.headers import idempotency_key, preference
-from app.http.openapi.documented import documented
-from app.http.query import DatasetReference
+from app.http.openapi.operation_docs import documented
+from app.http.query_parameters import DatasetReference
 from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
-from app.jobs.handlers.request_body import read_json
+from app.jobs.handlers.job_request import read_json
 from app.jobs.tasks import ClusteringTask
 
 
@@ -62,7 +62,7 @@ async def create_clustering(request: ApiRequest, dataset: DatasetReference) -> R
         order=by.order,
         partitions=None if wanted.partitions is None else tuple(wanted.partitions),
     )
-    with services.in_flight.holding(found.tenant_id, found.id, key):
+    with services.in_flight.reserved(found.tenant_id, found.id, key):
         accepted = await services.threads.run(
             services.table_services.start, found, task, key, actor_of(request)
         )

@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, ColumnElement, Select, and_, cast, false, fun
 
 from app.commit.clustering_plan import UnorderedGroup
 from app.commit.compaction_policy import GroupShape
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.db.session import Database
 from app.format.file_group import FileKind, append_file_group
 from app.format.rows.staging import Slot
@@ -82,7 +82,7 @@ class TableShapeStore:
             .where(
                 files.c.dataset_id == dataset_id,
                 _IS_LIVE,
-                one_of(files.c.file_group, names) if keyed else _in_partitions(names),
+                any_of(files.c.file_group, names) if keyed else _in_partitions(names),
                 files.c.kind != FileKind.POSTPONED.value,
                 files.c.clustered_by.is_distinct_from(mark),
             )
@@ -111,7 +111,7 @@ def _groups(slot: Any) -> Select[Any]:
 
 def _slots_of_groups(dataset_id: str, groups: Sequence[str], small_below: int) -> Select[Any]:
     return _slots(small_below).where(
-        files.c.dataset_id == dataset_id, _IS_LIVE, one_of(files.c.file_group, groups)
+        files.c.dataset_id == dataset_id, _IS_LIVE, any_of(files.c.file_group, groups)
     )
 
 

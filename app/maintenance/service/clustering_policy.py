@@ -11,8 +11,8 @@ from app.format.clustering import cluster_by
 from app.format.policies import ClusteringPolicy, TableServices
 from app.jobs.tasks import ClusteringTask
 from app.jobs.values import JobKind
-from app.maintenance.service.keep_file_groups import DueGroups
-from app.maintenance.values import Look
+from app.maintenance.service.file_group_reconciler import DueGroups
+from app.maintenance.values import Observation
 
 
 class GroupOrders(Protocol):
@@ -35,9 +35,9 @@ class ClusterGroups:
     def policy(self, services: TableServices) -> ClusteringPolicy | None:
         return services.clustering
 
-    def due(self, look: Look, names: Sequence[str]) -> DueGroups:
+    def due(self, observation: Observation, names: Sequence[str]) -> DueGroups:
         """Those with as many bytes that are not in order as the policy puts up with."""
-        dataset, definition = look.dataset, look.dataset.definition
+        dataset, definition = observation.dataset, observation.dataset.definition
         policy = definition.services.clustering
         if policy is None:
             return DueGroups()

@@ -12,8 +12,8 @@ from app.commit.compaction_policy import GroupShape, is_due, next_due_at
 from app.format.policies import CompactionPolicy, TableServices
 from app.jobs.tasks import CompactionTask
 from app.jobs.values import JobKind
-from app.maintenance.service.keep_file_groups import DueGroups
-from app.maintenance.values import Look
+from app.maintenance.service.file_group_reconciler import DueGroups
+from app.maintenance.values import Observation
 
 
 class GroupShapes(Protocol):
@@ -48,9 +48,9 @@ class CompactGroups:
     def policy(self, services: TableServices) -> CompactionPolicy | None:
         return services.compaction
 
-    def due(self, look: Look, names: Sequence[str]) -> DueGroups:
+    def due(self, observation: Observation, names: Sequence[str]) -> DueGroups:
         """Asks for the age of logs only where that counts."""
-        dataset, definition = look.dataset, look.dataset.definition
+        dataset, definition = observation.dataset, observation.dataset.definition
         policy = definition.services.compaction
         if policy is None:
             return DueGroups()
@@ -61,7 +61,9 @@ class CompactGroups:
         if policy.seconds is not None:
             oldest = {shape.oldest_log for shape in shapes if shape.oldest_log is not None}
             times = self.commits.commit_times(dataset.tenant_id, dataset.id, sorted(oldest))
-        due = {shape.file_group for shape in shapes if is_due(policy, definition, shape, times, look.now)}
+        due = {
+            shape.file_group for shape in shapes if is_due(policy, definition, shape, times, observation.now)
+        }
         later = [shape for shape in shapes if shape.file_group not in due]
         return DueGroups(file_groups=sorted(due), next_at=next_due_at(policy, later, times))
 

@@ -13,7 +13,7 @@ from app.catalog.values import Dataset
 from app.format.errors import NotFound
 from app.jobs.tasks import CleanTask, ClusteringTask, CompactionTask
 from app.jobs.values import Accepted, Job, JobKind, JobState
-from app.maintenance.values import Look
+from app.maintenance.values import Observation
 
 ServiceTask = CompactionTask | ClusteringTask | CleanTask
 
@@ -62,12 +62,12 @@ class PolicyJobs:
     services: StartsServices
     jobs: ServiceJobs
 
-    def ended(self, look: Look, attempts: Attempts) -> tuple[Attempts, bool | None]:
+    def ended(self, observation: Observation, attempts: Attempts) -> tuple[Attempts, bool | None]:
         """What is to be remembered now, and whether the last job has succeeded; None while it has not ended."""
         if attempts.job_id is None:
             return attempts, None
         try:
-            state = self.jobs.get(look.dataset.tenant_id, attempts.job_id).state
+            state = self.jobs.get(observation.dataset.tenant_id, attempts.job_id).state
         except NotFound:
             state = JobState.SUCCEEDED
         if not state.final:
@@ -77,21 +77,23 @@ class PolicyJobs:
         pause = min(
             _AFTER_A_FAILURE_SECONDS * 2.0 ** min(attempts.failures, 16), _AFTER_A_FAILURE_SECONDS_MAX
         )
-        not_before = look.now + timedelta(seconds=pause)
+        not_before = observation.now + timedelta(seconds=pause)
         return Attempts(failures=attempts.failures + 1, not_before=not_before), False
 
-    def pause(self, look: Look, kind: JobKind, attempts: Attempts) -> float | None:
+    def pause(self, observation: Observation, kind: JobKind, attempts: Attempts) -> float | None:
         """After how many seconds to ask again whether a job of the kind may be started; None if it may be now."""
-        if attempts.not_before is not None and attempts.not_before > look.now:
-            return (attempts.not_before - look.now).total_seconds()
-        if self.jobs.is_under_way(look.dataset.tenant_id, look.dataset.id, kind):
+        if attempts.not_before is not None and attempts.not_before > observation.now:
+            return (attempts.not_before - observation.now).total_seconds()
+        if self.jobs.is_under_way(observation.dataset.tenant_id, observation.dataset.id, kind):
             return _UNDER_WAY_SECONDS
         return None
 
-    def start(self, look: Look, task: ServiceTask, attempts: Attempts) -> tuple[Attempts, float]:
+    def start(
+        self, observation: Observation, task: ServiceTask, attempts: Attempts
+    ) -> tuple[Attempts, float]:
         """Starts a job; returns what to remember, and after how many seconds to ask what has become of it.
 
         Raises NotFound (dataset gone).
         """
-        accepted = self.services.start(look.dataset, task, None, None)
+        accepted = self.services.start(observation.dataset, task, None, None)
         return structs.replace(attempts, job_id=accepted.job.id, not_before=None), _UNDER_WAY_SECONDS

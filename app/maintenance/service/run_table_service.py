@@ -20,7 +20,7 @@ from app.jobs.tasks import TaskRequest, action_of
 from app.jobs.values import Job, WriteRequest
 from app.maintenance.engine import TableServiceEngine
 from app.maintenance.ports import Rebase
-from app.maintenance.service.publish_in_turn import PublishInTurn
+from app.maintenance.service.publish_in_slot import PublishInSlot
 from app.timeline.ports import Timeline
 from app.timeline.values import Fenced, JobOutcome, NewCommit, Published
 
@@ -50,27 +50,27 @@ class TableServicePlanner(Protocol):
 class RunTableService:
     """Does the tasks of one kind of service, beside writes, which never wait for it nor plan again because of it.
 
-    `again_max`: how often file groups are planned again that writes have changed meanwhile, before they are left.
+    `replans_max`: how often file groups are planned again that writes have changed meanwhile, before they are left.
     """
 
     catalog: Catalog
     timeline: Timeline
     engine: TableServiceEngine
     rebase: Rebase
-    publish: PublishInTurn
+    publish: PublishInSlot
     plan: TableServicePlanner
-    again_max: int
+    replans_max: int
 
     def run(self, job: Job, tag: str) -> None:
         """Raises NotFound, CorruptFile, StorageFull, EngineStopped."""
-        work = _Work(job=job, dataset=self.catalog.get(job.tenant_id, job.dataset_id))
+        work = _ServiceWork(job=job, dataset=self.catalog.get(job.tenant_id, job.dataset_id))
         self._write(work, self._live(work, work.dataset.version, None), tag)
         try:
             while True:
                 outcome = self.publish.run(job.tenant_id, work.commit())
                 match outcome:
                     case Conflicted():
-                        self._bring_up(work, outcome, tag)
+                        self._replan_on_head(work, outcome, tag)
                     case Fenced():
                         _log.info("%s %s is no longer ours", job.kind.value, tag)
                         return
@@ -80,10 +80,10 @@ class RunTableService:
         finally:
             self.publish.end(job.tenant_id, job.dataset_id)
 
-    def _live(self, work: _Work, version: int, file_groups: Sequence[str] | None) -> list[DataFile]:
+    def _live(self, work: _ServiceWork, version: int, file_groups: Sequence[str] | None) -> list[DataFile]:
         return self.timeline.live_files(work.job.tenant_id, work.job.dataset_id, version, file_groups)
 
-    def _write(self, work: _Work, live: Sequence[DataFile], tag: str) -> None:
+    def _write(self, work: _ServiceWork, live: Sequence[DataFile], tag: str) -> None:
         """Plans over these files, and adds what the tasks answer."""
         if isinstance(work.job.request, WriteRequest):
             raise TypeError(f"job {work.job.id} is no table service: {work.job.kind.value}")
@@ -97,7 +97,7 @@ class RunTableService:
         for task, message in zip(tasks, self.engine.rewrite(tasks, tag), strict=True):
             work.add(task, message)
 
-    def _bring_up(self, work: _Work, found: Conflicted, tag: str) -> None:
+    def _replan_on_head(self, work: _ServiceWork, found: Conflicted, tag: str) -> None:
         """Makes what was written fit the version that was found, or leaves what does not come to fit."""
         dataset = self.catalog.get(work.job.tenant_id, work.job.dataset_id)
         evolved = dataset.definition.schema.id != work.dataset.definition.schema.id
@@ -114,15 +114,15 @@ class RunTableService:
         self.publish.end(work.job.tenant_id, work.job.dataset_id)
         for each in changed:
             del work.done[each.task.file_group]
-        if work.plans > self.again_max:
+        if work.plans > self.replans_max:
             work.left += len(changed)
             return
         groups = {file.file_group for each in changed for file in each.task.files}
         taken = work.rewritten()
-        again = [file for file in live if file.file_group in groups and file.path not in taken]
-        self._write(work, again, tag)
+        reread = [file for file in live if file.file_group in groups and file.path not in taken]
+        self._write(work, reread, tag)
 
-    def _rebased(self, work: _Work, each: _Done, live: Mapping[str, DataFile]) -> bool:
+    def _rebased(self, work: _ServiceWork, each: _DoneTask, live: Mapping[str, DataFile]) -> bool:
         """Whether rows were but deleted from the files that were written anew: then they are from the new ones, too."""
         files = each.task.files
         if not each.task.keeps_rows or any(file.path not in live for file in files):
@@ -135,7 +135,7 @@ class RunTableService:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Done:
+class _DoneTask:
     """A task, what it has written, and that as it is to be published."""
 
     task: MergeTask
@@ -144,13 +144,13 @@ class _Done:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Work:
+class _ServiceWork:
     """How far a service is. `done`: by file group. `plans`: how often it has planned. `left`: groups it gave up."""
 
     job: Job
     dataset: Dataset
     read_version: int = field(init=False)
-    done: dict[str, _Done] = field(default_factory=dict)
+    done: dict[str, _DoneTask] = field(default_factory=dict)
     plans: int = 0
     left: int = 0
     _names: int = 0
@@ -170,7 +170,7 @@ class _Work:
 
     def add(self, task: MergeTask, message: CommitMessage) -> None:
         """Notes what a task has answered."""
-        self.done[task.file_group] = _Done(task=task, written=message, message=message)
+        self.done[task.file_group] = _DoneTask(task=task, written=message, message=message)
 
     def rewritten(self) -> set[str]:
         """Paths of the files in whose place others come."""

@@ -8,13 +8,13 @@ import msgspec
 
 from app.catalog.values import Dataset
 from app.format.rows.projection import check_partitions
-from app.jobs.service.request_job import Asked, RequestJob
+from app.jobs.service.request_job import RequestIdentity, RequestJob
 from app.jobs.tasks import CleanTask, ClusteringTask, CompactionTask
 from app.jobs.values import Accepted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TableServices:
+class TableServiceRequests:
     """Accepts the tasks of table services."""
 
     request_job: RequestJob
@@ -34,5 +34,5 @@ class TableServices:
             check_partitions(dataset.definition, task.partitions)
         text = msgspec.json.encode(task).decode()
         return self.request_job.accept(
-            dataset, task, Asked(text=text, idempotency_key=idempotency_key, actor=actor)
+            dataset, task, RequestIdentity(text=text, idempotency_key=idempotency_key, actor=actor)
         )

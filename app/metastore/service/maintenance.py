@@ -14,7 +14,7 @@ from app.format.dataset import DatasetDefinition
 from app.format.definition.hive_table import hive_columns, hive_values
 from app.format.paths import data_folder, dataset_prefix
 from app.format.policies import MetastorePolicy
-from app.maintenance.values import Kept, Look
+from app.maintenance.values import Observation, ReconcileResult
 from app.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
 from app.metastore.values import Metastore, MetastoreState, TouchedPartitions
 from app.overview.values import OverviewIndex, PartitionRecord
@@ -27,7 +27,7 @@ _RETRY_SECONDS_MAX: Final = 3_600.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KeepMetastore:
+class MetastoreReconciler:
     """The keeper of `services.metastore`.
 
     What was reported is asked of the metastore itself, so that a table which somebody drops comes back, and no report
@@ -38,43 +38,45 @@ class KeepMetastore:
     overview: OverviewIndex
     touched: TouchedPartitions
 
-    def keep(self, look: Look) -> Kept:
-        """Reports the dataset as it is now. See `Keeper`."""
-        policy = look.dataset.definition.services.metastore
+    def reconcile(self, observation: Observation) -> ReconcileResult:
+        """Reports the dataset as it is now. See `Reconciler`."""
+        policy = observation.dataset.definition.services.metastore
         if policy is None:
-            return Kept()
-        before = _state(look, policy)
-        if before.retry_at is not None and before.retry_at > look.now:
-            return _kept(before, (before.retry_at - look.now).total_seconds())
+            return ReconcileResult()
+        before = _state(observation, policy)
+        if before.retry_at is not None and before.retry_at > observation.now:
+            return _result(before, (before.retry_at - observation.now).total_seconds())
         try:
-            after = self._report(look, before, policy)
+            after = self._report(observation, before, policy)
         except (MetastoreRefused, ValueError) as error:
             pause = min(_RETRY_SECONDS * 2.0 ** min(before.failures, 16), _RETRY_SECONDS_MAX)
             after = msgspec.structs.replace(
                 before,
                 error=str(error),
                 failures=before.failures + 1,
-                retry_at=look.now + timedelta(seconds=pause),
+                retry_at=observation.now + timedelta(seconds=pause),
             )
-            return _kept(after, pause)
-        unfinished = after.begun is not None or after.version not in (None, look.dataset.version)
-        return _kept(after, 0.0 if unfinished else None)
+            return _result(after, pause)
+        unfinished = after.begun is not None or after.version not in (None, observation.dataset.version)
+        return _result(after, 0.0 if unfinished else None)
 
-    def _report(self, look: Look, before: MetastoreState, policy: MetastorePolicy) -> MetastoreState:
+    def _report(
+        self, observation: Observation, before: MetastoreState, policy: MetastorePolicy
+    ) -> MetastoreState:
         """Tells what changed since the last report, or goes on telling of all partitions, those behind `after`."""
-        dataset = look.dataset
+        dataset = observation.dataset
         table = hive_table(dataset, policy)
         since = self.metastore.reported(table)
         reported = MetastoreState(
-            database=policy.database, table=policy.table, version=dataset.version, reported_at=look.now
+            database=policy.database, table=policy.table, version=dataset.version, reported_at=observation.now
         )
         if since == dataset.version:
             return reported
-        going = msgspec.structs.replace(before, error=None, failures=0, retry_at=None)
+        resumed = msgspec.structs.replace(before, error=None, failures=0, retry_at=None)
         found = {record.path: record for record in self._partitions(dataset)}
         if since is None and not found:
             # The metastore would make the folder, as a user whom writers may not be.
-            return going
+            return resumed
         begun, after = (None, None) if since is None else (before.begun, before.after)
         changed: set[str] | None = None
         # A version that is ahead of the dataset's was told of another state of the catalogue.
@@ -82,22 +84,30 @@ class KeepMetastore:
             changed = self.touched.touched(dataset.tenant_id, dataset.id, since, dataset.version)
         if changed is not None:
             report = _report_of(dataset, table, found, sorted(changed - {""}), None)
-            told = self.metastore.report(report, seconds_max=_SECONDS_MAX)
-            if told == len(report.partitions):
+            reported_partitions = self.metastore.report(report, seconds_max=_SECONDS_MAX)
+            if reported_partitions == len(report.partitions):
                 return reported
-            return msgspec.structs.replace(going, begun=dataset.version, after=None)
+            return msgspec.structs.replace(resumed, begun=dataset.version, after=None)
         begun = dataset.version if begun is None else begun
         # Logs that are in no partition have the empty path.
         paths = sorted(path for path in found if path)
         behind = [path for path in paths if after is None or path > after]
-        standing = [hive_values(dataset.definition, path) for path in paths[: len(paths) - len(behind)]]
-        report = _report_of(dataset, table, found, behind, standing)
-        told = self.metastore.report(msgspec.structs.replace(report, version=begun), seconds_max=_SECONDS_MAX)
-        if told == len(report.partitions):
+        retained = [hive_values(dataset.definition, path) for path in paths[: len(paths) - len(behind)]]
+        report = _report_of(dataset, table, found, behind, retained)
+        reported_partitions = self.metastore.report(
+            msgspec.structs.replace(report, version=begun), seconds_max=_SECONDS_MAX
+        )
+        if reported_partitions == len(report.partitions):
             # What was told of first may have changed since it began: that is told next.
             return msgspec.structs.replace(reported, version=begun)
-        after = None if told is None else behind[told - 1] if told else after
-        return msgspec.structs.replace(going, begun=begun, after=after)
+        after = (
+            None
+            if reported_partitions is None
+            else behind[reported_partitions - 1]
+            if reported_partitions
+            else after
+        )
+        return msgspec.structs.replace(resumed, begun=begun, after=after)
 
     def _partitions(self, dataset: Dataset) -> Iterator[PartitionRecord]:
         after: str | None = None
@@ -125,17 +135,17 @@ def hive_table(dataset: Dataset, policy: MetastorePolicy) -> HiveTable:
     )
 
 
-def _state(look: Look, policy: MetastorePolicy) -> MetastoreState:
+def _state(observation: Observation, policy: MetastorePolicy) -> MetastoreState:
     """What is remembered of this table; nothing of one that the policy named before."""
-    if look.memory:
-        state = msgspec.convert(look.memory, MetastoreState)
+    if observation.memory:
+        state = msgspec.convert(observation.memory, MetastoreState)
         if (state.database, state.table) == (policy.database, policy.table):
             return state
     return MetastoreState(database=policy.database, table=policy.table)
 
 
-def _kept(state: MetastoreState, wake_after_seconds: float | None) -> Kept:
-    return Kept(memory=msgspec.to_builtins(state), wake_after_seconds=wake_after_seconds)
+def _result(state: MetastoreState, wake_after_seconds: float | None) -> ReconcileResult:
+    return ReconcileResult(memory=msgspec.to_builtins(state), wake_after_seconds=wake_after_seconds)
 
 
 def _report_of(
@@ -143,7 +153,7 @@ def _report_of(
     table: HiveTable,
     found: Mapping[str, PartitionRecord],
     paths: Sequence[str],
-    standing: Sequence[tuple[str, ...]] | None,
+    retained: Sequence[tuple[str, ...]] | None,
 ) -> HiveReport:
     """The report of these partitions."""
     definition = dataset.definition
@@ -154,7 +164,7 @@ def _report_of(
         committed_at=dataset.committed_at,
         figures=None if partitioned else _figures(found.get("")),
         partitions=[_partition(definition, path, found.get(path)) for path in paths if partitioned],
-        standing=standing,
+        retained=retained,
     )
 
 

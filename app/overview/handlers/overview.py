@@ -8,13 +8,13 @@ from litestar import Response, get
 from litestar.params import QueryParameter
 
 from app.format.file_group import FileKind
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.encoding import encode
-from app.http.openapi.documented import Answer, documented
-from app.http.query import AsOf, AtVersion, DatasetReference, OfTag, PageSize, PageToken, moment
-from app.overview.schemas import FilePage, StatisticsView, file_view, statistics_view
-from app.overview.service import At
+from app.http.openapi.operation_docs import Answer, documented
+from app.http.query_parameters import AsOf, AtVersion, DatasetReference, OfTag, PageSize, PageToken, moment
+from app.overview.schemas import FilePage, StatisticsResponse, file_response, statistics_response
+from app.overview.service import ListingRequest
 from app.overview.values import FileQuery
 
 
@@ -45,7 +45,7 @@ async def list_files(
 ) -> Response[Any]:
     """What the table is made of at a version: base files, logs that readers merge in, and postponed writes."""
     services = services_of(request)
-    at = At(
+    at = ListingRequest(
         version=version,
         as_of=None if as_of is None else moment(as_of, "as_of"),
         tag=tag,
@@ -58,12 +58,12 @@ async def list_files(
     schema = None
     if statistics:
         schema = await services.threads.run(services.overview.schema_at, found, page.version)
-    view = FilePage(
-        items=[file_view(file, schema) for file in page.items],
+    response = FilePage(
+        items=[file_response(file, schema) for file in page.items],
         version=page.version,
         next_page_token=page.next_token,
     )
-    return Response(encode(view), media_type=JSON)
+    return Response(encode(response), media_type=JSON)
 
 
 @get(
@@ -72,7 +72,7 @@ async def list_files(
     summary="Read a table in numbers",
     tags=["overview"],
     opt=documented(
-        {200: Answer(description="The table as it is now.", content={JSON: StatisticsView})},
+        {200: Answer(description="The table as it is now.", content={JSON: StatisticsResponse})},
         problems=[400, 404],
     ),
 )
@@ -94,4 +94,4 @@ async def read_statistics(
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     summaries = await services.threads.run(services.overview.columns, found, columns)
     totals = await services.threads.run(services.overview.totals, found)
-    return Response(encode(statistics_view(found, totals, summaries)), media_type=JSON)
+    return Response(encode(statistics_response(found, totals, summaries)), media_type=JSON)

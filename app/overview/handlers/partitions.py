@@ -6,13 +6,13 @@ from typing import Any
 
 from litestar import Response, get
 
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.encoding import encode
-from app.http.openapi.documented import Answer, documented
-from app.http.query import AsOf, AtVersion, DatasetReference, OfTag, PageSize, PageToken, moment
-from app.overview.schemas import PartitionPage, partition_view
-from app.overview.service import At
+from app.http.openapi.operation_docs import Answer, documented
+from app.http.query_parameters import AsOf, AtVersion, DatasetReference, OfTag, PageSize, PageToken, moment
+from app.overview.schemas import PartitionPage, partition_response
+from app.overview.service import ListingRequest
 
 
 @get(
@@ -39,7 +39,7 @@ async def list_partitions(
     Whether a partition is done is told as it stands now, of whichever version its files are.
     """
     services = services_of(request)
-    at = At(
+    at = ListingRequest(
         version=version,
         as_of=None if as_of is None else moment(as_of, "as_of"),
         tag=tag,
@@ -50,9 +50,9 @@ async def list_partitions(
     page = await services.threads.run(services.overview.partitions, found, at)
     marks = await services.threads.run(services.partitions.marked, found, [each.path for each in page.items])
     fields = found.definition.partition_by
-    view = PartitionPage(
-        items=[partition_view(each, fields, marks.get(each.path)) for each in page.items],
+    response = PartitionPage(
+        items=[partition_response(each, fields, marks.get(each.path)) for each in page.items],
         version=page.version,
         next_page_token=page.next_token,
     )
-    return Response(encode(view), media_type=JSON)
+    return Response(encode(response), media_type=JSON)

@@ -23,7 +23,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 from app.catalog.repository.catalog import share_datasets
 from app.catalog.tables import heads
 from app.consumers.repository.followers import wake_partition_webhooks
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.db.session import Database
 from app.format.errors import FieldError, InvalidRequest, NotFound, OffsetAhead
 from app.format.file_group import FileKind
@@ -52,7 +52,7 @@ class PartitionStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def look(self, tenant_id: str, dataset_id: str, *, idle_seconds: float | None) -> float | None:
+    def catch_up(self, tenant_id: str, dataset_id: str, *, idle_seconds: float | None) -> float | None:
         """Notes what commits changed since the last look, and which partitions have been idle for so long.
 
         Returns how many seconds it is until the next one has been; None if none will be by itself.
@@ -140,19 +140,23 @@ class PartitionStore:
                 )
         return limit
 
-    def forget(self, tenant_id: str, dataset_id: str) -> None:
+    def clear(self, tenant_id: str, dataset_id: str) -> None:
         """Removes the marks. Events stay, and later ones are numbered on."""
-        here = partition_feeds.c.dataset_id == dataset_id
+        in_dataset = partition_feeds.c.dataset_id == dataset_id
         with self._database.tenant(tenant_id) as connection:
-            if connection.execute(select(partition_feeds.c.version).where(here).with_for_update()).first():
-                connection.execute(update(partition_feeds).where(here).values(version=0))
+            if connection.execute(
+                select(partition_feeds.c.version).where(in_dataset).with_for_update()
+            ).first():
+                connection.execute(update(partition_feeds).where(in_dataset).values(version=0))
                 connection.execute(delete(partition_marks).where(partition_marks.c.dataset_id == dataset_id))
 
 
 def read_events(connection: Connection, dataset_id: str, since: int, limit: int) -> PartitionEvents:
     """Up to `limit` events from `since` on. Raises OffsetAhead."""
-    here = partition_feeds.c.dataset_id == dataset_id
-    count = connection.execute(select(partition_feeds.c.next_event).where(here)).scalar_one_or_none() or 0
+    in_dataset = partition_feeds.c.dataset_id == dataset_id
+    count = (
+        connection.execute(select(partition_feeds.c.next_event).where(in_dataset)).scalar_one_or_none() or 0
+    )
     if since > count:
         raise OffsetAhead(
             f"the position {since} is beyond the last event, after which comes {count}",
@@ -182,30 +186,32 @@ def _catch_up(connection: Connection, dataset_id: str) -> int:
     Returns the version up to which that is.
     """
     lock_events(connection, dataset_id)
-    here = partition_feeds.c.dataset_id == dataset_id
-    since = connection.execute(select(partition_feeds.c.version).where(here)).scalar_one()
+    in_dataset = partition_feeds.c.dataset_id == dataset_id
+    since = connection.execute(select(partition_feeds.c.version).where(in_dataset)).scalar_one()
     head = connection.execute(
         select(heads.c.version, heads.c.earliest_version).where(heads.c.dataset_id == dataset_id)
     ).one()
     if since == head.version:
         return since
     _note_changes(connection, dataset_id, connection.execute(_changed(dataset_id, since, head)).all())
-    connection.execute(update(partition_feeds).where(here).values(version=head.version))
+    connection.execute(update(partition_feeds).where(in_dataset).values(version=head.version))
     return int(head.version)
 
 
 def _changed(dataset_id: str, since: int, head: Any) -> Select[Any]:
     """The last version since then that brought something to a partition, or took it out, by partition."""
-    here = files.c.dataset_id == dataset_id, files.c.partition_path != ""
+    in_dataset = files.c.dataset_id == dataset_id, files.c.partition_path != ""
     changes = [
         select(files.c.partition_path, commits.c.version)
         .join(commits, and_(commits.c.dataset_id == files.c.dataset_id, commits.c.version == version))
-        .where(*here, version > since, version <= head.version, commits.c.action.not_in(_MOVES_ROWS_ONLY))
+        .where(
+            *in_dataset, version > since, version <= head.version, commits.c.action.not_in(_MOVES_ROWS_ONLY)
+        )
         for version in (files.c.added_version, files.c.removed_version)
     ]
     if since < head.earliest_version:
         # Files that told of changes may be forgotten, so that any partition may have changed by then.
-        changes.append(select(files.c.partition_path, literal(head.earliest_version)).where(*here))
+        changes.append(select(files.c.partition_path, literal(head.earliest_version)).where(*in_dataset))
     touched = union_all(*changes).subquery()
     last = select(touched.c[0].label("path"), func.max(touched.c[1]).label("version")).group_by(touched.c[0])
     found = last.subquery()
@@ -245,8 +251,8 @@ def _note_changes(connection: Connection, dataset_id: str, changes: Sequence[Any
         ],
     )
     reopened = [row for row in changes if row.path in before and before[row.path].done_at is not None]
-    told = [(row.path, row.version) for row in sorted(reopened, key=lambda row: (row.version, row.path))]
-    _tell(connection, dataset_id, PartitionEventKind.REOPENED, told, reason=None)
+    marked = [(row.path, row.version) for row in sorted(reopened, key=lambda row: (row.version, row.path))]
+    _emit_events(connection, dataset_id, PartitionEventKind.REOPENED, marked, reason=None)
 
 
 def _end(
@@ -256,24 +262,24 @@ def _end(
         return
     connection.execute(
         update(partition_marks)
-        .where(partition_marks.c.dataset_id == dataset_id, one_of(partition_marks.c.path, paths))
+        .where(partition_marks.c.dataset_id == dataset_id, any_of(partition_marks.c.path, paths))
         .values(done_version=version, done_at=_NOW)
     )
-    told = [(path, version) for path in paths]
-    _tell(connection, dataset_id, PartitionEventKind.DONE, told, reason=reason)
+    marked = [(path, version) for path in paths]
+    _emit_events(connection, dataset_id, PartitionEventKind.DONE, marked, reason=reason)
 
 
-def _tell(
+def _emit_events(
     connection: Connection,
     dataset_id: str,
     kind: PartitionEventKind,
-    told: Iterable[tuple[str, int]],
+    marked: Iterable[tuple[str, int]],
     *,
     reason: DoneReason | None,
 ) -> None:
     """Adds events, whose feed the caller has locked."""
-    here = partition_feeds.c.dataset_id == dataset_id
-    first = connection.execute(select(partition_feeds.c.next_event).where(here)).scalar_one()
+    in_dataset = partition_feeds.c.dataset_id == dataset_id
+    first = connection.execute(select(partition_feeds.c.next_event).where(in_dataset)).scalar_one()
     rows = [
         {
             "dataset_id": dataset_id,
@@ -283,11 +289,11 @@ def _tell(
             "version": version,
             "reason": None if reason is None else reason.value,
         }
-        for number, (path, version) in enumerate(told, start=first)
+        for number, (path, version) in enumerate(marked, start=first)
     ]
     if rows:
         connection.execute(insert(partition_events), rows)
-        connection.execute(update(partition_feeds).where(here).values(next_event=first + len(rows)))
+        connection.execute(update(partition_feeds).where(in_dataset).values(next_event=first + len(rows)))
         wake_partition_webhooks(connection, dataset_id)
 
 
@@ -325,7 +331,7 @@ def _unseen(connection: Connection, dataset_id: str, paths: Collection[str]) -> 
         files.c.dataset_id == dataset_id,
         files.c.removed_version.is_(None),
         files.c.kind == FileKind.POSTPONED.value,
-        one_of(files.c.partition_path, paths),
+        any_of(files.c.partition_path, paths),
     )
     return set(connection.execute(query.distinct()).scalars())
 
@@ -351,7 +357,7 @@ def _marks(connection: Connection, dataset_id: str, paths: Collection[str]) -> d
     # Postgres would refuse to compare text with a NUL in it, and no path has one.
     known = [path for path in paths if "\0" not in path]
     query = select(*_MARK).where(
-        partition_marks.c.dataset_id == dataset_id, one_of(partition_marks.c.path, known)
+        partition_marks.c.dataset_id == dataset_id, any_of(partition_marks.c.path, known)
     )
     return {row.path: PartitionMark(**row._asdict()) for row in connection.execute(query)}
 

@@ -10,7 +10,7 @@ import msgspec
 from app.catalog.values import Dataset
 from app.files.ports import ObjectStorage
 from app.format.paths import dataset_prefix, marker_path
-from app.maintenance.values import Kept, Look
+from app.maintenance.values import Observation, ReconcileResult
 from app.partitions.values import MarkerWork, PartitionMarks
 
 _MARKERS_AT_ONCE: Final = 500
@@ -33,9 +33,9 @@ class PartitionMarkers:
             # Also one that was written, but not noted.
             self.storage.delete([path])
             if work.version is not None:
-                said = {"partition": work.path, "version": work.version, "done_at": work.done_at}
+                content = {"partition": work.path, "version": work.version, "done_at": work.done_at}
                 with self.storage.create(path) as file:
-                    file.write(msgspec.json.encode(said))
+                    file.write(msgspec.json.encode(content))
 
         settled = self.marks.settle_markers(
             dataset.tenant_id,
@@ -48,24 +48,24 @@ class PartitionMarkers:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KeepPartitions:
+class PartitionReconciler:
     """The keeper of `services.partition_done`. Where that is turned off, what it has made goes."""
 
     marks: PartitionMarks
     markers: PartitionMarkers
 
-    def keep(self, look: Look) -> Kept:
-        """Looks at commits, idle partitions and markers. See `Keeper`."""
-        dataset = look.dataset
+    def reconcile(self, observation: Observation) -> ReconcileResult:
+        """Looks at commits, idle partitions and markers. See `Reconciler`."""
+        dataset = observation.dataset
         policy = dataset.definition.services.partition_done
         if not dataset.definition.partition_by:
-            return Kept()
+            return ReconcileResult()
         wait = None
         if policy is not None:
             idle_seconds = None if policy.idle_seconds is None else float(policy.idle_seconds)
-            wait = self.marks.look(dataset.tenant_id, dataset.id, idle_seconds=idle_seconds)
+            wait = self.marks.catch_up(dataset.tenant_id, dataset.id, idle_seconds=idle_seconds)
         if self.markers.settle(dataset):
-            return Kept(wake_after_seconds=0.0)
+            return ReconcileResult(wake_after_seconds=0.0)
         if policy is None:
-            self.marks.forget(dataset.tenant_id, dataset.id)
-        return Kept(wake_after_seconds=wait)
+            self.marks.clear(dataset.tenant_id, dataset.id)
+        return ReconcileResult(wake_after_seconds=wait)

@@ -11,12 +11,12 @@ from litestar import Response, post
 from app.format.file_format import FileFormat
 from app.format.rows.read_order import ReadOrder
 from app.http.auth import SCOPE
-from app.http.bodies import JSON, announces_body, read_body, refuse_encoding, require_media_type
+from app.http.body_stream import JSON, announces_body, read_body, refuse_encoding, require_media_type
 from app.http.context import ApiRequest, actor_of, services_of, tenant_of
 from app.http.headers import idempotency_key, preference
 from app.http.json_body import decode_json
-from app.http.openapi.documented import documented
-from app.http.query import INT64_MAX, DatasetReference
+from app.http.openapi.operation_docs import documented
+from app.http.query_parameters import INT64_MAX, DatasetReference
 from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
 from app.jobs.tasks import Disposition, ReadQuery
 from app.reads.jobs import NewRead
@@ -80,14 +80,14 @@ async def create_read(request: ApiRequest, dataset: DatasetReference) -> Respons
     services = services_of(request)
     preferred = preference(request.headers)
     key = idempotency_key(request.headers)
-    asked = ReadRequest()
+    body = ReadRequest()
     if announces_body(request):
         require_media_type(request, [JSON])
         refuse_encoding(request)
-        asked = decode_json(await read_body(request, _BODY_BYTES_MAX), ReadRequest)
+        body = decode_json(await read_body(request, _BODY_BYTES_MAX), ReadRequest)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    new = NewRead(**msgspec.structs.asdict(asked))
-    with services.in_flight.holding(found.tenant_id, found.id, key):
+    new = NewRead(**msgspec.structs.asdict(body))
+    with services.in_flight.reserved(found.tenant_id, found.id, key):
         accepted = await services.threads.run(
             services.read_jobs.start, found, new, key, actor=actor_of(request)
         )

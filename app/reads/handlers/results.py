@@ -13,11 +13,11 @@ from litestar.response import Stream
 from app.format.file_format import FileFormat
 from app.format.result_file import RunFile
 from app.http.auth import SCOPE
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, Services, services_of, tenant_of
 from app.http.encoding import encode
 from app.http.headers import preference
-from app.http.openapi.documented import BINARY, TEXT, Answer, documented
+from app.http.openapi.operation_docs import BINARY, TEXT, Answer, documented
 from app.http.problems import JobCancelled
 from app.http.stored_file import FILE_HEADERS, PART_HEADERS, RANGE_HEADERS, download, without_content
 from app.http.table_response import ARROW_STREAM

@@ -11,11 +11,11 @@ from litestar import Response, get
 from litestar.params import QueryParameter
 
 from app.codecs.json.encode import encode_rows_json, encode_rows_ndjson
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.headers import negotiate
-from app.http.openapi.documented import BINARY, TEXT, Answer, documented
-from app.http.query import AsOf, AtVersion, Columns, DatasetReference, OfTag, PageToken, moment
+from app.http.openapi.operation_docs import BINARY, TEXT, Answer, documented
+from app.http.query_parameters import AsOf, AtVersion, Columns, DatasetReference, OfTag, PageToken, moment
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.reads.service.rows import QueryType, RowQuery
 from app.reads.values import RowPage
@@ -116,9 +116,9 @@ async def read_rows(
 
 def _as_json(page: RowPage) -> bytes:
     position = msgspec.json.encode(page.next_page_token)
-    stand = b'"version":%d,"schema_id":%d' % (page.version, page.schema_id)
+    state = b'"version":%d,"schema_id":%d' % (page.version, page.schema_id)
     rows = encode_rows_json(page.rows)
-    return b"".join((b'{"rows":', rows, b",", stand, b',"next_page_token":', position, b"}"))
+    return b"".join((b'{"rows":', rows, b",", state, b',"next_page_token":', position, b"}"))
 
 
 def _as_ndjson(page: RowPage) -> bytes:

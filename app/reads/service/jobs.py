@@ -28,7 +28,7 @@ from app.format.errors import (
 from app.format.result_file import RunFile
 from app.format.rows.projection import check_partitions, projection
 from app.format.rows.read_order import check_order
-from app.jobs.service.request_job import Asked, RequestJob
+from app.jobs.service.request_job import RequestIdentity, RequestJob
 from app.jobs.tasks import Disposition, ReadQuery, ReadTask
 from app.jobs.values import Accepted, Job, JobKind, JobState
 from app.lake.filters.parse import parse_filter
@@ -61,14 +61,14 @@ class ReadJobs:
         Raises InvalidRequest, InvalidFilter, NotFound, VersionExpired, NoCommits, NoFeed, OffsetExpired,
         IdempotencyMismatch.
         """
-        asked = Asked(
+        identity = RequestIdentity(
             # As it was asked: a retry means the version that the first try found.
             text=msgspec.json.encode(new).decode(),
             idempotency_key=idempotency_key,
             actor=actor,
         )
-        return self.requests.replayed(dataset, asked) or self.requests.accept(
-            dataset, self._task(dataset, new), asked
+        return self.requests.replayed(dataset, identity) or self.requests.accept(
+            dataset, self._task(dataset, new), identity
         )
 
     def _task(self, dataset: Dataset, new: NewRead) -> ReadTask:
@@ -208,12 +208,12 @@ class ReadJobs:
 
 def _refuse(new: NewRead, names: tuple[str, ...]) -> None:
     """Raises InvalidRequest for members that mean nothing to this query."""
-    given = [name for name in names if getattr(new, name) is not None]
-    if not given:
+    specified = [name for name in names if getattr(new, name) is not None]
+    if not specified:
         return
     incremental = new.query is ReadQuery.INCREMENTAL
     use = "begin and end" if incremental else "version, as_of or tag"
     detail = f"a query of {new.query.value} has no such bound; use {use}"
     raise InvalidRequest(
-        f"{given[0]}: {detail}", [FieldError(pointer=f"/{name}", detail=detail) for name in given]
+        f"{specified[0]}: {detail}", [FieldError(pointer=f"/{name}", detail=detail) for name in specified]
     )

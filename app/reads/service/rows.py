@@ -38,14 +38,14 @@ from app.lake.filters.evaluate import matches
 from app.lake.filters.parse import parse_filter
 from app.lake.filters.prune import Sought
 from app.lake.filters.tree import Filter
-from app.reads.ports import TableReader
+from app.reads.ports import TableReaderPort
 from app.reads.values import RowPage
 from app.timeline.ports import Timeline
-from app.timeline.service.holding import telling_expired
+from app.timeline.service.version_pins import expired_if_missing
 from app.versions.service.versions import VersionOf
 
 # A page looks at so many rows at most. One that selects few of them ends there, and its token goes on.
-LOOKED_ROWS_MAX: Final = 256 * 1024
+SCANNED_ROWS_MAX: Final = 256 * 1024
 # As many as a row group has at most: it is decoded whole in any case.
 _STEP_ROWS: Final = 128 * 1024
 # What a read of fewer rows counts for: it has a file to open.
@@ -81,7 +81,7 @@ class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
     page_token: str | None = None
 
 
-class _Position(msgspec.Struct, frozen=True, kw_only=True):
+class _RowPosition(msgspec.Struct, frozen=True, kw_only=True):
     """Where a walk over a version stands: at a live row of a file group; groups come by name."""
 
     version: Annotated[int, msgspec.Meta(ge=0)]
@@ -96,40 +96,44 @@ class ReadTable:
     catalog: Catalog
     timeline: Timeline
     versions: VersionOf
-    tables: TableReader
+    tables: TableReaderPort
     corrections: ReadCorrections
 
     def page(self, dataset: Dataset, query: RowQuery) -> RowPage:
         """At most `limit` rows. The first page fixes the version, which its token carries on.
 
         Rows come in no particular order, the same on every walk over a version. A page that has looked at
-        `LOOKED_ROWS_MAX` rows ends, however few of them were selected.
+        `SCANNED_ROWS_MAX` rows ends, however few of them were selected.
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, VersionExpired, NotFound (no version has the name);
         OffsetExpired where the feed is not kept back to the version and what has happened since is asked for.
         """
         position = self._start(dataset, query)
         try:
-            with telling_expired(self.versions.leases, dataset.tenant_id, [(dataset.id, position.version)]):
+            with expired_if_missing(
+                self.versions.leases, dataset.tenant_id, [(dataset.id, position.version)]
+            ):
                 return self._page(dataset, query, position)
         except VersionExpired:
-            if any(said is not None for said in (query.version, query.as_of, query.tag, query.page_token)):
+            if any(
+                choice is not None for choice in (query.version, query.as_of, query.tag, query.page_token)
+            ):
                 raise
         # It was the latest when the page began, and there is a later one now.
         return self.page(self.catalog.get(dataset.tenant_id, dataset.id), query)
 
-    def _page(self, dataset: Dataset, query: RowQuery, position: _Position) -> RowPage:
+    def _page(self, dataset: Dataset, query: RowQuery, position: _RowPosition) -> RowPage:
         definition = self._definition(dataset, position.version)
-        asked = _asked(definition, query)
+        selection = _row_selection(definition, query)
         live = self.timeline.live_files(dataset.tenant_id, dataset.id, position.version, None)
         if query.query_type is QueryType.READ_OPTIMIZED:
             live = [file for file in live if file.kind is FileKind.BASE]
-        scans = plan_read(definition, live, where=asked.where, partitions=asked.partitions)
-        rows, following = self._walk(asked, scans, position, query.limit)
+        scans = plan_read(definition, live, where=selection.where, partitions=selection.partitions)
+        rows, following = self._walk(selection, scans, position, query.limit)
         return RowPage(
-            rows=self._shown(dataset, asked, position.version, rows),
+            rows=self._shown(dataset, selection, position.version, rows),
             version=position.version,
-            schema_id=asked.shown.id,
+            schema_id=selection.shown.id,
             next_page_token=None if following is None else _encode(following),
         )
 
@@ -140,7 +144,7 @@ class ReadTable:
             return latest
         return under_schema(latest, self.timeline.schema_at(dataset.tenant_id, dataset.id, version))
 
-    def _start(self, dataset: Dataset, query: RowQuery) -> _Position:
+    def _start(self, dataset: Dataset, query: RowQuery) -> _RowPosition:
         if query.page_token is not None:
             position = _decode(query.page_token)
             if position.version > dataset.version or query.version not in (None, position.version):
@@ -148,57 +152,57 @@ class ReadTable:
             self.versions.check(dataset, position.version)
             return position
         version = self.versions.find(dataset, version=query.version, as_of=query.as_of, tag=query.tag)
-        return _Position(version=version, file_group="", row=0)
+        return _RowPosition(version=version, file_group="", row=0)
 
     def _walk(
-        self, asked: _Asked, scans: Sequence[GroupScan], position: _Position, limit: int
-    ) -> tuple[pa.Table, _Position | None]:
+        self, selection: _RowSelection, scans: Sequence[GroupScan], position: _RowPosition, limit: int
+    ) -> tuple[pa.Table, _RowPosition | None]:
         """The rows from a position on, and where the next page starts; None where no row is left to look at."""
-        found = [asked.read.empty_table()]
-        room, looked = limit, 0
-        for scan, start, end in self._stretches_from(asked, scans, position):
+        found = [selection.read.empty_table()]
+        room, scanned = limit, 0
+        for scan, start, end in self._ranges_from(selection, scans, position):
             first = start
             while True:
-                if looked >= LOOKED_ROWS_MAX:
+                if scanned >= SCANNED_ROWS_MAX:
                     return pa.concat_tables(found), _at(position, scan, first)
                 # One row more than there is room for tells whether another page follows.
-                wanted = _STEP_ROWS if asked.selects else room + 1
+                wanted = _STEP_ROWS if selection.selects else room + 1
                 wanted = wanted if end is None else min(wanted, end - first)
-                rows = self.tables.read_group(asked.definition, scan.files, asked.read, first, wanted)
-                chosen = asked.chosen(rows)
+                rows = self.tables.read_group(selection.definition, scan.files, selection.read, first, wanted)
+                chosen = selection.chosen(rows)
                 if len(chosen) > room:
                     found.append(_taken(rows, chosen[:room]))
                     return pa.concat_tables(found), _at(position, scan, first + int(chosen[room]))
                 found.append(_taken(rows, chosen))
                 room -= len(chosen)
-                looked += max(rows.num_rows, _READ_ROWS_MIN)
+                scanned += max(rows.num_rows, _READ_ROWS_MIN)
                 first += rows.num_rows
                 if rows.num_rows < wanted or first == end:
                     break
         return pa.concat_tables(found), None
 
-    def _stretches_from(
-        self, asked: _Asked, scans: Sequence[GroupScan], position: _Position
+    def _ranges_from(
+        self, selection: _RowSelection, scans: Sequence[GroupScan], position: _RowPosition
     ) -> Iterator[tuple[GroupScan, int, int | None]]:
         """The stretches that a walk has not passed yet, without what the bounds of row groups exclude."""
         for scan, start, end in _planned_from(scans, position):
-            if asked.where is None:
+            if selection.where is None:
                 yield scan, start, end
                 continue
-            sought = Sought(where=asked.where, schema=asked.definition.schema)
-            for first, stop in self.tables.stretches(scan.files, sought, start, end):
+            sought = Sought(where=selection.where, schema=selection.definition.schema)
+            for first, stop in self.tables.row_ranges(scan.files, sought, start, end):
                 yield scan, first, stop
 
-    def _shown(self, dataset: Dataset, asked: _Asked, version: int, rows: pa.Table) -> pa.Table:
+    def _shown(self, dataset: Dataset, selection: _RowSelection, version: int, rows: pa.Table) -> pa.Table:
         """The rows with the columns that were asked for, in their order."""
-        shown = rows.select(asked.shown.names())
-        if asked.meta:
+        shown = rows.select(selection.shown.names())
+        if selection.meta:
             versions = versions_of(rows)
             times = self.timeline.commit_times(dataset.tenant_id, dataset.id, versions) if versions else {}
-            columns = meta_on_read(rows, asked.definition.record_key, times)
+            columns = meta_on_read(rows, selection.definition.record_key, times)
             for field in META_ON_READ:
                 shown = shown.append_column(field, columns[field.name])
-        if asked.corrected_since:
+        if selection.corrected_since:
             shown = self._with_corrections(dataset, version, shown, rows.column(OFFSET_COLUMN).to_pylist())
         return shown
 
@@ -219,7 +223,7 @@ class ReadTable:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Asked:
+class _RowSelection:
     """What a reader asked for: of `read`, the columns that are read, it sees those of `shown` and perhaps meta columns.
 
     `partitions`: globs, None if all will do.
@@ -255,7 +259,7 @@ class _Asked:
         return np.flatnonzero(selected)
 
 
-def _asked(definition: DatasetDefinition, query: RowQuery) -> _Asked:
+def _row_selection(definition: DatasetDefinition, query: RowQuery) -> _RowSelection:
     """Raises InvalidRequest, InvalidFilter."""
     schema = definition.schema
     shown = projection(schema, query.columns)
@@ -267,7 +271,7 @@ def _asked(definition: DatasetDefinition, query: RowQuery) -> _Asked:
         *(definition.record_key if query.meta else ()),
     }
     fields = list(schema.select([name for name in schema.names() if name in wanted]).to_arrow())
-    asked = _Asked(
+    selection = _RowSelection(
         definition=definition,
         shown=shown,
         read=pa.schema([*fields, *_meta_sources(query)]),
@@ -276,9 +280,9 @@ def _asked(definition: DatasetDefinition, query: RowQuery) -> _Asked:
         meta=query.meta,
         corrected_since=query.corrected_since,
     )
-    if asked.by_row and not query.meta:
-        return replace(asked, read=asked.read.append(PARTITION_FIELD))
-    return asked
+    if selection.by_row and not query.meta:
+        return replace(selection, read=selection.read.append(PARTITION_FIELD))
+    return selection
 
 
 def _meta_sources(query: RowQuery) -> Sequence[pa.Field]:
@@ -288,20 +292,20 @@ def _meta_sources(query: RowQuery) -> Sequence[pa.Field]:
 
 
 def _planned_from(
-    scans: Sequence[GroupScan], position: _Position
+    scans: Sequence[GroupScan], position: _RowPosition
 ) -> Iterator[tuple[GroupScan, int, int | None]]:
     """The stretches of the plan that a walk has not passed yet."""
     for scan in scans:
         if scan.file_group < position.file_group:
             continue
         passed = position.row if scan.file_group == position.file_group else 0
-        for first, end in scan.stretches:
+        for first, end in scan.row_ranges:
             if end is None or end > passed:
                 yield scan, max(first, passed), end
 
 
-def _at(position: _Position, scan: GroupScan, row: int) -> _Position:
-    return _Position(version=position.version, file_group=scan.file_group, row=row)
+def _at(position: _RowPosition, scan: GroupScan, row: int) -> _RowPosition:
+    return _RowPosition(version=position.version, file_group=scan.file_group, row=row)
 
 
 def _taken(rows: pa.Table, chosen: npt.NDArray[np.int64]) -> pa.Table:
@@ -312,13 +316,13 @@ def _taken(rows: pa.Table, chosen: npt.NDArray[np.int64]) -> pa.Table:
     return rows.filter(pa.array(mask))
 
 
-def _encode(position: _Position) -> str:
+def _encode(position: _RowPosition) -> str:
     return base64.urlsafe_b64encode(msgspec.msgpack.encode(position)).decode()
 
 
-def _decode(token: str) -> _Position:
+def _decode(token: str) -> _RowPosition:
     try:
-        return msgspec.msgpack.decode(base64.urlsafe_b64decode(token), type=_Position)
+        return msgspec.msgpack.decode(base64.urlsafe_b64decode(token), type=_RowPosition)
     except (binascii.Error, ValueError, msgspec.MsgspecError) as error:
         raise _bad_token() from error
 

@@ -29,17 +29,17 @@ from app.lake.filters.parse import parse_filter
 from app.reads.jobs import FinishedRead, ReadEngine, ReadResult, ReadResults, ReadSchema, described
 from app.reads.tasks import (
     ChangedRows,
-    ReadAnswer,
     ReadPart,
+    ReadPartResult,
+    ReadSource,
     ReadSpec,
-    Source,
     range_parts,
     read_parts,
     shortened,
     table_sources,
 )
 from app.timeline.ports import Timeline
-from app.timeline.service.holding import HoldVersions
+from app.timeline.service.version_pins import VersionPins
 
 # What one task sorts of rows that did not fit into the memory of one, and so about what a result file has of them.
 _RANGE_BYTES: Final = 64 * 1024 * 1024
@@ -54,7 +54,7 @@ class RunReads:
     catalog: Catalog
     timeline: Timeline
     index: ChangelogIndex
-    holds: HoldVersions
+    pins: VersionPins
     results: ReadResults
     storage: ObjectStorage
     engine: ReadEngine
@@ -73,14 +73,14 @@ class RunReads:
             spec = _spec(dataset.definition, task)
             files = self._read(spec, self._changed(dataset, task, spec), task, folder, tag)
         else:
-            with self.holds.holding(job.tenant_id, [(job.dataset_id, task.version)], tag):
+            with self.pins.pin(job.tenant_id, [(job.dataset_id, task.version)], tag):
                 spec = _spec(self._definition(dataset, task.version), task)
                 files = self._read(spec, self._table(dataset, task, spec), task, folder, tag)
         finished = FinishedRead(
             dataset_id=job.dataset_id,
             claim=job.claim,
             result=described(self._result(task, spec, files)),
-            files=tuple(_given(file, number, spec.format) for number, file in enumerate(files, 1)),
+            files=tuple(_result_file(file, number, spec.format) for number, file in enumerate(files, 1)),
         )
         self.results.finish(job.tenant_id, finished)
 
@@ -91,14 +91,14 @@ class RunReads:
             dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
         )
 
-    def _table(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> list[Source]:
+    def _table(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> list[ReadSource]:
         live = self.timeline.live_files(dataset.tenant_id, dataset.id, task.version, None)
         if task.query is ReadQuery.READ_OPTIMIZED:
             live = [file for file in live if file.kind is FileKind.BASE]
         scans = plan_read(spec.dataset, live, where=spec.where, partitions=spec.partitions)
         return table_sources(spec, scans, task.limit)
 
-    def _changed(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> list[Source]:
+    def _changed(self, dataset: Dataset, task: ReadTask, spec: ReadSpec) -> list[ReadSource]:
         """The rows that an export of the same range has. Raises OffsetExpired."""
         begin = task.begin or 0
         since, until = (
@@ -125,7 +125,7 @@ class RunReads:
         return [ChangedRows(part=part) for part in parts]
 
     def _read(
-        self, spec: ReadSpec, sources: Sequence[Source], task: ReadTask, folder: str, tag: str
+        self, spec: ReadSpec, sources: Sequence[ReadSource], task: ReadTask, folder: str, tag: str
     ) -> list[ExportedFile]:
         parts = read_parts(spec, sources, f"{folder}/part", task.limit)
         if not spec.order_by:
@@ -143,7 +143,7 @@ class RunReads:
 
     def _files(self, parts: Sequence[ReadPart], limit: int | None, tag: str) -> list[ExportedFile]:
         """The files of parts that are done in order, up to the limit; no more of them than that takes."""
-        answers: list[ReadAnswer] = []
+        answers: list[ReadPartResult] = []
         if limit is None:
             answers = self.engine.read(parts, tag)
         else:
@@ -151,9 +151,9 @@ class RunReads:
             while len(answers) < len(parts) and sum(answer.rows for answer in answers) < limit:
                 answers += self.engine.read(parts[len(answers) : len(answers) + wave], tag)
                 wave *= _WAVE
-            whole, again = shortened(parts, answers, limit)
+            whole, rerun = shortened(parts, answers, limit)
             # The rows of a part come in the same order each time, and if not, any of them would do.
-            answers = answers[:whole] + ([] if again is None else self.engine.read([again], tag))
+            answers = answers[:whole] + ([] if rerun is None else self.engine.read([rerun], tag))
         return [file for answer in answers for file in answer.files]
 
     def _result(self, task: ReadTask, spec: ReadSpec, files: Sequence[ExportedFile]) -> ReadResult:
@@ -189,7 +189,7 @@ def _spec(definition: DatasetDefinition, task: ReadTask) -> ReadSpec:
     )
 
 
-def _given(file: ExportedFile, number: int, format_: FileFormat) -> RunFile:
+def _result_file(file: ExportedFile, number: int, format_: FileFormat) -> RunFile:
     return RunFile(
         path=file.path,
         name=f"part-{number:05d}.{format_.value}",

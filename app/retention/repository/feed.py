@@ -13,7 +13,7 @@ from app.consumers.followers import ConsumerKind
 from app.consumers.repository.consumers import behind_since, seconds_since
 from app.consumers.repository.followers import IN_FEED
 from app.consumers.tables import consumers
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.db.session import Database
 from app.format.dataset import Retention
 from app.jobs.tasks import VersionKind
@@ -73,21 +73,23 @@ class RetentionStore:
                 )
             return changes
 
-    def forget(self, tenant_id: str, dataset_id: str, limit: int) -> int:
+    def expire_files(self, tenant_id: str, dataset_id: str, limit: int) -> int:
         """Removes the rows of up to `limit` files before the beginning of the feed; returns how many there were."""
-        here = changelog_files.c.dataset_id == dataset_id
+        in_dataset = changelog_files.c.dataset_id == dataset_id
         beginning = select(heads.c.earliest_offset).where(heads.c.dataset_id == dataset_id).scalar_subquery()
         # A feed begins with a commit, so no file lies on both sides.
         oldest = (
             select(changelog_files.c.path)
-            .where(here, changelog_files.c.first_offset < beginning)
+            .where(in_dataset, changelog_files.c.first_offset < beginning)
             .order_by(changelog_files.c.first_offset)
             .limit(limit)
         )
         with self._database.tenant(tenant_id) as connection:
             paths = list(connection.execute(oldest).scalars())
             if paths:
-                connection.execute(delete(changelog_files).where(here, one_of(changelog_files.c.path, paths)))
+                connection.execute(
+                    delete(changelog_files).where(in_dataset, any_of(changelog_files.c.path, paths))
+                )
         return len(paths)
 
 
@@ -100,7 +102,7 @@ def _cuttable(connection: Connection, dataset_id: str, follower_lag_seconds: flo
     ).one_or_none()
     if feed is None or (retention := feed.definition.changelog.retention) is None:
         return 0
-    end = _outlived(connection, dataset_id, retention, feed.next_offset)
+    end = _expired_before(connection, dataset_id, retention, feed.next_offset)
     fence = connection.execute(
         select(func.min(consumers.c.position)).where(
             consumers.c.dataset_id == dataset_id,
@@ -138,7 +140,7 @@ def _savepoints_fence(connection: Connection, dataset_id: str) -> int | None:
     return fence
 
 
-def _outlived(connection: Connection, dataset_id: str, retention: Retention, next_offset: int) -> int:
+def _expired_before(connection: Connection, dataset_id: str, retention: Retention, next_offset: int) -> int:
     """The offset before which changes are older than the retention, or too many."""
     by_count = 0 if retention.changes is None else next_offset - retention.changes
     if retention.seconds is None:

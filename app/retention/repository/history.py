@@ -7,20 +7,20 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, distinct, func, select, tuple_, update
 
 from app.catalog.tables import datasets, heads
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.db.session import Database
 from app.format.errors import NotFound
 from app.format.policies import HistoryPolicy, TimelinePolicy
-from app.jobs.repository.ending import UNFINISHED
+from app.jobs.repository.job_ends import UNFINISHED
 from app.jobs.tables import jobs
-from app.jobs.values import JobKind, JobState, Lane
+from app.jobs.values import JobKind, JobQueue, JobState
 from app.retention.bounds import beginning_of
-from app.retention.values import ARCHIVED_MIN, Beginning, Forgotten
+from app.retention.values import ARCHIVED_MIN, ExpiredFiles, HistoryStart
 from app.timeline.repository.archives import count_archivable
 from app.timeline.repository.kept_versions import LEASE_LIVES, NAME_LIVES, lock_history, pinned_versions
 from app.timeline.tables import commits, files, named_versions, read_leases
 
-_RUNNING_WRITE: Final = (jobs.c.state == JobState.RUNNING.value, jobs.c.lane == Lane.WRITES.value)
+_RUNNING_WRITE: Final = (jobs.c.state == JobState.RUNNING.value, jobs.c.lane == JobQueue.WRITES.value)
 
 
 class HistoryStore:
@@ -29,18 +29,18 @@ class HistoryStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def move_on(self, tenant_id: str, dataset_id: str, policy: HistoryPolicy) -> Beginning:
+    def advance_start(self, tenant_id: str, dataset_id: str, policy: HistoryPolicy) -> HistoryStart:
         """Moves the beginning of the history on as far as the policy allows, and running writes do.
 
         Raises NotFound.
         """
         with self._database.tenant(tenant_id) as connection:
             lock_history(connection, dataset_id)
-            _forget_what_has_run_out(connection, dataset_id)
+            _delete_lapsed_pins(connection, dataset_id)
             head = _head(connection, dataset_id, lock=True)
-            beginning = _outlived(connection, dataset_id, policy, head.version)
+            beginning = _first_retained_version(connection, dataset_id, policy, head.version)
             if beginning <= head.earliest_version:
-                return Beginning(earliest_version=head.earliest_version, forgotten=0)
+                return HistoryStart(earliest_version=head.earliest_version, expired_versions=0)
             connection.execute(
                 update(heads).where(heads.c.dataset_id == dataset_id).values(earliest_version=beginning)
             )
@@ -50,9 +50,11 @@ class HistoryStore:
                     pinned.c.version >= head.earliest_version, pinned.c.version < beginning
                 )
             ).scalar_one()
-            return Beginning(earliest_version=beginning, forgotten=beginning - head.earliest_version - kept)
+            return HistoryStart(
+                earliest_version=beginning, expired_versions=beginning - head.earliest_version - kept
+            )
 
-    def forget(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> Forgotten:
+    def expire_files(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> ExpiredFiles:
         """Removes the rows of up to `limit` data files that no version sees any more which is kept.
 
         Of files that version `since` or a later one removed, the earliest first. Nobody comes to hold a version
@@ -64,7 +66,7 @@ class HistoryStore:
         )
         with self._database.tenant(tenant_id) as connection:
             lock_history(connection, dataset_id)
-            _forget_what_has_run_out(connection, dataset_id)
+            _delete_lapsed_pins(connection, dataset_id)
             head = _head(connection, dataset_id, lock=True)
             unseen = (
                 select(files.c.path, files.c.added_version)
@@ -86,17 +88,17 @@ class HistoryStore:
             ).all()
             sizes = {row.path: row.size_bytes for row in gone}
             listed = connection.execute(
-                select(files.c.path).where(files.c.dataset_id == dataset_id, one_of(files.c.path, sizes))
+                select(files.c.path).where(files.c.dataset_id == dataset_id, any_of(files.c.path, sizes))
             )
             for path in set(listed.scalars()):
                 del sizes[path]
-        return Forgotten(
+        return ExpiredFiles(
             files=len(gone),
             bytes=sum(sizes.values()),
             until=max((row.removed_version for row in gone), default=since),
         )
 
-    def outlived(
+    def has_expired(
         self, tenant_id: str, dataset_id: str, history: HistoryPolicy | None, timeline: TimelinePolicy | None
     ) -> bool:
         """Whether a clean would find something to do, and none waits or runs.
@@ -116,7 +118,9 @@ class HistoryStore:
                     return True
             if history is None:
                 return False
-            return _outlived(connection, dataset_id, history, head.version) > int(head.earliest_version)
+            return _first_retained_version(connection, dataset_id, history, head.version) > int(
+                head.earliest_version
+            )
 
 
 def _head(connection: Connection, dataset_id: str, *, lock: bool = False) -> Any:
@@ -131,7 +135,7 @@ def _head(connection: Connection, dataset_id: str, *, lock: bool = False) -> Any
     return found
 
 
-def _outlived(connection: Connection, dataset_id: str, policy: HistoryPolicy, head: int) -> int:
+def _first_retained_version(connection: Connection, dataset_id: str, policy: HistoryPolicy, head: int) -> int:
     """The first version that the policy keeps, or that a running write may have been planned at.
 
     Those writes would have to be planned again. Nothing but that depends on the clock: a commit that was planned at a
@@ -159,7 +163,7 @@ def _version_at(connection: Connection, dataset_id: str, moment: Any) -> int:
     return connection.execute(query).scalar_one_or_none() or 0
 
 
-def _forget_what_has_run_out(connection: Connection, dataset_id: str) -> None:
+def _delete_lapsed_pins(connection: Connection, dataset_id: str) -> None:
     """Names and holds that have run out: no clock that goes backwards brings them back."""
     connection.execute(delete(named_versions).where(named_versions.c.dataset_id == dataset_id, ~NAME_LIVES))
     connection.execute(delete(read_leases).where(read_leases.c.dataset_id == dataset_id, ~LEASE_LIVES))

@@ -9,7 +9,7 @@ from sqlalchemy.dialects.postgresql import JSON
 from sqlalchemy.sql.expression import cast
 
 from app.catalog.tables import datasets, uploads
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.db.session import Database
 from app.exports.tables import export_files
 from app.jobs.tables import instants, jobs
@@ -51,7 +51,7 @@ class ReferenceStore:
         with self._database.tenant(tenant_id) as connection:
             return [(row[0], row[1]) for row in connection.execute(query)]
 
-    def forget_uploads(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
+    def expire_uploads(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
         """Removes uploads that no unfinished job reads."""
         before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, older_than_seconds)
         reading = select(1).where(
@@ -64,7 +64,7 @@ class ReferenceStore:
                 )
             )
 
-    def forget_results(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
+    def expire_results(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
         """Removes the files of read jobs that ended longer ago."""
         before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, older_than_seconds)
         ended = select(1).where(jobs.c.id == read_files.c.job_id, jobs.c.finished_at < before)
@@ -91,6 +91,6 @@ class ReferenceStore:
         with self._database.tenant(tenant_id) as connection:
             found = set(connection.execute(reading).scalars())
             for column in _REFERENCES:
-                query = select(column).where(column.table.c.dataset_id == dataset_id, one_of(column, paths))
+                query = select(column).where(column.table.c.dataset_id == dataset_id, any_of(column, paths))
                 found |= set(connection.execute(query).scalars())
         return found & set(paths)

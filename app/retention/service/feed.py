@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 _FILES: Final = 1_000
 
 
-class FeedBeginnings(Protocol):
+class FeedRetention(Protocol):
     """Where feeds begin, in every tenant."""
 
     def tenants(self) -> Sequence[str]: ...
@@ -31,7 +31,7 @@ class FeedBeginnings(Protocol):
         """
         ...
 
-    def forget(self, tenant_id: str, dataset_id: str, limit: int) -> int:
+    def expire_files(self, tenant_id: str, dataset_id: str, limit: int) -> int:
         """Removes the rows of up to `limit` files before the beginning of the feed; returns how many there were."""
         ...
 
@@ -40,7 +40,7 @@ class FeedBeginnings(Protocol):
 class Retain:
     """Cuts all feeds that are kept for a time. Any number of processes may do so at once."""
 
-    feeds: FeedBeginnings
+    feeds: FeedRetention
     follower_lag_seconds: float
 
     def run(self) -> int:
@@ -66,6 +66,6 @@ class Retain:
 
     def _retain(self, tenant_id: str, dataset_id: str) -> int:
         # What the round before has cut: pages that were being read then have had the time to end.
-        while self.feeds.forget(tenant_id, dataset_id, _FILES) == _FILES:
+        while self.feeds.expire_files(tenant_id, dataset_id, _FILES) == _FILES:
             pass
         return self.feeds.cut(tenant_id, dataset_id, follower_lag_seconds=self.follower_lag_seconds)

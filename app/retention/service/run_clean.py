@@ -12,8 +12,8 @@ from app.format.paths import dataset_prefix, timeline_path
 from app.jobs.ports import Jobs
 from app.jobs.tasks import CleanTask
 from app.jobs.values import Job
-from app.retention.service.reap import Reap
-from app.retention.values import ARCHIVED_MIN, Beginning, History
+from app.retention.service.reaper import Reap
+from app.retention.values import ARCHIVED_MIN, History, HistoryStart
 from app.timeline.archives import TimelineArchives, TimelineFiles
 
 _log = logging.getLogger(__name__)
@@ -41,10 +41,10 @@ class RunClean:
             raise TypeError(f"job {job.id} is no clean: {job.kind.value}")
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         policy = job.request.history or dataset.definition.services.history
-        beginning = Beginning(earliest_version=dataset.earliest_version, forgotten=0)
+        beginning = HistoryStart(earliest_version=dataset.earliest_version, expired_versions=0)
         if policy is not None:
-            beginning = self.history.move_on(job.tenant_id, job.dataset_id, policy)
-        files, size_bytes = self._forget(dataset)
+            beginning = self.history.advance_start(job.tenant_id, job.dataset_id, policy)
+        files, size_bytes = self._expire(dataset)
         archived = self._archive(dataset, job)
         # Last, since nothing refers to the forgotten files by now.
         deleted = self.reap.dataset(job.tenant_id, job.dataset_id)
@@ -54,7 +54,7 @@ class RunClean:
             job.claim,
             {
                 "earliest_version": beginning.earliest_version,
-                "versions_forgotten": beginning.forgotten,
+                "versions_forgotten": beginning.expired_versions,
                 "files_forgotten": files,
                 "bytes_forgotten": size_bytes,
                 "instants_archived": archived,
@@ -62,14 +62,14 @@ class RunClean:
             },
         )
 
-    def _forget(self, dataset: Dataset) -> tuple[int, int]:
+    def _expire(self, dataset: Dataset) -> tuple[int, int]:
         """Returns how many files, and how many bytes no version lists any more.
 
         Also of versions that were forgotten before, and whose name or reader is gone since.
         """
         files = size_bytes = since = 0
         while True:
-            gone = self.history.forget(dataset.tenant_id, dataset.id, since, _FILES)
+            gone = self.history.expire_files(dataset.tenant_id, dataset.id, since, _FILES)
             files, size_bytes, since = files + gone.files, size_bytes + gone.bytes, gone.until
             if gone.files < _FILES:
                 return files, size_bytes

@@ -8,10 +8,10 @@ from typing import Final
 from msgspec import structs
 from sqlalchemy import ColumnElement, Connection, delete, false, func, insert, select
 
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.db.session import Database
 from app.jobs.repository.claim import held_by
-from app.jobs.repository.ending import lock_jobs
+from app.jobs.repository.job_ends import lock_jobs
 from app.jobs.tables import instants
 from app.jobs.values import Claim
 from app.timeline.archives import TimelineArchive
@@ -30,17 +30,17 @@ def count_archivable(connection: Connection, dataset_id: str, keep: int, limit: 
 
 def _archivable(connection: Connection, dataset_id: str, keep: int) -> list[ColumnElement[bool]]:
     """What holds for the instants that can be archived."""
-    here = instants.c.dataset_id == dataset_id
+    in_dataset = instants.c.dataset_id == dataset_id
     last = connection.execute(
-        select(instants.c.id).where(here).order_by(instants.c.id.desc()).offset(keep).limit(1)
+        select(instants.c.id).where(in_dataset).order_by(instants.c.id.desc()).offset(keep).limit(1)
     ).scalar_one_or_none()
     if last is None:
         return [false()]
     first_open = connection.execute(
-        select(func.min(instants.c.id)).where(here, OPEN_INSTANT)
+        select(func.min(instants.c.id)).where(in_dataset, OPEN_INSTANT)
     ).scalar_one_or_none()
     before = [] if first_open is None else [instants.c.id < first_open]
-    return [here, instants.c.id <= last, *before]
+    return [in_dataset, instants.c.id <= last, *before]
 
 
 class TimelineArchiveStore:
@@ -69,7 +69,7 @@ class TimelineArchiveStore:
             if lock_jobs(connection, held_by([claim])):
                 gone = connection.execute(
                     delete(instants).where(
-                        instants.c.dataset_id == dataset_id, one_of(instants.c.id, ids), ~OPEN_INSTANT
+                        instants.c.dataset_id == dataset_id, any_of(instants.c.id, ids), ~OPEN_INSTANT
                     )
                 ).rowcount
             if gone != len(ids):

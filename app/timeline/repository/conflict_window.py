@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, literal, or_, select, true, un
 
 from app.commit.commit_message import Reads
 from app.commit.conflict import CommittedChange, Conflicted
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.timeline.tables import commits, files
 from app.timeline.values import NewCommit
 
@@ -30,7 +30,7 @@ def window_of(connection: Connection, commit: NewCommit, head_version: int) -> l
     changes = union_all(
         *(
             select(version.label("version"), literal(removed).label("removed"), *_CHANGED).where(
-                files.c.dataset_id == commit.dataset_id, version > commit.read_version, looked_at(commit)
+                files.c.dataset_id == commit.dataset_id, version > commit.read_version, in_read_set(commit)
             )
             for version, removed in ((files.c.added_version, False), (files.c.removed_version, True))
         )
@@ -40,7 +40,7 @@ def window_of(connection: Connection, commit: NewCommit, head_version: int) -> l
     return [CommittedChange(**row._asdict()) for row in rows]
 
 
-def forgotten_window(
+def expired_window(
     connection: Connection, commit: NewCommit, head_version: int, earliest_version: int
 ) -> Conflicted | None:
     """All that the commit has read counts as changed if the history begins after its read version.
@@ -52,22 +52,22 @@ def forgotten_window(
     return _all_conflicts(connection, commit, head_version)
 
 
-def forgotten_files(connection: Connection, commit: NewCommit, head_version: int) -> Conflicted | None:
+def expired_files(connection: Connection, commit: NewCommit, head_version: int) -> Conflicted | None:
     """A file of an earlier version that is to be listed anew, but may have been forgotten by now: all is read again.
 
     One that is known here stays: forgetting takes the lock that the caller has.
     """
     removed = {path for message in commit.messages for path in message.removed}
-    again = {
+    readded = {
         file.path
         for message in commit.messages
         for file in message.added
         if file.written_version is not None and file.path not in removed
     }
-    if not again:
+    if not readded:
         return None
-    known = select(files.c.path).where(files.c.dataset_id == commit.dataset_id, one_of(files.c.path, again))
-    if again <= set(connection.execute(known).scalars()):
+    known = select(files.c.path).where(files.c.dataset_id == commit.dataset_id, any_of(files.c.path, readded))
+    if readded <= set(connection.execute(known).scalars()):
         return None
     return _all_conflicts(connection, commit, head_version)
 
@@ -83,16 +83,16 @@ def _all_conflicts(connection: Connection, commit: NewCommit, head_version: int)
     )
 
 
-def looked_at(commit: NewCommit) -> ColumnElement[bool]:
+def in_read_set(commit: NewCommit) -> ColumnElement[bool]:
     """Whether a file is one that the commit has read: what its conflict check looks at, and all that it may remove."""
     if commit.scope is not None and commit.scope.partitions is None:
         return true()
     read = [
-        one_of(files.c.file_group, {each.file_group for each in commit.messages if each.reads is Reads.GROUP})
+        any_of(files.c.file_group, {each.file_group for each in commit.messages if each.reads is Reads.GROUP})
     ]
     paths = [path for each in commit.messages if each.reads is Reads.FILES for path in each.removed]
     if paths:
-        read.append(one_of(files.c.path, paths))
+        read.append(any_of(files.c.path, paths))
     if commit.scope is not None:
-        read.append(one_of(files.c.partition_path, commit.scope.partitions or ()))
+        read.append(any_of(files.c.partition_path, commit.scope.partitions or ()))
     return or_(*read)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, select
 
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.format.instant import Action, InstantState
 from app.jobs.job_parameters import parameters_of
 from app.jobs.tables import instants, jobs
@@ -46,9 +46,9 @@ def chosen_instants(wanted: InstantFilter) -> list[ColumnElement[bool]]:
     """The conditions of a filter."""
     conditions: list[ColumnElement[bool]] = []
     if wanted.actions is not None:
-        conditions.append(one_of(instants.c.action, [action.value for action in wanted.actions]))
+        conditions.append(any_of(instants.c.action, [action.value for action in wanted.actions]))
     if wanted.states is not None:
-        conditions.append(one_of(instants.c.state, [state.value for state in wanted.states]))
+        conditions.append(any_of(instants.c.state, [state.value for state in wanted.states]))
     if wanted.since is not None:
         conditions.append(instants.c.requested_at >= wanted.since)
     if wanted.until is not None:

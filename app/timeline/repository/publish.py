@@ -25,20 +25,20 @@ from app.changelog.corrections import resolved_bound
 from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted, check_conflicts, check_version
 from app.consumers.repository.followers import is_followed, move_follower, wake_follower
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.format.errors import CommitConflict
 from app.format.file_group import ChangelogFile, DataFile
 from app.format.instant import InstantEvent, RowCounts, next_state, states_before
 from app.jobs.repository.claim import held_by
-from app.jobs.repository.ending import NO_LEASE, lock_jobs, post
-from app.jobs.repository.turns import lock_datasets
+from app.jobs.repository.commit_slots import lock_datasets
+from app.jobs.repository.job_ends import NO_LEASE, lock_jobs, post
 from app.jobs.tables import instants, jobs
 from app.jobs.values import JobState, Progress
 from app.timeline.repository.conflict_window import (
     InconsistentCommit,
-    forgotten_files,
-    forgotten_window,
-    looked_at,
+    expired_files,
+    expired_window,
+    in_read_set,
     window_of,
 )
 from app.timeline.tables import changelog_files, commits, files, quarantine_files
@@ -58,7 +58,7 @@ def publish_commits(
     # A definition is the dataset's own row, and that comes before jobs, as in claims.
     lock_datasets(connection, [commit.dataset_id for commit in together if commit.definition is not None])
     claims = [outcome.claim for commit in together for outcome in commit.outcomes]
-    held = lock_jobs(connection, one_of(jobs.c.dataset_id, set(found)), held_by(claims))
+    held = lock_jobs(connection, any_of(jobs.c.dataset_id, set(found)), held_by(claims))
     if len(held) < len(claims):
         return Fenced(held=frozenset(held))
     for commit in together:
@@ -66,8 +66,8 @@ def publish_commits(
         check_version(commit.dataset_id, commit.expected_version, head.version)
         verdict = (
             outdated_plan(connection, commit, head.version)
-            or forgotten_window(connection, commit, head.version, head.earliest_version)
-            or forgotten_files(connection, commit, head.version)
+            or expired_window(connection, commit, head.version, head.earliest_version)
+            or expired_files(connection, commit, head.version)
             or check_conflicts(
                 commit.messages,
                 window_of(connection, commit, head.version),
@@ -101,7 +101,7 @@ def lock_heads(connection: Connection, dataset_ids: Sequence[str]) -> dict[str, 
             heads.c.next_offset,
             is_followed(heads.c.dataset_id).label("followed"),
         )
-        .where(one_of(heads.c.dataset_id, dataset_ids))
+        .where(any_of(heads.c.dataset_id, dataset_ids))
         .order_by(heads.c.dataset_id)
         .with_for_update(of=heads)
     ).all()
@@ -221,8 +221,8 @@ def _remove(connection: Connection, commit: NewCommit, version: int) -> int:
         update(files)
         .where(
             files.c.dataset_id == commit.dataset_id,
-            one_of(files.c.path, paths),
-            looked_at(commit),
+            any_of(files.c.path, paths),
+            in_read_set(commit),
             files.c.removed_version.is_(None),
         )
         .values(removed_version=version)
@@ -324,7 +324,7 @@ def _complete(
     completed = connection.execute(
         update(instants)
         .where(
-            instants.c.job_id == bindparam("job"), one_of(instants.c.state, [state.value for state in before])
+            instants.c.job_id == bindparam("job"), any_of(instants.c.state, [state.value for state in before])
         )
         .values(
             state=next_state(before[0], InstantEvent.PUBLISH).value,

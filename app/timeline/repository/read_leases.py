@@ -17,7 +17,7 @@ class ReadLeaseStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def hold(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+    def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
         """Holds a version for so long, or longer if `reader` holds it already; a reader may hold several.
 
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).

@@ -11,12 +11,12 @@ from sqlalchemy import Connection, select, union_all
 from app.catalog.repository.schemas import schema_at
 from app.catalog.tables import heads
 from app.commit.conflict import Conflicted
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.db.session import CommitInDoubt, Database
 from app.format.file_group import DataFile
 from app.format.instant import Action
 from app.format.schema.schema import Schema
-from app.jobs.repository.turns import end_turn
+from app.jobs.repository.commit_slots import release_slot
 from app.jobs.tables import instants, jobs
 from app.jobs.values import JobState
 from app.paging import Page, decode_token, page_of
@@ -26,9 +26,9 @@ from app.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
 from app.timeline.repository.instant_rows import chosen_instants, latest_instants
 from app.timeline.repository.kept_versions import check_kept
 from app.timeline.repository.publish import publish_commits
-from app.timeline.repository.publish_in_turn import publish_in_turn
+from app.timeline.repository.publish_in_slot import publish_in_slot
 from app.timeline.tables import commits, files
-from app.timeline.values import Fenced, NewCommit, Published, Waits
+from app.timeline.values import Fenced, NewCommit, Published, WritesRunning
 
 _WRITES: Final = tuple(action.value for action in (Action.COMMIT, Action.RESTORE, Action.ROLLBACK))
 
@@ -48,7 +48,7 @@ class TimelineStore:
         """
         wanted = [files.c.dataset_id == dataset_id, files.c.added_version <= version]
         if file_groups is not None:
-            wanted.append(one_of(files.c.file_group, file_groups))
+            wanted.append(any_of(files.c.file_group, file_groups))
         # Two halves, each with its own index: what is live still, and what was removed after the version.
         still = select(*FILE_COLUMNS).where(*wanted, files.c.removed_version.is_(None))
         since = select(*FILE_COLUMNS).where(*wanted, files.c.removed_version > version)
@@ -74,26 +74,26 @@ class TimelineStore:
         except CommitInDoubt as error:
             raise OutcomeUnknown(str(error)) from error
 
-    def publish_in_turn(
-        self, tenant_id: str, commit: NewCommit, turn_seconds: float
-    ) -> Published | Conflicted | Fenced | Waits:
-        """`publish` for a table service, which waits while writes run. For `turn_seconds` no others are claimed then.
+    def publish_in_slot(
+        self, tenant_id: str, commit: NewCommit, slot_seconds: float
+    ) -> Published | Conflicted | Fenced | WritesRunning:
+        """`publish` for a table service, which waits while writes run. For `slot_seconds` no others are claimed then.
 
         Raises OutcomeUnknown if the connection breaks once COMMIT was sent.
         """
         try:
             with self._database.tenant(tenant_id) as connection:
-                result = publish_in_turn(connection, commit, turn_seconds)
+                result = publish_in_slot(connection, commit, slot_seconds)
                 if isinstance(result, Conflicted | Fenced):
                     connection.rollback()
                 return result
         except CommitInDoubt as error:
             raise OutcomeUnknown(str(error)) from error
 
-    def end_turn(self, tenant_id: str, dataset_id: str) -> None:
+    def release_slot(self, tenant_id: str, dataset_id: str) -> None:
         """Lets writes be claimed again that a table service has kept waiting."""
         with self._database.tenant(tenant_id) as connection:
-            end_turn(connection, dataset_id)
+            release_slot(connection, dataset_id)
 
     def outcome_of(
         self, tenant_id: str, jobs_of: Mapping[str, Sequence[str]]
@@ -107,7 +107,7 @@ class TimelineStore:
             # A commit that is still under way holds these rows: once they are ours, that commit has ended either way.
             connection.execute(
                 select(heads.c.version)
-                .where(one_of(heads.c.dataset_id, list(jobs_of)))
+                .where(any_of(heads.c.dataset_id, list(jobs_of)))
                 .order_by(heads.c.dataset_id)
                 .with_for_update()
             )
@@ -174,7 +174,7 @@ class TimelineStore:
     def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
         """When these versions were committed; those that there are not are left out."""
         query = select(commits.c.version, commits.c.committed_at).where(
-            commits.c.dataset_id == dataset_id, one_of(commits.c.version, versions)
+            commits.c.dataset_id == dataset_id, any_of(commits.c.version, versions)
         )
         with self._database.tenant(tenant_id) as connection:
             return {row.version: row.committed_at for row in connection.execute(query)}

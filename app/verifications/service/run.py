@@ -21,7 +21,7 @@ from app.jobs.ports import Jobs
 from app.jobs.tasks import VerifyTask
 from app.jobs.values import Job
 from app.timeline.ports import ReadLeases, Timeline
-from app.timeline.service.holding import HoldVersions
+from app.timeline.service.version_pins import VersionPins
 from app.verifications.engine import Verification
 
 
@@ -34,7 +34,7 @@ class RunVerify:
     timeline: Timeline
     index: ChangelogIndex
     leases: ReadLeases
-    holds: HoldVersions
+    pins: VersionPins
     engine: Verification
 
     def run(self, job: Job, tag: str) -> None:
@@ -43,10 +43,10 @@ class RunVerify:
             raise TypeError(f"job {job.id} is no verification: {job.kind.value}")
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         version = dataset.version if job.request.version is None else job.request.version
-        with self.holds.holding(dataset.tenant_id, [(dataset.id, version)], tag):
+        with self.pins.pin(dataset.tenant_id, [(dataset.id, version)], tag):
             feed = self._feed(dataset, version)
             start = [(dataset.id, feed.from_version)] if feed.from_version else []
-            with self.holds.holding(dataset.tenant_id, start, f"{tag}-start"):
+            with self.pins.pin(dataset.tenant_id, start, f"{tag}-start"):
                 verdict = self._verdict(dataset, version, feed, tag)
         self.jobs.succeed(job.tenant_id, job.claim, _result(verdict, feed, version))
 

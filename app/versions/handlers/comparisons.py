@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Response, post
 
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.headers import preference
-from app.http.openapi.documented import documented
-from app.http.query import DatasetReference
+from app.http.openapi.operation_docs import documented
+from app.http.query_parameters import DatasetReference
 from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
-from app.jobs.handlers.request_body import asked, read_json
+from app.jobs.handlers.job_request import read_json, request_identity
 from app.versions.service.comparisons import ComparedVersion
 
 _Version = Annotated[int, msgspec.Meta(ge=0)]
@@ -54,8 +54,8 @@ async def create_comparison(request: ApiRequest, dataset: DatasetReference) -> R
     begin = ComparedVersion(version=new.from_version, as_of=new.from_as_of, tag=new.from_tag)
     end = ComparedVersion(version=new.to_version, as_of=new.to_as_of, tag=new.to_tag)
     services = services_of(request)
-    preferred, wanted = preference(request.headers), asked(request, "comparison", new)
+    preferred, wanted = preference(request.headers), request_identity(request, "comparison", new)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    with services.in_flight.holding(found.tenant_id, found.id, wanted.idempotency_key):
+    with services.in_flight.reserved(found.tenant_id, found.id, wanted.idempotency_key):
         accepted = await services.threads.run(services.comparisons.start, found, begin, end, wanted)
     return await answer_accepted(request, services, accepted, preferred)

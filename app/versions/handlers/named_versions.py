@@ -11,14 +11,14 @@ from litestar import Response, delete, get, post
 from litestar.params import PathParameter
 
 from app.catalog.values import Dataset
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.encoding import encode
 from app.http.headers import preference
-from app.http.openapi.documented import Answer, documented
-from app.http.query import DatasetReference, PageSize, PageToken
+from app.http.openapi.operation_docs import Answer, documented
+from app.http.query_parameters import DatasetReference, PageSize, PageToken
 from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
-from app.jobs.handlers.request_body import asked, read_json
+from app.jobs.handlers.job_request import read_json, request_identity
 from app.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
 
 _SAVEPOINTS: Final = ["savepoints"]
@@ -48,7 +48,7 @@ class NamedVersionLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self
     rows: str
 
 
-class NamedVersionView(msgspec.Struct, frozen=True, kw_only=True):
+class NamedVersionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A version with a name. `automatic`: the dataset's own services gave it. `expires_at`: null if it stays."""
 
     name: str
@@ -63,11 +63,11 @@ class NamedVersionView(msgspec.Struct, frozen=True, kw_only=True):
 class NamedVersionPage(msgspec.Struct, frozen=True, kw_only=True):
     """Versions by name."""
 
-    items: list[NamedVersionView]
+    items: list[NamedVersionResponse]
     next_page_token: str | None
 
 
-_ANSWER: Final = {200: Answer(description="The version.", content={JSON: NamedVersionView})}
+_ANSWER: Final = {200: Answer(description="The version.", content={JSON: NamedVersionResponse})}
 _PAGE: Final = {200: Answer(description="A page, by name.", content={JSON: NamedVersionPage})}
 _ENDED: Final = {204: Answer(description="The name is free again.")}
 
@@ -199,9 +199,9 @@ async def delete_tag(request: ApiRequest, dataset: DatasetReference, name: TagNa
 
 async def _create(request: ApiRequest, dataset: str, task: SavepointTask | TagTask) -> Response[Any]:
     services = services_of(request)
-    preferred, wanted = preference(request.headers), asked(request, task.kind, task)
+    preferred, wanted = preference(request.headers), request_identity(request, task.kind, task)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    with services.in_flight.holding(found.tenant_id, found.id, wanted.idempotency_key):
+    with services.in_flight.reserved(found.tenant_id, found.id, wanted.idempotency_key):
         accepted = await services.threads.run(services.name_versions.start, found, task, wanted)
     return await answer_accepted(request, services, accepted, preferred)
 
@@ -214,7 +214,7 @@ async def _list(
     page = await services.threads.run(
         services.name_versions.list, found, kind, page_size=page_size, page_token=page_token
     )
-    items = [_view(found, named) for named in page.items]
+    items = [_response(found, named) for named in page.items]
     return Response(encode(NamedVersionPage(items=items, next_page_token=page.next_token)), media_type=JSON)
 
 
@@ -222,19 +222,19 @@ async def _get(request: ApiRequest, dataset: str, kind: VersionKind, name: str) 
     services = services_of(request)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     named = await services.threads.run(services.name_versions.get, found, kind, name)
-    return Response(encode(_view(found, named)), media_type=JSON)
+    return Response(encode(_response(found, named)), media_type=JSON)
 
 
 async def _delete(request: ApiRequest, dataset: str, kind: VersionKind, name: str) -> None:
     services = services_of(request)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    await services.threads.run(services.name_versions.forget, found, kind, name)
+    await services.threads.run(services.name_versions.remove, found, kind, name)
 
 
-def _view(dataset: Dataset, named: NamedVersion) -> NamedVersionView:
+def _response(dataset: Dataset, named: NamedVersion) -> NamedVersionResponse:
     path = f"/datasets/{dataset.id}"
     name = quote(named.name, safe="")
-    return NamedVersionView(
+    return NamedVersionResponse(
         name=named.name,
         kind=named.kind,
         version=named.version,

@@ -8,13 +8,13 @@ from typing import Annotated, Any, Final
 import msgspec
 from litestar import Response, post
 
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.headers import preference
-from app.http.openapi.documented import documented
-from app.http.query import DatasetReference
+from app.http.openapi.operation_docs import documented
+from app.http.query_parameters import DatasetReference
 from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
-from app.jobs.handlers.request_body import asked, read_json
+from app.jobs.handlers.job_request import read_json, request_identity
 from app.versions.service.restores import RestorePoint
 
 _INSTANTS_MAX: Final = 10_000
@@ -64,9 +64,9 @@ async def create_restore(request: ApiRequest, dataset: DatasetReference) -> Resp
     new = await read_json(request, NewRestore)
     point = RestorePoint(version=new.version, as_of=new.as_of, savepoint=new.savepoint, tag=new.tag)
     services = services_of(request)
-    preferred, wanted = preference(request.headers), asked(request, "restore", new)
+    preferred, wanted = preference(request.headers), request_identity(request, "restore", new)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    with services.in_flight.holding(found.tenant_id, found.id, wanted.idempotency_key):
+    with services.in_flight.reserved(found.tenant_id, found.id, wanted.idempotency_key):
         accepted = await services.threads.run(
             services.restores.restore, found, point, wanted, expected_version=new.expected_version
         )
@@ -95,9 +95,9 @@ async def create_rollback(request: ApiRequest, dataset: DatasetReference) -> Res
     """
     new = await read_json(request, NewRollback, default=NewRollback())
     services = services_of(request)
-    preferred, wanted = preference(request.headers), asked(request, "rollback", new)
+    preferred, wanted = preference(request.headers), request_identity(request, "rollback", new)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    with services.in_flight.holding(found.tenant_id, found.id, wanted.idempotency_key):
+    with services.in_flight.reserved(found.tenant_id, found.id, wanted.idempotency_key):
         accepted = await services.threads.run(
             services.restores.rollback, found, new.instants, wanted, expected_version=new.expected_version
         )

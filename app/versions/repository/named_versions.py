@@ -10,13 +10,13 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.db.session import Database
 from app.format.errors import NameTaken, NotFound, VersionExpired
 from app.format.identifiers import new_instant_id
 from app.format.instant import Action, InstantState, RowCounts
 from app.jobs.repository.claim import held_by
-from app.jobs.repository.ending import succeed_task
+from app.jobs.repository.job_ends import succeed_task
 from app.jobs.tables import instants, jobs
 from app.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.jobs.values import Claim
@@ -111,12 +111,12 @@ class NamedVersionStore:
         with self._database.tenant(tenant_id) as connection:
             return connection.execute(query).scalars().all()
 
-    def forget(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
+    def remove(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
         """Removes names; what they kept may be cleaned. Returns how many there were."""
         with self._database.tenant(tenant_id) as connection:
             return connection.execute(
                 delete(named_versions).where(
-                    named_versions.c.dataset_id == dataset_id, one_of(named_versions.c.name, names)
+                    named_versions.c.dataset_id == dataset_id, any_of(named_versions.c.name, names)
                 )
             ).rowcount
 
@@ -125,8 +125,10 @@ def _insert(
     connection: Connection, dataset_id: str, claim: Claim, task: SavepointTask | TagTask, version: int
 ) -> NamedVersion:
     """Raises NameTaken."""
-    here = named_versions.c.dataset_id == dataset_id
-    connection.execute(delete(named_versions).where(here, named_versions.c.name == task.name, ~NAME_LIVES))
+    in_dataset = named_versions.c.dataset_id == dataset_id
+    connection.execute(
+        delete(named_versions).where(in_dataset, named_versions.c.name == task.name, ~NAME_LIVES)
+    )
     expires_at = (
         None if task.keep_seconds is None else func.clock_timestamp() + timedelta(seconds=task.keep_seconds)
     )

@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from app.catalog.values import Dataset
-from app.jobs.service.request_job import Asked, RequestJob
+from app.jobs.service.request_job import RequestIdentity, RequestJob
 from app.jobs.tasks import ComparisonTask
 from app.jobs.values import Accepted
 from app.versions.service.versions import VersionOf
@@ -29,18 +29,20 @@ class Comparisons:
     versions: VersionOf
     jobs: RequestJob
 
-    def start(self, dataset: Dataset, begin: ComparedVersion, end: ComparedVersion, asked: Asked) -> Accepted:
+    def start(
+        self, dataset: Dataset, begin: ComparedVersion, end: ComparedVersion, identity: RequestIdentity
+    ) -> Accepted:
         """A job that tells what is different at `end` from what was at `begin`; both are settled now.
 
         Raises InvalidRequest, VersionExpired, IdempotencyMismatch, NotFound.
         """
-        known = self.jobs.replayed(dataset, asked)
+        known = self.jobs.replayed(dataset, identity)
         if known is not None:
             return known
         task = ComparisonTask(
             from_version=self._find(dataset, begin, "from_"), to_version=self._find(dataset, end, "to_")
         )
-        return self.jobs.accept(dataset, task, asked)
+        return self.jobs.accept(dataset, task, identity)
 
     def _find(self, dataset: Dataset, side: ComparedVersion, prefix: str) -> int:
         return self.versions.find(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from app.catalog.values import Dataset
 from app.format.errors import NameTaken, NotFound
 from app.format.version_names import check_version_name
-from app.jobs.service.request_job import Asked, RequestJob
+from app.jobs.service.request_job import RequestIdentity, RequestJob
 from app.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.jobs.values import Accepted
 from app.paging import Page
@@ -23,19 +23,19 @@ class NameVersions:
     versions: VersionOf
     jobs: RequestJob
 
-    def start(self, dataset: Dataset, task: SavepointTask | TagTask, asked: Asked) -> Accepted:
+    def start(self, dataset: Dataset, task: SavepointTask | TagTask, identity: RequestIdentity) -> Accepted:
         """A job that names a version (None: the head when it runs).
 
         Raises InvalidRequest, NameTaken, VersionExpired, IdempotencyMismatch, NotFound.
         """
         check_version_name(task.name)
-        known = self.jobs.replayed(dataset, asked)
+        known = self.jobs.replayed(dataset, identity)
         if known is not None:
             return known
         self.versions.find(dataset, version=task.version)
         # Told at once where it is known already; who comes first is decided when the job runs.
         self._check_free(dataset, task.name)
-        return self.jobs.accept(dataset, task, asked)
+        return self.jobs.accept(dataset, task, identity)
 
     def get(self, dataset: Dataset, kind: VersionKind, name: str) -> NamedVersion:
         """Raises NotFound, also for a name of the other kind."""
@@ -50,10 +50,10 @@ class NameVersions:
             dataset.tenant_id, dataset.id, kind, page_size=page_size, page_token=page_token
         )
 
-    def forget(self, dataset: Dataset, kind: VersionKind, name: str) -> None:
+    def remove(self, dataset: Dataset, kind: VersionKind, name: str) -> None:
         """Ends a name; the version may be cleaned, if nothing else keeps it. Raises NotFound."""
         self.get(dataset, kind, name)
-        self.names.forget(dataset.tenant_id, dataset.id, [name])
+        self.names.remove(dataset.tenant_id, dataset.id, [name])
 
     def _check_free(self, dataset: Dataset, name: str) -> None:
         try:

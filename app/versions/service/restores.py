@@ -13,9 +13,9 @@ from app.commit.conflict import check_version
 from app.commit.write_options import WriteOptions
 from app.format.errors import FieldError, InvalidRequest, NotFound
 from app.format.operation import Operation
-from app.jobs.service.request_job import Asked, RequestJob
+from app.jobs.service.request_job import RequestIdentity, RequestJob
 from app.jobs.tasks import VersionKind
-from app.jobs.values import Accepted, Earlier, WriteRequest
+from app.jobs.values import Accepted, RestoreTarget, WriteRequest
 from app.versions.ports import NamedVersions
 from app.versions.service.versions import VersionOf
 
@@ -38,37 +38,51 @@ class Restores:
     jobs: RequestJob
 
     def restore(
-        self, dataset: Dataset, point: RestorePoint, asked: Asked, *, expected_version: int | None = None
+        self,
+        dataset: Dataset,
+        point: RestorePoint,
+        identity: RequestIdentity,
+        *,
+        expected_version: int | None = None,
     ) -> Accepted:
         """A job that gives the dataset the rows of an earlier version.
 
         Raises InvalidRequest, DerivedDataset, VersionExpired, CommitConflict, IdempotencyMismatch, NotFound.
         """
         refuse_derived(dataset)
-        known = self.jobs.replayed(dataset, asked)
+        known = self.jobs.replayed(dataset, identity)
         if known is not None:
             return known
-        return self._accept(dataset, Earlier(version=self._find(dataset, point)), asked, expected_version)
+        return self._accept(
+            dataset, RestoreTarget(version=self._find(dataset, point)), identity, expected_version
+        )
 
     def rollback(
-        self, dataset: Dataset, instants: int, asked: Asked, *, expected_version: int | None = None
+        self,
+        dataset: Dataset,
+        instants: int,
+        identity: RequestIdentity,
+        *,
+        expected_version: int | None = None,
     ) -> Accepted:
         """A job that undoes the newest versions that writes have made by the time it runs.
 
         Raises DerivedDataset, CommitConflict, IdempotencyMismatch, NotFound.
         """
         refuse_derived(dataset)
-        known = self.jobs.replayed(dataset, asked)
+        known = self.jobs.replayed(dataset, identity)
         if known is not None:
             return known
-        return self._accept(dataset, Earlier(instants=instants), asked, expected_version)
+        return self._accept(dataset, RestoreTarget(instants=instants), identity, expected_version)
 
     def _find(self, dataset: Dataset, point: RestorePoint) -> int:
-        given = [name for name in point.__struct_fields__ if getattr(point, name) is not None]
-        if len(given) != 1:
+        specified = [name for name in point.__struct_fields__ if getattr(point, name) is not None]
+        if len(specified) != 1:
             ways = ", ".join(point.__struct_fields__)
-            detail = f"expected one of {ways}, got {', '.join(given) or 'none'}"
-            raise InvalidRequest(detail, [FieldError(pointer=f"/{name}", detail=detail) for name in given])
+            detail = f"expected one of {ways}, got {', '.join(specified) or 'none'}"
+            raise InvalidRequest(
+                detail, [FieldError(pointer=f"/{name}", detail=detail) for name in specified]
+            )
         if point.savepoint is not None:
             found = self.names.get(dataset.tenant_id, dataset.id, point.savepoint)
             if found.kind is not VersionKind.SAVEPOINT:
@@ -79,7 +93,7 @@ class Restores:
         return self.versions.find(dataset, version=point.version, as_of=point.as_of, tag=point.tag)
 
     def _accept(
-        self, dataset: Dataset, earlier: Earlier, asked: Asked, expected_version: int | None
+        self, dataset: Dataset, target: RestoreTarget, identity: RequestIdentity, expected_version: int | None
     ) -> Accepted:
         if expected_version is not None and expected_version < dataset.version:
             # It only grows; what is still to come is judged at the commit.
@@ -88,6 +102,6 @@ class Restores:
             operation=Operation.SNAPSHOT,
             options=WriteOptions(expected_version=expected_version),
             schema_id=dataset.definition.schema.id,
-            restores=earlier,
+            restores=target,
         )
-        return self.jobs.accept(dataset, request, asked)
+        return self.jobs.accept(dataset, request, identity)

@@ -16,7 +16,7 @@ from app.jobs.ports import Jobs
 from app.jobs.tasks import ComparisonTask
 from app.jobs.values import Job
 from app.timeline.ports import Timeline
-from app.timeline.service.holding import HoldVersions
+from app.timeline.service.version_pins import VersionPins
 from app.versions.engine import Comparing
 
 
@@ -27,7 +27,7 @@ class RunComparisons:
     catalog: Catalog
     jobs: Jobs
     timeline: Timeline
-    holds: HoldVersions
+    pins: VersionPins
     engine: Comparing
 
     def run(self, job: Job, tag: str) -> None:
@@ -37,8 +37,8 @@ class RunComparisons:
             raise TypeError(f"job {job.id} is no comparison: {job.kind.value}")
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         with (
-            self.holds.holding(job.tenant_id, [(dataset.id, task.from_version)], f"{tag}-from"),
-            self.holds.holding(job.tenant_id, [(dataset.id, task.to_version)], f"{tag}-to"),
+            self.pins.pin(job.tenant_id, [(dataset.id, task.from_version)], f"{tag}-from"),
+            self.pins.pin(job.tenant_id, [(dataset.id, task.to_version)], f"{tag}-to"),
         ):
             result = self._compare(dataset, task, tag)
         self.jobs.succeed(job.tenant_id, job.claim, result)

@@ -11,18 +11,18 @@ import msgspec
 
 from app.catalog.ports import Catalog
 from app.catalog.values import Dataset
-from app.commit.restoring import RestorePlan, plan_restaging, plan_restore
+from app.commit.restore_plan import RestorePlan, plan_restaging, plan_restore
 from app.format.definition.evolution import under_schema
 from app.format.errors import NotEnoughWrites
 from app.format.file_group import DataFile
 from app.format.rows.staging import StagedFile
-from app.jobs.values import Earlier, Job
+from app.jobs.values import Job, RestoreTarget
 from app.timeline.ports import Timeline
-from app.timeline.service.holding import HoldVersions
+from app.timeline.service.version_pins import VersionPins
 from app.versions.engine import Restaging
 
 
-class Restored(msgspec.Struct, frozen=True, kw_only=True):
+class StagedRestore(msgspec.Struct, frozen=True, kw_only=True):
     """What a restore writes: the rows of an earlier version, as far as the table at `read_version` may differ.
 
     `result`: what its job tells.
@@ -40,33 +40,33 @@ class StageEarlier:
 
     catalog: Catalog
     timeline: Timeline
-    holds: HoldVersions
+    pins: VersionPins
     engine: Restaging
 
-    def run(self, job: Job, earlier: Earlier, prefix: str, tag: str) -> Restored:
+    def run(self, job: Job, target: RestoreTarget, prefix: str, tag: str) -> StagedRestore:
         """Reads the version as it was then. Paths of the staged files start with `prefix`.
 
         Raises VersionExpired, NotEnoughWrites, NotFound, CorruptFile, StorageFull, EngineStopped.
         """
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
-        version = self._version(dataset, earlier)
-        with self.holds.holding(job.tenant_id, [(dataset.id, version)], tag):
+        version = self._version(dataset, target)
+        with self.pins.pin(job.tenant_id, [(dataset.id, version)], tag):
             plan = plan_restore(self._files(dataset, version), self._files(dataset, dataset.version))
             then = under_schema(
                 dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
             )
             staged = self.engine.restage(plan_restaging(plan, then, dataset.definition, prefix), tag)
-        return Restored(
+        return StagedRestore(
             staged=_numbered(staged),
             plan=plan,
             read_version=dataset.version,
             result={"from_version": dataset.version, "to_version": version},
         )
 
-    def _version(self, dataset: Dataset, earlier: Earlier) -> int:
-        if earlier.version is not None:
-            return earlier.version
-        instants = earlier.instants or 1
+    def _version(self, dataset: Dataset, target: RestoreTarget) -> int:
+        if target.version is not None:
+            return target.version
+        instants = target.instants or 1
         writes = self.timeline.latest_writes(dataset.tenant_id, dataset.id, dataset.version, instants)
         if len(writes) < instants:
             raise NotEnoughWrites(

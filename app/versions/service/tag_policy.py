@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from app.catalog.values import Dataset
 from app.format.policies import TagPolicy
-from app.maintenance.values import Kept, Look
+from app.maintenance.values import Observation, ReconcileResult
 from app.versions.tag_periods import beginning, end, ended, name_of, outlived
 
 _log = logging.getLogger(__name__)
@@ -34,35 +34,35 @@ class AutomaticTags(Protocol):
         """The names of those tags."""
         ...
 
-    def forget(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
+    def remove(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
         """Removes names; what they kept may be cleaned. Returns how many there were."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KeepTags:
+class TagReconciler:
     """The keeper of tags. It remembers up to which moment the periods of the policy have been tagged."""
 
     tags: AutomaticTags
 
-    def keep(self, look: Look) -> Kept:
-        policy = look.dataset.definition.services.tags
+    def reconcile(self, observation: Observation) -> ReconcileResult:
+        policy = observation.dataset.definition.services.tags
         if policy is None:
-            return Kept()
+            return ReconcileResult()
         # The first period to be tagged is the one in which the policy was first seen.
-        since = beginning(policy.period, look.now)
-        if look.memory.get("period") == policy.period.value:
-            since = datetime.fromisoformat(look.memory["since"])
+        since = beginning(policy.period, observation.now)
+        if observation.memory.get("period") == policy.period.value:
+            since = datetime.fromisoformat(observation.memory["since"])
         limit = _PERIODS_MAX if policy.keep is None else min(policy.keep, _PERIODS_MAX)
-        ends = ended(policy.period, since, look.now, limit)
+        ends = ended(policy.period, since, observation.now, limit)
         for each in ends:
-            self._tag(look.dataset, policy, each)
+            self._tag(observation.dataset, policy, each)
         if ends and policy.keep is not None:
-            self._forget(look.dataset, policy, policy.keep)
-        next_end = end(policy.period, look.now)
-        return Kept(
+            self._remove_outdated(observation.dataset, policy, policy.keep)
+        next_end = end(policy.period, observation.now)
+        return ReconcileResult(
             memory={"period": policy.period.value, "since": max([since, *ends]).isoformat()},
-            wake_after_seconds=(next_end - look.now).total_seconds() + _MARGIN_SECONDS,
+            wake_after_seconds=(next_end - observation.now).total_seconds() + _MARGIN_SECONDS,
         )
 
     def _tag(self, dataset: Dataset, policy: TagPolicy, period_end: datetime) -> None:
@@ -71,7 +71,7 @@ class KeepTags:
         if version is not None:
             _log.info("version %d of dataset %s is tagged %s", version, dataset.id, name)
 
-    def _forget(self, dataset: Dataset, policy: TagPolicy, keep: int) -> None:
+    def _remove_outdated(self, dataset: Dataset, policy: TagPolicy, keep: int) -> None:
         names = outlived(policy.period, self.tags.automatic(dataset.tenant_id, dataset.id), keep)
         if names:
-            self.tags.forget(dataset.tenant_id, dataset.id, names)
+            self.tags.remove(dataset.tenant_id, dataset.id, names)

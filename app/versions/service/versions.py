@@ -33,8 +33,8 @@ class VersionOf:
         `tag`: the name of a tag or savepoint. `prefix`: what the names of the three start with in the request. Raises
         InvalidRequest, NotFound (no such name), VersionExpired.
         """
-        given = {"version": version, "as_of": as_of, "tag": tag}
-        named = [name for name, value in given.items() if value is not None]
+        specified = {"version": version, "as_of": as_of, "tag": tag}
+        named = [name for name, value in specified.items() if value is not None]
         if len(named) > 1:
             raise InvalidRequest(
                 f"give {prefix}version, {prefix}as_of or {prefix}tag, not several of them",

@@ -25,11 +25,11 @@ def refreshed(connection: Connection, view_id: str) -> None:
 
 def refresh_failed(connection: Connection, job_id: str, fault: Fault | None) -> None:
     """A refresh has failed: its view says so, and is looked at again, since it may be tried again."""
-    begun = select(func.coalesce(jobs.c.started_at, func.clock_timestamp())).where(jobs.c.id == job_id)
+    started_at = select(func.coalesce(jobs.c.started_at, func.clock_timestamp())).where(jobs.c.id == job_id)
     view_id = connection.execute(
         update(views)
         .where(views.c.dataset_id == select(jobs.c.dataset_id).where(jobs.c.id == job_id).scalar_subquery())
-        .values(error=fault, failures=views.c.failures + 1, attempted_at=begun.scalar_subquery())
+        .values(error=fault, failures=views.c.failures + 1, attempted_at=started_at.scalar_subquery())
         .returning(views.c.dataset_id)
     ).scalar_one_or_none()
     if view_id is not None:
@@ -52,12 +52,12 @@ def readers_of(connection: Connection, dataset_id: str) -> Sequence[str]:
 def end_view(connection: Connection, dataset_id: str) -> None:
     """Ends the view whose dataset this is, if it is one."""
     # Views before positions, as in every transaction that changes both.
-    mine = views.c.dataset_id == dataset_id
-    connection.execute(select(views.c.dataset_id).where(mine).with_for_update())
+    this_view = views.c.dataset_id == dataset_id
+    connection.execute(select(views.c.dataset_id).where(this_view).with_for_update())
     read = select(view_inputs.c.dataset_id).where(view_inputs.c.view_id == dataset_id)
     connection.execute(
         delete(consumers).where(
             consumers.c.dataset_id.in_(read), consumers.c.name == follower_name(dataset_id)
         )
     )
-    connection.execute(delete(views).where(mine))
+    connection.execute(delete(views).where(this_view))

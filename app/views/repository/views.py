@@ -13,7 +13,7 @@ from app.catalog.values import Dataset
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
 from app.consumers.tables import consumers
-from app.db.one_of import one_of
+from app.db.any_of import any_of
 from app.db.session import Database
 from app.format.errors import NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid
@@ -25,7 +25,7 @@ from app.jobs.values import Accepted, Claim, JobKind, JobState, NewJob, WriteReq
 from app.paging import Page, decode_token, page_of
 from app.timeline.tables import commits
 from app.views.tables import view_inputs, views
-from app.views.values import CheckedView, View, ViewInput, follower_name
+from app.views.values import CheckedView, View, ViewInputStatus, follower_name
 
 _VIEWS: Final = (
     select(
@@ -125,15 +125,15 @@ class ViewStore:
         """
         with self._database.tenant(tenant_id) as connection:
             view_id = _find(connection, reference).dataset.id
-            mine = views.c.dataset_id == view_id
+            this_view = views.c.dataset_id == view_id
             now = connection.execute(
-                select(views.c.revision).where(mine).with_for_update()
+                select(views.c.revision).where(this_view).with_for_update()
             ).scalar_one_or_none()
             if now is None:
                 raise _not_found(reference)
             if now != revision:
                 raise PreconditionFailed(f"The view is at revision {now}, not {revision}", version=now)
-            connection.execute(update(views).where(mine).values(paused=paused, revision=revision + 1))
+            connection.execute(update(views).where(this_view).values(paused=paused, revision=revision + 1))
             view = _find(connection, view_id)
             for source in view.inputs:
                 wake_follower(connection, source.dataset.id, follower_name(view_id), None)
@@ -148,13 +148,13 @@ class ViewStore:
         queued = select(jobs.c.id).where(
             jobs.c.dataset_id == new.dataset_id,
             jobs.c.kind == JobKind.REFRESH.value,
-            one_of(jobs.c.state, [state.value for state in unfinished]),
+            any_of(jobs.c.state, [state.value for state in unfinished]),
         )
-        mine = select(views.c.dataset_id).where(views.c.dataset_id == new.dataset_id).with_for_update()
+        this_view = select(views.c.dataset_id).where(views.c.dataset_id == new.dataset_id).with_for_update()
         with self._database.tenant(tenant_id) as connection:
             share_datasets(connection, [new.dataset_id])
             # Its lock makes those who queue refreshes come one after another.
-            if connection.execute(mine).one_or_none() is None:
+            if connection.execute(this_view).one_or_none() is None:
                 raise _not_found(new.dataset_id)
             waiting = connection.execute(queued.order_by(jobs.c.seq).limit(1)).scalar_one_or_none()
             if waiting is not None:
@@ -185,11 +185,11 @@ def _find(connection: Connection, reference: str) -> View:
 
 def _views(connection: Connection, rows: Sequence[Row[Any]]) -> list[View]:
     """The views in rows of `_VIEWS`, with their inputs."""
-    inputs: dict[str, list[ViewInput]] = {row.id: [] for row in rows}
+    inputs: dict[str, list[ViewInputStatus]] = {row.id: [] for row in rows}
     # One statement, so one moment: of datasets that were written to together, all are seen written to, or none.
-    for row in connection.execute(_INPUTS.where(one_of(view_inputs.c.view_id, list(inputs)))):
+    for row in connection.execute(_INPUTS.where(any_of(view_inputs.c.view_id, list(inputs)))):
         inputs[row.view_id].append(
-            ViewInput(
+            ViewInputStatus(
                 relation=row.relation,
                 dataset=_dataset(row),
                 position=row.position,

@@ -18,17 +18,17 @@ from app.format.rows.staging import StagedFile
 from app.jobs.values import Job
 from app.lake.views.refresh import changes_sql, check_inputs, rows_sql
 from app.timeline.ports import Timeline
-from app.timeline.service.holding import HoldVersions
+from app.timeline.service.version_pins import VersionPins
 from app.timeline.values import Advance
 from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
 from app.views.engine import Derivation
 from app.views.service.views import new_refresh
-from app.views.values import View, ViewInput, ViewMode, Views, follower_name, view_of
+from app.views.values import View, ViewInputStatus, ViewMode, Views, follower_name, view_of
 
 # A commit wakes who follows its dataset, and the end of a refresh who waits for that; this is for when neither does.
-_LOOK_AGAIN_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 60.0
 # After a failure: how soon new input is noticed, and when it is tried again without any.
-_LOOK_AFTER_FAILURE_SECONDS: Final = 2.0
+_RETRY_POLL_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 10.0
 _RETRY_SECONDS_MAX: Final = 600.0
 
@@ -50,12 +50,12 @@ class FollowInputs:
                 return None
             pause = _pause_seconds(view)
             if pause > 0:
-                return min(pause, _LOOK_AFTER_FAILURE_SECONDS)
+                return min(pause, _RETRY_POLL_SECONDS)
             self.views.refresh(tenant_id, new_refresh(view.dataset.id), after_running=False)
         except NotFound:
             return math.inf
         self.wake()
-        return _LOOK_AGAIN_SECONDS
+        return _POLL_SECONDS
 
 
 def _pause_seconds(view: View) -> float:
@@ -72,7 +72,7 @@ def _pause_seconds(view: View) -> float:
     return pause - view.attempted_ago_seconds
 
 
-class Derived(msgspec.Struct, frozen=True, kw_only=True):
+class StagedRefresh(msgspec.Struct, frozen=True, kw_only=True):
     """What a refresh writes: its job, which says now what it does, its rows, and what they are made of."""
 
     job: Job
@@ -87,19 +87,19 @@ class DeriveView:
     views: Views
     timeline: Timeline
     index: ChangelogIndex
-    holds: HoldVersions
+    pins: VersionPins
     engine: Derivation
 
-    def run(self, job: Job, prefix: str, tag: str) -> Derived:
+    def run(self, job: Job, prefix: str, tag: str) -> StagedRefresh:
         """Takes in all that the inputs have now. Paths of the staged files start with `prefix`.
 
         Raises InvalidView where an input has lost a column, DerivationFailed, VersionExpired (the process was frozen
         for long), NotFound, CorruptFile, StorageFull, EngineStopped.
         """
-        with ExitStack() as held:
-            return self._derived(job, self._held_view(job, tag, held), prefix, tag)
+        with ExitStack() as stack:
+            return self._stage(job, self._pinned_view(job, tag, stack), prefix, tag)
 
-    def _held_view(self, job: Job, tag: str, held: ExitStack) -> View:
+    def _pinned_view(self, job: Job, tag: str, stack: ExitStack) -> View:
         """The view, whose inputs are held where they stand."""
         while True:
             view = self.views.get(job.tenant_id, job.dataset_id)
@@ -107,13 +107,13 @@ class DeriveView:
                 [(each.dataset.id, each.dataset.version) for each in view.inputs] if view.behind else []
             )
             try:
-                held.enter_context(self.holds.holding(job.tenant_id, versions, tag))
+                stack.enter_context(self.pins.pin(job.tenant_id, versions, tag))
             except VersionExpired:
                 # An input was written and cleaned between the two: it stands elsewhere now.
                 continue
             return view
 
-    def _derived(self, job: Job, view: View, prefix: str, tag: str) -> Derived:
+    def _stage(self, job: Job, view: View, prefix: str, tag: str) -> StagedRefresh:
         plan = view.definition.plan
         check_inputs(plan, {each.relation: each.dataset.definition for each in view.inputs})
         changes = self._changes(view)
@@ -140,7 +140,7 @@ class DeriveView:
                 ),
                 tag,
             )
-        return Derived(job=job, staged=staged, advances=_advances(view))
+        return StagedRefresh(job=job, staged=staged, advances=_advances(view))
 
     def _changes(self, view: View) -> dict[str, DeriveInput] | None:
         """The changes that are new, if each can be taken in by itself and all can still be read; otherwise None.
@@ -181,7 +181,7 @@ class DeriveView:
         return found
 
 
-def _read(view: View, source: ViewInput) -> tuple[str, ...]:
+def _read(view: View, source: ViewInputStatus) -> tuple[str, ...]:
     """The columns of an input that the view takes."""
     [found] = [each for each in view.definition.plan.sources if each.name == source.relation]
     return tuple(found.columns)

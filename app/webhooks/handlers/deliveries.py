@@ -7,13 +7,13 @@ from typing import Annotated, Any, Final, TypeAlias
 from litestar import Response, get, post
 from litestar.params import PathParameter, QueryParameter
 
-from app.http.bodies import JSON
+from app.http.body_stream import JSON
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.encoding import encode
-from app.http.openapi.documented import Answer, documented
-from app.http.query import PageSize, PageToken
+from app.http.openapi.operation_docs import Answer, documented
+from app.http.query_parameters import PageSize, PageToken
 from app.webhooks.handlers.webhooks import WebhookId
-from app.webhooks.schemas import DeliveryPage, DeliveryView, Redelivered, delivery_view
+from app.webhooks.schemas import DeliveryPage, DeliveryResponse, Redelivered, delivery_response
 from app.webhooks.values import DeliveryState
 
 _TAGS: Final = ["webhooks"]
@@ -50,8 +50,8 @@ async def list_webhook_deliveries(
         page_size=page_size,
         page_token=page_token,
     )
-    views = [delivery_view(delivery) for delivery in page.items]
-    return Response(encode(DeliveryPage(items=views, next_page_token=page.next_token)), media_type=JSON)
+    items = [delivery_response(delivery) for delivery in page.items]
+    return Response(encode(DeliveryPage(items=items, next_page_token=page.next_token)), media_type=JSON)
 
 
 @get(
@@ -59,7 +59,9 @@ async def list_webhook_deliveries(
     operation_id="get_webhook_delivery",
     summary="Get a message of a webhook",
     tags=_TAGS,
-    opt=documented({200: Answer(description="The message.", content={JSON: DeliveryView})}, problems=[404]),
+    opt=documented(
+        {200: Answer(description="The message.", content={JSON: DeliveryResponse})}, problems=[404]
+    ),
 )
 async def get_webhook_delivery(
     request: ApiRequest, webhook: WebhookId, delivery: DeliveryId
@@ -67,7 +69,7 @@ async def get_webhook_delivery(
     """A message, with what came of its last attempt."""
     services = services_of(request)
     found = await services.threads.run(services.webhooks.delivery, tenant_of(request), webhook, delivery)
-    return Response(encode(delivery_view(found)), media_type=JSON)
+    return Response(encode(delivery_response(found)), media_type=JSON)
 
 
 @post(
@@ -77,7 +79,7 @@ async def get_webhook_delivery(
     tags=_TAGS,
     status_code=202,
     opt=documented(
-        {202: Answer(description="It is sent again.", content={JSON: DeliveryView})}, problems=[404]
+        {202: Answer(description="It is sent again.", content={JSON: DeliveryResponse})}, problems=[404]
     ),
 )
 async def redeliver_webhook_delivery(
@@ -86,7 +88,7 @@ async def redeliver_webhook_delivery(
     """Has a message that arrived or was given up sent again, with the same id and body, beside those that come."""
     services = services_of(request)
     found = await services.threads.run(services.webhooks.redeliver, tenant_of(request), webhook, delivery)
-    return Response(encode(delivery_view(found)), status_code=202, media_type=JSON)
+    return Response(encode(delivery_response(found)), status_code=202, media_type=JSON)
 
 
 @post(

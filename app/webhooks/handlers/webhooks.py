@@ -8,27 +8,27 @@ from typing import Annotated, Any, Final, TypeAlias
 from litestar import Response, delete, get, patch, post
 from litestar.params import PathParameter, QueryParameter
 
-from app.http.bodies import JSON, read_body, refuse_encoding, require_media_type
+from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.encoding import encode
 from app.http.headers import etag, expected_version, required_version
 from app.http.json_body import decode_json
-from app.http.openapi.documented import Answer, documented
-from app.http.query import PageSize, PageToken
+from app.http.openapi.operation_docs import Answer, documented
+from app.http.query_parameters import PageSize, PageToken
 from app.webhooks.schemas import (
     NewWebhook,
     WebhookPage,
     WebhookPatch,
+    WebhookResponse,
     WebhookSecret,
     WebhookTest,
-    WebhookView,
-    WebhookWithSecretView,
+    WebhookWithSecretResponse,
     changed_webhook,
     registration,
-    trial_view,
     webhook_path,
-    webhook_view,
-    webhook_with_secret_view,
+    webhook_response,
+    webhook_test_response,
+    webhook_with_secret_response,
 )
 from app.webhooks.service.webhooks import OVERLAP_SECONDS
 
@@ -48,7 +48,7 @@ WebhookId: TypeAlias = Annotated[str, PathParameter(description="The id of a web
         {
             201: Answer(
                 description="Registered.",
-                content={JSON: WebhookWithSecretView},
+                content={JSON: WebhookWithSecretResponse},
                 headers={"Location": "Its path.", **_ETAG},
             )
         },
@@ -69,7 +69,7 @@ async def create_webhook(request: ApiRequest) -> Response[Any]:
     made, secret = await services.outbound.run(services.webhooks.create, dataset, registration(wanted))
     headers = {"Location": webhook_path(made.id), "ETag": etag(made.revision)}
     return Response(
-        encode(webhook_with_secret_view(made, secret)), status_code=201, media_type=JSON, headers=headers
+        encode(webhook_with_secret_response(made, secret)), status_code=201, media_type=JSON, headers=headers
     )
 
 
@@ -96,8 +96,8 @@ async def list_webhooks(
     page = await services.threads.run(
         services.webhooks.list, tenant_of(request), dataset, page_size=page_size, page_token=page_token
     )
-    views = [webhook_view(webhook) for webhook in page.items]
-    return Response(encode(WebhookPage(items=views, next_page_token=page.next_token)), media_type=JSON)
+    items = [webhook_response(webhook) for webhook in page.items]
+    return Response(encode(WebhookPage(items=items, next_page_token=page.next_token)), media_type=JSON)
 
 
 @get(
@@ -106,14 +106,15 @@ async def list_webhooks(
     summary="Get a webhook",
     tags=_TAGS,
     opt=documented(
-        {200: Answer(description="The webhook.", content={JSON: WebhookView}, headers=_ETAG)}, problems=[404]
+        {200: Answer(description="The webhook.", content={JSON: WebhookResponse}, headers=_ETAG)},
+        problems=[404],
     ),
 )
 async def get_webhook(request: ApiRequest, webhook: WebhookId) -> Response[Any]:
     """A webhook, how far it is, and why it is paused if the service did that. Its secret is not told."""
     services = services_of(request)
     found = await services.threads.run(services.webhooks.get, tenant_of(request), webhook)
-    return Response(encode(webhook_view(found)), media_type=JSON, headers={"ETag": etag(found.revision)})
+    return Response(encode(webhook_response(found)), media_type=JSON, headers={"ETag": etag(found.revision)})
 
 
 @patch(
@@ -122,7 +123,7 @@ async def get_webhook(request: ApiRequest, webhook: WebhookId) -> Response[Any]:
     summary="Change, pause or resume a webhook",
     tags=_TAGS,
     opt=documented(
-        {200: Answer(description="Changed.", content={JSON: WebhookView}, headers=_ETAG)},
+        {200: Answer(description="Changed.", content={JSON: WebhookResponse}, headers=_ETAG)},
         body={JSON: WebhookPatch},
         request_headers={"If-Match": "The ETag that the webhook must still have; required."},
         problems=[400, 404, 409, 410, 412, 413, 415, 422, 428],
@@ -147,7 +148,7 @@ async def change_webhook(request: ApiRequest, webhook: WebhookId) -> Response[An
         revision=revision,
     )
     headers = {"ETag": etag(changed.revision)}
-    return Response(encode(webhook_view(changed)), media_type=JSON, headers=headers)
+    return Response(encode(webhook_response(changed)), media_type=JSON, headers=headers)
 
 
 @delete(
@@ -183,8 +184,8 @@ async def rotate_webhook_secret(request: ApiRequest, webhook: WebhookId) -> Resp
     """Makes a new secret, which is told only now. For a day, messages are signed with the one before as well."""
     services = services_of(request)
     secret = await services.threads.run(services.webhooks.rotate, tenant_of(request), webhook)
-    told = WebhookSecret(secret=secret, overlap_seconds=int(OVERLAP_SECONDS))
-    return Response(encode(told), media_type=JSON)
+    rotated = WebhookSecret(secret=secret, overlap_seconds=int(OVERLAP_SECONDS))
+    return Response(encode(rotated), media_type=JSON)
 
 
 @post(
@@ -200,5 +201,5 @@ async def rotate_webhook_secret(request: ApiRequest, webhook: WebhookId) -> Resp
 async def try_webhook(request: ApiRequest, webhook: WebhookId) -> Response[Any]:
     """Sends a message of type `webhook.test` now, once, and tells what the receiver answered."""
     services = services_of(request)
-    reply = await services.outbound.run(services.webhooks.try_out, tenant_of(request), webhook)
-    return Response(encode(trial_view(reply)), media_type=JSON)
+    reply = await services.outbound.run(services.webhooks.send_test, tenant_of(request), webhook)
+    return Response(encode(webhook_test_response(reply)), media_type=JSON)

@@ -23,18 +23,20 @@ from app.webhooks.repository.webhook_row import (
 from app.webhooks.tables import webhook_deliveries, webhooks
 from app.webhooks.values import (
     Delivery,
+    DeliveryFormat,
     DeliveryState,
     DeliveryWork,
     Reply,
-    Telling,
     WebhookGivenUp,
     WebhookState,
 )
 
 _PENDING: Final = webhook_deliveries.c.state == DeliveryState.PENDING.value
-_WAITS: Final = func.extract("epoch", webhook_deliveries.c.next_attempt_at - func.clock_timestamp())
+_SECONDS_UNTIL_DUE: Final = func.extract(
+    "epoch", webhook_deliveries.c.next_attempt_at - func.clock_timestamp()
+)
 # More than one for each that is made, so that what there is of earlier times gets less.
-_FORGOTTEN_AT_ONCE: Final = 4
+_PURGED_AT_ONCE: Final = 4
 
 
 class DeliveryStore:
@@ -46,8 +48,8 @@ class DeliveryStore:
 
     def work(self, tenant_id: str, webhook_id: str) -> DeliveryWork | None:
         """What there is to do; None if the webhook is gone."""
-        mine = (
-            select(*DELIVERY_COLUMNS, _WAITS.label("waits"))
+        next_pending = (
+            select(*DELIVERY_COLUMNS, _SECONDS_UNTIL_DUE.label("waits"))
             .where(webhook_deliveries.c.webhook_id == webhook_id, _PENDING)
             .order_by(webhook_deliveries.c.next_attempt_at)
             .limit(1)
@@ -58,27 +60,27 @@ class DeliveryStore:
             except NotFound:
                 return None
             # What is not at the position was sent before, and is sent again.
-            here = webhook_deliveries.c.since == webhook.position
-            ahead = connection.execute(mine.where(here)).one_or_none()
-            behind = connection.execute(mine.where(~here)).one_or_none()
+            at_position = webhook_deliveries.c.since == webhook.position
+            ahead = connection.execute(next_pending.where(at_position)).one_or_none()
+            behind = connection.execute(next_pending.where(~at_position)).one_or_none()
             return DeliveryWork(
                 webhook=webhook,
                 secrets=live_secrets(connection, webhook_id),
                 next=None if ahead is None else _delivery(ahead),
                 next_seconds=None if ahead is None else max(0.0, float(ahead.waits)),
-                again=None if behind is None else _delivery(behind),
-                again_seconds=None if behind is None else max(0.0, float(behind.waits)),
+                redelivery=None if behind is None else _delivery(behind),
+                redelivery_seconds=None if behind is None else max(0.0, float(behind.waits)),
             )
 
     def begin(
-        self, tenant_id: str, consumer: Consumer, delivery_id: str, telling: Telling, next_since: int
+        self, tenant_id: str, consumer: Consumer, delivery_id: str, telling: DeliveryFormat, next_since: int
     ) -> Delivery | None:
         """Makes the message of the changes from the consumer's position to `next_since`; None if the hold was lost."""
         webhook_id = consumer.name.removeprefix(follower_name(""))
         with self._database.tenant(tenant_id) as connection:
             if lock_row(connection, webhook_id) is None or not _holds(connection, consumer):
                 return None
-            self._forget(connection, webhook_id)
+            self._purge(connection, webhook_id)
             made = connection.execute(
                 insert(webhook_deliveries)
                 .values(
@@ -147,13 +149,13 @@ class DeliveryStore:
         with self._database.tenant(tenant_id) as connection:
             _pause(connection, webhook_id, error)
 
-    def _forget(self, connection: Connection, webhook_id: str) -> None:
+    def _purge(self, connection: Connection, webhook_id: str) -> None:
         """Removes a few of the oldest messages, if they ended long enough ago."""
         oldest = (
             select(webhook_deliveries.c.id)
             .where(webhook_deliveries.c.webhook_id == webhook_id)
             .order_by(webhook_deliveries.c.id)
-            .limit(_FORGOTTEN_AT_ONCE)
+            .limit(_PURGED_AT_ONCE)
         )
         connection.execute(
             delete(webhook_deliveries).where(

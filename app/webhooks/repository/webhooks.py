@@ -7,13 +7,13 @@ from typing import Final
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from app.catalog.repository.catalog import share_datasets
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.changes.repository.changelog import lock_feed
 from app.changes.values import FeedBounds
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
 from app.consumers.tables import consumers
-from app.consumers.values import ConsumerChange, MaxLag, started
+from app.consumers.values import ConsumerChange, MaxLag, initial_position
 from app.db.session import Database
 from app.format.errors import NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid
@@ -60,7 +60,7 @@ class WebhookStore:
         definition: WebhookDefinition,
         secret: str,
         *,
-        since: int | Landmark,
+        since: int | StartingPosition,
         max_lag: MaxLag,
     ) -> Webhook:
         """`since`: the position to start at. Nothing is cut from there on meanwhile.
@@ -85,7 +85,7 @@ class WebhookStore:
                 dataset_id,
                 follower_name(webhook_id),
                 _KINDS[definition.events],
-                started(ConsumerChange(offset=since), bounds),
+                initial_position(ConsumerChange(offset=since), bounds),
                 wake_after_seconds=0.0,
                 max_lag_rows=max_lag.changes,
                 max_lag_seconds=max_lag.seconds,
@@ -123,7 +123,7 @@ class WebhookStore:
         definition: WebhookDefinition,
         state: WebhookState,
         max_lag: MaxLag,
-        since: int | Landmark | None = None,
+        since: int | StartingPosition | None = None,
     ) -> Webhook:
         """Changes a webhook that must be at `revision` still; what waits for an attempt is due at once.
 
@@ -136,11 +136,13 @@ class WebhookStore:
             bounds = _lock_bounds(connection, before.dataset_id, before.definition)
             found = _lock(connection, webhook_id, revision)
             # One that stays paused keeps its reason.
-            anew = {"error": None, "failures": 0} if state is WebhookState.ACTIVE else {}
+            reset_values = {"error": None, "failures": 0} if state is WebhookState.ACTIVE else {}
             connection.execute(
                 update(webhooks)
                 .where(webhooks.c.id == webhook_id)
-                .values(definition=definition, state=state.value, revision=webhooks.c.revision + 1, **anew)
+                .values(
+                    definition=definition, state=state.value, revision=webhooks.c.revision + 1, **reset_values
+                )
             )
             now = func.clock_timestamp()
             given_up = {"state": DeliveryState.DEAD.value, "next_attempt_at": None, "ended_at": now}
@@ -155,7 +157,7 @@ class WebhookStore:
             moved = (
                 {}
                 if since is None
-                else {"position": started(ConsumerChange(offset=since), bounds), "moved_at": now}
+                else {"position": initial_position(ConsumerChange(offset=since), bounds), "moved_at": now}
             )
             connection.execute(
                 update(consumers)
@@ -236,7 +238,7 @@ class WebhookStore:
                     webhook_deliveries.c.id == delivery_id,
                     webhook_deliveries.c.state != DeliveryState.PENDING.value,
                 )
-            again = connection.execute(
+            redelivered = connection.execute(
                 update(webhook_deliveries)
                 .where(webhook_deliveries.c.webhook_id == webhook_id, wanted)
                 .values(
@@ -246,9 +248,9 @@ class WebhookStore:
                     ended_at=None,
                 )
             )
-            if again.rowcount:
+            if redelivered.rowcount:
                 wake_follower(connection, found.dataset_id, follower_name(webhook_id))
-            return int(again.rowcount)
+            return int(redelivered.rowcount)
 
 
 def _lock_bounds(connection: Connection, dataset_id: str, definition: WebhookDefinition) -> FeedBounds:

@@ -24,8 +24,8 @@ from app.webhooks.values import (
     Delivery,
     DeliveryWork,
     Reply,
-    Sender,
     WebhookGivenUp,
+    WebhookSender,
     WebhookState,
 )
 
@@ -35,9 +35,9 @@ _RETRY_AFTER_STATUSES: Final = (429, 503)
 _RETRY_AFTER_SECONDS_MAX: Final = 86_400.0
 # While an earlier message waits to be sent again, new changes are looked for so often: commits wake only a follower
 # that waits for nothing else.
-_BESIDE_SECONDS: Final = 5.0
+_NEW_CHANGES_POLL_SECONDS: Final = 5.0
 # How long one webhook is served at a time. With the last attempts that is well within the time that it is held.
-_TURN_SECONDS: Final = 5.0
+_SERVE_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,24 +61,24 @@ class DeliverWebhooks:
     catalog: Catalog
     deliveries: Deliveries
     messages: Messages
-    sender: Sender
+    sender: WebhookSender
     rules: RetryRules
 
     def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
         """Sends what is due, for a few seconds. See `Follower`."""
         webhook_id = consumer.name.partition(":")[2]
-        ends = time.monotonic() + _TURN_SECONDS
-        goes_on = True
+        ends = time.monotonic() + _SERVE_SECONDS
+        may_send = True
         while True:
             work = self.deliveries.work(tenant_id, webhook_id)
             if work is None or work.webhook.state is WebhookState.PAUSED:
                 return math.inf
             wait = _wait(work)
-            if wait != 0 or not goes_on or time.monotonic() >= ends:
+            if wait != 0 or not may_send or time.monotonic() >= ends:
                 return wait
             try:
                 dataset = self.catalog.get(tenant_id, work.webhook.dataset_id)
-                goes_on = self._send_due(dataset, consumer, work)
+                may_send = self._send_due(dataset, consumer, work)
             except Unavailable:
                 raise
             except HeadwaterError as error:
@@ -92,9 +92,9 @@ class DeliverWebhooks:
         """
         if not self._next(dataset, consumer, work):
             return False
-        if work.again is None or work.again_seconds:
+        if work.redelivery is None or work.redelivery_seconds:
             return True
-        return self._again(dataset, work, work.again)
+        return self._redeliver(dataset, work, work.redelivery)
 
     def _next(self, dataset: Dataset, consumer: Consumer, work: DeliveryWork) -> bool:
         if work.next is not None:
@@ -102,16 +102,18 @@ class DeliverWebhooks:
                 return True
             changes = self.messages.changes_of(dataset, work.webhook.definition, work.next)
             return self._attempt(dataset, work, work.next, changes)
-        held = msgspec.structs.replace(consumer, position=work.webhook.position)
-        batch = self.messages.next_batch(dataset, work.webhook.definition, held.position)
+        position_holder = msgspec.structs.replace(consumer, position=work.webhook.position)
+        batch = self.messages.next_batch(dataset, work.webhook.definition, position_holder.position)
         if batch.changes is not None:
-            begun = self.deliveries.begin(dataset.tenant_id, held, new_id(), batch.telling, batch.next_since)
-            return begun is not None and self._attempt(dataset, work, begun, batch.changes)
-        if batch.next_since > held.position:
-            return self.deliveries.skip(dataset.tenant_id, held, batch.next_since)
+            delivery = self.deliveries.begin(
+                dataset.tenant_id, position_holder, new_id(), batch.telling, batch.next_since
+            )
+            return delivery is not None and self._attempt(dataset, work, delivery, batch.changes)
+        if batch.next_since > position_holder.position:
+            return self.deliveries.skip(dataset.tenant_id, position_holder, batch.next_since)
         return work.webhook.pending == 0
 
-    def _again(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery) -> bool:
+    def _redeliver(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery) -> bool:
         try:
             changes = self.messages.changes_of(dataset, work.webhook.definition, delivery)
         except Unavailable:
@@ -130,14 +132,14 @@ class DeliverWebhooks:
         keys = [key_of(secret) for secret in work.secrets]
         headers = message_headers(keys, delivery.id, body)
         reply = self.sender.send(webhook.definition.url, headers, body)
-        if reply.arrived and reply.status is not None:
+        if reply.delivered and reply.status is not None:
             self.deliveries.delivered(dataset.tenant_id, delivery, reply.status)
         elif reply.status == GONE:
             self._failed(dataset.tenant_id, delivery, reply, 0.0)
             self.deliveries.pause(dataset.tenant_id, webhook.id, Fault.of(WebhookGivenUp(0, reply)))
         else:
             self._failed(dataset.tenant_id, delivery, reply, self._retry_seconds(delivery.attempts, reply))
-        return reply.arrived
+        return reply.delivered
 
     def _failed(self, tenant_id: str, delivery: Delivery, reply: Reply, retry_seconds: float | None) -> None:
         _log.info(
@@ -165,12 +167,12 @@ class DeliverWebhooks:
 
 def _wait(work: DeliveryWork) -> float | None:
     """When the webhook is due again: see `Follower.follow`."""
-    waits = [seconds for seconds in (work.next_seconds, work.again_seconds) if seconds is not None]
+    delays = [seconds for seconds in (work.next_seconds, work.redelivery_seconds) if seconds is not None]
     if work.next is None and work.webhook.pending:
-        waits.append(0.0)
-    elif work.next is None and waits:
-        waits.append(_BESIDE_SECONDS)
-    return min(waits, default=None)
+        delays.append(0.0)
+    elif work.next is None and delays:
+        delays.append(_NEW_CHANGES_POLL_SECONDS)
+    return min(delays, default=None)
 
 
 def message_headers(keys: list[bytes], message_id: str, body: bytes) -> dict[str, str]:

@@ -15,7 +15,7 @@ from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.changes.values import ChangePage
 from app.codecs.json.encode import encode_changes_json
 from app.partitions.values import PartitionMarks
-from app.webhooks.values import Delivery, Telling, Webhook, WebhookDefinition, WebhookEvents
+from app.webhooks.values import Delivery, DeliveryFormat, Webhook, WebhookDefinition, WebhookEvents
 
 CHANGES_TYPE: Final = "dataset.changes"
 PARTITIONS_TYPE: Final = "dataset.partitions"
@@ -24,13 +24,13 @@ TEST_TYPE: Final = "webhook.test"
 BODY_BYTES_MAX: Final = 1024 * 1024
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
+class MessageBatch(msgspec.Struct, frozen=True, kw_only=True):
     """The changes, or events, of the next message, up to `next_since`, as JSON, or None if there are none.
 
     `telling` names the schema.
     """
 
-    telling: Telling
+    telling: DeliveryFormat
     next_since: int
     changes: bytes | None
 
@@ -42,7 +42,7 @@ class Messages:
     read_changes: ReadChanges
     partitions: PartitionMarks
 
-    def next_batch(self, dataset: Dataset, definition: WebhookDefinition, position: int) -> Batch:
+    def next_batch(self, dataset: Dataset, definition: WebhookDefinition, position: int) -> MessageBatch:
         """What comes next for a webhook: changes, or only a position further on. Raises what reading a page raises."""
         read = self._events if definition.events is WebhookEvents.PARTITIONS else self._changes
         limit = definition.batch_changes_max
@@ -52,16 +52,16 @@ class Messages:
                 return batch
             limit = max(1, min(limit // 2, limit * BODY_BYTES_MAX // len(batch.changes)))
 
-    def _changes(self, dataset: Dataset, telling: Telling, position: int, limit: int) -> Batch:
+    def _changes(self, dataset: Dataset, telling: DeliveryFormat, position: int, limit: int) -> MessageBatch:
         page = self.read_changes.page(dataset, position, _query(telling, limit, None))
         changes = _encoded(page, [page.events.table]) if page.events.table.num_rows else None
-        told = msgspec.structs.replace(telling, schema_id=page.schema_id)
-        return Batch(telling=told, next_since=page.next_since, changes=changes)
+        resolved = msgspec.structs.replace(telling, schema_id=page.schema_id)
+        return MessageBatch(telling=resolved, next_since=page.next_since, changes=changes)
 
-    def _events(self, dataset: Dataset, telling: Telling, position: int, limit: int) -> Batch:
+    def _events(self, dataset: Dataset, telling: DeliveryFormat, position: int, limit: int) -> MessageBatch:
         found = self.partitions.events(dataset.tenant_id, dataset.id, position, limit)
         events = msgspec.json.encode(found.items) if found.items else None
-        return Batch(telling=telling, next_since=found.next_since, changes=events)
+        return MessageBatch(telling=telling, next_since=found.next_since, changes=events)
 
     def changes_of(self, dataset: Dataset, definition: WebhookDefinition, delivery: Delivery) -> bytes:
         """The changes, or events, of a message that was begun before. Raises what reading a page raises."""
@@ -100,7 +100,7 @@ def changes_body(webhook: Webhook, delivery: Delivery, changes: bytes) -> bytes:
     return _body(CHANGES_TYPE, delivery.created_at, data)
 
 
-def trial_body(webhook: Webhook, now: datetime) -> bytes:
+def test_body(webhook: Webhook, now: datetime) -> bytes:
     """The body of a message that only shows whether messages arrive."""
     data = {"webhook_id": webhook.id, "dataset_id": webhook.dataset_id, "dataset": webhook.dataset}
     return _body(TEST_TYPE, now, data)
@@ -110,7 +110,7 @@ def _body(type_: str, moment: datetime, data: dict[str, Any]) -> bytes:
     return msgspec.json.encode({"type": type_, "timestamp": moment, "data": data})
 
 
-def _query(telling: Telling, limit: int, until: int | None) -> FeedQuery:
+def _query(telling: DeliveryFormat, limit: int, until: int | None) -> FeedQuery:
     return FeedQuery(
         limit=limit,
         form=telling.form,

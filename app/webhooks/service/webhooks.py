@@ -11,28 +11,28 @@ import msgspec
 
 from app.catalog.ports import Catalog
 from app.catalog.values import Dataset
-from app.changelog.told_changes import Told
-from app.changes.positions import Landmark
+from app.changelog.change_selection import ChangeSelection
+from app.changes.positions import StartingPosition
 from app.consumers.values import MaxLag
 from app.format.dataset import ChangelogProducer
 from app.format.errors import FieldError, NoFeed, PreconditionFailed
 from app.format.identifiers import new_id
 from app.paging import Page
 from app.webhooks.service.deliver import message_headers
-from app.webhooks.service.message import trial_body
+from app.webhooks.service.message import test_body
 from app.webhooks.service.signing import key_of, new_secret
 from app.webhooks.values import (
     Delivery,
+    DeliveryFormat,
     DeliveryState,
     InvalidWebhook,
     RefusedUrl,
     Reply,
-    Sender,
-    Telling,
     Webhook,
     WebhookDefinition,
     WebhookEvents,
     WebhookIndex,
+    WebhookSender,
     WebhookState,
 )
 
@@ -44,7 +44,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook to register; see `WebhookIndex.add`. Without a `secret` one is made."""
 
     definition: WebhookDefinition
-    since: int | Landmark = Landmark.NOW
+    since: int | StartingPosition = StartingPosition.NOW
     secret: str | None = None
     max_lag: MaxLag = MaxLag()
 
@@ -55,7 +55,7 @@ class WebhookChange(msgspec.Struct, frozen=True, kw_only=True):
     definition: WebhookDefinition
     state: WebhookState
     max_lag: MaxLag
-    since: int | Landmark | None = None
+    since: int | StartingPosition | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +64,7 @@ class Webhooks:
 
     catalog: Catalog
     index: WebhookIndex
-    sender: Sender
+    sender: WebhookSender
     wake: Callable[[], None]
 
     def create(self, dataset: Dataset, new: Registration) -> tuple[Webhook, str]:
@@ -143,11 +143,11 @@ class Webhooks:
         """Raises NotFound, PreconditionFailed."""
         self.index.delete(tenant_id, webhook_id, revision=revision)
 
-    def try_out(self, tenant_id: str, webhook_id: str) -> Reply:
+    def send_test(self, tenant_id: str, webhook_id: str) -> Reply:
         """What came of a message without changes that is sent now, also by a paused webhook. Raises NotFound."""
         webhook = self.index.get(tenant_id, webhook_id)
         keys = [key_of(secret) for secret in self.index.secrets(tenant_id, webhook_id)]
-        body = trial_body(webhook, datetime.now(UTC))
+        body = test_body(webhook, datetime.now(UTC))
         return self.sender.send(webhook.definition.url, message_headers(keys, new_id(), body), body)
 
     def deliveries(
@@ -182,31 +182,31 @@ class Webhooks:
         if definition.events is WebhookEvents.PARTITIONS:
             _check_partitions(dataset, definition.telling, max_lag)
         else:
-            _check_telling(dataset, definition.telling)
+            _check_delivery_format(dataset, definition.telling)
         try:
             self.sender.check(definition.url)
         except RefusedUrl as error:
             raise _invalid("/url", str(error)) from None
 
 
-def _check_partitions(dataset: Dataset, telling: Telling, max_lag: MaxLag) -> None:
+def _check_partitions(dataset: Dataset, telling: DeliveryFormat, max_lag: MaxLag) -> None:
     if dataset.definition.services.partition_done is None:
         raise _invalid(
             "/events", "the dataset has no services.partition_done, so no partition of it is ever done"
         )
-    usual = Telling()
+    usual = DeliveryFormat()
     members = ("form", "columns", "where", "partitions")
-    given = [name for name in members if getattr(telling, name) != getattr(usual, name)]
+    specified = [name for name in members if getattr(telling, name) != getattr(usual, name)]
     if max_lag != MaxLag():
-        given.append("max_lag")
-    if given:
-        raise _invalid(f"/{given[0]}", "this is of changes; leave it out, or let `events` be changes")
+        specified.append("max_lag")
+    if specified:
+        raise _invalid(f"/{specified[0]}", "this is of changes; leave it out, or let `events` be changes")
 
 
-def _check_telling(dataset: Dataset, telling: Telling) -> None:
+def _check_delivery_format(dataset: Dataset, telling: DeliveryFormat) -> None:
     if dataset.definition.changelog.producer is ChangelogProducer.NONE:
         raise NoFeed("the changelog.producer of the dataset is none, so nothing tells what changed")
-    Told.asked(
+    ChangeSelection.of(
         dataset.definition,
         dataset.definition.schema,
         columns=telling.columns,

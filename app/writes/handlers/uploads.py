@@ -7,11 +7,11 @@ from typing import Any
 
 from litestar import Response, post
 
-from app.catalog.schemas import UploadView, upload_view
+from app.catalog.schemas import UploadResponse, upload_response
 from app.catalog.values import Upload
 from app.files.received_body import StoredBody
 from app.format.identifiers import new_id
-from app.http.bodies import (
+from app.http.body_stream import (
     JSON,
     OCTET_STREAM,
     refuse_announced,
@@ -21,8 +21,8 @@ from app.http.bodies import (
 )
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.encoding import encode
-from app.http.openapi.documented import BINARY, Answer, documented
-from app.http.query import DatasetReference
+from app.http.openapi.operation_docs import BINARY, Answer, documented
+from app.http.query_parameters import DatasetReference
 
 
 @post(
@@ -31,7 +31,7 @@ from app.http.query import DatasetReference
     summary="Upload a large input",
     tags=["writes"],
     opt=documented(
-        {201: Answer(description="Stored.", content={JSON: UploadView})},
+        {201: Answer(description="Stored.", content={JSON: UploadResponse})},
         body={OCTET_STREAM: BINARY},
         problems=[400, 404, 413, 415, 507],
     ),
@@ -55,5 +55,5 @@ async def create_upload(request: ApiRequest, dataset: DatasetReference) -> Respo
         checksum=stored.checksum,
         created_at=datetime.now(UTC),
     )
-    await services.threads.run(services.accept_write.keep_upload, found, upload)
-    return Response(encode(upload_view(upload)), status_code=201, media_type=JSON)
+    await services.threads.run(services.accept_write.record_upload, found, upload)
+    return Response(encode(upload_response(upload)), status_code=201, media_type=JSON)

@@ -71,12 +71,12 @@ class NewWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def options(self) -> WriteOptions:
         """What was given of the options."""
-        given = {
+        specified = {
             name: value
             for name in WriteOptions.__struct_fields__
             if (value := getattr(self, name)) is not msgspec.UNSET
         }
-        return WriteOptions(**given | {"partitions": tuple(given.get("partitions", ()))})
+        return WriteOptions(**specified | {"partitions": tuple(specified.get("partitions", ()))})
 
 
 def from_envelope(body: bytes, idempotency_key: str | None) -> IncomingWrite:

@@ -15,7 +15,7 @@ from app.files.received_body import StoredBody
 from app.format.errors import FieldError, InvalidRequest
 from app.format.operation import Operation
 from app.format.rows.formats import MEDIA_TYPES
-from app.http.bodies import (
+from app.http.body_stream import (
     JSON,
     is_gzip,
     media_type_of,
@@ -27,8 +27,8 @@ from app.http.bodies import (
 )
 from app.http.context import ApiRequest, Services, actor_of, services_of, tenant_of
 from app.http.headers import idempotency_key, preference
-from app.http.openapi.documented import BINARY, documented
-from app.http.query import DatasetReference
+from app.http.openapi.operation_docs import BINARY, documented
+from app.http.query_parameters import DatasetReference
 from app.http.table_response import ARROW_STREAM
 from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
 from app.writes.handlers.write_request import NewWrite, body_facts, from_envelope, request_hash
@@ -99,7 +99,7 @@ async def create_write(
     preferred = preference(request.headers)
     key = idempotency_key(request.headers)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    with services.in_flight.holding(found.tenant_id, found.id, key):
+    with services.in_flight.reserved(found.tenant_id, found.id, key):
         if media_type_of(request) == JSON:
             incoming = await _from_json(request, services, key)
         else:
@@ -121,12 +121,12 @@ async def create_write(
     return await answer_accepted(request, services, accepted, preferred)
 
 
-def _options(scope: OverwriteScope | None, where: str | None, **given: Any) -> WriteOptions:
+def _options(scope: OverwriteScope | None, where: str | None, **specified: Any) -> WriteOptions:
     """The options of a raw body; what was not said is as in a JSON body that does not say it."""
-    said = {name: value for name, value in given.items() if value is not None}
+    options = {name: value for name, value in specified.items() if value is not None}
     if scope is not None or where is not None:
-        said["overwrite"] = Overwrite(scope=scope or OverwriteScope.TABLE, where=where)
-    return WriteOptions(**said)
+        options["overwrite"] = Overwrite(scope=scope or OverwriteScope.TABLE, where=where)
+    return WriteOptions(**options)
 
 
 async def _from_json(request: ApiRequest, services: Services, key: str | None) -> IncomingWrite:

@@ -11,10 +11,10 @@ import pyarrow as pa
 from app.catalog.ports import Catalog
 from app.catalog.service import refuse_derived
 from app.catalog.values import Dataset, Upload
-from app.codecs.bad_records import BadRecords
 from app.codecs.csv.csv_rows import decode_csv
 from app.codecs.gzip_stream import gunzip_stream
 from app.codecs.json.json_rows import decode_json_rows, decode_ndjson
+from app.codecs.record_errors import BadRecords
 from app.commit.conflict import check_version
 from app.commit.write_options import OnError, WriteOptions, brings_rows, check_options, resolve_mode
 from app.files.ports import ObjectStorage, QuarantineFiles
@@ -112,7 +112,7 @@ class AcceptWrite:
         path = upload_path(dataset_prefix(dataset.tenant_id, dataset.id), upload_id)
         return BodySpool(self.storage, path, memory_bytes_max=0, bytes_max=self.upload_bytes_max)
 
-    def keep_upload(self, dataset: Dataset, upload: Upload) -> None:
+    def record_upload(self, dataset: Dataset, upload: Upload) -> None:
         """Makes a finished upload known, so that writes can name it."""
         self.catalog.add_upload(dataset.tenant_id, upload)
 
@@ -183,10 +183,12 @@ class AcceptWrite:
         )
         prefix = dataset_prefix(dataset.tenant_id, dataset.id)
         with self.quarantine.sink(f"{quarantine_prefix(prefix, job_id, 0)}.parquet") as sink:
-            aside = BadRecords(keep=sink.keep) if incoming.options.on_error is OnError.QUARANTINE else None
-            rows = self._rows(dataset, incoming, job_id, aside)
-            if aside is not None:
-                aside.close()
+            bad_records = (
+                BadRecords(write=sink.write) if incoming.options.on_error is OnError.QUARANTINE else None
+            )
+            rows = self._rows(dataset, incoming, job_id, bad_records)
+            if bad_records is not None:
+                bad_records.close()
         if isinstance(rows, RawInput):
             return msgspec.structs.replace(request, raw=rows)
         return msgspec.structs.replace(
@@ -196,7 +198,7 @@ class AcceptWrite:
         )
 
     def _rows(
-        self, dataset: Dataset, incoming: IncomingWrite, job_id: str, aside: BadRecords | None
+        self, dataset: Dataset, incoming: IncomingWrite, job_id: str, bad_records: BadRecords | None
     ) -> RawInput | pa.Table | None:
         """The rows of a small text, where the others are to be read from, or None for a write without rows."""
         schema = input_schema(incoming.operation, dataset.definition)
@@ -220,15 +222,15 @@ class AcceptWrite:
             case Body(content=bytes() as content, format=form, gzip=gzip) if incoming.options.merge_schema:
                 return self._store(dataset, content, form, gzip, job_id)
             case JsonRows(text=text):
-                return decode_json_rows(text, schema, aside=aside)
+                return decode_json_rows(text, schema, bad_records=bad_records)
             case Body(content=bytes() as content, format=form, gzip=gzip):
-                decoded = self._decode_small(content, form, gzip, schema, aside)
+                decoded = self._decode_small(content, form, gzip, schema, bad_records)
                 return self._store(dataset, content, form, gzip, job_id) if decoded is None else decoded
             case _:
                 return None
 
     def _decode_small(
-        self, content: bytes, form: Format, gzip: bool, schema: Schema, aside: BadRecords | None
+        self, content: bytes, form: Format, gzip: bool, schema: Schema, bad_records: BadRecords | None
     ) -> pa.Table | None:
         """The rows of a small text body; None where a worker must decode it.
 
@@ -243,7 +245,7 @@ class AcceptWrite:
                 return None
             if not content:
                 raise MalformedBody("the body is empty once decompressed")
-        return _TEXT_DECODERS[form](content, schema, aside=aside)
+        return _TEXT_DECODERS[form](content, schema, bad_records=bad_records)
 
     def _store(self, dataset: Dataset, content: bytes, form: Format, gzip: bool, job_id: str) -> RawInput:
         path = body_path(dataset_prefix(dataset.tenant_id, dataset.id), job_id)

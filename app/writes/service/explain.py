@@ -10,25 +10,25 @@ import msgspec
 import pyarrow as pa
 
 from app.catalog.values import Dataset
-from app.codecs.bad_records import BadRecord, BadRecords
 from app.codecs.json.json_rows import decode_json_rows
+from app.codecs.record_errors import BadRecord, BadRecords
 from app.commit.conflict import check_version
 from app.commit.storing import Storing, storing_of
 from app.commit.write_options import OnError, WriteOptions
 from app.commit.write_plan import MergeTask, WriteIntent, plan_merge, touched_groups
-from app.commit.write_scope import has_scope, is_moot, scope_of
+from app.commit.write_scope import has_scope, is_no_op, scope_of
 from app.format.dataset import ChangelogProducer, DatasetDefinition
 from app.format.errors import FieldError, InvalidRequest
 from app.format.file_group import DataFile, FileKind
-from app.format.index.file_answer import FileAnswer
+from app.format.index.index_answer import FileAnswer
 from app.format.index.live_key import LiveKey
 from app.format.operation import Operation, input_schema
 from app.format.rows.record_key import encode_keys
 from app.timeline.ports import Timeline
 from app.writes.explanation import BucketRule, ExplainedFile, ExplainedGroup, WriteExplanation
-from app.writes.key_search import KeySearch
+from app.writes.key_search import KeySearchPort
 from app.writes.service.accept import IncomingWrite, JsonRows
-from app.writes.service.explained_batch import Batch, batch_of, explained_keys
+from app.writes.service.explained_batch import ExplainedBatch, batch_of, explained_keys
 
 KEYS_MAX: Final = 100
 ROWS_MAX: Final = 1_000
@@ -40,7 +40,7 @@ class ExplainWrite:
     """Plans writes as workers do, and asks the indexes that they ask."""
 
     timeline: Timeline
-    search: KeySearch
+    search: KeySearchPort
 
     def keys(self, dataset: Dataset, texts: Sequence[str]) -> WriteExplanation:
         """What an upsert of these keys would touch: each the text of a JSON object of the key fields.
@@ -87,8 +87,12 @@ class ExplainWrite:
             case None:
                 rows = definition.schema.to_arrow().empty_table()
             case JsonRows(text=text):
-                aside = BadRecords(keep=_forget) if incoming.options.on_error is OnError.QUARANTINE else None
-                rows = decode_json_rows(text, input_schema(incoming.operation, definition), aside=aside)
+                bad_records = (
+                    BadRecords(write=_discard) if incoming.options.on_error is OnError.QUARANTINE else None
+                )
+                rows = decode_json_rows(
+                    text, input_schema(incoming.operation, definition), bad_records=bad_records
+                )
             case _:
                 detail = "an explanation reads rows that are in the request only: kind 'rows'"
                 raise InvalidRequest(f"source: {detail}", [FieldError(pointer="/source/kind", detail=detail)])
@@ -97,7 +101,7 @@ class ExplainWrite:
             raise InvalidRequest(detail, [FieldError(pointer="/source/rows", detail=detail)])
         return self._explained(dataset, batch_of(definition, incoming.operation, incoming.options, rows))
 
-    def _explained(self, dataset: Dataset, batch: Batch) -> WriteExplanation:
+    def _explained(self, dataset: Dataset, batch: ExplainedBatch) -> WriteExplanation:
         tasks = self._tasks(dataset, batch)
         bucket = dataset.definition.bucket
         return WriteExplanation(
@@ -114,13 +118,13 @@ class ExplainWrite:
             file_groups=tuple(self._group(task, batch) for task in tasks[:GROUPS_SHOWN_MAX]),
         )
 
-    def _tasks(self, dataset: Dataset, batch: Batch) -> list[MergeTask]:
+    def _tasks(self, dataset: Dataset, batch: ExplainedBatch) -> list[MergeTask]:
         """The tasks that the write would take at this version."""
         definition, staged = dataset.definition, batch.staged()
         whole = has_scope(batch.operation, batch.options)
         groups = None if whole else touched_groups({0: staged}) if definition.keyed else []
         live = self.timeline.live_files(dataset.tenant_id, dataset.id, dataset.version, groups)
-        if is_moot(batch.options, holds_rows=any(file.live_rows for file in live), version=dataset.version):
+        if is_no_op(batch.options, holds_rows=any(file.live_rows for file in live), version=dataset.version):
             return []
         intent = WriteIntent(
             operation=batch.operation,
@@ -137,13 +141,13 @@ class ExplainWrite:
             data_prefix="",
         )
 
-    def _group(self, task: MergeTask, batch: Batch) -> ExplainedGroup:
+    def _group(self, task: MergeTask, batch: ExplainedBatch) -> ExplainedGroup:
         dataset = task.dataset
         pending = any(file.kind is not FileKind.BASE for file in task.files)
         storing = storing_of(dataset, scoped=task.scope is not None, pending=pending)
         rows = batch.by_slot.get(task.slot) if task.segments else None
         keys = encode_keys(rows, dataset.record_key) if rows is not None and dataset.keyed else _NO_KEYS
-        if pending and (storing is Storing.REWRITE or _looks_through_logs(storing, batch.operation)):
+        if pending and (storing is Storing.REWRITE or _searches_logs(storing, batch.operation)):
             answers = dict.fromkeys(range(len(task.files)), FileAnswer.MERGED)
         else:
             answers = self.search.answers(dataset, task.files, keys, task.scope, storing)
@@ -167,7 +171,7 @@ class ExplainWrite:
         )
 
 
-def _forget(_: Sequence[BadRecord]) -> None:
+def _discard(_: Sequence[BadRecord]) -> None:
     """Records that are set aside are counted nowhere: nothing is written."""
 
 
@@ -186,7 +190,7 @@ def _no_object() -> InvalidRequest:
     return InvalidRequest(f"key: {detail}", [FieldError(pointer="/key", detail=detail)])
 
 
-def _looks_through_logs(storing: Storing, operation: Operation) -> bool:
+def _searches_logs(storing: Storing, operation: Operation) -> bool:
     """Whether rows go to a log and even so must not meet live keys."""
     return storing is Storing.LOG and operation.refuses_live_keys
 

@@ -32,7 +32,7 @@ _STORED: Final = (WriteEffect.INSERT, WriteEffect.MERGE, WriteEffect.REPLACE)
 _STAYING: Final = (MergeMode.FIRST, MergeMode.PARTIAL, MergeMode.AGGREGATE)
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
+class ExplainedBatch(msgspec.Struct, frozen=True, kw_only=True):
     """A write of rows in memory: `_hw_op`, the dataset's columns, `_hw_row`, by the slots they go to.
 
     `partitions`: those that the rows are in, where slots do not tell. `keys_only`: nothing but keys is known.
@@ -65,14 +65,14 @@ def batch_of(
     rows: pa.Table,
     *,
     keys_only: bool = False,
-) -> Batch:
+) -> ExplainedBatch:
     """The batch of checked rows."""
     by_slot = {
         slot: pa.Table.from_batches([batch])
         for slot, batch in split_by_slot(with_ops(rows, operation, dataset), dataset, 0)
     }
     hidden = operation is Operation.OVERWRITE and dataset.bucket.mode is BucketMode.KEY_DYNAMIC
-    return Batch(
+    return ExplainedBatch(
         operation=operation,
         options=options,
         by_slot=by_slot,
@@ -83,7 +83,7 @@ def batch_of(
 
 def explained_keys(
     task: MergeTask,
-    batch: Batch,
+    batch: ExplainedBatch,
     rows: pa.Table,
     keys: pa.ChunkedArray,
     live: dict[bytes, LiveKey],
@@ -97,14 +97,14 @@ def explained_keys(
     ops = rows.column(OP_COLUMN).to_pylist()
     effects = [_effect(batch, op, live=at is not None) for op, at in zip(ops, found, strict=True)]
     slots = _slots(task, batch, rows, found, effects, storing)
-    looked_at = storing is not Storing.POSTPONE
+    searched = storing is not Storing.POSTPONE
     return [
         ExplainedKey(
             row=row,
             key=dict(zip(names, key, strict=True)),
             hash=text,
             live=None if at is None else _live_row(task.files, at),
-            effect=effect if looked_at else None,
+            effect=effect if searched else None,
             partition_path=None if slot is None else slot.partition_path,
             bucket=None if slot is None else slot.bucket,
         )
@@ -120,7 +120,7 @@ def explained_keys(
     ]
 
 
-def _effect(batch: Batch, op: int, *, live: bool) -> WriteEffect:
+def _effect(batch: ExplainedBatch, op: int, *, live: bool) -> WriteEffect:
     return effect_of(
         batch.operation,
         op,
@@ -143,7 +143,7 @@ def _hashes(dataset: DatasetDefinition, rows: pa.Table) -> list[str | None]:
 
 def _slots(
     task: MergeTask,
-    batch: Batch,
+    batch: ExplainedBatch,
     rows: pa.Table,
     found: Sequence[LiveKey | None],
     effects: Sequence[WriteEffect],

@@ -9,7 +9,7 @@ import msgspec
 
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
-from app.commit.write_plan import Scope
+from app.commit.write_plan import WriteScope
 from app.format.dataset import DatasetDefinition
 from app.format.errors import HeadwaterError
 from app.format.instant import Action, RowCounts
@@ -18,20 +18,20 @@ from app.format.quarantine import QuarantineFile
 from app.format.rows.staging import StagedFile
 from app.jobs.values import Claim, Job, instant_action
 from app.timeline.values import Advance, JobOutcome, NewCommit
-from app.versions.service.run_restore import Restored
+from app.versions.service.run_restore import StagedRestore
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """What the commit of a part is planned on: the dataset as it is found, at a version.
 
-    `scope` takes rows out, `read_scope` must not have changed since. `moot`: the write has nothing to do.
+    `scope` takes rows out, `read_scope` must not have changed since. `noop`: the write has nothing to do.
     """
 
     dataset: Dataset
     version: int
-    scope: Scope | None = None
-    read_scope: Scope | None = None
-    moot: bool = False
+    scope: WriteScope | None = None
+    read_scope: WriteScope | None = None
+    noop: bool = False
 
 
 @dataclass(kw_only=True, slots=True)
@@ -52,7 +52,7 @@ class Part:
     plan: Plan | None = None
     evolved: DatasetDefinition | None = None
     advances: tuple[Advance, ...] = ()
-    restored: Restored | None = None
+    restored: StagedRestore | None = None
 
     @property
     def writes(self) -> dict[int, tuple[StagedFile, ...]]:
@@ -66,14 +66,14 @@ class Part:
             raise AssertionError("a part is planned before it is merged")
         return self.plan.version
 
-    def start_over(self) -> None:
+    def reset(self) -> None:
         """Nothing of what was merged holds any more."""
         self.read_version, self.messages, self.plan = None, {}, None
 
-    def merge_again(self, file_groups: tuple[str, ...], head_version: int) -> None:
+    def remerge(self, file_groups: tuple[str, ...], head_version: int) -> None:
         """These file groups were changed up to `head_version`; with a scope, all of it is read again."""
         if self.plan is not None and self.plan.read_scope is not None:
-            self.start_over()
+            self.reset()
             return
         self.read_version = head_version
         self.messages = {name: kept for name, kept in self.messages.items() if name not in file_groups}
@@ -83,7 +83,7 @@ class Part:
         if self.plan is None:
             raise AssertionError("a part is merged before it is committed")
         # A write that leaves the table as it is leaves the schema, too.
-        evolved = None if self.plan.moot else self.evolved
+        evolved = None if self.plan.noop else self.evolved
         planned_on = self.plan.dataset.definition.schema.id - (self.evolved is not None)
         messages = [self.messages[name] for name in sorted(self.messages)]
         if self.restored is not None:
@@ -104,7 +104,7 @@ class Part:
 
     def _outcome(self, number: int, job: Job, plan: Plan) -> JobOutcome:
         sent = sum(file.rows for file in self.staged[job.id])
-        counts = RowCounts(unchanged=sent if plan.moot else 0)
+        counts = RowCounts(unchanged=sent if plan.noop else 0)
         refused: list[QuarantineFile] = []
         for message in self.messages.values():
             counts += message.counts.get(number, RowCounts())
@@ -177,14 +177,14 @@ class WriteGroup:
             yield part
         self.current = None
 
-    def keep(self, held: frozenset[str]) -> None:
+    def retain(self, held: frozenset[str]) -> None:
         """Goes on with these jobs only, from the beginning."""
         for part in self.parts:
             part.jobs = [job for job in part.jobs if job.id in held]
-            part.start_over()
+            part.reset()
         self.parts = [part for part in self.parts if part.jobs]
 
     def drop(self, job: Job) -> None:
         """The job has ended; with it its whole transaction."""
         left = [] if self.together else [other.id for other in self.jobs if other is not job]
-        self.keep(frozenset(left))
+        self.retain(frozenset(left))

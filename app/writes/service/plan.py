@@ -10,7 +10,7 @@ from app.catalog.ports import Catalog
 from app.catalog.values import Dataset
 from app.commit.write_options import OnError
 from app.commit.write_plan import MergeTask, WriteIntent, plan_merge, touched_groups
-from app.commit.write_scope import has_scope, is_moot, read_scope, scope_of
+from app.commit.write_scope import has_scope, is_no_op, read_scope, scope_of
 from app.format.paths import dataset_prefix
 from app.jobs.values import Job
 from app.timeline.ports import Timeline
@@ -54,9 +54,9 @@ class PlanWrites:
             version=version,
             scope=scope,
             read_scope=read_scope(first.operation, first.options, scope),
-            moot=is_moot(first.options, holds_rows=any(file.live_rows for file in live), version=version),
+            noop=is_no_op(first.options, holds_rows=any(file.live_rows for file in live), version=version),
         )
-        if part.plan.moot:
+        if part.plan.noop:
             return []
         return plan_merge(
             dataset.definition,
@@ -78,11 +78,11 @@ class PlanWrites:
 def _under_its_schema(dataset: Dataset, part: Part) -> Dataset:
     """The dataset under the schema that the part plans with. Messages made under an earlier one are made again."""
     if part.plan is not None and part.plan.dataset.definition.schema.id < dataset.definition.schema.id:
-        part.start_over()
+        part.reset()
     if part.evolved is None:
         return dataset
     if part.evolved.schema.id <= dataset.definition.schema.id:
-        part.start_over()
+        part.reset()
         raise SchemaMoved
     return msgspec.structs.replace(dataset, definition=part.evolved)
 

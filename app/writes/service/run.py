@@ -27,8 +27,8 @@ from app.jobs.ports import Jobs
 from app.jobs.service.lease import Lease
 from app.jobs.values import ClaimRules, Job, Progress
 from app.timeline.ports import Timeline
-from app.timeline.service.commit import Publish
-from app.timeline.service.holding import KeptVersions, telling_expired
+from app.timeline.service.publish import Publish
+from app.timeline.service.version_pins import KeptVersions, expired_if_missing
 from app.timeline.values import Fenced
 from app.versions.service.run_restore import StageEarlier
 from app.views.service.refresh import DeriveView
@@ -103,11 +103,11 @@ class RunWrites:
 
         Of a transaction all fail, whichever is named; the store says so to the others.
         """
-        guilty = _concerned(group, error)
-        for job in guilty or group.jobs:
+        affected = _affected_jobs(group, error)
+        for job in affected or group.jobs:
             self._fail(tenant_id, job, error)
-        innocent = [job.claim for job in group.jobs if guilty and job not in guilty]
-        self.jobs.release(tenant_id, innocent)
+        unaffected = [job.claim for job in group.jobs if affected and job not in affected]
+        self.jobs.release(tenant_id, unaffected)
 
     def _decode(self, tenant_id: str, group: WriteGroup) -> None:
         """Brings every write of the group to staged input; one that cannot be read fails alone."""
@@ -144,14 +144,14 @@ class RunWrites:
             return
         aside = job.write.options.on_error is OnError.QUARANTINE
         # Read again only under a schema that came in between, and then to other files.
-        again = "" if part.evolved is None else f"-{part.evolved.schema.id}"
+        suffix = "" if part.evolved is None else f"-{part.evolved.schema.id}"
         decoded = self.engine.decode(
             raw,
             self.catalog.get(tenant_id, part.dataset_id).definition,
             job.write.operation,
-            prefix=decoded_prefix(place, job.id, job.epoch) + again,
+            prefix=decoded_prefix(place, job.id, job.epoch) + suffix,
             options=job.write.options,
-            quarantine=quarantine_prefix(place, job.id, job.epoch) + again if aside else None,
+            quarantine=quarantine_prefix(place, job.id, job.epoch) + suffix if aside else None,
             tag=tag,
         )
         part.staged[job.id] = decoded.staged
@@ -160,10 +160,10 @@ class RunWrites:
 
     def _derive_one(self, part: Part, job: Job, prefix: str, tag: str) -> None:
         """The rows of a refresh, which runs by itself."""
-        derived = self.derive.run(job, prefix, tag)
-        part.jobs = [derived.job]
-        part.staged[job.id] = derived.staged
-        part.advances = derived.advances
+        refresh = self.derive.run(job, prefix, tag)
+        part.jobs = [refresh.job]
+        part.staged[job.id] = refresh.staged
+        part.advances = refresh.advances
 
     def _merge_and_commit(self, tenant_id: str, group: WriteGroup) -> None:
         replans = 0
@@ -180,11 +180,11 @@ class RunWrites:
                 if replans > self.replans_max or not error.facts["retryable"]:
                     raise
                 # Another refresh took in first what this one did: there may be more by now.
-                self._start_over(tenant_id, group)
+                self._decode_again(tenant_id, group)
                 continue
             match outcome:
                 case Fenced(held=held):
-                    group.keep(held)
+                    group.retain(held)
                 case Conflicted(file_groups=file_groups, winner=winner, head_version=head):
                     replans += 1
                     if replans > self.replans_max:
@@ -198,9 +198,9 @@ class RunWrites:
                     for part in group.parts:
                         if part.restored is not None:
                             # What differs from the earlier version is something else by now.
-                            self._start_over(tenant_id, group)
+                            self._decode_again(tenant_id, group)
                         elif part.dataset_id == outcome.dataset_id:
-                            part.merge_again(file_groups, head)
+                            part.remerge(file_groups, head)
                 case _:
                     versions = {
                         part.dataset_id: each.version for part, each in zip(group.parts, outcome, strict=True)
@@ -208,9 +208,9 @@ class RunWrites:
                     _log.info("%d write(s) committed: %s", len(group.jobs), versions)
                     return
 
-    def _start_over(self, tenant_id: str, group: WriteGroup) -> None:
+    def _decode_again(self, tenant_id: str, group: WriteGroup) -> None:
         for part in group.working():
-            part.start_over()
+            part.reset()
             self._decode_part(tenant_id, group, part)
 
     def _merge(self, tenant_id: str, group: WriteGroup) -> bool:
@@ -221,14 +221,14 @@ class RunWrites:
         for part in group.working():
             try:
                 tasks = plan.run(tenant_id, part, group.attempt)
-                with telling_expired(self.kept, tenant_id, [(part.dataset_id, part.planned_at)]):
+                with expired_if_missing(self.kept, tenant_id, [(part.dataset_id, part.planned_at)]):
                     messages = self.engine.merge(tasks, group.tag)
             except SchemaMoved:
                 self._decode_part(tenant_id, group, part)
                 return False
             except VersionExpired:
                 # Commits and a clean came between.
-                part.start_over()
+                part.reset()
                 if part.restored is not None:
                     self._decode_part(tenant_id, group, part)
                 return False
@@ -243,7 +243,7 @@ class RunWrites:
         return True
 
 
-def _concerned(group: WriteGroup, error: HeadwaterError) -> list[Job]:
+def _affected_jobs(group: WriteGroup, error: HeadwaterError) -> list[Job]:
     """The writes whose error it is, as far as it tells: by a file of theirs, by their dataset, or by when it came."""
     damaged = error.facts.get("path") if isinstance(error, CorruptFile) else None
     reading = [

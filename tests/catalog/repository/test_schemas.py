@@ -11,7 +11,7 @@ import pytest
 from app.catalog.values import Dataset
 from app.commit.conflict import Conflicted
 from app.format.dataset import DatasetDefinition, Retention
-from app.format.definition.define import with_retention, with_services
+from app.format.definition.dataset_definition import with_retention, with_services
 from app.format.definition.evolution import evolve
 from app.format.definition.new_dataset import NewField, NewRetention
 from app.format.definition.schema_change import AddField

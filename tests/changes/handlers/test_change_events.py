@@ -13,7 +13,7 @@ from app.changelog.forms import ChangeForm
 from app.changes.handlers import events as change_events
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.format.errors import Unavailable
-from app.http.waiting import watches
+from app.http.waiting import shared_polls as watches
 from tests.support.http import problem, upsert
 from tests.support.streams import blocks, feed_of, serving, streamed
 
@@ -185,14 +185,14 @@ def test_a_stream_ends_when_the_process_stops():
     async def follow():
         events = streamed(services, FeedQuery(limit=2))
         assert await anext(events)
-        asyncio.get_running_loop().call_later(0.05, services.wakeups.close)
+        asyncio.get_running_loop().call_later(0.05, services.subscriptions.close)
         return [piece async for piece in events]
 
     assert asyncio.run(follow()) == []
 
 
 def test_a_stream_outlives_a_database_that_is_away_for_a_while(monkeypatch):
-    monkeypatch.setattr(watches, "LOOK_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(watches, "POLL_SECONDS", 0.01)
     stored = feed_of(2)
     read = ReadChanges(catalog=stored, index=stored, reader=stored)
     faults = [Unavailable("still gone"), Unavailable("gone"), None]

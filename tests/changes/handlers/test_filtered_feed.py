@@ -23,8 +23,8 @@ EVERY_FORM = pytest.mark.parametrize("form", [form.value for form in ChangeForm]
 @pytest.fixture
 def little_looks(monkeypatch):
     """Every page looks at one change or pair."""
-    monkeypatch.setattr(read_changes, "LOOKED_CHANGES_MAX", 1)
-    monkeypatch.setattr(changelog_scan, "_LOOKED_MIN", 1)
+    monkeypatch.setattr(read_changes, "SCANNED_CHANGES_MAX", 1)
+    monkeypatch.setattr(changelog_scan, "_SCANNED_MIN", 1)
 
 
 def offsets(page):

@@ -73,8 +73,8 @@ def test_waits_for_jobs_of_a_dataset_share_looks(client, orders, service, monkey
         client.post(f"{orders}/writes", json=upsert({"id": number})).headers["location"]
         for number in range(3)
     ]
-    looks = Counting(service.api.services.job_watches._look)
-    monkeypatch.setattr(service.api.services.job_watches, "_look", looks)
+    fetches = Counting(service.api.services.job_polls._fetch)
+    monkeypatch.setattr(service.api.services.job_polls, "_fetch", fetches)
     address = urlsplit(service.url)
 
     async def wait(job):
@@ -89,11 +89,11 @@ def test_waits_for_jobs_of_a_dataset_share_looks(client, orders, service, monkey
 
     async def wait_for_all():
         running = [asyncio.create_task(wait(job)) for job in islice(cycle(jobs), READERS)]
-        await when(lambda: waiting(service.api.services.job_watches) == READERS)
+        await when(lambda: waiting(service.api.services.job_polls) == READERS)
         with service.working():
             return await asyncio.gather(*running)
 
     for job, answer in zip(cycle(jobs), asyncio.run(wait_for_all()), strict=False):
         assert b'"state":"succeeded"' in answer
         assert job.rpartition("/")[2].encode() in answer
-    assert looks.calls < READERS / 2
+    assert fetches.calls < READERS / 2

@@ -13,7 +13,7 @@ from app.changes.handlers.shared_pages import SharedPages
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.format.errors import NotFound, OffsetAhead, Unavailable
 from app.http.threads import Threads
-from app.http.waiting import watches
+from app.http.waiting import shared_polls as watches
 from tests.support.stored_feed import DATASET
 from tests.support.streams import CORRECTION, Counting, blocks, feed_of, serving, streamed, waiting, when
 
@@ -23,18 +23,18 @@ READERS = 200
 @pytest.fixture
 def feed_in_memory(monkeypatch):
     """A feed of one commit: services over it, and its reads and looks. Only rings are waited for."""
-    monkeypatch.setattr(watches, "LOOK_AGAIN_SECONDS", 60.0)
+    monkeypatch.setattr(watches, "POLL_SECONDS", 60.0)
     stored = feed_of(1)
     reads = Counting(ReadChanges(catalog=stored, index=stored, reader=stored).page)
-    stored.get = looks = Counting(stored.get)
+    stored.get = fetches = Counting(stored.get)
     services = serving(stored, reads)
 
     def commit(*, announced=True):
         stored.history.commits.append(CORRECTION)
         if announced:
-            services.wakeups.ring(DATASET.tenant_id, DATASET.id)
+            services.subscriptions.notify(DATASET.tenant_id, DATASET.id)
 
-    return SimpleNamespace(services=services, reads=reads, looks=looks, commit=commit)
+    return SimpleNamespace(services=services, reads=reads, fetches=fetches, commit=commit)
 
 
 class Reader:
@@ -60,34 +60,34 @@ def positions(commits):
 
 
 def test_readers_at_one_position_share_looks_and_pages(feed_in_memory):
-    services, looks, commits = feed_in_memory.services, feed_in_memory.looks, 5
+    services, fetches, commits = feed_in_memory.services, feed_in_memory.fetches, 5
 
     async def follow():
         readers = [Reader(services, until=2 * (commits + 1)) for _ in range(READERS)]
         running = [asyncio.create_task(reader.run()) for reader in readers]
         for number in range(commits):
             await when(lambda: all(len(reader.seen) == 2 * (number + 1) for reader in readers))  # noqa: B023
-            await when(lambda: waiting(services.heads) == READERS)
+            await when(lambda: waiting(services.head_polls) == READERS)
             feed_in_memory.commit()
         return await asyncio.gather(*running)
 
     assert asyncio.run(follow()) == [positions(commits + 1)] * READERS
     assert feed_in_memory.reads.calls == commits + 1
     # They come in a few waves, each of which is looked for; then there is one look for each ring.
-    assert looks.calls <= commits + READERS / 10
+    assert fetches.calls <= commits + READERS / 10
 
 
 def test_a_lost_ring_costs_time_and_idle_readers_cost_one_look(feed_in_memory, monkeypatch):
-    monkeypatch.setattr(watches, "LOOK_AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr(watches, "POLL_SECONDS", 0.1)
     services = feed_in_memory.services
 
     async def follow():
         running = [asyncio.create_task(Reader(services, until=4).run()) for _ in range(READERS)]
-        await when(lambda: waiting(services.heads) == READERS)
-        looks, began = feed_in_memory.looks.calls, time.monotonic()
+        await when(lambda: waiting(services.head_polls) == READERS)
+        fetches, began = feed_in_memory.fetches.calls, time.monotonic()
         await asyncio.sleep(0.5)
-        looks = feed_in_memory.looks.calls - looks
-        idle = looks / (time.monotonic() - began)
+        fetches = feed_in_memory.fetches.calls - fetches
+        idle = fetches / (time.monotonic() - began)
         feed_in_memory.commit(announced=False)
         return idle, await asyncio.gather(*running)
 
@@ -100,11 +100,11 @@ def test_a_lost_ring_costs_time_and_idle_readers_cost_one_look(feed_in_memory, m
 
 def test_a_commit_during_a_look_is_looked_for_again(feed_in_memory):
     async def follow():
-        feed_in_memory.looks.gate.clear()
+        feed_in_memory.fetches.gate.clear()
         running = asyncio.create_task(Reader(feed_in_memory.services, until=4).run())
-        await when(lambda: feed_in_memory.looks.calls == 1)
+        await when(lambda: feed_in_memory.fetches.calls == 1)
         feed_in_memory.commit()
-        feed_in_memory.looks.gate.set()
+        feed_in_memory.fetches.gate.set()
         async with asyncio.timeout(20):
             return await running
 
@@ -119,7 +119,7 @@ def test_who_was_busy_when_the_ring_was_taken_is_told_all_the_same(feed_in_memor
         await busy.step()
         running = asyncio.create_task(prompt.run())
         for seen in (2, 4):
-            await when(lambda: len(prompt.seen) == seen and waiting(services.heads) == 1)  # noqa: B023
+            await when(lambda: len(prompt.seen) == seen and waiting(services.head_polls) == 1)  # noqa: B023
             feed_in_memory.commit()
         # The slow one holds nobody, and needs no ring for what it missed.
         assert await running == positions(3)
@@ -155,13 +155,13 @@ def test_who_leaves_a_watch_takes_nothing_with_him(feed_in_memory):
 
     async def follow():
         running = [asyncio.create_task(Reader(services, until=4).run()) for _ in range(3)]
-        await when(lambda: waiting(services.heads) == 3)
+        await when(lambda: waiting(services.head_polls) == 3)
         running[0].cancel()
-        await when(lambda: waiting(services.heads) == 2)
+        await when(lambda: waiting(services.head_polls) == 2)
         feed_in_memory.commit()
         told = await asyncio.gather(*running[1:])
-        assert not services.heads._open
-        assert not services.wakeups._bells
+        assert not services.head_polls._open
+        assert not services.subscriptions._subscriptions
         return told
 
     assert asyncio.run(follow()) == [positions(2)] * 2
@@ -171,16 +171,16 @@ def test_what_is_found_as_the_time_runs_out_is_told(feed_in_memory):
     services = feed_in_memory.services
 
     async def wait():
-        feed_in_memory.looks.gate.clear()
-        with services.heads.join(DATASET.tenant_id, DATASET.id) as watcher:
-            asked = asyncio.create_task(watcher.wait(0, 0.05))
-            await when(lambda: waiting(services.heads) == 1)
-            (answer,) = next(iter(services.heads._open.values()))._waiting
+        feed_in_memory.fetches.gate.clear()
+        with services.head_polls.join(DATASET.tenant_id, DATASET.id) as waiter:
+            asked = asyncio.create_task(waiter.wait(0, 0.05))
+            await when(lambda: waiting(services.head_polls) == 1)
+            (answer,) = next(iter(services.head_polls._open.values()))._waiting
             # The loop has no turn until the time is over; then it has the answer and the end of the time in one.
             time.sleep(0.1)  # noqa: ASYNC251
             asyncio.get_running_loop().call_soon(answer.set_result, (1, DATASET))
             found = await asked
-        feed_in_memory.looks.gate.set()
+        feed_in_memory.fetches.gate.set()
         return found
 
     assert asyncio.run(wait()) is DATASET
@@ -191,22 +191,22 @@ def test_a_dataset_that_is_gone_ends_all_its_streams(feed_in_memory):
 
     async def follow():
         running = [asyncio.create_task(Reader(services, until=4).run()) for _ in range(READERS)]
-        await when(lambda: waiting(services.heads) == READERS)
-        feed_in_memory.looks.faults = [NotFound("gone")]
-        services.wakeups.ring(DATASET.tenant_id, DATASET.id)
+        await when(lambda: waiting(services.head_polls) == READERS)
+        feed_in_memory.fetches.faults = [NotFound("gone")]
+        services.subscriptions.notify(DATASET.tenant_id, DATASET.id)
         return await asyncio.gather(*running)
 
     assert asyncio.run(follow()) == [positions(1)] * READERS
 
 
 def test_a_database_that_is_away_ends_none(feed_in_memory, monkeypatch):
-    monkeypatch.setattr(watches, "LOOK_AGAIN_SECONDS", 0.02)
+    monkeypatch.setattr(watches, "POLL_SECONDS", 0.02)
     services = feed_in_memory.services
 
     async def follow():
         running = [asyncio.create_task(Reader(services, until=4).run()) for _ in range(READERS)]
-        await when(lambda: waiting(services.heads) == READERS)
-        feed_in_memory.looks.faults = [Unavailable("away"), Unavailable("away")]
+        await when(lambda: waiting(services.head_polls) == READERS)
+        feed_in_memory.fetches.faults = [Unavailable("away"), Unavailable("away")]
         feed_in_memory.reads.faults = [Unavailable("away")]
         feed_in_memory.commit()
         return await asyncio.gather(*running)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from app.changelog.forms import ChangeForm
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.changes.values import ChangePage
 from app.format.errors import CorruptFile, OffsetExpired
@@ -51,7 +51,9 @@ class Cut(Stored):
         return super().read_slice(file, schema, first_row, rows)
 
 
-def page(stored: Stored, since: int | Landmark, form: ChangeForm = ChangeForm.TWO_EVENT) -> ChangePage:
+def page(
+    stored: Stored, since: int | StartingPosition, form: ChangeForm = ChangeForm.TWO_EVENT
+) -> ChangePage:
     reading = ReadChanges(catalog=stored, index=stored, reader=stored)
     return reading.page(DATASET, since, FeedQuery(limit=10, form=form))
 
@@ -68,7 +70,7 @@ def test_who_asked_for_what_is_gone_meanwhile_is_told(at: str) -> None:
 
 @CUT
 def test_who_asked_for_the_earliest_gets_what_is_the_earliest_now(at: str) -> None:
-    found = page(Cut(history=HISTORY, at=at), Landmark.EARLIEST)
+    found = page(Cut(history=HISTORY, at=at), StartingPosition.EARLIEST)
     assert found.events.table.column("offset").to_pylist() == [1, 2, 3]
     assert (found.next_since, found.pending, found.earliest) == (4, 0, 1)
 

@@ -46,10 +46,10 @@ FILTERS: dict[str, Callable[[Row], bool]] = {
 @pytest.fixture(autouse=True)
 def _little_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages that end often for having looked at enough, in few and small steps."""
-    monkeypatch.setattr(read_changes, "LOOKED_CHANGES_MAX", 6)
+    monkeypatch.setattr(read_changes, "SCANNED_CHANGES_MAX", 6)
     monkeypatch.setattr(read_changes, "_STEP_CHANGES_MAX", 5)
-    monkeypatch.setattr(read_changes, "_PASSED_FILE", 2)
-    monkeypatch.setattr(changelog_scan, "_LOOKED_MIN", 1)
+    monkeypatch.setattr(read_changes, "_SKIPPED_FILE", 2)
+    monkeypatch.setattr(changelog_scan, "_SCANNED_MIN", 1)
     monkeypatch.setattr(changelog_scan, "_RULED_OUT", 2)
 
 

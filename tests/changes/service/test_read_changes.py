@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.changelog.forms import ChangeForm, in_form
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.changes.values import ChangePage
 from app.format.errors import OffsetAhead, OffsetExpired
@@ -31,7 +31,7 @@ HALVED = History(
 )
 
 
-def page(stored: Stored, since: int | Landmark, **query: Any) -> ChangePage:
+def page(stored: Stored, since: int | StartingPosition, **query: Any) -> ChangePage:
     return ReadChanges(catalog=stored, index=stored, reader=stored).page(DATASET, since, FeedQuery(**query))
 
 
@@ -119,7 +119,7 @@ def test_no_more_rows_are_read_than_one_page_needs() -> None:
 
 
 def test_the_head_is_where_nothing_is_left_and_beyond_it_is_another_feed() -> None:
-    assert page(Stored(history=HALVED), Landmark.NOW, limit=1).next_since == 3
+    assert page(Stored(history=HALVED), StartingPosition.NOW, limit=1).next_since == 3
     with pytest.raises(OffsetAhead) as error:
         page(Stored(history=HALVED), 4, limit=1, until=2)
     assert error.value.facts == {"since": 4, "head": 3}
@@ -130,7 +130,7 @@ def test_what_is_kept_no_longer_is_another_error_than_what_never_was() -> None:
     with pytest.raises(OffsetExpired) as error:
         page(cut, 0, limit=1, until=0)
     assert error.value.facts == {"since": 0, "earliest": 1}
-    found = page(cut, Landmark.EARLIEST, limit=1, form=ChangeForm.SINGLE_EVENT)
+    found = page(cut, StartingPosition.EARLIEST, limit=1, form=ChangeForm.SINGLE_EVENT)
     assert (found.earliest, found.next_since, found.pending) == (1, 3, 0)
     assert found.events.table.column("before").to_pylist() == [HALVED.changes[1]["row"]]
 

@@ -12,7 +12,7 @@ from app.catalog.values import Dataset
 from app.changes.service import read_corrections
 from app.changes.service.read_corrections import CorrectedChange, ReadCorrections
 from app.files.parquet_file import ParquetReader
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.dataset import ChangelogProducer
@@ -145,7 +145,7 @@ def test_a_version_before_the_beginning_of_the_feed_does_not_tell_what_is_gone(p
         catalog=past,
         timeline=past,
         versions=versions_of(past),
-        tables=TableReader(storage, past.table.reader, Memory(bytes_max=2**26)),
+        tables=TableReader(storage, past.table.reader, MemoryBudget(bytes_max=2**26)),
         corrections=ReadCorrections(
             index=TableFeed(table=past.table, earliest=cut_at), reader=past.table.reader
         ),
@@ -169,7 +169,7 @@ def test_a_request_looks_at_so_much_of_the_feed_and_no_more(
 ) -> None:
     past = pasts("copy_on_write")
     whole = walk(past, 0, None, 1_000)
-    monkeypatch.setattr(read_corrections, "LOOKED_ROWS_MAX", 1)
+    monkeypatch.setattr(read_corrections, "SCANNED_ROWS_MAX", 1)
     monkeypatch.setattr(read_corrections, "_FILES_MAX", 2)
     assert walk(past, 0, None, 1_000) == whole
     reading, dataset = use_case(past)
@@ -196,7 +196,7 @@ def test_what_cannot_be_told_is_refused(pasts: Any) -> None:
 
 def _table_reader(past: Past) -> ReadTable:
     storage = past.table.storage
-    tables = TableReader(storage, past.table.reader, Memory(bytes_max=2**26))
+    tables = TableReader(storage, past.table.reader, MemoryBudget(bytes_max=2**26))
     return ReadTable(
         catalog=past,
         timeline=past,

@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from app.catalog.values import Dataset
 from app.consumers.repository.consumers import ConsumerStore
-from app.consumers.values import ConsumerChange, Expected, MaxLag
+from app.consumers.values import ConsumerChange, ExpectedRevision, MaxLag
 from app.db.session import Database
 from app.format.dataset import Changelog, Retention
 from app.format.errors import HeadwaterError
@@ -121,7 +121,7 @@ class World:
                 token = self.token(name, which)
                 revision = self.kept[name].revision - age if name in self.kept else None
                 change = ConsumerChange(offset=offset, reset=reset, lease=token)
-                expected = Expected(revision=revision)
+                expected = ExpectedRevision(revision=revision)
                 self.both(
                     lambda: self.consumers.put(*self.place, name, change, expected),
                     lambda: self.put(name, offset, reset, token, revision),
@@ -129,7 +129,7 @@ class World:
             case "bound", (str(name), changes) if name in self.kept:
                 change = ConsumerChange(max_lag=MaxLag(changes=changes))
                 kept = self.kept[name]
-                self.consumers.put(*self.place, name, change, Expected(revision=kept.revision))
+                self.consumers.put(*self.place, name, change, ExpectedRevision(revision=kept.revision))
                 kept.max_lag, kept.revision = changes, kept.revision + 1
             case "lease", (str(name), str(member), which):
                 self.lease(name, member, self.token(name, which))
@@ -182,7 +182,7 @@ class World:
         cut = self.retention.cut(*self.place, follower_lag_seconds=1.0)
         assert cut == beginning - self.earliest
         self.earliest = beginning
-        self.retention.forget(*self.place, 1)
+        self.retention.expire_files(*self.place, 1)
 
     def put(self, name: str, offset: int, reset: bool, token: str | None, revision: int | None) -> None:
         kept = self.kept.get(name)

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import text
 
 from app.catalog.values import Dataset
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.consumers import ConsumerStore
 from app.consumers.repository.followers import add_follower
-from app.consumers.values import ConsumerChange, Expected, MaxLag, Standing
+from app.consumers.values import ConsumerChange, ConsumerStatus, ExpectedRevision, MaxLag
 from app.format.errors import (
     ConsumerLeased,
     ConsumerManaged,
@@ -47,16 +47,18 @@ def feed(stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[],
 
 
 @pytest.fixture
-def put(consumers: ConsumerStore, feed: Dataset) -> Callable[..., Standing]:
+def put(consumers: ConsumerStore, feed: Dataset) -> Callable[..., ConsumerStatus]:
     """Makes or moves the consumer `c`; at the revision that it has, unless one is said."""
 
-    def run(offset: int | Landmark | None, *, revision: int | None = None, **more: object) -> Standing:
+    def run(
+        offset: int | StartingPosition | None, *, revision: int | None = None, **more: object
+    ) -> ConsumerStatus:
         try:
             revision = revision or consumers.get(feed.tenant_id, feed.id, "c").consumer.revision
         except NotFound:
             revision = None
         change = ConsumerChange(offset=offset, **more)  # type: ignore[arg-type]
-        return consumers.put(feed.tenant_id, feed.id, "c", change, Expected(revision=revision))[0]
+        return consumers.put(feed.tenant_id, feed.id, "c", change, ExpectedRevision(revision=revision))[0]
 
     return run
 
@@ -67,7 +69,7 @@ def cut(stores: Stores, dataset: Dataset, earliest: int) -> None:
 
 
 def test_lag_is_what_is_not_committed_and_its_age(
-    stores: Stores, feed: Dataset, put: Callable[..., Standing]
+    stores: Stores, feed: Dataset, put: Callable[..., ConsumerStatus]
 ) -> None:
     with stores.database.tenant(feed.tenant_id) as connection:
         age = "SELECT extract(epoch FROM clock_timestamp() - committed_at) FROM commits WHERE version = :version"
@@ -77,12 +79,12 @@ def test_lag_is_what_is_not_committed_and_its_age(
             after = connection.execute(text(age), {"version": version}).scalar_one()
             assert before <= standing.behind_seconds <= after
             assert standing.behind_changes == 9 - position
-    at_head = put(Landmark.NOW)
+    at_head = put(StartingPosition.NOW)
     assert (at_head.behind_changes, at_head.behind_seconds, at_head.expired) == (0, 0, False)
 
 
 def test_a_position_before_the_beginning_is_expired(
-    stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., Standing]
+    stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., ConsumerStatus]
 ) -> None:
     put(2)
     cut(stores, feed, 5)
@@ -93,12 +95,12 @@ def test_a_position_before_the_beginning_is_expired(
         with pytest.raises(OffsetExpired) as error:
             put(position, reset=reset)
         assert error.value.facts == {"since": position, "earliest": 5}
-    assert not put(Landmark.EARLIEST).expired
+    assert not put(StartingPosition.EARLIEST).expired
     with pytest.raises(OffsetAhead):
         put(10)
 
 
-def test_it_is_moved_when_its_position_is(put: Callable[..., Standing]) -> None:
+def test_it_is_moved_when_its_position_is(put: Callable[..., ConsumerStatus]) -> None:
     first = put(3).consumer
     assert first.revision == 1
     bounded = put(None, max_lag=MaxLag(changes=7)).consumer
@@ -116,24 +118,26 @@ def test_no_consumer_of_a_dataset_that_is_gone(
     stores.catalog.delete(feed.tenant_id, feed.id, version=None)
     for dataset_id in (feed.id, new_id()):
         with pytest.raises(NotFound):
-            consumers.put(feed.tenant_id, dataset_id, "c", ConsumerChange(offset=0), Expected())
+            consumers.put(feed.tenant_id, dataset_id, "c", ConsumerChange(offset=0), ExpectedRevision())
 
 
 def test_of_racing_members_that_make_it_one_does(consumers: ConsumerStore, feed: Dataset) -> None:
     def make() -> str:
         try:
-            consumers.put(feed.tenant_id, feed.id, "c", ConsumerChange(offset=0), Expected(absent=True))
+            consumers.put(
+                feed.tenant_id, feed.id, "c", ConsumerChange(offset=0), ExpectedRevision(absent=True)
+            )
         except PreconditionFailed:
             return "there"
         return "made"
 
     assert sorted(together([make] * 6)) == ["made"] + ["there"] * 5
     with pytest.raises(PreconditionRequired):
-        consumers.put(feed.tenant_id, feed.id, "c", ConsumerChange(offset=0), Expected())
+        consumers.put(feed.tenant_id, feed.id, "c", ConsumerChange(offset=0), ExpectedRevision())
 
 
 def test_of_racing_commits_of_one_revision_one_is_taken(
-    consumers: ConsumerStore, feed: Dataset, put: Callable[..., Standing]
+    consumers: ConsumerStore, feed: Dataset, put: Callable[..., ConsumerStatus]
 ) -> None:
     put(0)
     for revision in range(1, 6):
@@ -141,7 +145,7 @@ def test_of_racing_commits_of_one_revision_one_is_taken(
         def commit(revision: int = revision) -> bool:
             change = ConsumerChange(offset=revision)
             try:
-                consumers.put(feed.tenant_id, feed.id, "c", change, Expected(revision=revision))
+                consumers.put(feed.tenant_id, feed.id, "c", change, ExpectedRevision(revision=revision))
             except PreconditionFailed:
                 return False
             return True
@@ -152,7 +156,7 @@ def test_of_racing_commits_of_one_revision_one_is_taken(
 
 
 def test_two_members_never_both_advance(
-    stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., Standing]
+    stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., ConsumerStatus]
 ) -> None:
     """Members take the lease from one another as it runs out, and never read the revision anew but with a lease."""
     put(0)
@@ -170,7 +174,7 @@ def test_two_members_never_both_advance(
             change = ConsumerChange(offset=min(held.position + 1, 9), lease=held.token)
             try:
                 standing, _ = consumers.put(
-                    feed.tenant_id, feed.id, "c", change, Expected(revision=held.revision)
+                    feed.tenant_id, feed.id, "c", change, ExpectedRevision(revision=held.revision)
                 )
                 taken.append((standing.consumer.lease_epoch, name))
             except (LeaseLost, PreconditionFailed):
@@ -190,7 +194,7 @@ def test_two_members_never_both_advance(
 
 
 def test_a_hold_that_ran_out_ends_with_a_commit_of_another(
-    stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., Standing]
+    stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., ConsumerStatus]
 ) -> None:
     put(0)
     held = consumers.lease(feed.tenant_id, feed.id, "c", "a", 60, None)
@@ -234,7 +238,7 @@ def test_positions_of_followers_are_shown_and_not_touched(
 
 
 def test_a_refusal_changes_nothing(
-    consumers: ConsumerStore, feed: Dataset, put: Callable[..., Standing]
+    consumers: ConsumerStore, feed: Dataset, put: Callable[..., ConsumerStatus]
 ) -> None:
     put(4, max_lag=MaxLag(seconds=5))
     before = consumers.get(feed.tenant_id, feed.id, "c").consumer
@@ -247,5 +251,5 @@ def test_a_refusal_changes_nothing(
         (ConsumerChange(reset=True, max_lag=None), 1),
     ]:
         with pytest.raises(HeadwaterError):
-            consumers.put(feed.tenant_id, feed.id, "c", change, Expected(revision=revision))
+            consumers.put(feed.tenant_id, feed.id, "c", change, ExpectedRevision(revision=revision))
     assert consumers.get(feed.tenant_id, feed.id, "c").consumer == before

@@ -261,13 +261,13 @@ def test_rows_of_earlier_schemas_have_the_latest(client, service, orders):
 def test_what_does_not_fit_memory_goes_through_a_folder(sales, service, monkeypatch):
     client, path = sales
     gatherings = []
-    gathering = export_handle.Gathering
+    gathering = export_handle.SpillBuffer
 
     def of_little_memory(hashes, **more):
         gatherings.append(gathering(hashes, **{**more, "memory_bytes": 64}))
         return gatherings[-1]
 
-    monkeypatch.setattr(export_handle, "Gathering", of_little_memory)
+    monkeypatch.setattr(export_handle, "SpillBuffer", of_little_memory)
     run = exported(client, service, path, query="incremental", format="ndjson")
     assert any(each.spilled for each in gatherings)
     lines = b"".join(contents(client, run)).splitlines()

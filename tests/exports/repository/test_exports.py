@@ -11,7 +11,7 @@ from msgspec import structs
 
 from app.catalog.values import Dataset
 from app.changelog.forms import ChangeForm
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.exports.repository.exports import ExportStore
 from app.exports.tasks import ExportFormat, ExportQuery
 from app.exports.values import (
@@ -72,7 +72,11 @@ def export(exports: ExportStore, tenant_id: str, fed: Dataset) -> Export:
 
 def _new(dataset: Dataset, definition: ExportDefinition) -> NewExport:
     return NewExport(
-        id=new_id(), dataset_id=dataset.id, definition=definition, start=Landmark.EARLIEST, job_id=new_id()
+        id=new_id(),
+        dataset_id=dataset.id,
+        definition=definition,
+        start=StartingPosition.EARLIEST,
+        job_id=new_id(),
     )
 
 

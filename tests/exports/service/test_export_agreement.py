@@ -18,7 +18,7 @@ from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.codecs.json.encode import encode_changes_json
 from app.exports import tasks as export
 from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery, ExportSpec, export_parts
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.rows.changelog import Op
 from tests.support.histories import DEFINITION, History, histories
@@ -64,7 +64,7 @@ def exported(stored: Stored, spec: ExportSpec, since: int, until: int) -> tuple[
         answers = []
         for part in parts:
             sent = msgspec.msgpack.decode(msgspec.msgpack.encode(part), type=ExportPart)
-            answer = export_handle.export(sent, storage, stored, Memory(bytes_max=200))  # type: ignore[arg-type]
+            answer = export_handle.export(sent, storage, stored, MemoryBudget(bytes_max=200))  # type: ignore[arg-type]
             answers.append(msgspec.msgpack.decode(msgspec.msgpack.encode(answer), type=ExportedPart))
         files = [Path(root, file.path).read_bytes() for answer in answers for file in answer.files]
     return files, until - any(answer.splits_end for answer in answers)

@@ -13,7 +13,7 @@ from app.catalog.values import Dataset
 from app.format.errors import Fault, JobNotCancellable
 from app.format.identifiers import new_id
 from app.jobs.tasks import ExportTask, TaskRequest, VerifyTask
-from app.jobs.values import ClaimRules, Job, JobKind, JobState, Lane, NewJob, Progress, RunnableDataset
+from app.jobs.values import ClaimRules, Job, JobKind, JobQueue, JobState, NewJob, Progress, RunnableDataset
 from tests.support.lakehouse import RULES, commit_of, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together
@@ -90,21 +90,21 @@ def test_each_lane_is_looked_for_by_itself(
 ) -> None:
     here = RunnableDataset(tenant_id=tenant_id, dataset_id=dataset.id)
 
-    def lanes() -> set[Lane]:
-        return {lane for lane in Lane if here in stores.jobs.runnable(10_000, lane)}
+    def queues() -> set[JobQueue]:
+        return {lane for lane in JobQueue if here in stores.jobs.runnable(10_000, lane)}
 
-    assert lanes() == set()
+    assert queues() == set()
     accept_task()
-    assert lanes() == {Lane.TASKS}
+    assert queues() == {JobQueue.TASKS}
     accept()
-    assert lanes() == {Lane.TASKS, Lane.WRITES}
+    assert queues() == {JobQueue.TASKS, JobQueue.WRITES}
     claim_task()
-    assert lanes() == {Lane.WRITES}
+    assert queues() == {JobQueue.WRITES}
     claim()
-    assert lanes() == set()
+    assert queues() == set()
     with stores.database.tenant(tenant_id) as connection:
         connection.execute(text("UPDATE jobs SET lease_until = clock_timestamp() WHERE lane = 'tasks'"))
-    assert lanes() == {Lane.TASKS}, "its attempt has died"
+    assert queues() == {JobQueue.TASKS}, "its attempt has died"
 
 
 def test_tasks_are_claimed_one_by_one_the_oldest_first(

@@ -11,7 +11,7 @@ from app.format.operation import Operation
 from app.format.policies import ClusterOrder
 from app.jobs.job_parameters import parameters_of
 from app.jobs.tasks import ClusteringTask, CompactionTask, SavepointTask
-from app.jobs.values import Earlier, JobRequest, WriteRequest
+from app.jobs.values import JobRequest, RestoreTarget, WriteRequest
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from app.jobs.values import Earlier, JobRequest, WriteRequest
             {"on_error": "quarantine", "partitions": ["day=*"]},
         ),
         (
-            WriteRequest(operation=Operation.SNAPSHOT, restores=Earlier(version=5)),
+            WriteRequest(operation=Operation.SNAPSHOT, restores=RestoreTarget(version=5)),
             {"version": 5},
         ),
         (CompactionTask(), {}),

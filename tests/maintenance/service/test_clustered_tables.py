@@ -14,7 +14,7 @@ from msgspec import structs
 from app.commit.clustering_plan import UnorderedGroup, due_groups, plan_clustering
 from app.commit.compaction_plan import plan_compaction
 from app.commit.write_options import WriteOptions
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.clustering import ClusterBy, cluster_by
 from app.format.dataset import ChangelogProducer, DatasetDefinition
@@ -26,7 +26,7 @@ from app.format.rows.read_order import ReadOrder, in_order
 from app.jobs.tasks import ClusteringTask
 from app.maintenance.service.clustering_policy import ClusterGroups
 from app.maintenance.service.table_service_plans import clustering
-from app.maintenance.values import Look
+from app.maintenance.values import Observation
 from tests.support.lake_table import LakeTable, Write
 from tests.support.past_tables import (
     DAYS,
@@ -39,7 +39,7 @@ from tests.support.past_tables import (
     written_past,
 )
 from workers.engine.merge.merge_handle import MergeHandle
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 Row = dict[str, Any]
 BY_N = ClusterBy(columns=("n", "id"))
@@ -55,9 +55,9 @@ def pasts(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Past]:
     return cache(lambda kind: written_past(storage, kind, writes=6, compacted=False))
 
 
-def clustered(table: LakeTable, by: ClusterBy, *, memory: Memory | None = None, **chosen: Any) -> int:
+def clustered(table: LakeTable, by: ClusterBy, *, memory: MemoryBudget | None = None, **chosen: Any) -> int:
     """Clusters the table; returns how many tasks that took."""
-    handle = MergeHandle(Place.on(table.storage, memory or Memory(bytes_max=2**26)))
+    handle = MergeHandle(TaskResources.on(table.storage, memory or MemoryBudget(bytes_max=2**26)))
     table.attempts += 1
     tasks = plan_clustering(
         table.dataset,
@@ -123,7 +123,7 @@ def test_no_row_and_no_change_is_another(pasts: Callable[[str], Past], kind: str
         assert (file.kind, file.deletion_vector, file.clustered_by) == (FileKind.BASE, None, mark)
         assert by is CURVE or is_ordered(stored(table, file), by)
     if was is not None:
-        assert {key: place for key, place in was.items() if key in buckets(table)} == buckets(table)
+        assert {key: resources for key, resources in was.items() if key in buckets(table)} == buckets(table)
     assert clustered(table, by) == 0
 
 
@@ -159,7 +159,7 @@ def test_memory_bounds_change_no_order(
 ) -> None:
     past = pasts(kind)
     little, plenty = past.table.fork(), past.table.fork()
-    clustered(little, by, memory=Memory(bytes_max=1_000, scratch=tmp_path / "scratch"))
+    clustered(little, by, memory=MemoryBudget(bytes_max=1_000, scratch=tmp_path / "scratch"))
     clustered(plenty, by)
     assert list((tmp_path / "scratch").iterdir()) == []
 
@@ -305,12 +305,12 @@ def test_a_policy_starts_what_puts_the_due_groups_in_its_order(tmp_path: Path) -
             asked.append((tenant_id, dataset_id, names, keyed, mark))
             return measured(table, cluster_by(table.dataset))
 
-    def look(definition: DatasetDefinition) -> Look:
+    def observed(definition: DatasetDefinition) -> Observation:
         dataset = structs.replace(Past(table=table).dataset, definition=definition)
-        return Look(dataset=dataset, since_version=0, memory={}, now=committed_at(9))
+        return Observation(dataset=dataset, since_version=0, memory={}, now=committed_at(9))
 
     service = ClusterGroups(orders=Orders())
-    due = service.due(look(table.dataset), ["day=x"])
+    due = service.due(observed(table.dataset), ["day=x"])
     assert due.file_groups == sorted(table.groups())
     assert asked == [("t", "d", ["day=x"], False, "z_order:3")]
     task = service.task(table.dataset.services, due.file_groups)
@@ -321,7 +321,7 @@ def test_a_policy_starts_what_puts_the_due_groups_in_its_order(tmp_path: Path) -
     assert len(planned.files) == 2
     less = structs.replace(policy, unclustered_bytes=10**9)
     easy = structs.replace(table.dataset, services=TableServices(clustering=less))
-    assert service.due(look(easy), ["day=x"]).file_groups == []
+    assert service.due(observed(easy), ["day=x"]).file_groups == []
     # What is in the policy's order is left to it by compactions; what is beside it is not.
     clustered(table, cluster_by(table.dataset))
     assert plan_compaction(table.dataset, table.files.values(), attempt="a", data_prefix="p") == []

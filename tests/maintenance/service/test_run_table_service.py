@@ -10,9 +10,9 @@ import pytest
 
 from app.commit.conflict import Conflicted
 from app.commit.write_options import WriteOptions
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewDataset
 from app.format.file_group import FileKind
 from app.format.operation import Operation
@@ -21,7 +21,7 @@ from tests.support.lake_table import LakeTable, Row, Write
 from tests.support.table_services import ServedTable, result_of
 from tests.support.verified import verified
 from workers.engine.merge.merge_handle import MergeHandle
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 KEYED = {"record_key": ["id"], "bucket": {"count": 1}, "merge_mode": "commit_time"}
 APPENDED = {"record_key": [], "bucket": None, "merge_mode": None}
@@ -31,15 +31,15 @@ NewTable = Callable[..., LakeTable]
 
 @pytest.fixture
 def new_table(tmp_path: Any) -> NewTable:
-    place = Place.on(LocalStorage(tmp_path), Memory(bytes_max=2**26))
-    handle = MergeHandle(place)
+    resources = TaskResources.on(LocalStorage(tmp_path), MemoryBudget(bytes_max=2**26))
+    handle = MergeHandle(resources)
 
     def make(**members: Any) -> LakeTable:
         fields = [{"name": "id", "type": "int64"}, {"name": "note", "type": "string"}]
         new = {"name": "t", "schema": {"fields": fields}, **KEYED, **members}
         definition = define_dataset(msgspec.convert(new, NewDataset))
         return LakeTable(
-            storage=place.storage, dataset=definition, run=lambda tasks: list(map(handle.run, tasks))
+            storage=resources.storage, dataset=definition, run=lambda tasks: list(map(handle.run, tasks))
         )
 
     return make
@@ -184,7 +184,7 @@ def test_groups_in_which_writers_are_faster_every_time_are_left(new_table: NewTa
     table = new_table(**LOGS)
     upsert(table, "a", *range(6))
     served = ServedTable(table=table, meanwhile=lambda: fold_and_log(table))
-    commit = served.serve(again_max=2)
+    commit = served.serve(replans_max=2)
     assert plans(served) == 3
     assert commit.messages == ()
     assert result_of(commit)["file_groups_left"] == 1
@@ -217,7 +217,7 @@ def test_with_nothing_to_do_the_job_ends_without_a_version(new_table: NewTable) 
 
 
 class _Lost(ServedTable):
-    def publish_in_turn(self, tenant_id: str, commit: NewCommit, turn_seconds: float) -> Fenced | Conflicted:
+    def publish_in_slot(self, tenant_id: str, commit: NewCommit, slot_seconds: float) -> Fenced | Conflicted:
         return Fenced(held=frozenset())
 
 

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from sqlalchemy import insert
 
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewDataset
 from app.format.identifiers import new_id
-from app.maintenance.tables import table_keeping
-from app.maintenance.values import Remembered
-from app.metastore.repository import METASTORE_KEEPER
+from app.maintenance.tables import table_maintenance
+from app.maintenance.values import ReconcilerRecord
+from app.metastore.repository import METASTORE_RECONCILER
 from app.metastore.values import MetastoreState
 from app.tenants.repository import TenantStore
 from tests.support.http import ORDERS, problem
@@ -65,9 +65,9 @@ def test_users_see_how_far_reports_are(service: Service) -> None:
             failures=2,
             retry_at=datetime(2026, 11, 22, tzinfo=UTC),
         )
-        memory = {METASTORE_KEEPER: Remembered(memory=msgspec.to_builtins(state))}
+        memory = {METASTORE_RECONCILER: ReconcilerRecord(memory=msgspec.to_builtins(state))}
         with service.database.tenant(principal.tenant_id) as connection:
-            connection.execute(insert(table_keeping).values(dataset_id=dataset.id, memory=memory))
+            connection.execute(insert(table_maintenance).values(dataset_id=dataset.id, memory=memory))
         told = client.get(path).json()
         assert (told["error"], told["failures"], told["retry_at"]) == (
             "it is away",

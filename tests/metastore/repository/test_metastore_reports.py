@@ -13,9 +13,9 @@ from app.catalog.values import Dataset
 from app.format.file_group import DataFile
 from app.format.rows.staging import Slot
 from app.jobs.values import Job
-from app.maintenance.tables import table_keeping
-from app.maintenance.values import Remembered
-from app.metastore.repository import METASTORE_KEEPER, MetastoreStateStore
+from app.maintenance.tables import table_maintenance
+from app.maintenance.values import ReconcilerRecord
+from app.metastore.repository import METASTORE_RECONCILER, MetastoreStateStore
 from app.metastore.values import MetastoreState
 from app.partitions.repository.touched import TouchedPartitionStore
 from tests.support.lakehouse import commit_of, message
@@ -57,7 +57,10 @@ def test_a_report_is_remembered_under_the_name_of_its_keeper(stores: Stores, dat
     state = MetastoreState(
         database="lake", table="t", version=3, reported_at=datetime(2026, 11, 22, tzinfo=UTC)
     )
-    memory = {"tags": Remembered(), METASTORE_KEEPER: Remembered(memory=msgspec.to_builtins(state))}
+    memory = {
+        "tags": ReconcilerRecord(),
+        METASTORE_RECONCILER: ReconcilerRecord(memory=msgspec.to_builtins(state)),
+    }
     with stores.database.tenant(dataset.tenant_id) as connection:
-        connection.execute(insert(table_keeping).values(dataset_id=dataset.id, memory=memory))
+        connection.execute(insert(table_maintenance).values(dataset_id=dataset.id, memory=memory))
     assert states.state(*place) == state

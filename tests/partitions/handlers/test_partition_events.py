@@ -10,16 +10,16 @@ import httpx
 import pytest
 
 from app.files.storage import open_storage
-from app.maintenance.repository.keeping import KeepingStore
-from app.maintenance.service.keep_tables import KeepTables
+from app.maintenance.repository.maintenance import MaintenanceStore
+from app.maintenance.service.run_maintenance import RunMaintenance
 from app.retention.repository.references import ReferenceStore
-from app.retention.service.reap import Reap
+from app.retention.service.reaper import Reap
 from tests.support.http import problem, upsert
 from tests.support.receiver import Receiver
 from tests.support.service import Service, TasksInProcess
 from tests.support.waiting import until
 from tests.support.webhooks import patch, state_of, tenant_of, work_until
-from workers.wiring import Worker, keepers
+from workers.wiring import WorkerContext, reconcilers
 
 MONDAY, TUESDAY = "day=2026-11-16", "day=2026-11-17"
 VISITS = {
@@ -47,16 +47,16 @@ def write(client: httpx.Client, service: Service, path: str, *rows: dict[str, An
 @pytest.fixture
 def keep(client: httpx.Client, service: Service, visits: str) -> Callable[[], None]:
     """Does what the keeper of partitions does in a worker, if the dataset is due."""
-    worker = Worker(
+    worker = WorkerContext(
         settings=service.settings,
         database=service.database,
         engine=TasksInProcess(open_storage(service.settings.storage_uri)),
         announce=service.relay.wake,
         id="tests",
     )
-    keeping = KeepTables(
-        tables=KeepingStore(service.database),
-        keepers={"partitions": keepers(worker)["partitions"]},
+    keeping = RunMaintenance(
+        tables=MaintenanceStore(service.database),
+        reconcilers={"partitions": reconcilers(worker)["partitions"]},
         owner=worker.id,
     )
     place = tenant_of(client, service), client.get(visits).json()["id"]

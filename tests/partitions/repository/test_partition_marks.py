@@ -76,8 +76,8 @@ def told(marks: PartitionStore, dataset: Dataset, since: int = 0) -> list[tuple[
     ]
 
 
-def look(marks: PartitionStore, dataset: Dataset, idle_seconds: float | None = None) -> float | None:
-    return marks.look(dataset.tenant_id, dataset.id, idle_seconds=idle_seconds)
+def catch_up(marks: PartitionStore, dataset: Dataset, idle_seconds: float | None = None) -> float | None:
+    return marks.catch_up(dataset.tenant_id, dataset.id, idle_seconds=idle_seconds)
 
 
 def test_new_data_opens_a_partition_that_was_done(
@@ -88,7 +88,7 @@ def test_new_data_opens_a_partition_that_was_done(
     [done] = marks.end(*place, [MONDAY])
     assert (done.changed_version, done.done_version) == (1, 1)
     commit(TUESDAY)
-    assert look(marks, dataset) is None
+    assert catch_up(marks, dataset) is None
     assert marks.end(*place, [MONDAY]) == [done]
     commit(MONDAY)
     [again] = marks.end(*place, [MONDAY])
@@ -110,11 +110,11 @@ def test_a_compaction_changes_no_partition_and_a_removal_does(
     first = commit(MONDAY)
     marks.end(dataset.tenant_id, dataset.id, [MONDAY])
     compacted = commit(MONDAY, removed=tuple(first), action=Action.COMPACTION)
-    look(marks, dataset)
+    catch_up(marks, dataset)
     [mark] = marks.end(dataset.tenant_id, dataset.id, [MONDAY])
     assert (mark.changed_version, mark.done_version) == (1, 1)
     commit(removed=tuple(compacted))
-    look(marks, dataset)
+    catch_up(marks, dataset)
     assert told(marks, dataset)[1:] == [("reopened", MONDAY, 3, None)]
 
 
@@ -122,8 +122,8 @@ def test_a_partition_is_done_once_it_was_idle(
     marks: PartitionStore, stores: Stores, dataset: Dataset, commit: Commit
 ) -> None:
     commit(MONDAY, TUESDAY)
-    assert look(marks, dataset) is None
-    wait = look(marks, dataset, 100)
+    assert catch_up(marks, dataset) is None
+    wait = catch_up(marks, dataset, 100)
     assert wait is not None
     assert 90 < wait <= 100
     with stores.database.tenant(dataset.tenant_id) as connection:
@@ -131,26 +131,26 @@ def test_a_partition_is_done_once_it_was_idle(
             text("UPDATE partition_marks SET changed_at = changed_at - interval '60 s' WHERE path = :path"),
             {"path": TUESDAY},
         )
-    wait = look(marks, dataset, 100)
+    wait = catch_up(marks, dataset, 100)
     assert wait is not None
     assert 30 < wait <= 40
-    wait = look(marks, dataset, 50)
+    wait = catch_up(marks, dataset, 50)
     assert wait is not None
     assert 40 < wait <= 50
     assert told(marks, dataset) == [("done", TUESDAY, 1, "idle")]
-    assert look(marks, dataset, 0) is None
+    assert catch_up(marks, dataset, 0) is None
     assert told(marks, dataset, since=1) == [("done", MONDAY, 1, "idle")]
 
 
 def test_what_nobody_sees_yet_is_not_done(marks: PartitionStore, dataset: Dataset, commit: Commit) -> None:
     postponed = commit(MONDAY, kind=FileKind.POSTPONED)
-    assert look(marks, dataset, 0) is None
+    assert catch_up(marks, dataset, 0) is None
     assert told(marks, dataset) == []
     with pytest.raises(InvalidRequest, match="1 of the partitions") as refused:
         marks.end(dataset.tenant_id, dataset.id, [MONDAY])
     assert refused.value.facts["errors"][0]["pointer"] == "/partitions/0"
     commit(MONDAY, removed=tuple(postponed), action=Action.COMPACTION)
-    look(marks, dataset, 0)
+    catch_up(marks, dataset, 0)
     # The version that has all its data is the one of the compaction.
     assert told(marks, dataset) == [("done", MONDAY, 2, "idle")]
 
@@ -179,7 +179,7 @@ def test_what_was_forgotten_counts_as_changed(
     with stores.database.tenant(dataset.tenant_id) as connection:
         connection.execute(text("DELETE FROM files WHERE removed_version <= 3"))
         connection.execute(text("UPDATE heads SET earliest_version = 3"))
-    look(marks, dataset)
+    catch_up(marks, dataset)
     assert told(marks, dataset)[2:] == [("reopened", MONDAY, 3, None), ("reopened", TUESDAY, 3, None)]
 
 
@@ -191,7 +191,7 @@ def test_events_of_racing_callers_are_dense_and_told_once(
 
     def end(number: int) -> None:
         marks.end(dataset.tenant_id, dataset.id, days[number : number + 4])
-        look(marks, dataset, 0)
+        catch_up(marks, dataset, 0)
 
     together([partial(end, number) for number in range(5)])
     assert sorted(partition for _, partition, _, _ in told(marks, dataset)) == days
@@ -220,7 +220,7 @@ def test_markers_follow_their_partitions(marks: PartitionStore, dataset: Dataset
     assert work in [MarkerWork(path=mark.path, version=1, done_at=mark.done_at) for mark in done]
     assert settled() == []
     commit(MONDAY)
-    look(marks, dataset)
+    catch_up(marks, dataset)
     gone = MarkerWork(path=MONDAY, version=None, done_at=None)
     assert settled() == [gone]
     assert [each.path for each in settled(wanted=False)] == [TUESDAY]
@@ -231,7 +231,7 @@ def test_what_is_forgotten_is_marked_anew_and_events_go_on(
 ) -> None:
     commit(MONDAY)
     marks.end(dataset.tenant_id, dataset.id, [MONDAY])
-    marks.forget(dataset.tenant_id, dataset.id)
+    marks.clear(dataset.tenant_id, dataset.id)
     assert marks.of(dataset.tenant_id, dataset.id, [MONDAY]) == {}
-    look(marks, dataset, 0)
+    catch_up(marks, dataset, 0)
     assert told(marks, dataset) == [("done", MONDAY, 1, "ended"), ("done", MONDAY, 1, "idle")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.commit.write_options import OnError, Overwrite, SaveMode, WriteOptions, check_options
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
 from app.format.operation import Operation
 from app.jobs.values import WriteRequest

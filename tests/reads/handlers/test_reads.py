@@ -18,7 +18,7 @@ from sqlalchemy import update
 from app.files.storage import open_storage
 from app.jobs.tables import jobs
 from app.retention.repository.references import ReferenceStore
-from app.retention.service.reap import Reap
+from app.retention.service.reaper import Reap
 from app.tenants.repository import TenantStore
 from tests.support.exports import keyed_history, reap, table_rows
 from tests.support.http import problem, upsert

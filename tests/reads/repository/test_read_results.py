@@ -85,7 +85,7 @@ def test_results_that_were_kept_for_long_enough_are_forgotten(
     results.finish(tenant_id, finished(held))
     references = ReferenceStore(stores.database)
     paths = [file.path for file in finished(held).files]
-    references.forget_results(tenant_id, held.dataset_id, older_than_seconds=3600)
+    references.expire_results(tenant_id, held.dataset_id, older_than_seconds=3600)
     assert references.referenced(tenant_id, held.dataset_id, paths) == set(paths)
-    references.forget_results(tenant_id, held.dataset_id, older_than_seconds=0)
+    references.expire_results(tenant_id, held.dataset_id, older_than_seconds=0)
     assert references.referenced(tenant_id, held.dataset_id, paths) == set()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.commit.write_options import WriteOptions
 from app.files.parquet_file import ParquetReader
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.operation import Operation
@@ -99,7 +99,7 @@ def test_filtered_pages_join_to_the_filter_of_the_whole(
         found: list[Row] = []
         token = None
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(read_table, "LOOKED_ROWS_MAX", looked)
+            patch.setattr(read_table, "SCANNED_ROWS_MAX", looked)
             while True:
                 query = RowQuery(limit=limit, version=version, where=where, page_token=token)
                 page = reading.page(past.dataset, query)
@@ -124,7 +124,7 @@ def test_numbers_of_rows_are_those_of_the_whole(pasts: Callable[[str], Past]) ->
     """Also where deletion vectors took rows out, in the middle of row groups and whole ones."""
     past = pasts("unaware with deletion vectors")
     dataset, storage = past.table.dataset, past.table.storage
-    tables = TableReader(storage, ParquetReader(storage), Memory(bytes_max=2**26))
+    tables = TableReader(storage, ParquetReader(storage), MemoryBudget(bytes_max=2**26))
     schema = dataset.schema.to_arrow()
     sought = Sought(where=parse_filter("n >= 20 AND n < 24", dataset.schema), schema=dataset.schema)
     groups: dict[str, list[Any]] = {}
@@ -136,7 +136,7 @@ def test_numbers_of_rows_are_those_of_the_whole(pasts: Callable[[str], Past]) ->
         inside = {at for at, n in enumerate(whole.column("n").to_pylist()) if 20 <= n < 24}
         looked = [
             (first, whole.num_rows if end is None else end)
-            for first, end in tables.stretches(files, sought, 0, None)
+            for first, end in tables.row_ranges(files, sought, 0, None)
         ]
         assert inside <= {at for first, end in looked for at in range(first, end)}
         assert sum(end - first for first, end in looked) <= 8

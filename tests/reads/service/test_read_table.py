@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from app.files.parquet_file import ParquetReader
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition
@@ -63,10 +63,10 @@ class Counted:
     """A reader that lists what is read: file groups, and rows."""
 
     def __init__(
-        self, storage: LocalStorage, memory: Memory | None = None, reader: ParquetReader | None = None
+        self, storage: LocalStorage, memory: MemoryBudget | None = None, reader: ParquetReader | None = None
     ) -> None:
         self._reader = TableReader(
-            storage, reader or ParquetReader(storage), memory or Memory(bytes_max=2**26)
+            storage, reader or ParquetReader(storage), memory or MemoryBudget(bytes_max=2**26)
         )
         self.read: list[tuple[str, int]] = []
 
@@ -77,10 +77,10 @@ class Counted:
         self.read.append((files[0].file_group, found.num_rows))
         return found
 
-    def stretches(
+    def row_ranges(
         self, files: Sequence[DataFile], sought: Sought, first_row: int, end: int | None
     ) -> Iterator[tuple[int, int | None]]:
-        return self._reader.stretches(files, sought, first_row, end)
+        return self._reader.row_ranges(files, sought, first_row, end)
 
 
 def use_case(past: Past, tables: Counted | None = None) -> ReadTable:
@@ -218,7 +218,7 @@ def test_a_page_looks_at_a_bounded_number_of_rows(
     pasts: Any, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     past = pasts(kind)
-    monkeypatch.setattr(read_table, "LOOKED_ROWS_MAX", 3)
+    monkeypatch.setattr(read_table, "SCANNED_ROWS_MAX", 3)
     monkeypatch.setattr(read_table, "_STEP_ROWS", 2)
     monkeypatch.setattr(read_table, "_READ_ROWS_MIN", 1)
     tables = Counted(past.table.storage)
@@ -366,7 +366,7 @@ def test_a_filter_must_fit_the_schema(pasts: Any) -> None:
 def test_logs_larger_than_memory_are_merged_through_a_folder(pasts: Any, tmp_path: Path) -> None:
     past = pasts("merge_on_read none")
     version = len(past.rows) - 2
-    tables = Counted(past.table.storage, Memory(bytes_max=64, scratch=tmp_path / "reads"))
+    tables = Counted(past.table.storage, MemoryBudget(bytes_max=64, scratch=tmp_path / "reads"))
     found = rows(past, use_case(past, tables), version=version, limit=3)
     assert comparable(found) == comparable(past.rows[version])
     assert (tmp_path / "reads").is_dir()

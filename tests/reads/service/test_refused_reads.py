@@ -108,11 +108,11 @@ def test_an_incremental_query_without_a_feed_is_refused(reads: ReadsOf, kind: st
 
 
 def test_a_version_that_was_forgotten_while_its_job_waited_fails_it(reads: ReadsOf) -> None:
-    class Forgotten(KeptVersions):
-        def hold(self, *_: Any) -> None:
+    class ExpiredFiles(KeptVersions):
+        def acquire(self, *_: Any) -> None:
             raise VersionExpired("gone", version=1)
 
-    reader = reads("copy_on_write", kept=Forgotten())
+    reader = reads("copy_on_write", kept=ExpiredFiles())
     with pytest.raises(VersionExpired):
         reader.read(version=1)
 

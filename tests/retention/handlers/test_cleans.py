@@ -79,7 +79,7 @@ def test_a_reader_keeps_its_version_through_compaction_and_clean(
 ) -> None:
     place = place_of(client, service, table)
     leases = ReadLeaseStore(service.database)
-    leases.hold(*place, 2, "reader", 60)
+    leases.acquire(*place, 2, "reader", 60)
     before, latest = rows(client, table, version=2), rows(client, table)
     token = client.get(f"{table}/rows", params={"version": 2, "limit": 1}).json()["next_page_token"]
     feed = client.get(f"{table}/changes").json()["changes"]

@@ -24,7 +24,7 @@ from app.jobs.tasks import CleanTask
 from app.jobs.values import Job, NewJob
 from app.retention.repository.history import HistoryStore
 from app.retention.repository.references import ReferenceStore
-from app.retention.values import Beginning, Forgotten
+from app.retention.values import ExpiredFiles, HistoryStart
 from app.timeline.repository.kept_versions import check_kept, share_history
 from app.timeline.repository.publish import lock_heads
 from app.timeline.repository.read_leases import ReadLeaseStore
@@ -79,12 +79,12 @@ def table(write: Write) -> list[DataFile]:
     return found
 
 
-def forget(history: HistoryStore, dataset: Dataset) -> Forgotten:
-    return history.forget(dataset.tenant_id, dataset.id, 0, 100)
+def expire_files(history: HistoryStore, dataset: Dataset) -> ExpiredFiles:
+    return history.expire_files(dataset.tenant_id, dataset.id, 0, 100)
 
 
-def move_on(history: HistoryStore, dataset: Dataset, policy: HistoryPolicy) -> Beginning:
-    return history.move_on(dataset.tenant_id, dataset.id, policy)
+def advance_start(history: HistoryStore, dataset: Dataset, policy: HistoryPolicy) -> HistoryStart:
+    return history.advance_start(dataset.tenant_id, dataset.id, policy)
 
 
 def listed(stores: Stores, dataset: Dataset) -> set[str]:
@@ -141,34 +141,36 @@ def test_versions_go_that_are_too_many_and_too_old(
     stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, table: list[DataFile],
     aged: None, policy: HistoryPolicy, earliest: int,
 ) -> None:  # fmt: skip
-    outlived = partial(history.outlived, dataset.tenant_id, dataset.id, policy, None)
-    assert outlived() == (earliest > 0)
-    assert move_on(history, dataset, policy) == Beginning(earliest_version=earliest, forgotten=earliest)
-    assert not outlived()
+    has_expired = partial(history.has_expired, dataset.tenant_id, dataset.id, policy, None)
+    assert has_expired() == (earliest > 0)
+    assert advance_start(history, dataset, policy) == HistoryStart(
+        earliest_version=earliest, expired_versions=earliest
+    )
+    assert not has_expired()
     assert stores.catalog.get(dataset.tenant_id, dataset.id).earliest_version == earliest
     assert readable(leases, dataset) == list(range(earliest, 6))
     # Version n has the file n - 1.
     kept = table[max(earliest - 1, 0) :]
     gone = table[: max(earliest - 1, 0)]
-    assert forget(history, dataset).files == len(gone)
+    assert expire_files(history, dataset).files == len(gone)
     assert listed(stores, dataset) == paths(kept)
     # Nothing ever comes back.
-    assert move_on(history, dataset, HistoryPolicy(versions=6)).earliest_version == earliest
+    assert advance_start(history, dataset, HistoryPolicy(versions=6)).earliest_version == earliest
 
 
 def test_names_and_readers_keep_what_they_need(
     stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, table: list[DataFile]
 ) -> None:
-    leases.hold(dataset.tenant_id, dataset.id, 2, "reader", 60)
-    leases.hold(dataset.tenant_id, dataset.id, 3, "other", 60)
-    assert move_on(history, dataset, LAST) == Beginning(earliest_version=5, forgotten=3)
-    assert forget(history, dataset) == Forgotten(files=2, bytes=200, until=5)
+    leases.acquire(dataset.tenant_id, dataset.id, 2, "reader", 60)
+    leases.acquire(dataset.tenant_id, dataset.id, 3, "other", 60)
+    assert advance_start(history, dataset, LAST) == HistoryStart(earliest_version=5, expired_versions=3)
+    assert expire_files(history, dataset) == ExpiredFiles(files=2, bytes=200, until=5)
     assert readable(leases, dataset) == [2, 3, 5]
     assert listed(stores, dataset) == paths([table[1], table[2], table[4]])
     assert stores.timeline.live_files(dataset.tenant_id, dataset.id, 2, None)[0].path == table[1].path
     leases.release(dataset.tenant_id, dataset.id, "reader")
     # Also what was spared before.
-    assert forget(history, dataset) == Forgotten(files=1, bytes=100, until=3)
+    assert expire_files(history, dataset) == ExpiredFiles(files=1, bytes=100, until=3)
     with pytest.raises(VersionExpired):
         stores.timeline.live_files(dataset.tenant_id, dataset.id, 2, None)
     assert readable(leases, dataset) == [3, 5]
@@ -181,11 +183,11 @@ def test_what_is_forgotten_in_steps_is_all_forgotten(
     for number in range(6):
         found.append(write(found[-1]))
         if number == 2:
-            leases.hold(dataset.tenant_id, dataset.id, 3, "reader", 60)
-    move_on(history, dataset, LAST)
+            leases.acquire(dataset.tenant_id, dataset.id, 3, "reader", 60)
+    advance_start(history, dataset, LAST)
     since, steps = 0, []
     while True:
-        gone = history.forget(dataset.tenant_id, dataset.id, since, 2)
+        gone = history.expire_files(dataset.tenant_id, dataset.id, since, 2)
         steps.append(gone.files)
         since = gone.until
         if gone.files < 2:
@@ -213,8 +215,8 @@ def test_a_file_that_is_listed_again_with_another_vector_stays(
     commit(0, (), bare)
     commit(1, (bare.path,), marked("deletes/1"))
     commit(2, (bare.path,), marked("deletes/2"))
-    assert move_on(history, dataset, LAST).earliest_version == 3
-    assert forget(history, dataset) == Forgotten(files=2, bytes=0, until=3)
+    assert advance_start(history, dataset, LAST).earliest_version == 3
+    assert expire_files(history, dataset) == ExpiredFiles(files=2, bytes=0, until=3)
     every = [bare.path, "deletes/1", "deletes/2"]
     assert references.referenced(dataset.tenant_id, dataset.id, every) == {bare.path, "deletes/2"}
 
@@ -228,8 +230,8 @@ def test_a_write_that_was_planned_before_sees_its_conflict_after(
     # It has read version 5, whose file version 6 has removed.
     late = running()
     publish = partial(stores.timeline.publish_one, dataset.tenant_id)
-    move_on(history, dataset, LAST)
-    forget(history, dataset)
+    advance_start(history, dataset, LAST)
+    expire_files(history, dataset)
     assert listed(stores, dataset) == {last.path}
     for made in (message(0, removed=[table[4]]), message(0), message(7)):
         verdict = publish(commit_of([late], [made], read_version=5))
@@ -250,10 +252,10 @@ def test_what_running_writes_may_have_been_planned_at_is_kept(
     with stores.database.tenant(dataset.tenant_id) as connection:
         began = select(commits.c.committed_at).where(commits.c.version == 3).scalar_subquery()
         connection.execute(update(jobs).where(jobs.c.id == job.id).values(started_at=began))
-    assert move_on(history, dataset, LAST).earliest_version == 3
-    assert not history.outlived(dataset.tenant_id, dataset.id, LAST, None)
+    assert advance_start(history, dataset, LAST).earliest_version == 3
+    assert not history.has_expired(dataset.tenant_id, dataset.id, LAST, None)
     stores.jobs.release(dataset.tenant_id, [claim_of(job)])
-    assert move_on(history, dataset, LAST).earliest_version == 5
+    assert advance_start(history, dataset, LAST).earliest_version == 5
 
 
 def test_a_hold_that_is_being_made_keeps_what_it_saw(
@@ -274,8 +276,8 @@ def test_a_hold_that_is_being_made_keeps_what_it_saw(
 
     def clean() -> None:
         assert checked.wait(10)
-        move_on(history, dataset, LAST)
-        forget(history, dataset)
+        advance_start(history, dataset, LAST)
+        expire_files(history, dataset)
         cleaned.set()
 
     together([hold, clean])
@@ -296,15 +298,15 @@ def test_holds_and_cleans_that_race_agree(
 
         def hold(version: int = version, got: list[bool] = got, number: int = number) -> None:
             try:
-                leases.hold(dataset.tenant_id, dataset.id, version, f"reader {number}", 60)
+                leases.acquire(dataset.tenant_id, dataset.id, version, f"reader {number}", 60)
             except VersionExpired:
                 got.append(False)
             else:
                 got.append(True)
 
         def clean() -> None:
-            move_on(history, dataset, LAST)
-            forget(history, dataset)
+            advance_start(history, dataset, LAST)
+            expire_files(history, dataset)
 
         together([hold, clean])
         assert (before.path in listed(stores, dataset)) == got[0]
@@ -315,19 +317,19 @@ def test_a_commit_that_looks_whether_a_file_is_known_keeps_it_from_being_forgott
     stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile]
 ) -> None:
     """One that lists a file of before again would otherwise do so while it goes."""
-    move_on(history, dataset, LAST)
-    looked, forgotten = Event(), Event()
+    advance_start(history, dataset, LAST)
+    looked, expired_versions = Event(), Event()
 
     def commit() -> None:
         with stores.database.tenant(dataset.tenant_id) as connection:
             lock_heads(connection, [dataset.id])
             looked.set()
-            assert not forgotten.wait(0.3)
+            assert not expired_versions.wait(0.3)
 
     def clean() -> None:
         assert looked.wait(10)
-        assert forget(history, dataset).files == 4
-        forgotten.set()
+        assert expire_files(history, dataset).files == 4
+        expired_versions.set()
 
     together([commit, clean])
 
@@ -335,11 +337,11 @@ def test_a_commit_that_looks_whether_a_file_is_known_keeps_it_from_being_forgott
 def test_a_clean_that_waits_or_runs_is_enough(
     stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile]
 ) -> None:
-    outlived = partial(history.outlived, dataset.tenant_id, dataset.id, LAST, TimelinePolicy())
-    assert outlived()
+    has_expired = partial(history.has_expired, dataset.tenant_id, dataset.id, LAST, TimelinePolicy())
+    assert has_expired()
     new = NewJob(id=new_id(), instant_id=new_instant_id(), dataset_id=dataset.id, request=CleanTask())
     stores.jobs.accept(dataset.tenant_id, new)
-    assert not outlived()
+    assert not has_expired()
 
 
 def test_nothing_is_forgotten_of_what_is_not_there(
@@ -347,10 +349,10 @@ def test_nothing_is_forgotten_of_what_is_not_there(
 ) -> None:
     neighbour = stores.tenants.add_tenant(f"neighbour-{tenant_id}")
     with pytest.raises(NotFound):
-        history.move_on(neighbour, dataset.id, LAST)
-    move_on(history, dataset, LAST)
+        history.advance_start(neighbour, dataset.id, LAST)
+    advance_start(history, dataset, LAST)
     with pytest.raises(NotFound):
-        history.forget(neighbour, dataset.id, 0, 100)
+        history.expire_files(neighbour, dataset.id, 0, 100)
     stores.catalog.delete(tenant_id, dataset.id, version=None)
     with pytest.raises(NotFound):
-        move_on(history, dataset, LAST)
+        advance_start(history, dataset, LAST)

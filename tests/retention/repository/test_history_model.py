@@ -104,21 +104,21 @@ class World:
     def _hold(self, version: int, who: str) -> None:
         leases = ReadLeaseStore(self.stores.database)
         if version in self.readable():
-            leases.hold(*self.place, version, who, 60)
+            leases.acquire(*self.place, version, who, 60)
             self.pins.setdefault(who, set()).add(version)
             return
         with pytest.raises(VersionExpired):
-            leases.hold(*self.place, version, who, 60)
+            leases.acquire(*self.place, version, who, 60)
 
     def _clean(self, versions: int) -> None:
         history = HistoryStore(self.stores.database)
         before = self.readable()
         self.earliest = max(self.earliest, self.head - versions + 1)
-        beginning = history.move_on(*self.place, HistoryPolicy(versions=versions))
+        beginning = history.advance_start(*self.place, HistoryPolicy(versions=versions))
         assert beginning.earliest_version == self.earliest
-        assert beginning.forgotten == len(before - self.readable())
+        assert beginning.expired_versions == len(before - self.readable())
         since = 0
-        while (gone := history.forget(*self.place, since, 2)).files == 2:
+        while (gone := history.expire_files(*self.place, since, 2)).files == 2:
             since = gone.until
         kept = {path for version in self.readable() for path in self.files[version].values()}
         with self.stores.database.tenant(self.dataset.tenant_id) as connection:

@@ -89,7 +89,7 @@ def test_old_uploads_are_forgotten_unless_a_job_reads_them(
         upload(stores, dataset, path)
     raw_job(stores, dataset, "uploads/read")
     paths = ["uploads/read", "uploads/idle"]
-    references.forget_uploads(tenant_id, dataset.id, older_than_seconds=3600)
+    references.expire_uploads(tenant_id, dataset.id, older_than_seconds=3600)
     assert references.referenced(tenant_id, dataset.id, paths) == set(paths)
-    references.forget_uploads(tenant_id, dataset.id, older_than_seconds=0)
+    references.expire_uploads(tenant_id, dataset.id, older_than_seconds=0)
     assert references.referenced(tenant_id, dataset.id, paths) == {"uploads/read"}

@@ -14,13 +14,13 @@ from msgspec import structs
 from sqlalchemy import text
 
 from app.catalog.values import Dataset
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.changes.repository.changelog import lock_feed
 from app.changes.values import FeedBounds
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.consumers import ConsumerStore
 from app.consumers.repository.followers import add_follower
-from app.consumers.values import ConsumerChange, Expected
+from app.consumers.values import ConsumerChange, ExpectedRevision
 from app.format.dataset import Retention
 from app.format.errors import OffsetExpired
 from app.format.identifiers import new_id, new_instant_id
@@ -192,7 +192,7 @@ def test_who_has_lost_changes_holds_nothing_any_more(
     with stores.database.tenant(feed.tenant_id) as connection:
         add_follower(connection, feed.id, "slow", ConsumerKind.READER, 1, max_lag_rows=2)
     assert cut(retention, feed) == 3
-    consumers.put(feed.tenant_id, feed.id, "slow", ConsumerChange(max_lag=None), Expected(revision=1))
+    consumers.put(feed.tenant_id, feed.id, "slow", ConsumerChange(max_lag=None), ExpectedRevision(revision=1))
     keep(stores, feed, changes=1)
     assert cut(retention, feed) == 2
     assert consumers.get(feed.tenant_id, feed.id, "slow").expired
@@ -206,14 +206,14 @@ def test_files_are_forgotten_in_bounded_steps(
     segments = stores.changelog.segments(feed.tenant_id, feed.id, 0, 9)
     paths = [segment.file.path for segment in segments]
     keep(stores, feed, changes=1)
-    assert retention.forget(feed.tenant_id, feed.id, 10) == 0
+    assert retention.expire_files(feed.tenant_id, feed.id, 10) == 0
     assert cut(retention, feed) == 5
     assert references.referenced(feed.tenant_id, feed.id, paths) == set(paths)
-    assert retention.forget(feed.tenant_id, feed.id, 1) == 1
+    assert retention.expire_files(feed.tenant_id, feed.id, 1) == 1
     assert references.referenced(feed.tenant_id, feed.id, paths) == set(paths[1:])
-    assert retention.forget(feed.tenant_id, feed.id, 10) == 1
+    assert retention.expire_files(feed.tenant_id, feed.id, 10) == 1
     assert references.referenced(feed.tenant_id, feed.id, paths) == {paths[2]}
-    assert retention.forget(feed.tenant_id, feed.id, 10) == 0
+    assert retention.expire_files(feed.tenant_id, feed.id, 10) == 0
 
 
 def test_a_round_cuts_every_feed_and_forgets_with_the_next(
@@ -243,7 +243,7 @@ def test_what_was_cut_is_expired_and_the_rest_is_read(
                 with pytest.raises(OffsetExpired) as error:
                     stores.changelog.segments(feed.tenant_id, feed.id, since, 9)
                 assert error.value.facts == {"since": since, "earliest": 5}
-        retention.forget(feed.tenant_id, feed.id, 10)
+        retention.expire_files(feed.tenant_id, feed.id, 10)
     version = stores.catalog.get(feed.tenant_id, feed.id).version
     more = commit_of([running()], [message(7, changes=2)], read_version=version)
     assert stores.timeline.publish_one(feed.tenant_id, more).first_offset == 9
@@ -260,14 +260,16 @@ def test_a_consumer_is_made_before_a_cut_or_after_it(
             connection.execute(text("UPDATE heads SET earliest_offset = 0"))
             connection.execute(text("DELETE FROM consumers"))
 
-        def make(name: str, offset: int | Landmark) -> None:
+        def make(name: str, offset: int | StartingPosition) -> None:
             with suppress(OffsetExpired):
-                consumers.put(feed.tenant_id, feed.id, name, ConsumerChange(offset=offset), Expected())
+                consumers.put(
+                    feed.tenant_id, feed.id, name, ConsumerChange(offset=offset), ExpectedRevision()
+                )
 
         calls: list[Callable[[], object]] = [
             partial(make, "three", 3),
             partial(cut, retention, feed),
-            partial(make, "earliest", Landmark.EARLIEST),
+            partial(make, "earliest", StartingPosition.EARLIEST),
             partial(cut, retention, feed),
         ]
         together(calls if number % 2 else calls[::-1])
@@ -314,7 +316,7 @@ def test_a_consumer_that_is_being_moved_holds_a_cut_up(
         connection.execute(text("UPDATE heads SET earliest_offset = 5"))
         with ThreadPoolExecutor(1) as pool:
             change = ConsumerChange(offset=4)
-            moving = pool.submit(consumers.put, *place(feed), "c", change, Expected(revision=1))
+            moving = pool.submit(consumers.put, *place(feed), "c", change, ExpectedRevision(revision=1))
             until(moving.running, "the move to begin")
             time.sleep(0.1)
             assert not moving.done()
@@ -332,8 +334,8 @@ def test_commits_go_on_beside_consumers_that_are_moved_all_the_time(
     def move(name: str) -> None:
         revision = None
         while not done.is_set():
-            change = ConsumerChange(offset=Landmark.NOW)
-            standing, _ = consumers.put(*place(feed), name, change, Expected(revision=revision))
+            change = ConsumerChange(offset=StartingPosition.NOW)
+            standing, _ = consumers.put(*place(feed), name, change, ExpectedRevision(revision=revision))
             revision = standing.consumer.revision
 
     def publish() -> None:

@@ -30,7 +30,7 @@ class Feeds:
             raise Unavailable("its head is locked")
         return len(dataset_id)
 
-    def forget(self, tenant_id: str, dataset_id: str, limit: int) -> int:
+    def expire_files(self, tenant_id: str, dataset_id: str, limit: int) -> int:
         self.calls.append(("forget", tenant_id, dataset_id))
         gone = min(limit, self.to_forget.get(dataset_id, 0))
         self.to_forget[dataset_id] = self.to_forget.get(dataset_id, 0) - gone

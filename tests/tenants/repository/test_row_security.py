@@ -13,7 +13,7 @@ from app.catalog.values import Upload
 from app.db.session import APPLICATION_ROLE, RELAY_ROLE, Database
 from app.format.identifiers import new_id
 from app.jobs.tables import jobs
-from app.maintenance.tables import table_keeping
+from app.maintenance.tables import table_maintenance
 from app.tables import metadata
 from app.tenants.repository import key_digest, new_api_key
 from app.tenants.tables import api_keys, tenants
@@ -220,7 +220,7 @@ RELAY_COLUMNS = {
     "jobs": {"tenant_id", "dataset_id", "state", "kind", "lane", "lease_until", "created_at", "seq"},
     "consumers": {"tenant_id", "dataset_id", "name", "kind", "position", "lease_until", "wake_at"},
     "heads": {"tenant_id", "dataset_id", "next_offset", "unkept_since"},
-    table_keeping.name: {"tenant_id", "dataset_id", "wake_at", "lease_until"},
+    table_maintenance.name: {"tenant_id", "dataset_id", "wake_at", "lease_until"},
 }
 RELAYED = [column for name in RELAY_COLUMNS for column in metadata.tables[name].c]
 

@@ -59,7 +59,7 @@ def held(stores: Stores, dataset: Dataset) -> list[tuple[str, int]]:
 
 
 def test_what_is_kept_can_be_held(stores: Stores, leases: ReadLeaseStore, cut: Dataset) -> None:
-    hold = partial(leases.hold, cut.tenant_id, cut.id)
+    hold = partial(leases.acquire, cut.tenant_id, cut.id)
     for version in (2, 4, 5):
         hold(version, "a", 30)
     assert held(stores, cut) == [("a", 2), ("a", 4), ("a", 5)]
@@ -78,18 +78,18 @@ def test_a_hold_keeps_a_version_for_others_and_once_it_has_run_out_for_nobody(
 ) -> None:
     with stores.database.tenant(cut.tenant_id) as connection:
         connection.execute(update(heads).values(earliest_version=3))
-    leases.hold(cut.tenant_id, cut.id, 3, "a", 30)
+    leases.acquire(cut.tenant_id, cut.id, 3, "a", 30)
     with stores.database.tenant(cut.tenant_id) as connection:
         connection.execute(update(heads).values(earliest_version=4))
-    leases.hold(cut.tenant_id, cut.id, 3, "b", 30)
+    leases.acquire(cut.tenant_id, cut.id, 3, "b", 30)
     leases.release(cut.tenant_id, cut.id, "a")
     # No hold becomes shorter.
-    leases.hold(cut.tenant_id, cut.id, 3, "b", 0)
+    leases.acquire(cut.tenant_id, cut.id, 3, "b", 0)
     leases.check(cut.tenant_id, cut.id, 3)
     with stores.database.tenant(cut.tenant_id) as connection:
         connection.execute(update(read_leases).values(lease_until=func.clock_timestamp()))
     with pytest.raises(VersionExpired):
-        leases.hold(cut.tenant_id, cut.id, 3, "b", 30)
+        leases.acquire(cut.tenant_id, cut.id, 3, "b", 30)
 
 
 def gone(leases: ReadLeaseStore, dataset: Dataset, version: int) -> bool:
@@ -122,10 +122,10 @@ def test_nothing_is_held_of_what_is_not_there(
 ) -> None:
     neighbour = stores.tenants.add_tenant(f"neighbour-{tenant_id}")
     with pytest.raises(NotFound):
-        leases.hold(neighbour, dataset.id, 0, "a", 30)
+        leases.acquire(neighbour, dataset.id, 0, "a", 30)
     stores.catalog.delete(tenant_id, dataset.id, version=None)
     with pytest.raises(NotFound):
-        leases.hold(tenant_id, dataset.id, 0, "a", 30)
+        leases.acquire(tenant_id, dataset.id, 0, "a", 30)
 
 
 def test_holds_and_commits_do_not_wait_for_each_other(
@@ -134,9 +134,9 @@ def test_holds_and_commits_do_not_wait_for_each_other(
     job = running()
     with stores.database.tenant(cut.tenant_id) as committing:
         committing.execute(select(heads.c.version).where(heads.c.dataset_id == cut.id).with_for_update())
-        leases.hold(cut.tenant_id, cut.id, 5, "a", 30)
+        leases.acquire(cut.tenant_id, cut.id, 5, "a", 30)
     with stores.database.tenant(cut.tenant_id) as holding:
         share_history(holding, cut.id)
         stores.timeline.publish_one(cut.tenant_id, commit_of([job], [message(9)], read_version=5))
-        leases.hold(cut.tenant_id, cut.id, 6, "b", 30)
+        leases.acquire(cut.tenant_id, cut.id, 6, "b", 30)
     assert held(stores, cut) == [("a", 5), ("b", 6)]

@@ -10,7 +10,7 @@ import pytest
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted
-from app.commit.write_plan import Scope
+from app.commit.write_plan import WriteScope
 from app.format.errors import CommitConflict
 from app.format.file_group import DataFile, append_file_group
 from app.format.instant import RowCounts
@@ -68,15 +68,15 @@ def test_a_write_that_goes_alone_shares_no_group(
     ("scope", "conflicts"),
     [
         (None, False),
-        (Scope(), True),
-        (Scope(partitions=("day=2",)), True),
-        (Scope(partitions=("day=3", "day=2")), True),
-        (Scope(partitions=("day=3",)), False),
-        (Scope(partitions=()), False),
+        (WriteScope(), True),
+        (WriteScope(partitions=("day=2",)), True),
+        (WriteScope(partitions=("day=3", "day=2")), True),
+        (WriteScope(partitions=("day=3",)), False),
+        (WriteScope(partitions=()), False),
     ],
 )
 def test_any_later_change_in_the_scope_conflicts(
-    publish: Publish, scope: Scope | None, conflicts: bool
+    publish: Publish, scope: WriteScope | None, conflicts: bool
 ) -> None:
     publish(appended("day=1", 1), read_version=0)
     publish(appended("day=2", 2), read_version=1)
@@ -90,7 +90,7 @@ def test_any_later_change_in_the_scope_conflicts(
 
 def test_what_was_there_before_is_no_conflict(publish: Publish) -> None:
     publish(appended("day=1", 1), read_version=0)
-    assert isinstance(publish(message(7), read_version=1, scope=Scope()), Published)
+    assert isinstance(publish(message(7), read_version=1, scope=WriteScope()), Published)
 
 
 def test_a_removal_in_the_scope_conflicts_too(publish: Publish) -> None:
@@ -98,7 +98,9 @@ def test_a_removal_in_the_scope_conflicts_too(publish: Publish) -> None:
     publish(old, read_version=0)
     removal = CommitMessage(file_group=old.file_group, removed=(old.added[0].path,))
     publish(removal, read_version=1)
-    assert isinstance(publish(message(7), read_version=1, scope=Scope(partitions=("day=1",))), Conflicted)
+    assert isinstance(
+        publish(message(7), read_version=1, scope=WriteScope(partitions=("day=1",))), Conflicted
+    )
 
 
 def test_files_of_other_groups_go_only_within_the_scope(
@@ -108,13 +110,13 @@ def test_files_of_other_groups_go_only_within_the_scope(
     publish(*olds, read_version=0)
     paths = tuple(old.added[0].path for old in olds)
     new = msgspec.structs.replace(appended("day=1", 4), removed=paths)
-    for scope in (None, Scope(partitions=("day=1",))):
+    for scope in (None, WriteScope(partitions=("day=1",))):
         with pytest.raises(InconsistentCommit):
             publish(new, read_version=1, scope=scope)
         for job in stores.timeline.instants(tenant_id, dataset.id, page_size=9, page_token=None).items:
             if job.state.value == "inflight":
                 stores.jobs.cancel(tenant_id, job.job_id)
-    assert isinstance(publish(new, read_version=1, scope=Scope()), Published)
+    assert isinstance(publish(new, read_version=1, scope=WriteScope()), Published)
     live = stores.timeline.live_files(tenant_id, dataset.id, 2, None)
     assert [file.path for file in live] == [new.added[0].path]
 

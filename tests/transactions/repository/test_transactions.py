@@ -152,7 +152,7 @@ def test_one_that_fails_fails_all_and_is_named(
     claimed = claim_in(datasets[1])
     assert stores.jobs.fail(tenant_id, claimed[1].claim, FAULT)
     found = stores.transactions.get(tenant_id, transaction.id)
-    assert (found.state, found.error, found.guilty) == (JobState.FAILED, FAULT, found.jobs[1])
+    assert (found.state, found.error, found.failed_job) == (JobState.FAILED, FAULT, found.jobs[1])
     for other in (found.jobs[0], found.jobs[2]):
         assert other.error is not None
         assert other.error.code == "transaction-failed"

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import update
 
 from app.catalog.tables import heads
-from app.commit.restoring import RestageTask
+from app.commit.restore_plan import RestageTask
 from app.format.rows.staging import StagedFile
 from tests.support.http import ORDERS, upsert
 from tests.support.service import Service

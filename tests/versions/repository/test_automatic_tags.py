@@ -79,7 +79,7 @@ def test_only_automatic_ones_are_listed(
             (dataset.id,),
         )
     assert sorted(names.automatic(tenant_id, dataset.id)) == ["2026-11-21", "2026-11-22"]
-    assert names.forget(tenant_id, dataset.id, ["2026-11-21", "2026-11-19"]) == 1
+    assert names.remove(tenant_id, dataset.id, ["2026-11-21", "2026-11-19"]) == 1
     assert names.automatic(tenant_id, dataset.id) == ["2026-11-22"]
 
 

@@ -184,7 +184,7 @@ def test_names_are_listed_by_kind_and_forgotten(
     assert [item.name for item in names.list(tenant_id, dataset.id, page_size=9, page_token=None).items] == [
         "a", "b", "c", "s",
     ]  # fmt: skip
-    assert names.forget(tenant_id, dataset.id, ["a", "s", "unknown"]) == 2
+    assert names.remove(tenant_id, dataset.id, ["a", "s", "unknown"]) == 2
     with pytest.raises(NotFound):
         names.get(tenant_id, dataset.id, "a")
     with pytest.raises(InvalidRequest):
@@ -209,11 +209,11 @@ def test_versions_that_are_gone_are_not_named_and_named_ones_are_kept(
 def test_a_version_is_readable_while_it_is_held(
     leases: ReadLeaseStore, tenant_id: str, dataset: Dataset, database: Database
 ) -> None:
-    leases.hold(tenant_id, dataset.id, 2, "reader", 60)
+    leases.acquire(tenant_id, dataset.id, 2, "reader", 60)
     clean(database, tenant_id, dataset, 3)
     leases.check(tenant_id, dataset.id, 2)
     # Shorter than what is there already.
-    leases.hold(tenant_id, dataset.id, 2, "reader", 0.01)
+    leases.acquire(tenant_id, dataset.id, 2, "reader", 0.01)
     time.sleep(0.02)
     leases.check(tenant_id, dataset.id, 2)
     leases.release(tenant_id, dataset.id, "reader")
@@ -221,14 +221,14 @@ def test_a_version_is_readable_while_it_is_held(
     with pytest.raises(VersionExpired):
         leases.check(tenant_id, dataset.id, 2)
     with pytest.raises(VersionExpired):
-        leases.hold(tenant_id, dataset.id, 2, "reader", 60)
+        leases.acquire(tenant_id, dataset.id, 2, "reader", 60)
 
 
 @pytest.mark.usefixtures("versions")
 def test_a_hold_runs_out(
     leases: ReadLeaseStore, tenant_id: str, dataset: Dataset, database: Database
 ) -> None:
-    leases.hold(tenant_id, dataset.id, 0, "reader", 0.01)
+    leases.acquire(tenant_id, dataset.id, 0, "reader", 0.01)
     clean(database, tenant_id, dataset, 1)
     time.sleep(0.02)
     with pytest.raises(VersionExpired):
@@ -245,7 +245,7 @@ def test_nothing_is_named_or_held_of_a_dataset_that_is_gone(
     with pytest.raises(NotFound):
         names.name(tenant_id, dataset.id, job.claim, task)
     with pytest.raises(NotFound):
-        leases.hold(tenant_id, dataset.id, 0, "reader", 60)
+        leases.acquire(tenant_id, dataset.id, 0, "reader", 60)
     other = stores.tenants.add_tenant(f"tenant-{new_id()}")
     with pytest.raises(NotFound):
         leases.check(other, dataset.id, 0)

@@ -52,11 +52,11 @@ def test_savepoint_keeps_the_feed_from_there_on(stores: Stores, feed: Dataset) -
     assert cut() == 3
     # What is cut by then is not kept by who names an earlier version, but what is left is.
     name(SavepointTask(name="empty", version=0))
-    names.forget(*place, ["first"])
+    names.remove(*place, ["first"])
     assert cut() == 0
-    names.forget(*place, ["empty"])
+    names.remove(*place, ["empty"])
     assert cut() == 2
-    names.forget(*place, ["second"])
+    names.remove(*place, ["second"])
     assert cut() == 0
     assert stores.changelog.bounds(*place).earliest == 5
 

@@ -11,8 +11,8 @@ import pytest
 
 from app.catalog.values import Dataset
 from app.commit.comparison import Compared, CompareTask
-from app.files.slices.compare_files import compare
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.version_comparison import compare
 from app.files.storage import LocalStorage
 from app.format.definition.evolution import evolve
 from app.format.definition.new_dataset import NewField
@@ -22,20 +22,20 @@ from app.format.instant import RowCounts
 from app.format.operation import Operation
 from app.jobs.tasks import ComparisonTask
 from app.jobs.values import Claim, Job, JobKind, JobState, Progress
-from app.timeline.service.holding import HoldVersions
+from app.timeline.service.version_pins import VersionPins
 from app.versions.service.run_comparisons import RunComparisons
 from tests.support.lake_table import Write
 from tests.support.past_tables import KINDS, Past, Row, committed_at, kind_of, new_past, written_past
 from tests.support.past_versions import KeptVersions
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 
 class Comparer:
     """Compares versions of one table in this process. `tasks` are those that it took, `held` the versions meanwhile."""
 
-    def __init__(self, past: Past, memory: Memory | None = None) -> None:
-        self.past, self.memory, self.kept = past, memory or Memory(bytes_max=2**26), KeptVersions()
-        self.place = Place.on(past.table.storage, self.memory)
+    def __init__(self, past: Past, memory: MemoryBudget | None = None) -> None:
+        self.past, self.memory, self.kept = past, memory or MemoryBudget(bytes_max=2**26), KeptVersions()
+        self.resources = TaskResources.on(past.table.storage, self.memory)
         self.tasks: list[CompareTask] = []
         self.held: list[int] = []
         self.result: dict[str, Any] = {}
@@ -45,15 +45,15 @@ class Comparer:
 
     def compare(self, tasks: Sequence[CompareTask], tag: str) -> Compared:
         self.tasks, self.held = list(tasks), list(self.kept.readers.values())
-        return sum((compare(task, self.place.slices, self.memory) for task in tasks), Compared())
+        return sum((compare(task, self.resources.slices, self.memory) for task in tasks), Compared())
 
     def succeed(self, tenant_id: str, claim: Claim, result: dict[str, Any]) -> bool:
         self.result = result
         return True
 
     def run(self, begin: int, end: int) -> dict[str, Any]:
-        holds = HoldVersions(leases=self.kept, lease_seconds=60, heartbeat_seconds=60)
-        handler = RunComparisons(catalog=self, jobs=self, timeline=self.past, holds=holds, engine=self)
+        pins = VersionPins(leases=self.kept, lease_seconds=60, heartbeat_seconds=60)
+        handler = RunComparisons(catalog=self, jobs=self, timeline=self.past, pins=pins, engine=self)
         handler.run(_job(begin, end), "tag")
         return self.result
 
@@ -141,6 +141,6 @@ def test_memory_bounds_change_no_comparison(tmp_path: Path) -> None:
     past.write(Write(operation=Operation.UPSERT, rows=rows), rows)
     changed = [{**row, "n": 2} if row["id"] % 3 else row for row in rows]
     past.write(Write(operation=Operation.UPSERT, rows=changed), changed)
-    small = Comparer(past, Memory(bytes_max=2**14, scratch=tmp_path / "spill"))
+    small = Comparer(past, MemoryBudget(bytes_max=2**14, scratch=tmp_path / "spill"))
     assert small.run(1, 2) == Comparer(past).run(1, 2)
     assert small.result["rows"] == expected(past, 1, 2)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, TableType
-from app.format.definition.define import define_dataset
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
 from app.format.definition.new_dataset import NewChangelog, NewDataset, NewField, NewSchema
 from app.format.definition.schema_change import AddField, DropField, WidenField
@@ -161,7 +161,7 @@ def test_restore_takes_little_memory(tmp_path: Path) -> None:
     past.write(
         Write(operation=Operation.DELETE, rows=[{"id": n, "day": "2026-11-20"} for n in range(3_000)]), []
     )
-    Restorer(past=past, memory=Memory(bytes_max=2**16, scratch=tmp_path / "spill")).to(1)
+    Restorer(past=past, memory=MemoryBudget(bytes_max=2**16, scratch=tmp_path / "spill")).to(1)
     check(past)
 
 

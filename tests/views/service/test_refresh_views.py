@@ -19,11 +19,11 @@ from app.format.operation import Operation
 from app.format.rows.staging import StagedFile
 from app.jobs.values import Accepted, Claim, Job, NewJob, WriteRequest
 from app.lake.views import bind_view, parse_view
-from app.timeline.service.holding import HoldVersions
+from app.timeline.service.version_pins import VersionPins
 from app.views.derivation import DeriveRequest, FeedInput, TableInput
 from app.views.service.refresh import DeriveView, FollowInputs
 from app.views.service.views import new_refresh
-from app.views.values import View, ViewDefinition, ViewInput, ViewMode, follower_name
+from app.views.values import View, ViewDefinition, ViewInputStatus, ViewMode, follower_name
 from tests.support.lakehouse import definition
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -52,7 +52,9 @@ def view_of_orders(position: int = 5, **settings: Any) -> View:
                 plan=bind_view(parse_view(SQL), {"orders": definition()}),
                 mode=ViewMode.ROW_BY_ROW,
             ),
-            "inputs": (ViewInput(relation="orders", dataset=orders, position=position, position_version=2),),
+            "inputs": (
+                ViewInputStatus(relation="orders", dataset=orders, position=position, position_version=2),
+            ),
             "paused": False,
             "revision": 1,
             "error": None,
@@ -196,7 +198,7 @@ class Recorder:
         self.held_while_derived += self.held
         return ()
 
-    def hold(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+    def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
         if self.expires:
             self.expires -= 1
             raise VersionExpired("gone", version=version, earliest=version + 1)
@@ -224,8 +226,8 @@ def derive(view: View, expires: int = 0) -> tuple[Operation, Recorder, tuple[int
     recorder = Recorder(earliest=view.inputs[0].dataset.earliest_offset, expires=expires)
     catalogue = OneView(view)
     job = job_of(new_refresh(view.dataset.id))
-    holds = HoldVersions(leases=recorder, lease_seconds=30, heartbeat_seconds=30)
-    derive_view = DeriveView(views=catalogue, timeline=recorder, index=recorder, holds=holds, engine=recorder)
+    pins = VersionPins(leases=recorder, lease_seconds=30, heartbeat_seconds=30)
+    derive_view = DeriveView(views=catalogue, timeline=recorder, index=recorder, pins=pins, engine=recorder)
     derived = derive_view.run(job, "prefix", "tag")
     assert recorder.held == [], "all holds have ended"
     assert [derived.job.write.operation] == catalogue.decided

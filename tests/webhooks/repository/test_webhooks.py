@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import func, update
 
 from app.catalog.values import Dataset
-from app.changes.positions import Landmark
+from app.changes.positions import StartingPosition
 from app.consumers.followers import Consumer
 from app.consumers.repository.followers import FollowerStore
 from app.consumers.tables import consumers
@@ -26,9 +26,9 @@ from app.webhooks.repository.deliveries import DeliveryStore
 from app.webhooks.repository.webhooks import WebhookStore
 from app.webhooks.values import (
     Delivery,
+    DeliveryFormat,
     DeliveryState,
     Reply,
-    Telling,
     Webhook,
     WebhookDefinition,
     WebhookState,
@@ -71,7 +71,7 @@ def commit(stores: Stores, tenant_id: str, running: Callable[..., object]) -> Ca
 @pytest.fixture
 def webhook(webhooks: WebhookStore, tenant_id: str, dataset: Dataset) -> Webhook:
     return webhooks.add(
-        tenant_id, new_id(), dataset.id, DEFINITION, "whsec_1", since=Landmark.NOW, max_lag=MaxLag()
+        tenant_id, new_id(), dataset.id, DEFINITION, "whsec_1", since=StartingPosition.NOW, max_lag=MaxLag()
     )
 
 
@@ -106,7 +106,7 @@ def begun(
 ) -> Delivery:
     """A message of two changes."""
     commit(2)
-    delivery = deliveries.begin(tenant_id, hold(), new_id(), Telling(schema_id=1), 2)
+    delivery = deliveries.begin(tenant_id, hold(), new_id(), DeliveryFormat(schema_id=1), 2)
     assert delivery is not None
     return delivery
 
@@ -116,7 +116,7 @@ def test_a_message_moves_the_position_once_it_has_ended(
 ) -> None:
     work = deliveries.work(tenant_id, webhook.id)
     assert work is not None
-    assert (work.next, work.next_seconds, work.again) == (begun, 0, None)
+    assert (work.next, work.next_seconds, work.redelivery) == (begun, 0, None)
     assert webhooks.get(tenant_id, webhook.id).position == 0
     deliveries.delivered(tenant_id, begun, 204)
     assert webhooks.get(tenant_id, webhook.id).position == 2
@@ -153,14 +153,14 @@ def test_a_hold_that_was_lost_begins_and_skips_nothing(
     time.sleep(0.1)
     taken = hold()
     assert taken.lease_epoch > lost.lease_epoch
-    assert deliveries.begin(tenant_id, lost, new_id(), Telling(), 2) is None
+    assert deliveries.begin(tenant_id, lost, new_id(), DeliveryFormat(), 2) is None
     deliveries.skip(tenant_id, lost, 2)
     followers.settle(tenant_id, lost, math.inf)
     assert webhooks.get(tenant_id, webhook.id).position == 0
     deliveries.skip(tenant_id, taken, 2)
     assert webhooks.get(tenant_id, webhook.id).position == 2
     # The same hold again, at a position that it has left.
-    assert deliveries.begin(tenant_id, taken, new_id(), Telling(), 3) is None
+    assert deliveries.begin(tenant_id, taken, new_id(), DeliveryFormat(), 3) is None
 
 
 def test_who_wakes_a_follower_that_is_held_is_heard(
@@ -209,9 +209,9 @@ def test_dead_messages_in_a_row_pause_a_webhook_and_those_sent_again_do_not(
     assert webhooks.redeliver(tenant_id, webhook.id, None) == 1
     work = deliveries.work(tenant_id, webhook.id)
     assert work is not None
-    assert (work.next, work.again_seconds) == (None, 0)
-    assert work.again is not None
-    deliveries.failed(tenant_id, work.again, REFUSED, retry_seconds=None, dead_max=2)
+    assert (work.next, work.redelivery_seconds) == (None, 0)
+    assert work.redelivery is not None
+    deliveries.failed(tenant_id, work.redelivery, REFUSED, retry_seconds=None, dead_max=2)
     found = webhooks.get(tenant_id, webhook.id)
     assert (found.state, found.failures, found.position) == (WebhookState.ACTIVE, 1, 2)
 
@@ -246,7 +246,7 @@ def test_old_messages_are_forgotten_as_new_ones_come(
         with stores.database.tenant(tenant_id) as connection:
             connection.execute(update(consumers).values(lease_until=func.clock_timestamp()))
         consumer, store = hold(), DeliveryStore(stores.database, keep_seconds=keep_seconds)
-        delivery = store.begin(tenant_id, consumer, new_id(), Telling(), consumer.position + 1)
+        delivery = store.begin(tenant_id, consumer, new_id(), DeliveryFormat(), consumer.position + 1)
         assert delivery is not None
         store.delivered(tenant_id, delivery, 200)
         page = webhooks.deliveries(tenant_id, webhook.id, None, page_size=10, page_token=None)
@@ -292,7 +292,9 @@ def test_users_and_workers_at_once_wait_for_each_other_in_no_ring(
             return
         work = deliveries.work(tenant_id, webhook.id)
         assert work is not None
-        begun = work.next or deliveries.begin(tenant_id, consumer, new_id(), Telling(), consumer.position + 1)
+        begun = work.next or deliveries.begin(
+            tenant_id, consumer, new_id(), DeliveryFormat(), consumer.position + 1
+        )
         if begun is not None:
             deliveries.failed(tenant_id, begun, REFUSED, retry_seconds=None, dead_max=99)
         followers.settle(tenant_id, consumer, None)

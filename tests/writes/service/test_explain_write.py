@@ -13,7 +13,7 @@ import pytest
 from app.commit.write_effect import WriteEffect
 from app.commit.write_options import Overwrite, OverwriteScope, WriteOptions
 from app.files.lookups.key_search import KeySearch
-from app.files.slices.slice_merge import Memory
+from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, DatasetDefinition, IndexType
@@ -33,7 +33,7 @@ from tests.support.table_feed import corrections_of
 
 Row = dict[str, Any]
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
-MEMORY = Memory(bytes_max=2**26)
+MEMORY = MemoryBudget(bytes_max=2**26)
 WRITES = {
     "upsert": (Operation.UPSERT, WriteOptions()),
     "insert": (Operation.INSERT, WriteOptions(drop_duplicates=True)),

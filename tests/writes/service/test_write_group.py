@@ -10,7 +10,7 @@ import pytest
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
 from app.commit.write_options import WriteOptions
-from app.commit.write_plan import Scope
+from app.commit.write_plan import WriteScope
 from app.format.errors import HeadwaterError
 from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import RowCounts
@@ -43,14 +43,16 @@ def job(dataset_id: str = "d", *, transaction_id: str | None = None, **options: 
     )  # fmt: skip
 
 
-def part(*rows: int, scope: Scope | None = None, moot: bool = False, read: Scope | None = None) -> Part:
+def part(
+    *rows: int, scope: WriteScope | None = None, noop: bool = False, read: WriteScope | None = None
+) -> Part:
     """A planned part of writes with so many rows each."""
     jobs = [job() for _ in rows]
     made = Part(dataset_id="d", jobs=jobs)
     for each, number in zip(jobs, rows, strict=True):
         made.staged[each.id] = (StagedFile(path="s", size_bytes=1, checksum="c", rows=number, batches=()),)
         made.quarantined[each.id] = ()
-    made.plan = Plan(dataset=DATASET, version=7, scope=scope, read_scope=read, moot=moot)
+    made.plan = Plan(dataset=DATASET, version=7, scope=scope, read_scope=read, noop=noop)
     return made
 
 
@@ -78,7 +80,7 @@ def test_a_row_that_is_lost_or_doubled_is_never_committed(counts: RowCounts) -> 
 
 
 def test_what_a_scope_takes_out_comes_on_top() -> None:
-    made = part(2, scope=Scope())
+    made = part(2, scope=WriteScope())
     told(made, a=RowCounts(inserted=1, unchanged=1, deleted=9))
     assert made.commit().outcomes[0].counts.deleted == 9
     told(made, a=RowCounts(inserted=1, deleted=1))
@@ -98,24 +100,24 @@ def test_records_that_were_set_aside_are_counted_with_those_of_the_merge() -> No
 
 
 def test_a_write_that_is_left_alone_counts_its_rows_as_unchanged() -> None:
-    made = part(3, moot=True, read=Scope())
+    made = part(3, noop=True, read=WriteScope())
     commit = made.commit()
     assert (commit.outcomes[0].counts, commit.messages) == (RowCounts(unchanged=3), ())
     # That the table held rows must still be so.
-    assert commit.scope == Scope()
+    assert commit.scope == WriteScope()
 
 
 def test_after_a_conflict_only_the_changed_groups_are_merged_again() -> None:
     made = part(2)
     told(made, a=RowCounts(inserted=1), b=RowCounts(inserted=1))
-    made.merge_again(("b",), 9)
+    made.remerge(("b",), 9)
     assert (made.read_version, list(made.messages)) == (9, ["a"])
 
 
 def test_after_a_conflict_in_its_scope_all_is_read_again() -> None:
-    made = part(2, scope=Scope(), read=Scope())
+    made = part(2, scope=WriteScope(), read=WriteScope())
     told(made, a=RowCounts(inserted=1), b=RowCounts(inserted=1))
-    made.merge_again(("b",), 9)
+    made.remerge(("b",), 9)
     assert (made.read_version, made.messages) == (None, {})
 
 

@@ -17,10 +17,10 @@ from typing import Final
 import msgspec
 import pyarrow as pa
 
-from app.codecs.bad_records import BadRecords
 from app.codecs.gzip_stream import gunzip_stream
-from app.codecs.infer import infer_record_shapes, infer_shapes
+from app.codecs.record_errors import BadRecords
 from app.codecs.records import iter_record_tables
+from app.codecs.shape_inference import infer_record_shapes, infer_shapes
 from app.codecs.splits import Split, plan_splits
 from app.codecs.stream import iter_tables
 from app.files.checksums import HashingSink, verify
@@ -134,20 +134,20 @@ def decode(task: DecodeTask, storage: Storage) -> Decoded:
     if task.quarantine is None:
         return Decoded(staged=_stage(task, storage, None))
     with QuarantineFileStore(storage).sink(f"{task.quarantine}-{task.number:05d}.parquet") as sink:
-        aside = BadRecords(keep=sink.keep)
-        staged = _stage(task, storage, aside)
-        aside.close()
-    return Decoded(staged=staged, quarantined=sink.file, records=aside.records)
+        bad_records = BadRecords(write=sink.write)
+        staged = _stage(task, storage, bad_records)
+        bad_records.close()
+    return Decoded(staged=staged, quarantined=sink.file, records=bad_records.records)
 
 
-def _stage(task: DecodeTask, storage: Storage, aside: BadRecords | None) -> StagedFile | None:
+def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -> StagedFile | None:
     schema = input_schema(task.operation, task.dataset)
     with _memory_limit():
         source = storage.open(task.path)
         if task.records:
-            tables = iter_record_tables(source, schema, split=task.split, aside=aside)
+            tables = iter_record_tables(source, schema, split=task.split, bad_records=bad_records)
         else:
-            tables = iter_tables(task.format, source, schema, split=task.split, aside=aside)
+            tables = iter_tables(task.format, source, schema, split=task.split, bad_records=bad_records)
         return StagedFileStore(storage).write(
             task.dataset,
             task.operation,

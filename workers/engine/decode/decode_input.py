@@ -13,7 +13,7 @@ from app.format.definition.schema_merge import merge_schemas
 from app.format.operation import Operation, input_schema
 from app.format.quarantine import DecodedInput
 from app.format.rows.staging import RawInput
-from app.format.schema.shapes import Shape, met_members
+from app.format.schema.shapes import Shape, common_members
 from workers.engine.decode.decode_handle import (
     Decoded,
     DecodeTask,
@@ -25,12 +25,12 @@ from workers.engine.decode.decode_handle import (
 )
 
 Tasks = Sequence[PrepareTask] | Sequence[InferTask] | Sequence[DecodeTask]
-Run = Callable[[Tasks], Sequence[object]]
+TaskRunner = Callable[[Tasks], Sequence[object]]
 """Runs tasks side by side and gives an answer for each, in order."""
 
 
 def decode_input(
-    run: Run,
+    run: TaskRunner,
     raw: RawInput,
     dataset: DatasetDefinition,
     operation: Operation,
@@ -69,7 +69,7 @@ def decode_input(
 
 
 def _brought(
-    run: Run,
+    run: TaskRunner,
     raw: RawInput,
     dataset: DatasetDefinition,
     operation: Operation,
@@ -90,5 +90,5 @@ def _brought(
     shapes: dict[str, Shape] = {}
     for answer in answers:
         if isinstance(answer, Inferred):
-            shapes = met_members(shapes, answer.shapes)
+            shapes = common_members(shapes, answer.shapes)
     return merge_schemas(dataset, shapes, explicit_cast=options.explicit_cast)

@@ -11,22 +11,22 @@ from app.commit.commit_message import CommitMessage
 from app.commit.storing import Storing, storing_of
 from app.commit.write_plan import MergeTask
 from app.format.file_group import FileKind
-from workers.engine.merge.append_rows import append_rows
-from workers.engine.merge.mark_rows import mark_rows
-from workers.engine.merge.rewrite_files import rewrite_files
-from workers.engine.merge.write_log import write_log
-from workers.engine.task_files import Place, TaskFiles
+from workers.engine.merge.append_write import append_rows
+from workers.engine.merge.delete_marking import mark_rows
+from workers.engine.merge.file_rewrite import rewrite_files
+from workers.engine.merge.log_write import write_log
+from workers.engine.task_files import TaskFiles, TaskResources
 
 
 @dataclass(frozen=True, slots=True)
 class MergeHandle:
     """Merges staged rows into a file group of one dataset."""
 
-    place: Place
+    resources: TaskResources
 
     def run(self, task: MergeTask) -> CommitMessage:
         """Writes the group's new files and its changelog. Raises CorruptFile, StorageFull, InvalidRequest."""
-        files = TaskFiles(task=task, place=self.place)
+        files = TaskFiles(task=task, resources=self.resources)
         storing = storing_of(
             task.dataset,
             scoped=task.scope is not None,

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.changelog.change_positions import changes_since
+from app.changelog.change_selection import ChangeSelection
 from app.changelog.changelog_scan import ChangelogScan
 from app.changelog.corrections import CORRECTION_SOURCES, resolved_corrects
 from app.changelog.forms import flat, in_form, symbols_of
-from app.changelog.told_changes import Told
 from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery
 from app.files.export_file import ExportSink, TextForm
 from app.files.parquet_file import ParquetReader, unique_columns
-from app.files.slices.slice_merge import Memory
-from app.files.slices.spill import Gathering
+from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.spill import SpillBuffer
 from app.files.storage import Storage
 from app.format.file_group import ChangelogSegment
 from app.format.index.key_hash import hash_keys
@@ -32,19 +32,19 @@ from workers.engine.read.text_forms import changes_text, rows_text
 _STEP_CHANGES: Final = 64 * 1024
 
 
-def export(part: ExportPart, storage: Storage, reader: ParquetReader, memory: Memory) -> ExportedPart:
+def export(part: ExportPart, storage: Storage, reader: ParquetReader, memory: MemoryBudget) -> ExportedPart:
     """Raises InvalidRequest, InvalidFilter, SchemaMismatch, CorruptFile, StorageFull."""
     scan = _scan(part, reader)
     if part.spec.query is ExportQuery.CHANGES:
         return _export_changes(part, scan, storage)
-    with _sink(part, storage, rows_schema(scan.told.shown)) as sink:
+    with _sink(part, storage, rows_schema(scan.selection.shown)) as sink:
         for rows in _changed_rows(part, scan, memory):
             for start in range(0, rows.num_rows, _STEP_CHANGES):
                 sink.write(rows.slice(start, _STEP_CHANGES), part.until)
         return ExportedPart(files=sink.finish(), splits_end=_splits_end(part, scan))
 
 
-def changed_rows(part: ExportPart, reader: ParquetReader, memory: Memory) -> Iterator[pa.Table]:
+def changed_rows(part: ExportPart, reader: ParquetReader, memory: MemoryBudget) -> Iterator[pa.Table]:
     """The rows that an incremental export of the part writes, with the columns that are asked for.
 
     Raises InvalidRequest, InvalidFilter, CorruptFile.
@@ -58,18 +58,18 @@ def rows_schema(shown: Schema) -> pa.Schema:
 
 
 def _scan(part: ExportPart, reader: ParquetReader) -> ChangelogScan:
-    told = Told.asked(
+    selection = ChangeSelection.of(
         part.spec.dataset,
         part.spec.dataset.schema,
         columns=part.spec.columns,
         where=part.spec.where,
         partitions=part.spec.partitions,
     )
-    return ChangelogScan(reader=reader, told=told)
+    return ChangelogScan(reader=reader, selection=selection)
 
 
 def _export_changes(part: ExportPart, scan: ChangelogScan, storage: Storage) -> ExportedPart:
-    shown = _shown(part, scan.told.changes_schema().empty_table())
+    shown = _shown(part, scan.selection.changes_schema().empty_table())
     with _sink(part, storage, shown.schema) as sink:
         for segment in part.segments:
             for first, last in _pieces(part, scan, segment):
@@ -82,12 +82,12 @@ def _changes(
 ) -> pa.Table:
     """The changes [first, last), which begin or end within a pair only where the whole range does."""
     joins = part.spec.form.joins_pairs
-    look, lower = first, first
+    scan_start, lower = first, first
     if first == part.since:
         # The first half, which is out of the range, may be what is asked for, or be told with the other.
-        look = max(part.earliest, segment.first_offset, first - scan.told.selects)
-        lower = max(part.earliest, first - (scan.told.selects or joins))
-    found = scan.look(segment, look, last, lower=lower, upper=last).changes
+        scan_start = max(part.earliest, segment.first_offset, first - scan.selection.selects)
+        lower = max(part.earliest, first - (scan.selection.selects or joins))
+    found = scan.find(segment, scan_start, last, lower=lower, upper=last).changes
     return changes_since(found, first, whole=joins)
 
 
@@ -129,32 +129,32 @@ def _splits_end(part: ExportPart, scan: ChangelogScan) -> bool:
     return part.last == part.until and any(scan.splits_pair(each, part.until) for each in part.segments)
 
 
-def _changed_rows(part: ExportPart, scan: ChangelogScan, memory: Memory) -> Iterator[pa.Table]:
+def _changed_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) -> Iterator[pa.Table]:
     """Rows with the columns that are asked for, of those that match."""
-    schema = rows_schema(scan.told.shown)
+    schema = rows_schema(scan.selection.shown)
     keyed = part.spec.dataset.keyed
     for stored in _latest_rows(part, scan, memory) if keyed else _standing_rows(part, scan):
-        yield stored.filter(pa.array(scan.told.chosen(stored))).select(schema.names).cast(schema)
+        yield stored.filter(pa.array(scan.selection.chosen(stored))).select(schema.names).cast(schema)
 
 
-def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: Memory) -> Iterator[pa.Table]:
+def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) -> Iterator[pa.Table]:
     """By key, the row that the last of its changes has put there; none of a key that is gone."""
     key = part.spec.dataset.record_key
     for _, group in groupby(part.segments, key=lambda segment: segment.file.file_group):
-        segments = [segment for segment in group if not scan.told.rules_out(segment.file)]
+        segments = [segment for segment in group if not scan.selection.rules_out(segment.file)]
         changes = sum(segment.file.row_count for segment in segments)
-        with Gathering(
+        with SpillBuffer(
             lambda rows: hash_keys(encode_keys(rows, key)),
             memory_bytes=memory.bytes_max,
             expected_rows=changes,
             scratch=memory.scratch,
-        ) as gathering:
+        ) as rows_by_key:
             for segment in segments:
                 for first, last in _pieces(part, scan, segment):
                     stored = scan.read(segment, first, last, also=key)
-                    told = pc.not_equal(stored.column(OP_COLUMN), int(Op.CORRECT_FROM))
-                    gathering.add_incoming(stored.filter(told))
-            for _, rows in gathering.parts():
+                    emitted = pc.not_equal(stored.column(OP_COLUMN), int(Op.CORRECT_FROM))
+                    rows_by_key.add_incoming(stored.filter(emitted))
+            for _, rows in rows_by_key.parts():
                 if rows is not None:
                     yield _last_of_keys(rows.combine_chunks(), key)
 
@@ -173,7 +173,7 @@ def _standing_rows(part: ExportPart, scan: ChangelogScan) -> Iterator[pa.Table]:
     """Without a key, the rows that were appended in the range and not taken back in it."""
     retracted = _retracted(part, scan)
     for segment in part.segments:
-        if scan.told.rules_out(segment.file):
+        if scan.selection.rules_out(segment.file):
             continue
         for first, last in _pieces(part, scan, segment):
             stored = scan.read(segment, first, last)

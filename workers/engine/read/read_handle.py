@@ -15,68 +15,68 @@ from app.reads.tasks import (
     ChangedRows,
     MergedRows,
     RangeRows,
-    ReadAnswer,
     ReadPart,
+    ReadPartResult,
+    ReadSource,
     ReadSpec,
-    Source,
 )
 from workers.engine.read.export_handle import changed_rows, rows_schema
 from workers.engine.read.text_forms import rows_text
-from workers.engine.task_files import Place
+from workers.engine.task_files import TaskResources
 
 _STEP_ROWS = 64 * 1024
 
 
-def read(part: ReadPart, place: Place) -> ReadAnswer:
+def read(part: ReadPart, resources: TaskResources) -> ReadPartResult:
     """Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull."""
-    tables = (rows for source in part.sources for rows in _rows(part.spec, source, place))
+    tables = (rows for source in part.sources for rows in _rows(part.spec, source, resources))
     ordered = all(isinstance(source, RangeRows) for source in part.sources)
     if part.spec.order_by and not ordered:
-        return _sorted(part, tables, place)
-    return _written(part, tables, place)
+        return _sorted(part, tables, resources)
+    return _written(part, tables, resources)
 
 
-def _rows(spec: ReadSpec, source: Source, place: Place) -> Iterator[pa.Table]:
+def _rows(spec: ReadSpec, source: ReadSource, resources: TaskResources) -> Iterator[pa.Table]:
     """The rows of a source with the columns that are shown, and those that they are ordered by."""
     schema = _read_schema(spec)
     match source:
         case BaseRows(file=file, first=first, end=end):
-            yield from base_rows(place.slices, spec.dataset, file, schema, spec.where, first, end)
+            yield from base_rows(resources.slices, spec.dataset, file, schema, spec.where, first, end)
         case MergedRows(files=files):
             yield from merged_rows(
-                place.slices, spec.dataset, files, schema, spec.where, spec.partitions, place.memory
+                resources.slices, spec.dataset, files, schema, spec.where, spec.partitions, resources.memory
             )
         case ChangedRows(part=part):
-            yield from changed_rows(part, place.slices.reader, place.memory)
+            yield from changed_rows(part, resources.slices.reader, resources.memory)
         case RangeRows(range=wanted):
-            yield from range_rows(place.storage, wanted, spec.order_by)
+            yield from range_rows(resources.storage, wanted, spec.order_by)
 
 
 def _read_schema(spec: ReadSpec) -> pa.Schema:
     return rows_schema(spec.dataset.schema.select(spec.read_columns))
 
 
-def _sorted(part: ReadPart, tables: Iterable[pa.Table], place: Place) -> ReadAnswer:
+def _sorted(part: ReadPart, tables: Iterable[pa.Table], resources: TaskResources) -> ReadPartResult:
     with RunWriter(
-        place.storage,
+        resources.storage,
         f"{part.prefix}-run",
         part.spec.order_by,
-        memory_bytes=place.memory.bytes_max,
+        memory_bytes=resources.memory.bytes_max,
         limit=part.limit,
     ) as writer:
         for rows in tables:
             writer.add(rows)
         if part.alone and (rows := writer.rows()) is not None:
-            return _written(part, [rows], place)
-        return ReadAnswer(runs=writer.finish())
+            return _written(part, [rows], resources)
+        return ReadPartResult(runs=writer.finish())
 
 
-def _written(part: ReadPart, tables: Iterable[pa.Table], place: Place) -> ReadAnswer:
+def _written(part: ReadPart, tables: Iterable[pa.Table], resources: TaskResources) -> ReadPartResult:
     """Writes rows as they come, up to the limit."""
     schema = rows_schema(part.spec.dataset.schema.select(part.spec.columns))
     room = part.limit
     with ExportSink(
-        place.storage,
+        resources.storage,
         part.prefix,
         part.spec.format,
         schema,
@@ -93,4 +93,4 @@ def _written(part: ReadPart, tables: Iterable[pa.Table], place: Place) -> ReadAn
             shown = rows.select(schema.names)
             for start in range(0, shown.num_rows, _STEP_ROWS):
                 sink.write(shown.slice(start, _STEP_ROWS), 0)
-        return ReadAnswer(files=sink.finish())
+        return ReadPartResult(files=sink.finish())

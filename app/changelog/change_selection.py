@@ -1,0 +1,171 @@
+"""Changes as a reader asked for them: what is read of changelog files, what is chosen, and what is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from app.changelog.forms import one_array
+from app.commit.read_plan import in_globs
+from app.format.dataset import BucketMode, DatasetDefinition
+from app.format.file_group import ChangelogFile, ChangelogSegment, partition_of
+from app.format.partition import partition_codes
+from app.format.partition.fields import partition_sources
+from app.format.partition.statistics import partition_statistics
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.format.rows.meta_columns import CORRECTS_COLUMN, CORRECTS_FIELD, resolved_offsets
+from app.format.rows.projection import check_partitions, projection
+from app.format.schema.schema import Schema
+from app.lake.filters.evaluate import matches
+from app.lake.filters.parse import parse_filter
+from app.lake.filters.prune import may_match
+from app.lake.filters.tree import Filter
+
+SYSTEM_TIME = pa.timestamp("ms", tz="UTC")
+_EVENT_TIME_COLUMN = "_hw_event_time"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChangeSelection:
+    """Changes with the columns of `shown`, some of those of `schema`, under which their rows are.
+
+    `definition`: what the dataset is now; it decides event time and partition. Those changes are asked for that match
+    `where`, a filter on rows of `schema`, and whose partition matches one of the globs `partitions`; all for None.
+    """
+
+    definition: DatasetDefinition
+    schema: Schema
+    shown: Schema
+    where: Filter | None
+    partitions: tuple[str, ...] | None
+
+    @classmethod
+    def of(
+        cls,
+        definition: DatasetDefinition,
+        schema: Schema,
+        *,
+        columns: Sequence[str] | None,
+        where: str | None,
+        partitions: tuple[str, ...] | None,
+    ) -> ChangeSelection:
+        """Raises InvalidRequest, InvalidFilter."""
+        check_partitions(definition, partitions)
+        return cls(
+            definition=definition,
+            schema=schema,
+            shown=projection(schema, columns),
+            where=None if where is None else _parsed(where, schema),
+            partitions=partitions,
+        )
+
+    @property
+    def selects(self) -> bool:
+        """Whether changes that are read may turn out not to be asked for."""
+        return self.where is not None or self.partitions is not None
+
+    @property
+    def _by_row(self) -> bool:
+        """Whether partitions are known of rows only: a group of key_dynamic has rows of any."""
+        return self.partitions is not None and self.definition.bucket.mode is BucketMode.KEY_DYNAMIC
+
+    def rules_out(self, file: ChangelogFile) -> bool:
+        """Whether the partition of the file says that none of its changes is asked for."""
+        if self.definition.bucket.mode is BucketMode.KEY_DYNAMIC:
+            return False
+        path = partition_of(file.file_group)
+        if self.partitions is not None and not in_globs(path, self.partitions):
+            return True
+        if self.where is None:
+            return False
+        known = partition_statistics(path, self.definition.partition_by, self.schema)
+        return not may_match(self.where, known, self.schema, file.row_count)
+
+    def stored_schema(self, also: Sequence[str] = ()) -> pa.Schema:
+        """What is read of a changelog file: in any case what the members of a change beside its row are made of."""
+        fields = [OP_FIELD, CORRECTS_FIELD, *self._fields({*self.shown.names(), *also, *self._deciding()})]
+        if self.definition.event_time_field is not None:
+            declared = self.definition.schema.field(self.definition.event_time_field).to_arrow()
+            fields.append(declared.with_name(_EVENT_TIME_COLUMN).with_nullable(True))
+        return pa.schema(fields)
+
+    def deciding_schema(self) -> pa.Schema:
+        """What has to be read of a changelog file to know which of its rows are asked for."""
+        return pa.schema([OP_FIELD, *self._fields(self._deciding())])
+
+    def _deciding(self) -> set[str]:
+        sources = partition_sources(self.definition) if self._by_row else ()
+        return {*(self.where.columns() if self.where else ()), *sources}
+
+    def _fields(self, names: set[str]) -> list[pa.Field]:
+        read = self.schema.select([name for name in self.schema.names() if name in names])
+        return [field.with_nullable(True) for field in read.to_arrow()]
+
+    def chosen(self, stored: pa.Table) -> npt.NDArray[np.bool_]:
+        """Which of these rows of a changelog file are asked for, each by itself: shape (rows,)."""
+        chosen = np.ones(stored.num_rows, dtype=np.bool_)
+        if self.where is not None:
+            chosen &= matches(self.where, stored)
+        if self._by_row:
+            codes, paths = partition_codes(stored, self.definition.partition_by)
+            path_matches = [in_globs(path, self.partitions or ()) for path in paths]
+            chosen &= np.array(path_matches, dtype=np.bool_)[codes]
+        return chosen
+
+    def changes_schema(self) -> pa.Schema:
+        """Columns of a change page: the system columns, and those of `shown` as one struct."""
+        row = pa.struct([field.with_nullable(True).remove_metadata() for field in self.shown.to_arrow()])
+        return pa.schema(
+            [
+                pa.field("offset", pa.int64()),
+                pa.field("op", pa.uint8()),
+                pa.field("version", pa.int64()),
+                pa.field("system_time", SYSTEM_TIME),
+                pa.field("event_time", self._event_time_type()),
+                pa.field("row", row),
+                pa.field("corrects_offset", pa.int64()),
+            ]
+        )
+
+    def _event_time_type(self) -> pa.DataType:
+        if self.definition.event_time_field is None:
+            return pa.timestamp("us", tz="UTC")
+        return self.definition.schema.field(self.definition.event_time_field).to_arrow().type
+
+    def changes(
+        self, stored: pa.Table, segment: ChangelogSegment, offsets: npt.NDArray[np.int64]
+    ) -> pa.Table:
+        """The changes that rows of a changelog file are, with these offsets."""
+        schema = self.changes_schema()
+        count = stored.num_rows
+        row_type = schema.field("row").type
+        row = pa.StructArray.from_arrays(
+            [one_array(stored.column(name)) for name in self.shown.names()],
+            fields=[row_type.field(at) for at in range(row_type.num_fields)],
+        )
+        event_time = (
+            pa.nulls(count, schema.field("event_time").type)
+            if self.definition.event_time_field is None
+            else stored.column(_EVENT_TIME_COLUMN)
+        )
+        columns = [
+            pa.array(offsets),
+            stored.column(OP_COLUMN),
+            pa.repeat(pa.scalar(segment.version, pa.int64()), count),
+            pa.repeat(pa.scalar(segment.committed_at, SYSTEM_TIME), count),
+            event_time,
+            row,
+            resolved_offsets(stored.column(CORRECTS_COLUMN), segment.first_offset),
+        ]
+        return pa.table(columns, schema=schema)
+
+
+@lru_cache(maxsize=256)
+def _parsed(text: str, schema: Schema) -> Filter:
+    # Whoever follows a feed asks the same again and again, and waits for nothing more often than for nothing.
+    return parse_filter(text, schema)

@@ -1,0 +1,32 @@
+"""Stages the rows of an earlier version, so that a write can take the table back to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from app.commit.restore_plan import Restaged, RestageTask
+from app.files.slices.file_slice import SliceReader
+from app.files.slices.merged_slice import merged_blocks
+from app.files.slices.slice_merge import MemoryBudget
+from app.files.staged_file import StagedFileStore
+from app.files.storage import Storage
+from app.format.operation import Operation
+from app.format.schema.schema_projection import project_rows
+
+
+def restage(task: RestageTask, storage: Storage, slices: SliceReader, memory: MemoryBudget) -> Restaged:
+    """Reads the groups as their readers did then, block after block. Raises CorruptFile, StorageFull."""
+    staged = StagedFileStore(storage).write(
+        task.now, Operation.SNAPSHOT, _rows(task, slices, memory), task.path
+    )
+    return Restaged(staged=staged)
+
+
+def _rows(task: RestageTask, slices: SliceReader, memory: MemoryBudget) -> Iterator[pa.Table]:
+    names, target = task.then.schema.names(), task.now.schema.to_arrow()
+    for files in task.groups:
+        # Logs are merged under the schema of that time: under a wider one, a sum may come to something else.
+        for block in merged_blocks(slices, task.then, files, memory):
+            yield project_rows(block.rows.select(names), target)

@@ -1,0 +1,105 @@
+"""Rebasing what a table service wrote on the rows that were deleted meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import FrozenBitMap
+
+from app.commit.commit_message import CommitMessage
+from app.commit.rebase import Rewritten, rebased
+from app.commit.write_plan import MergeTask
+from app.files.deletion_vector_file import VectorReader, write_vectors
+from app.files.parquet_file import ParquetReader
+from app.files.storage import Storage
+from app.format.file_group import DataFile
+from app.format.index.deletion_vector import positions_of, positions_set
+from app.format.paths import Folder, written_path
+from app.format.rows.meta_columns import META_FIELDS, META_NAMES, OFFSET_COLUMN, resolved
+
+_EMPTY_BITMAP = FrozenBitMap()
+
+
+@dataclass(frozen=True, slots=True)
+class RebaseFiles:
+    """Gives the files of a rewrite the deletion vectors that they need by now."""
+
+    storage: Storage
+
+    def rebase(
+        self, task: MergeTask, message: CommitMessage, live: Mapping[str, DataFile], attempt: str
+    ) -> CommitMessage | None:
+        """What the task answered, as if the rows had been gone that are in the `live` files by path, which are those
+        that it wrote anew. New vectors go to a file of the `attempt`.
+
+        The task keeps all rows. None if they have changed places, and do not know by which changes they came, which
+        would tell them apart. Raises CorruptFile, StorageFull.
+        """
+        reader = VectorReader(self.storage)
+        rewritten = [
+            Rewritten(file=file, before=_gone(reader, file), now=_gone(reader, live[file.path]))
+            for file in task.files
+        ]
+        if task.cluster is None:
+            gone = rebased(rewritten, message.added)
+        else:
+            moved = self._moved(rewritten, message.added)
+            if moved is None:
+                return None
+            gone = moved
+        deleted = {path: positions_set(positions) for path, positions in gone.items()}
+        rows = {file.path: file.row_count for file in message.added}
+        # A file without any row left is not listed.
+        emptied = {path for path, positions in deleted.items() if len(positions) == rows[path]}
+        kept = {path: positions for path, positions in deleted.items() if path not in emptied}
+        name = written_path(task.data_prefix, Folder.DELETES, task.slot, attempt)
+        vectors = write_vectors(self.storage, name, kept) if kept else {}
+        added = [
+            msgspec.structs.replace(file, deletion_vector=vectors.get(file.path))
+            for file in message.added
+            if file.path not in emptied
+        ]
+        return msgspec.structs.replace(message, added=tuple(added))
+
+    def _moved(
+        self, rewritten: Sequence[Rewritten], written: Sequence[DataFile]
+    ) -> Mapping[str, npt.NDArray[np.int64]] | None:
+        """By path of the written files, the positions of rows that are gone: those of the same offsets in the feed."""
+        reader = ParquetReader(self.storage)
+        deleted = [
+            _offsets(
+                reader, each.file, positions_of((each.now or _EMPTY_BITMAP) - (each.before or _EMPTY_BITMAP))
+            )
+            for each in rewritten
+        ]
+        sought = np.concatenate([np.zeros(0, dtype=np.int64), *deleted])
+        if (sought < 0).any():
+            return None
+        found = {file.path: np.flatnonzero(np.isin(_offsets(reader, file), sought)) for file in written}
+        if sum(len(positions) for positions in found.values()) != len(sought):
+            return None
+        return {path: positions for path, positions in found.items() if len(positions)}
+
+
+def _offsets(
+    reader: ParquetReader, file: DataFile, positions: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.int64]:
+    """The offsets of the changes that gave these rows of a file (all, if None) their values; -1 if not known."""
+    if positions is not None and not len(positions):
+        return np.zeros(0, dtype=np.int64)
+    column = pa.schema([META_FIELDS[META_NAMES.index(OFFSET_COLUMN)]])
+    rows = resolved(
+        reader.read_slice(file, column, 0, file.row_count), file.written_version, file.first_offset
+    )
+    offsets: npt.NDArray[np.int64] = pc.fill_null(rows.column(OFFSET_COLUMN), -1).to_numpy()
+    return offsets if positions is None else offsets[positions]
+
+
+def _gone(reader: VectorReader, file: DataFile) -> FrozenBitMap | None:
+    return None if file.deletion_vector is None else reader.read(file.deletion_vector)

@@ -1,0 +1,126 @@
+"""From a registration to a checked definition: `define_dataset` is the one way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from app.format.dataset import (
+    DEFAULT_BUCKETS,
+    DEFAULT_TARGET_ROWS,
+    Bucket,
+    BucketMode,
+    Changelog,
+    DatasetDefinition,
+    IndexType,
+    MergeMode,
+    Retention,
+    SequenceGroup,
+)
+from app.format.definition.dataset_rules import Fault, broken_rules, retention_faults, vocabulary_of
+from app.format.definition.new_dataset import NewBucket, NewDataset, NewRetention
+from app.format.definition.policy_rules import service_faults
+from app.format.errors import FieldError, InvalidDataset
+from app.format.partition.fields import parse_partition, plain_names
+from app.format.policies import TableServices
+from app.format.schema.schema import Field, Schema
+from app.format.schema.types import parse_type
+
+
+def define_dataset(new: NewDataset) -> DatasetDefinition:
+    """Checks a registration and fills in the defaults. Raises InvalidDataset with every fault found."""
+    _refuse(broken_rules(new))
+    fields = tuple(
+        Field(
+            id=number,
+            name=field.name,
+            type=str(parse_type(field.type)),
+            nullable=field.nullable,
+            doc=field.doc,
+        )
+        for number, field in enumerate(new.schema.fields, start=1)
+    )
+    default_merge = MergeMode.EVENT_TIME if new.ordering_field else MergeMode.COMMIT_TIME
+    bucket = _bucket(new)
+    dataset = DatasetDefinition(
+        name=new.name,
+        schema=Schema(id=1, fields=fields).with_required(_required(new)),
+        record_key=tuple(new.record_key),
+        ordering_field=new.ordering_field,
+        event_time_field=new.event_time_field,
+        partition_by=tuple(parse_partition(text).text for text in new.partition_by),
+        table_type=new.table_type,
+        bucket=bucket,
+        merge_mode=new.merge_mode or default_merge,
+        changelog=Changelog(
+            producer=new.changelog.producer,
+            retention=_retention(new.changelog.retention),
+            vocabulary=vocabulary_of(new.changelog.vocabulary),
+        ),
+        index=_index(new, bucket),
+        sequence_groups=tuple(
+            SequenceGroup(ordering_field=group.ordering_field, fields=tuple(group.fields))
+            for group in new.sequence_groups
+        ),
+        aggregates=dict(new.aggregates),
+        delete_marker=new.delete_marker,
+        target_bytes=new.target_bytes,
+    )
+    return with_services(dataset, new.services)
+
+
+def with_services(dataset: DatasetDefinition, services: TableServices) -> DatasetDefinition:
+    """The dataset with these table services in place of the ones it has. Raises InvalidDataset."""
+    _refuse(list(service_faults(services, dataset)))
+    return msgspec.structs.replace(dataset, services=services)
+
+
+def with_retention(dataset: DatasetDefinition, retention: NewRetention | None) -> DatasetDefinition:
+    """The dataset with another retention of its feed; None keeps it for ever. Raises InvalidDataset."""
+    _refuse(list(retention_faults(dataset.changelog.producer, retention)))
+    changelog = msgspec.structs.replace(dataset.changelog, retention=_retention(retention))
+    return msgspec.structs.replace(dataset, changelog=changelog)
+
+
+def _refuse(faults: Sequence[Fault]) -> None:
+    if faults:
+        errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
+        raise InvalidDataset(f"{len(errors)} rule(s) of the dataset definition are broken", errors)
+
+
+def _retention(new: NewRetention | None) -> Retention | None:
+    return None if new is None else Retention(seconds=new.seconds, changes=new.changes)
+
+
+def _required(new: NewDataset) -> list[str]:
+    """The fields that never hold nulls: those of the key, and with a key those that rows are partitioned by as such."""
+    return [*new.record_key, *plain_names(new.partition_by)] if new.record_key else []
+
+
+def _bucket(new: NewDataset) -> Bucket:
+    requested = new.bucket or NewBucket()
+    mode = requested.mode or (BucketMode.FIXED if new.record_key else BucketMode.UNAWARE)
+    sized = (
+        mode in (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE) and not requested.fixed_now
+    )
+    return Bucket(
+        mode=mode,
+        count=(requested.count or min(DEFAULT_BUCKETS, requested.max_buckets or DEFAULT_BUCKETS))
+        if new.record_key
+        else 1,
+        key=tuple(requested.key),
+        function=requested.function,
+        target_rows=(requested.target_rows or DEFAULT_TARGET_ROWS) if sized else None,
+        max_buckets=requested.max_buckets if sized else None,
+        fixed_now=requested.fixed_now,
+        shuffle_by_partition=requested.shuffle_by_partition,
+    )
+
+
+def _index(new: NewDataset, bucket: Bucket) -> IndexType | None:
+    if not new.record_key:
+        return None
+    if new.index is not None:
+        return new.index.type_
+    return IndexType.BUCKET if bucket.target_rows is None else IndexType.RECORD

@@ -1,0 +1,137 @@
+"""Reading request bodies: bounded, refused early, and never whole in memory unless small."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from email.message import Message
+from typing import Any, Final
+
+from app.files.received_body import BodySpool, StoredBody
+from app.format.errors import BodyTooLarge, InvalidRequest, MalformedBody, UnsupportedMediaType
+from app.http.context import ApiRequest
+from app.http.threads import Threads
+
+JSON: Final = "application/json"
+OCTET_STREAM: Final = "application/octet-stream"
+# Chunks from the socket are small; a hop to a thread is worth it for a handful of them together.
+_CHUNK_BYTES: Final = 1024 * 1024
+
+
+def media_type_of(request: ApiRequest) -> str:
+    """The Content-Type without its parameters, in lower case; empty if there is none."""
+    header = Message()
+    header["Content-Type"] = request.headers.get("content-type", "")
+    return header.get_content_type() if "/" in header["Content-Type"] else ""
+
+
+def require_media_type(request: ApiRequest, accepted: Sequence[str]) -> None:
+    """Raises UnsupportedMediaType unless the body is one of these."""
+    if media_type_of(request) not in accepted:
+        raise refused_media_type(request, accepted)
+
+
+def refused_media_type(request: ApiRequest, accepted: Sequence[str]) -> UnsupportedMediaType:
+    """The error for a Content-Type that is absent or not read here."""
+    content_type = request.headers.get("content-type")
+    problem = (
+        "a Content-Type is required" if not content_type else f"Content-Type {content_type} is not read here"
+    )
+    return UnsupportedMediaType(f"{problem}; send one of {', '.join(accepted)}", accepted=list(accepted))
+
+
+def is_gzip(request: ApiRequest) -> bool:
+    """Whether Content-Encoding says gzip. Raises UnsupportedMediaType for any other encoding."""
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding in {"gzip", "x-gzip"}:
+        return True
+    if encoding in {"identity", ""}:
+        return False
+    raise UnsupportedMediaType(
+        f"Content-Encoding {encoding} is not read; send gzip or none", accepted=["gzip", "identity"]
+    )
+
+
+def refuse_encoding(request: ApiRequest) -> None:
+    """Raises UnsupportedMediaType if the body is compressed."""
+    if is_gzip(request):
+        raise UnsupportedMediaType("this body is read without Content-Encoding only", accepted=["identity"])
+
+
+def refuse_announced(request: ApiRequest, bytes_max: int) -> None:
+    """Raises BodyTooLarge if Content-Length is over the limit, before a byte of the body is read."""
+    announced = request.headers.get("content-length")
+    if announced is None:
+        return
+    if not announced.isascii() or not announced.isdigit():
+        raise InvalidRequest(f"Content-Length {announced!r} is not a number of bytes")
+    if int(announced) > bytes_max:
+        raise BodyTooLarge(
+            f"the body has {announced} bytes, over the limit of {bytes_max}", limit_bytes=bytes_max
+        )
+
+
+def announces_body(request: ApiRequest) -> bool:
+    """Whether the request comes with a body, where it may be left out."""
+    return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+
+
+async def read_body(request: ApiRequest, bytes_max: int) -> bytes:
+    """A body that is held in memory. Raises BodyTooLarge, MalformedBody if it is empty or breaks off."""
+    refuse_announced(request, bytes_max)
+    body = bytearray()
+    async for chunk in _chunks(request):
+        body += chunk
+        if len(body) > bytes_max:
+            raise BodyTooLarge(f"the body is over {bytes_max} bytes", limit_bytes=bytes_max)
+    if not body:
+        raise MalformedBody("the body is empty")
+    return bytes(body)
+
+
+async def spool_body(request: ApiRequest, spool: BodySpool, threads: Threads) -> bytes | StoredBody:
+    """Passes a body of any size on to `spool`; the socket is read no faster than the storage writes.
+
+    Raises BodyTooLarge, StorageFull, MalformedBody if it is empty or breaks off.
+    """
+    async with _closing(spool, threads):
+        pending = bytearray()
+        async for chunk in _chunks(request):
+            pending += chunk
+            if len(pending) >= _CHUNK_BYTES:
+                await _feed(spool, threads, bytes(pending))
+                pending.clear()
+        if pending:
+            await _feed(spool, threads, bytes(pending))
+        return spool.finish() if spool.stays_in_memory() else await threads.run(spool.finish)
+
+
+async def _feed(spool: BodySpool, threads: Threads, chunk: bytes) -> None:
+    # A hop to a thread costs more than keeping a small body in memory.
+    if spool.stays_in_memory(len(chunk)):
+        spool.feed(chunk)
+    else:
+        await threads.run(spool.feed, chunk)
+
+
+@asynccontextmanager
+async def _closing(spool: BodySpool, threads: Threads) -> AsyncIterator[None]:
+    """Leaves the spool, in a thread where that may remove the part that was stored."""
+    try:
+        yield
+    except BaseException as error:
+        await threads.run(spool.__exit__, type(error), error, error.__traceback__)
+        raise
+    if not spool.stays_in_memory():
+        await threads.run(spool.__exit__, None, None, None)
+
+
+async def _chunks(request: ApiRequest) -> AsyncIterator[bytes]:
+    while True:
+        event: Any = await request.receive()
+        if event["type"] == "http.disconnect":
+            raise MalformedBody("the body broke off before its end")
+        if chunk := event.get("body", b""):
+            yield chunk
+        if not event.get("more_body", False):
+            return

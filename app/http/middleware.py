@@ -1,0 +1,95 @@
+"""What happens to every request before and after its handler: request id, HEAD, access log, unread bodies."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from typing import Any, Final
+
+from litestar.types import ASGIApp, Message, Receive, Send
+
+from app.format.identifiers import new_id
+from app.http.problems import REQUEST_ID
+
+_REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._-]{8,128}")
+_HEADER: Final = b"x-request-id"
+
+_log = logging.getLogger("headwater.access")
+
+
+def edge(app: ASGIApp) -> ASGIApp:
+    """Wraps the application. Requests of other kinds than HTTP (start and stop) pass unchanged."""
+
+    async def serve(scope: Any, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await app(scope, receive, send)
+            return
+        exchange = _Exchange(scope, receive, send)
+        try:
+            await app(exchange.scope, exchange.receive, exchange.send)
+        finally:
+            exchange.log()
+
+    return serve
+
+
+class _Exchange:
+    """One request and its response."""
+
+    def __init__(self, scope: Any, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+        self._began = time.perf_counter()
+        self._head_only = scope["method"] == "HEAD"
+        self._method = scope["method"]
+        headers = dict(scope["headers"])
+        request_id = headers.get(_HEADER, b"")
+        self._id = request_id if _REQUEST_ID.fullmatch(request_id) else new_id().encode()
+        self._unread = headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
+        self._status = 0
+        self._sent_bytes = 0
+        # HEAD is GET without the body, for every resource alike.
+        method = "GET" if self._head_only else scope["method"]
+        self.scope: Any = {
+            **scope,
+            "method": method,
+            "state": {**scope.get("state", {}), REQUEST_ID: self._id.decode()},
+        }
+
+    async def receive(self) -> Any:
+        event = await self._receive()
+        if event["type"] == "http.disconnect" or not event.get("more_body", False):
+            self._unread = False
+        return event
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            headers = [*message.get("headers", ()), (_HEADER, self._id)]
+            if self._unread:
+                # Whoever was refused before the body was read need not send it: nobody will read it.
+                headers.append((b"connection", b"close"))
+            await self._send({**message, "headers": headers})
+            if self._head_only:
+                # At once: the first piece of a stream may take long, and the connection would be held until then.
+                await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+            return
+        if message["type"] == "http.response.body":
+            if self._head_only:
+                return
+            self._sent_bytes += len(message.get("body", b""))
+        await self._send(message)
+
+    def log(self) -> None:
+        """One line without query, headers or body: none of them is free of secrets for sure."""
+        milliseconds = (time.perf_counter() - self._began) * 1000
+        _log.info(
+            "%s %s %d %d bytes %.1f ms %s",
+            self._method,
+            self.scope["path"].encode("unicode_escape").decode("ascii"),
+            self._status,
+            self._sent_bytes,
+            milliseconds,
+            self._id.decode(),
+        )

@@ -1,0 +1,61 @@
+"""Turns: when a table service may publish, and for how long no writes are claimed so that it can.
+
+Whoever claims writes of a dataset and whoever publishes for a table service both lock the dataset's row first, so a
+service that finds no writes running publishes before any are claimed. Locks are taken in the order head, dataset, jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, exists, func, select, update
+
+from app.catalog.tables import datasets, heads
+from app.db.any_of import any_of
+from app.jobs.repository.job_ends import post
+from app.jobs.tables import jobs
+from app.jobs.values import JobQueue, JobState
+
+
+def lock_datasets(connection: Connection, dataset_ids: Sequence[str]) -> set[str]:
+    """Makes claims of these datasets serial; returns those that are live.
+
+    The locks go along with the share that accepting a write takes.
+    """
+    live = (
+        select(datasets.c.id)
+        .where(any_of(datasets.c.id, dataset_ids), datasets.c.deleted_at.is_(None))
+        .order_by(datasets.c.id)
+        .with_for_update(key_share=True)
+    )
+    return set(connection.execute(live).scalars())
+
+
+def is_slot_requested(connection: Connection, dataset_ids: Sequence[str]) -> bool:
+    """Whether a table service of one of these datasets, which the caller has locked, waits for its turn."""
+    waiting = any_of(heads.c.dataset_id, dataset_ids), heads.c.turn_until > func.clock_timestamp()
+    return bool(connection.execute(select(exists().where(*waiting))).scalar_one())
+
+
+def running_groups(connection: Connection, dataset_id: str) -> int:
+    """How many groups of writes run in the dataset, which the caller has locked. One whose lease ran out does not."""
+    running = select(func.count(jobs.c.group_id.distinct())).where(
+        jobs.c.dataset_id == dataset_id,
+        jobs.c.lane == JobQueue.WRITES.value,
+        jobs.c.state == JobState.RUNNING.value,
+        jobs.c.lease_until >= func.clock_timestamp(),
+    )
+    return int(connection.execute(running).scalar_one())
+
+
+def request_slot(connection: Connection, dataset_id: str, seconds: float) -> None:
+    """Has no writes claimed for so long. The caller has locked head and dataset."""
+    until = func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, seconds)
+    connection.execute(update(heads).where(heads.c.dataset_id == dataset_id).values(turn_until=until))
+
+
+def release_slot(connection: Connection, dataset_id: str) -> None:
+    """Lets writes be claimed again, and says so if they could not."""
+    requested = heads.c.dataset_id == dataset_id, heads.c.turn_until.is_not(None)
+    if connection.execute(update(heads).where(*requested).values(turn_until=None)).rowcount:
+        post(connection, "work", dataset_id)

@@ -1,0 +1,130 @@
+"""The ends of a job other than success: cancelled, failed; its instant is rolled back with it.
+
+Writes of a transaction end together: whoever ends one ends all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, select, update
+
+from app.format.errors import Fault, TransactionFailed
+from app.format.instant import InstantEvent, InstantState, next_state, states_before
+from app.jobs.tables import instants, jobs, outbox
+from app.jobs.values import JobKind, JobQueue, JobState, Progress
+from app.views.repository.view_rows import refresh_failed
+
+UNFINISHED = jobs.c.state.in_([state.value for state in JobState if not state.final])
+NO_LEASE: dict[str, Any] = {"owner": None, "group_id": None, "lease_until": None}
+
+
+def lock_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> list[str]:
+    """The ids of the jobs that meet the conditions, in order of acceptance, locked.
+
+    Whoever changes several jobs locks them in this one order, so that no two wait in a ring.
+    """
+    query = select(jobs.c.id).where(*conditions).order_by(jobs.c.seq).with_for_update(key_share=True)
+    return list(connection.execute(query).scalars())
+
+
+def lock_with_transactions(connection: Connection, *conditions: ColumnElement[bool]) -> list[str]:
+    """`lock_jobs`, along with the other unfinished writes of their transactions."""
+    transactions = select(jobs.c.transaction_id).where(*conditions, jobs.c.transaction_id.is_not(None))
+    return lock_jobs(connection, UNFINISHED, or_(and_(*conditions), jobs.c.transaction_id.in_(transactions)))
+
+
+def end_jobs(connection: Connection, ids: Sequence[str], state: JobState, fault: Fault | None = None) -> None:
+    """Ends unfinished jobs that the caller has locked. The epoch rises: every claim on them is void.
+
+    What waits in their datasets is announced: it may have waited for these.
+    """
+    if not ids:
+        return
+    ended = connection.execute(
+        update(jobs)
+        .where(jobs.c.id.in_(ids))
+        .values(
+            state=state.value,
+            epoch=jobs.c.epoch + 1,
+            progress=Progress(stage=state.value),
+            error=fault,
+            finished_at=func.clock_timestamp(),
+            **NO_LEASE,
+        )
+        .returning(jobs.c.id, jobs.c.dataset_id, jobs.c.kind)
+    ).all()
+    move_instants(connection, ids, InstantEvent.ABANDON)
+    for dataset_id in sorted({row.dataset_id for row in ended}):
+        post(connection, "work", dataset_id)
+    if state is JobState.FAILED:
+        for row in ended:
+            if row.kind == JobKind.REFRESH.value:
+                refresh_failed(connection, row.id, fault)
+
+
+def fail_jobs(connection: Connection, condition: ColumnElement[bool], fault: Fault) -> list[str]:
+    """Fails the one job that meets the condition, and the rest of its transaction for its sake. Returns the ids."""
+    ids = lock_with_transactions(connection, condition)
+    first_failed = connection.execute(
+        select(jobs.c.id, jobs.c.dataset_id).where(jobs.c.id.in_(ids), condition)
+    ).one_or_none()
+    if first_failed is None:
+        return []
+    end_jobs(connection, [first_failed.id], JobState.FAILED, fault)
+    consequence = Fault(
+        code=TransactionFailed.code,
+        title=TransactionFailed.title,
+        detail=f"Another write of the transaction failed: {fault.detail}",
+        facts={"dataset_id": first_failed.dataset_id, "job_id": first_failed.id, "cause": fault.code},
+    )
+    end_jobs(connection, [each for each in ids if each != first_failed.id], JobState.FAILED, consequence)
+    return ids
+
+
+def succeed_task(connection: Connection, condition: ColumnElement[bool], result: dict[str, Any]) -> bool:
+    """Ends the one task that meets the condition with its result, and tells whoever waits; False if none does."""
+    ended = connection.execute(
+        update(jobs)
+        .where(jobs.c.lane == JobQueue.TASKS.value, condition)
+        .values(
+            state=JobState.SUCCEEDED.value,
+            progress=Progress(stage=JobState.SUCCEEDED.value),
+            result=result,
+            finished_at=func.clock_timestamp(),
+            **NO_LEASE,
+        )
+        .returning(jobs.c.id, jobs.c.dataset_id, jobs.c.alone)
+    ).one_or_none()
+    if ended is None:
+        return False
+    move_instants(connection, [ended.id], InstantEvent.PUBLISH)
+    post(connection, "changes", ended.dataset_id)
+    if ended.alone:
+        post(connection, "tasks", ended.dataset_id)
+    return True
+
+
+def cancel_jobs(connection: Connection, dataset_id: str) -> None:
+    """Cancels all unfinished jobs of a dataset."""
+    ids = lock_with_transactions(connection, jobs.c.dataset_id == dataset_id, UNFINISHED)
+    end_jobs(connection, ids, JobState.CANCELLED)
+
+
+def move_instants(connection: Connection, job_ids: Sequence[str], event: InstantEvent) -> None:
+    """Applies an event to the instants of these jobs."""
+    before = states_before(event)
+    after = next_state(before[0], event)
+    ended = after in (InstantState.ROLLED_BACK, InstantState.COMPLETED)
+    completed_at = func.clock_timestamp() if ended else None
+    connection.execute(
+        update(instants)
+        .where(instants.c.job_id.in_(job_ids), instants.c.state.in_([state.value for state in before]))
+        .values(state=after.value, completed_at=completed_at)
+    )
+
+
+def post(connection: Connection, topic: str, dataset_id: str) -> None:
+    """Leaves a message for the relay, to be sent once this transaction is durable."""
+    connection.execute(insert(outbox).values(topic=topic, dataset_id=dataset_id))

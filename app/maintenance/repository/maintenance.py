@@ -1,0 +1,124 @@
+"""Which datasets' table services are to be looked after, and by whom they are. All time is the database's clock.
+
+A commit marks the head as one that nobody has looked at, unless it is marked already; a claim takes the mark away
+before anybody looks. So whoever is due is found in an index of those alone, however many datasets there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, delete, exists, func, or_, select, union_all, update
+from sqlalchemy.dialects.postgresql import insert as insert_unless
+
+from app.catalog.repository.catalog import find_dataset
+from app.catalog.tables import heads
+from app.db.session import Database
+from app.format.errors import NotFound
+from app.maintenance.tables import table_maintenance
+from app.maintenance.values import ClaimedTable, ReconcilerRecord
+
+_IS_HELD: Final = table_maintenance.c.lease_until >= func.clock_timestamp()
+_IS_DUE: Final = or_(
+    table_maintenance.c.wake_at <= func.clock_timestamp(),
+    exists().where(heads.c.dataset_id == table_maintenance.c.dataset_id, heads.c.unkept_since.is_not(None)),
+)
+
+
+class MaintenanceStore:
+    """Datasets to be kept in shape, in Postgres."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def due(self, limit: int) -> list[tuple[str, str]]:
+        """Tenants and datasets that nobody holds: up to `limit` with versions that nobody has looked at, longest first,
+        and as many whose time has come.
+        """
+        held = (
+            select(table_maintenance.c.dataset_id)
+            .where(
+                table_maintenance.c.tenant_id == heads.c.tenant_id,
+                table_maintenance.c.dataset_id == heads.c.dataset_id,
+                _IS_HELD,
+            )
+            .exists()
+        )
+        unreconciled = (
+            select(heads.c.tenant_id, heads.c.dataset_id)
+            .where(heads.c.unkept_since.is_not(None), ~held)
+            .order_by(heads.c.unkept_since)
+            .limit(limit)
+        )
+        # Who is held is due when the lease ends, which is how one is found whose worker died.
+        awake = (
+            select(table_maintenance.c.tenant_id, table_maintenance.c.dataset_id)
+            .where(table_maintenance.c.wake_at <= func.now())
+            .order_by(table_maintenance.c.wake_at)
+            .limit(limit)
+        )
+        with self._database.relay() as connection:
+            found = connection.execute(union_all(unreconciled, awake))
+            return list(dict.fromkeys((row[0], row[1]) for row in found))
+
+    def claim(self, tenant_id: str, dataset_id: str, owner: str, lease_seconds: float) -> ClaimedTable | None:
+        """The dataset, held by `owner` now; None if it is not due, or held, or being committed to, or gone."""
+        with self._database.tenant(tenant_id) as connection:
+            # Locked first, in the order in which a commit locks, or a dataset's end: until this is durable nothing is
+            # committed, and what is later marks the head again. A commit that is under way is not waited for.
+            head = heads.c.dataset_id == dataset_id
+            locked = select(heads.c.version).where(head).with_for_update(skip_locked=True)
+            if connection.execute(locked).first() is None:
+                return None
+            row = _hold(connection, dataset_id, owner, lease_seconds)
+            if row is None:
+                return None
+            connection.execute(update(heads).where(head).values(unkept_since=None))
+            try:
+                dataset = find_dataset(connection, dataset_id)
+            except NotFound:
+                connection.execute(
+                    delete(table_maintenance).where(table_maintenance.c.dataset_id == dataset_id)
+                )
+                return None
+            return ClaimedTable(dataset=dataset, epoch=row.epoch, now=row.now, memory=row.memory)
+
+    def settle(
+        self,
+        tenant_id: str,
+        held: ClaimedTable,
+        memory: Mapping[str, ReconcilerRecord],
+        wake_at: datetime | None,
+    ) -> bool:
+        """Ends the hold, and says what was learned and when the dataset is due again though nothing is committed.
+
+        False, and nothing is changed, if the hold was lost meanwhile.
+        """
+        this_claim = (
+            table_maintenance.c.dataset_id == held.dataset.id,
+            table_maintenance.c.epoch == held.epoch,
+        )
+        with self._database.tenant(tenant_id) as connection:
+            settled = connection.execute(
+                update(table_maintenance)
+                .where(*this_claim, table_maintenance.c.lease_until.is_not(None))
+                .values(memory=dict(memory), wake_at=wake_at, owner=None, lease_until=None)
+            )
+            return bool(settled.rowcount)
+
+
+def _hold(connection: Connection, dataset_id: str, owner: str, lease_seconds: float) -> Any:
+    """Takes the dataset's row, which is made if there is none yet; None if it is not due or held."""
+    connection.execute(
+        insert_unless(table_maintenance).values(dataset_id=dataset_id, memory={}).on_conflict_do_nothing()
+    )
+    until = func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, lease_seconds)
+    free = or_(table_maintenance.c.lease_until.is_(None), ~_IS_HELD)
+    return connection.execute(
+        update(table_maintenance)
+        .where(table_maintenance.c.dataset_id == dataset_id, free, _IS_DUE)
+        .values(owner=owner, epoch=table_maintenance.c.epoch + 1, lease_until=until, wake_at=until)
+        .returning(table_maintenance.c.epoch, table_maintenance.c.memory, func.clock_timestamp().label("now"))
+    ).one_or_none()

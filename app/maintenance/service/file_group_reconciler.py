@@ -1,0 +1,167 @@
+"""Compacting and clustering by themselves: file groups that were written to are measured, and jobs started for some."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec import structs
+
+from app.format.policies import TableServices
+from app.jobs.tasks import ClusteringTask, CompactionTask
+from app.jobs.values import JobKind
+from app.maintenance.service.policy_jobs import Attempts, PolicyJobs
+from app.maintenance.values import Observation, ReconcileResult
+
+# Of one job, about: so many names go into its request.
+_JOB_GROUPS: Final = 1_000
+# Measured at once; of partitions each has as many groups as it has had writes.
+_PAGE_GROUPS: Final = 1_000
+_PAGE_PARTITIONS: Final = 50
+# What is left is measured with the next look.
+_PAGES_MAX: Final = 20
+
+
+class DueGroups(msgspec.Struct, frozen=True, kw_only=True):
+    """Which groups are to be done, and when the next will be though nothing is written to it (None: never)."""
+
+    file_groups: Sequence[str] = ()
+    next_at: datetime | None = None
+
+
+class GroupService(Protocol):
+    """A table service that does one file group or another."""
+
+    @property
+    def kind(self) -> JobKind:
+        """That of its jobs."""
+        ...
+
+    def policy(self, services: TableServices) -> msgspec.Struct | None:
+        """When it is to be done without being asked for; None if it is not."""
+        ...
+
+    def due(self, observation: Observation, names: Sequence[str]) -> DueGroups:
+        """Which of these groups, or of the groups of these partitions, the policy wants to be done."""
+        ...
+
+    def task(self, services: TableServices, file_groups: Sequence[str]) -> CompactionTask | ClusteringTask:
+        """Does these groups."""
+        ...
+
+
+class TouchedGroups(Protocol):
+    """Where a table was written to."""
+
+    def touched(
+        self,
+        tenant_id: str,
+        dataset_id: str,
+        *,
+        keyed: bool,
+        since_version: int,
+        after: str | None,
+        limit: int,
+    ) -> Sequence[str]:
+        """Names of file groups that commits after the version added files to, in order, from behind `after`.
+
+        Without a key: paths of their partitions.
+        """
+        ...
+
+
+class _Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """What has been measured: all up to version `since`, and up to `until` the names up to `after`."""
+
+    since: int = 0
+    until: int = 0
+    after: str | None = None
+
+
+class _State(msgspec.Struct, frozen=True, kw_only=True):
+    """`then`: where to go on once the last job has succeeded. `next_at`: when all are measured again."""
+
+    policy: Any = None
+    place: _Progress = _Progress()
+    then: _Progress | None = None
+    next_at: datetime | None = None
+    attempts: Attempts = Attempts()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileGroupReconciler:
+    """The keeper of one such service. Only groups that were written to are looked at, since no other has changed."""
+
+    service: GroupService
+    groups: TouchedGroups
+    jobs: PolicyJobs
+
+    def reconcile(self, observation: Observation) -> ReconcileResult:
+        policy = self.service.policy(observation.dataset.definition.services)
+        if policy is None:
+            return ReconcileResult()
+        memory = msgspec.convert(observation.memory, _State, strict=False)
+        stored_policy = msgspec.to_builtins(policy)
+        if memory.policy != stored_policy:
+            # What was well under another policy may not be under this one.
+            memory = _State(policy=stored_policy, attempts=memory.attempts)
+        memory, wake_after_seconds = self._next(observation, self._end(observation, memory))
+        return ReconcileResult(memory=msgspec.to_builtins(memory), wake_after_seconds=wake_after_seconds)
+
+    def _end(self, observation: Observation, memory: _State) -> _State:
+        """Goes on if the last job has succeeded. What one that failed was started for is measured again."""
+        attempts, succeeded = self.jobs.ended(observation, memory.attempts)
+        place = memory.then if succeeded and memory.then is not None else memory.place
+        then = memory.then if succeeded is None else None
+        return structs.replace(memory, attempts=attempts, place=place, then=then)
+
+    def _next(self, observation: Observation, memory: _State) -> tuple[_State, float | None]:
+        """Starts the next job if there is one to start; returns when to look again."""
+        pause = self.jobs.pause(observation, self.service.kind, memory.attempts)
+        if pause is not None:
+            return memory, pause
+        if memory.next_at is not None and memory.next_at <= observation.now:
+            memory = structs.replace(memory, place=_Progress(), next_at=None)
+        due, then = self._measure(observation, memory.place)
+        times = [at for at in (memory.next_at, due.next_at) if at is not None]
+        next_at = min(times, default=None)
+        if due.file_groups:
+            task = self.service.task(observation.dataset.definition.services, due.file_groups)
+            attempts, wake = self.jobs.start(observation, task, memory.attempts)
+            return structs.replace(memory, then=then, next_at=next_at, attempts=attempts), wake
+        if then.after is not None or then.since < observation.dataset.version:
+            return structs.replace(memory, place=then, next_at=next_at), 0.0
+        wake_after = None if next_at is None else max(0.0, (next_at - observation.now).total_seconds())
+        return structs.replace(memory, place=then, next_at=next_at), wake_after
+
+    def _measure(self, observation: Observation, place: _Progress) -> tuple[DueGroups, _Progress]:
+        """Measures what follows; returns which groups are due, and how far that went."""
+        dataset = observation.dataset
+        keyed = dataset.definition.keyed
+        until = dataset.version if place.after is None else place.until
+        limit = _PAGE_GROUPS if keyed else _PAGE_PARTITIONS
+        found, next_at, after = list[str](), None, place.after
+        for _ in range(_PAGES_MAX):
+            names = self.groups.touched(
+                dataset.tenant_id,
+                dataset.id,
+                keyed=keyed,
+                since_version=place.since,
+                after=after,
+                limit=limit,
+            )
+            due = self.service.due(observation, names) if names else DueGroups()
+            found += due.file_groups
+            next_at = min((at for at in (next_at, due.next_at) if at is not None), default=None)
+            if len(names) < limit:
+                # Those that came behind `until` meanwhile are measured twice.
+                after, place = None, _Progress(since=until, until=until)
+                break
+            after = names[-1]
+            if len(found) >= _JOB_GROUPS:
+                break
+        done = place if after is None else _Progress(since=place.since, until=until, after=after)
+        return DueGroups(file_groups=found, next_at=next_at), done

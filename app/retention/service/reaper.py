@@ -1,0 +1,103 @@
+"""Reaping orphans: files that no commit refers to and that no job can still publish."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+from app.files.ports import ObjectStorage
+from app.format.paths import dataset_prefix, instant_of, is_marker, job_of
+
+_log = logging.getLogger(__name__)
+
+
+class FileReferences(Protocol):
+    """What the reaper must know before it deletes anything."""
+
+    def tenants(self) -> Sequence[str]: ...
+
+    def datasets(self, tenant_id: str) -> Sequence[tuple[str, bool]]:
+        """Ids of all datasets; true for one that was deleted, whose files nobody can read any more."""
+        ...
+
+    def expire_results(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
+        """Removes the files of read jobs that ended longer ago."""
+        ...
+
+    def expire_uploads(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
+        """Removes uploads that no unfinished job reads."""
+        ...
+
+    def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str]]:
+        """Ids of the instants, and of the jobs, that may still publish or read files."""
+        ...
+
+    def referenced(self, tenant_id: str, dataset_id: str, paths: Sequence[str]) -> set[str]:
+        """Those of the paths that a commit, an unfinished job or an upload refers to."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reap:
+    """Deletes a file only if it is unreferenced, its instant or job has ended, and it is older than the grace.
+
+    The grace (seconds) covers what no row shows yet: a body that is still arriving. It is never what keeps a
+    referenced file, so a wrong clock cannot lose one.
+    """
+
+    references: FileReferences
+    storage: ObjectStorage
+    grace_seconds: float
+    upload_seconds_max: float
+    result_seconds_max: float
+
+    def run(self) -> int:
+        """One round over all datasets; returns how many files were deleted."""
+        deleted = 0
+        for tenant_id in self.references.tenants():
+            for dataset_id, gone in self.references.datasets(tenant_id):
+                deleted += self._reap(tenant_id, dataset_id, gone)
+        return deleted
+
+    def run_every(self, seconds: float, stop: threading.Event) -> None:
+        """Rounds until told to stop; a failed one is logged and tried again with the next."""
+        while not stop.wait(seconds):
+            try:
+                deleted = self.run()
+                if deleted:
+                    _log.info("deleted %d orphan files", deleted)
+            except Exception:
+                _log.exception("a round of the reaper failed")
+
+    def dataset(self, tenant_id: str, dataset_id: str) -> int:
+        """A live dataset at once; returns how many files were deleted."""
+        return self._reap(tenant_id, dataset_id, gone=False)
+
+    def _reap(self, tenant_id: str, dataset_id: str, gone: bool) -> int:
+        before = datetime.now(UTC) - timedelta(seconds=self.grace_seconds)
+        prefix = dataset_prefix(tenant_id, dataset_id)
+        # A marker may be replaced under its name at any time: by its name nobody else can tell whether it is an orphan.
+        old = [
+            path
+            for path, written in self.storage.list(prefix)
+            if written < before and (gone or not is_marker(path))
+        ]
+        if not old:
+            return 0
+        self.references.expire_uploads(tenant_id, dataset_id, older_than_seconds=self.upload_seconds_max)
+        self.references.expire_results(tenant_id, dataset_id, older_than_seconds=self.result_seconds_max)
+        # The order matters. What is unfinished here is kept; what had ended by now has either published its files,
+        # and the question below sees them, or never will. The other way round, a commit in between would lose them.
+        busy_instants, busy_jobs = self.references.unfinished(tenant_id, dataset_id)
+        kept = set() if gone else self.references.referenced(tenant_id, dataset_id, old)
+        orphans = [
+            path
+            for path in old
+            if path not in kept and instant_of(path) not in busy_instants and job_of(path) not in busy_jobs
+        ]
+        self.storage.delete(orphans)
+        return len(orphans)

@@ -1,0 +1,41 @@
+"""The commit transaction of table services: published between two groups of writes, and never in their way."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection
+
+from app.commit.conflict import Conflicted
+from app.jobs.repository.claim import held_by
+from app.jobs.repository.commit_slots import lock_datasets, release_slot, request_slot, running_groups
+from app.jobs.repository.job_ends import lock_jobs, post
+from app.timeline.repository.publish import lock_heads, makes_version, publish_commits
+from app.timeline.values import Fenced, NewCommit, Published, WritesRunning
+
+
+def publish_in_slot(
+    connection: Connection, commit: NewCommit, slot_seconds: float
+) -> Published | Conflicted | Fenced | WritesRunning:
+    """Publishes the commit unless writes of its dataset run: then none are claimed for `slot_seconds`, if any.
+
+    No writes are claimed while this decides, so none that run now have read what it replaces. The caller commits what
+    waits, and rolls back what conflicts or is fenced.
+    """
+    lock_heads(connection, [commit.dataset_id])
+    lock_datasets(connection, [commit.dataset_id])
+    claims = [outcome.claim for outcome in commit.outcomes]
+    held = lock_jobs(connection, held_by(claims))
+    if len(held) < len(claims):
+        return Fenced(held=frozenset(held))
+    # What makes no version is in nobody's way.
+    groups = running_groups(connection, commit.dataset_id) if makes_version(commit) else 0
+    if groups:
+        if slot_seconds:
+            request_slot(connection, commit.dataset_id, slot_seconds)
+        return WritesRunning(groups=groups)
+    outcome = publish_commits(connection, [commit])
+    if not isinstance(outcome, tuple):
+        return outcome
+    release_slot(connection, commit.dataset_id)
+    post(connection, "tasks", commit.dataset_id)
+    [published] = outcome
+    return published

@@ -1,0 +1,90 @@
+"""Holding versions while they are read: files that a reader needs are not removed under it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from app.format.errors import CorruptFile, NotFound, Unavailable, VersionExpired
+from app.timeline.ports import ReadLeases
+
+_log = logging.getLogger(__name__)
+
+
+class KeptVersions(Protocol):
+    """Which versions are kept."""
+
+    def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
+        """Raises VersionExpired if the version is not kept any more, NotFound (dataset gone)."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VersionPins:
+    """Holds versions for as long as a task reads them."""
+
+    leases: ReadLeases
+    lease_seconds: float
+    heartbeat_seconds: float
+
+    @contextmanager
+    def pin(self, tenant_id: str, versions: Sequence[tuple[str, int]], reader: str) -> Iterator[None]:
+        """Keeps versions, given by dataset, until the context is left. `reader`: a name nobody else reads under.
+
+        Raises VersionExpired if one is not kept any more, also where that turns out to be why a file is missing: a
+        process that was frozen for long has lost its holds. NotFound (dataset gone).
+        """
+        ended = threading.Event()
+        thread = threading.Thread(
+            target=self._extend, args=(tenant_id, versions, reader, ended), name="holding", daemon=True
+        )
+        try:
+            self._acquire(tenant_id, versions, reader)
+            thread.start()
+            with expired_if_missing(self.leases, tenant_id, versions):
+                yield
+        finally:
+            ended.set()
+            if thread.ident is not None:
+                thread.join()
+            # What is not released runs out.
+            with suppress(Unavailable):
+                for dataset_id in {dataset_id for dataset_id, _ in versions}:
+                    self.leases.release(tenant_id, dataset_id, reader)
+
+    def _acquire(self, tenant_id: str, versions: Sequence[tuple[str, int]], reader: str) -> None:
+        for dataset_id, version in versions:
+            self.leases.acquire(tenant_id, dataset_id, version, reader, self.lease_seconds)
+
+    def _extend(
+        self, tenant_id: str, versions: Sequence[tuple[str, int]], reader: str, ended: threading.Event
+    ) -> None:
+        while not ended.wait(self.heartbeat_seconds):
+            try:
+                self._acquire(tenant_id, versions, reader)
+            except Unavailable:
+                _log.warning("the hold of %s did not reach the database; trying again", reader)
+            except (VersionExpired, NotFound) as error:
+                # What is still missing its reader will see; what it has read is what there was.
+                _log.warning("%s lost its hold: %s", reader, error.detail)
+                return
+
+
+@contextmanager
+def expired_if_missing(
+    kept: KeptVersions, tenant_id: str, versions: Sequence[tuple[str, int]]
+) -> Iterator[None]:
+    """Turns the CorruptFile of a file that is missing since its version was forgotten into VersionExpired.
+
+    Files are removed as a whole, so whoever finds all of them has read the version.
+    """
+    try:
+        yield
+    except CorruptFile:
+        for dataset_id, version in versions:
+            kept.check(tenant_id, dataset_id, version)
+        raise

@@ -1,0 +1,218 @@
+"""Reporting to a metastore: what is told after which commits, and what becomes of failures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from app.catalog.values import Dataset
+from app.format.definition.dataset_definition import define_dataset
+from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.policies import MetastorePolicy, TableServices
+from app.maintenance.values import Observation, ReconcileResult
+from app.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
+from app.metastore.service.maintenance import MetastoreReconciler
+from app.overview.values import PartitionRecord
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+FIELDS = [NewField(name="id", type="int64"), NewField(name="day", type="date")]
+
+
+def dataset(version: int, *, partitioned: bool = True, table: str | None = "visits") -> Dataset:
+    policy = None if table is None else MetastorePolicy(database="lake", table=table)
+    new = NewDataset(
+        name="visits",
+        schema=NewSchema(fields=FIELDS),
+        partition_by=["day"] if partitioned else [],
+        services=TableServices(metastore=policy),
+    )
+    return Dataset(
+        id="d", tenant_id="t", definition=define_dataset(new), version=version, next_offset=0, earliest_offset=0,
+        earliest_version=0, created_at=NOON, committed_at=NOON,
+    )  # fmt: skip
+
+
+def record(path: str, rows: int) -> PartitionRecord:
+    return PartitionRecord(
+        path=path, base_files=1, logs=1, postponed=0, rows=rows, log_rows=7, postponed_rows=0, size_bytes=rows * 10,
+        written_version=1, written_at=NOON,
+    )  # fmt: skip
+
+
+@dataclass
+class Table:
+    """Partitions of a dataset by path, which of them a version touched, and a metastore that is told of them."""
+
+    rows: dict[str, int]
+    touches: set[str] | None = None
+    version: int | None = None
+    told: list[HiveReport] = field(default_factory=list)
+    at_once: int = 10_000
+    made_anew: bool = False
+    fault: Exception | None = None
+    asked: int = 0
+
+    def partitions(self, *_: Any, after: str | None, limit: int) -> list[PartitionRecord]:
+        found = [record(path, rows) for path, rows in sorted(self.rows.items())]
+        return [each for each in found if after is None or each.path > after][:limit]
+
+    def touched(self, tenant_id: str, dataset_id: str, since: int, until: int) -> set[str] | None:
+        assert (tenant_id, dataset_id, since < until) == ("t", "d", True)
+        return self.touches
+
+    def reported(self, table: HiveTable) -> int | None:
+        self.asked += 1
+        if self.fault is not None:
+            raise self.fault
+        return self.version
+
+    def report(self, report: HiveReport, *, seconds_max: float) -> int | None:
+        assert seconds_max > 1
+        self.told.append(report)
+        if self.made_anew:
+            self.made_anew, self.version = False, 0
+            return None
+        told = min(len(report.partitions), self.at_once)
+        if told == len(report.partitions):
+            self.version = report.version
+        else:
+            self.version = self.version or 0
+        return told
+
+    def reconcile(
+        self, seen: Dataset, memory: dict[str, Any] | None = None, now: datetime = NOON
+    ) -> ReconcileResult:
+        reconciler = MetastoreReconciler(metastore=self, overview=self, touched=self)  # type: ignore[arg-type]
+        return reconciler.reconcile(Observation(dataset=seen, since_version=0, memory=memory or {}, now=now))
+
+
+def test_the_first_report_is_complete_and_later_ones_are_of_what_changed() -> None:
+    table = Table(rows={"day=2026-11-21": 3, "day=2026-11-22": 4, "": 9})
+    kept = table.reconcile(dataset(5))
+    assert kept.wake_after_seconds is None
+    assert (kept.memory["version"], kept.memory["error"]) == (5, None)
+    [first] = table.told
+    assert (first.version, first.retained, first.figures) == (5, [], None)
+    assert (first.table.database, first.table.table, first.table.folder) == ("lake", "visits", "t/d/data")
+    assert first.partitions == [
+        HivePartition(
+            values=(f"2026-11-2{number}",),
+            folder=f"day=2026-11-2{number}",
+            figures=FileFigures(files=2, rows=rows, size_bytes=10 * rows, written_at=NOON),
+        )
+        for number, rows in ((1, 3), (2, 4))
+    ]
+    del table.rows["day=2026-11-21"]
+    table.touches = {"day=2026-11-21", ""}
+    table.reconcile(dataset(6), kept.memory)
+    [gone] = table.told[1].partitions
+    assert (table.told[1].retained, gone.values, gone.figures) == (None, ("2026-11-21",), None)
+    # Told already, if by a worker that died before it could say so.
+    table.reconcile(dataset(6), kept.memory)
+    assert len(table.told) == 2
+
+
+def test_whatever_cannot_be_known_is_told_in_full() -> None:
+    for version, touches in ((2, None), (9, set()), (None, set())):
+        table = Table(rows={"day=2026-11-21": 3}, touches=touches, version=version)
+        table.reconcile(dataset(5))
+        assert [report.retained for report in table.told] == [[]]
+
+
+def test_a_dataset_without_partitions_has_figures_of_its_own() -> None:
+    table = Table(rows={"": 9})
+    table.reconcile(dataset(1, partitioned=False))
+    table.rows = {}
+    table.reconcile(dataset(2, partitioned=False))
+    assert [(report.partitions, report.figures and report.figures.rows) for report in table.told] == [
+        ([], 9),
+        ([], 0),
+    ]
+
+
+def test_many_partitions_are_read_page_by_page() -> None:
+    table = Table(rows={f"day={number:05d}": 1 for number in range(2_500)})
+    table.reconcile(dataset(1))
+    assert [len(report.partitions) for report in table.told] == [2_500]
+
+
+def test_what_takes_too_long_goes_on_where_it_was() -> None:
+    days = [f"2026-11-2{number}" for number in range(5)]
+    table = Table(rows={f"day={day}": 1 for day in days}, at_once=2)
+    kept, versions = ReconcileResult(), []
+    for version in (3, 4, 5):
+        kept = table.reconcile(dataset(version), kept.memory)
+        versions.append(kept.memory["version"])
+        assert kept.wake_after_seconds == 0
+    # It is of the version at which it began: what came since is told once more.
+    assert versions == [None, None, 3]
+    assert [report.version for report in table.told] == [3, 3, 3]
+    assert [[each.values[0] for each in report.partitions] for report in table.told] == [
+        days,
+        days[2:],
+        days[4:],
+    ]
+    assert [len(report.retained or ()) for report in table.told] == [0, 2, 4]
+    table.touches = {f"day={days[0]}"}
+    kept = table.reconcile(dataset(5), kept.memory)
+    assert (kept.memory["version"], kept.wake_after_seconds, len(table.told[-1].partitions)) == (5, None, 1)
+
+
+def test_a_table_that_was_made_anew_is_told_of_in_full() -> None:
+    table = Table(rows={"day=2026-11-21": 3}, touches=set(), version=4, made_anew=True)
+    kept = table.reconcile(dataset(5), table.reconcile(dataset(5)).memory)
+    assert (kept.memory["version"], kept.wake_after_seconds) == (5, None)
+    assert [(report.retained, len(report.partitions)) for report in table.told] == [(None, 0), ([], 1)]
+
+
+def test_a_failure_is_told_and_waits_longer_each_time() -> None:
+    table = Table(rows={"day=2026-11-21": 3}, fault=MetastoreRefused("it is away"))
+    kept, now, waits = table.reconcile(dataset(1)), NOON, []
+    for number in range(2, 5):
+        assert (kept.memory["error"], kept.memory["failures"]) == ("it is away", number - 1)
+        assert kept.wake_after_seconds is not None
+        waits.append(kept.wake_after_seconds)
+        # A commit meanwhile is no reason to try.
+        early = table.reconcile(dataset(number), kept.memory, now + timedelta(seconds=1))
+        assert (early.memory, early.wake_after_seconds) == (kept.memory, waits[-1] - 1)
+        assert table.asked == number - 1
+        now += timedelta(seconds=waits[-1])
+        kept = table.reconcile(dataset(number), kept.memory, now)
+    assert waits == [15, 30, 60]
+    # Another table is another matter.
+    table.fault = None
+    kept = table.reconcile(dataset(9, table="others"), kept.memory, now)
+    assert (kept.memory["table"], kept.memory["failures"], kept.memory["version"]) == ("others", 0, 9)
+
+
+def test_without_the_service_nothing_is_told() -> None:
+    table = Table(rows={})
+    assert table.reconcile(dataset(1, table=None)) == ReconcileResult()
+    assert table.asked == 0
+
+
+def test_a_table_without_files_is_not_told_of_unless_it_had_some() -> None:
+    table = Table(rows={})
+    kept = table.reconcile(dataset(1))
+    assert (kept.memory["version"], kept.wake_after_seconds, table.told) == (None, None, [])
+    table.version = 1
+    table.reconcile(dataset(2))
+    assert [report.version for report in table.told] == [2]
+
+
+def test_what_is_remembered_is_json() -> None:
+    kept = Table(rows={"day=2026-11-21": 3}).reconcile(dataset(1))
+    assert msgspec.json.decode(msgspec.json.encode(kept.memory)) == {
+        "database": "lake",
+        "table": "visits",
+        "version": 1,
+        "reported_at": "2026-11-22T12:00:00Z",
+        "error": None,
+        "failures": 0,
+        "retry_at": None,
+        "begun": None,
+        "after": None,
+    }

@@ -1,0 +1,105 @@
+"""Holding versions while they are read: how long, and what a reader is told that has lost its hold."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+
+from app.format.errors import CorruptFile, Unavailable, VersionExpired
+from app.timeline.service.version_pins import VersionPins
+
+VERSIONS = [("d", 3), ("e", 5)]
+
+
+@dataclass
+class Leases:
+    """Holds by dataset and version, with what becomes of them: `gone` versions are kept no longer."""
+
+    held: dict[tuple[str, int], int] = field(default_factory=dict)
+    gone: set[tuple[str, int]] = field(default_factory=set)
+    unreachable: int = 0
+    again: threading.Event = field(default_factory=threading.Event)
+
+    def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
+        assert (tenant_id, reader, seconds) == ("t", "job-1", 30)
+        if self.unreachable:
+            self.unreachable -= 1
+            raise Unavailable("no database")
+        self.check(tenant_id, dataset_id, version)
+        times = self.held.get((dataset_id, version), 0) + 1
+        self.held[(dataset_id, version)] = times
+        if times == 3:
+            self.again.set()
+
+    def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
+        assert (tenant_id, reader) == ("t", "job-1")
+        self.held = {each: times for each, times in self.held.items() if each[0] != dataset_id}
+
+    def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
+        if (dataset_id, version) in self.gone:
+            self.again.set()
+            raise VersionExpired("gone", version=version, earliest=version + 1)
+
+    def first_kept(self, tenant_id: str, dataset_id: str, since: int) -> int:
+        raise AssertionError("nobody asks")
+
+
+def pins(leases: Leases, heartbeat_seconds: float = 0.001) -> VersionPins:
+    return VersionPins(leases=leases, lease_seconds=30, heartbeat_seconds=heartbeat_seconds)
+
+
+def test_versions_are_held_again_and_again_until_the_end() -> None:
+    leases = Leases()
+    with pins(leases).pin("t", VERSIONS, "job-1"):
+        assert set(leases.held) == set(VERSIONS)
+        leases.unreachable = 1
+        assert leases.again.wait(10), "a failure of the database ends nothing"
+    assert leases.held == {}
+
+
+def test_of_several_all_are_held_or_none() -> None:
+    leases = Leases(gone={("e", 5)})
+    with pytest.raises(VersionExpired) as error, pins(leases, 60).pin("t", VERSIONS, "job-1"):
+        raise AssertionError("not reached")
+    assert error.value.facts == {"version": 5, "earliest": 6}
+    assert leases.held == {}
+
+
+def test_who_lost_its_hold_and_misses_a_file_is_told_that() -> None:
+    leases = Leases()
+
+    def read() -> None:
+        with pins(leases).pin("t", VERSIONS, "job-1"):
+            leases.gone.add(("d", 3))
+            assert leases.again.wait(10)
+            raise CorruptFile("there is no file", path="f")
+
+    with pytest.raises(VersionExpired) as error:
+        read()
+    assert error.value.facts["version"] == 3
+    assert leases.held == {}
+
+
+def test_who_lost_its_hold_and_found_all_files_has_read_the_version() -> None:
+    leases = Leases()
+    with pins(leases).pin("t", VERSIONS, "job-1"):
+        leases.gone.add(("d", 3))
+        assert leases.again.wait(10)
+
+
+def test_a_damaged_file_of_a_version_that_is_kept_is_told() -> None:
+    with pytest.raises(CorruptFile), pins(Leases(), 60).pin("t", VERSIONS, "job-1"):
+        raise CorruptFile("other bytes", path="f")
+
+
+def test_a_hold_that_cannot_be_released_runs_out() -> None:
+    leases = Leases()
+    with pins(leases, 60).pin("t", VERSIONS, "job-1"):
+
+        def release(*_: str) -> None:
+            raise Unavailable("no database")
+
+        leases.release = release  # type: ignore[method-assign]
+    assert len(leases.held) == 2

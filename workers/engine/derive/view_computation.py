@@ -1,0 +1,143 @@
+"""Computing views: Spark runs their SQL, between Python tasks that read the inputs and stage the result.
+
+The SQL sees its inputs and nothing else: temporary views of one session, whose names only this request knows, and which
+are gone when it ends.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import PySparkException, PythonException
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from app.format.errors import DerivationFailed, HeadwaterError
+from app.format.rows.staging import StagedFile
+from app.views.derivation import DeriveRequest
+from workers.engine.decode.decode_handle import Decoded, decoded_input
+from workers.engine.derive.view_tasks import (
+    StageTask,
+    ViewReadTask,
+    plan_reads,
+    read_parts,
+    relation_schema,
+    stage_rows,
+)
+from workers.engine.tasks import Refusal, TaskSetup, refused, resources_of, unpack_result
+
+_ADVICE: Final = re.compile(r"(?<=[.:]) (?:Use|If necessary|To tolerate|Please|Consider)\b.*", re.DOTALL)
+_FRAME: Final = re.compile(r"^\[[A-Z0-9_.]+\] |\s*SQLSTATE: \w{5}.*", re.DOTALL)
+_DETAIL_CHARACTERS_MAX: Final = 500
+_READ: Final = msgspec.msgpack.Decoder(ViewReadTask)
+_STAGE: Final = msgspec.msgpack.Decoder(StageTask)
+
+
+def derive(
+    session: SparkSession, setup: TaskSetup, request: DeriveRequest, *, bytes_per_task: int
+) -> tuple[StagedFile, ...]:
+    """The staged rows of a view, in order. Raises DerivationFailed, CorruptFile, StorageFull."""
+    # What a task refuses while Spark reads from it can only be told by an exception, whose text Spark hands on. The
+    # token proves that it was such a task, and not the SQL.
+    token = secrets.token_hex(16)
+    with ExitStack() as stack, _explained(token):
+        for name, source in request.inputs.items():
+            tasks = plan_reads(
+                source,
+                bytes_max=bytes_per_task,
+                tasks_min=session.sparkContext.defaultParallelism,
+            )
+            schema = relation_schema(source)
+            packed = [msgspec.msgpack.encode(task) for task in tasks]
+            rows = session.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(
+                partial(_read, setup, token, packed, schema),
+                from_arrow_schema(schema, prefer_timestamp_ntz=True),
+            )
+            rows.createTempView(name)
+            stack.callback(session.catalog.dropTempView, name)
+        stage = StageTask(view=request.view, operation=request.operation, prefix=request.prefix)
+        result = session.sql(request.sql)
+        # Spark would read the names of columns as expressions, and those of a view may have any character.
+        plain = result.toDF(*(f"c{number}" for number in range(len(result.columns))))
+        staged = plain.mapInArrow(partial(_stage, setup, msgspec.msgpack.encode(stage)), "answer binary")
+        answers = [unpack_result(bytes(row.answer)) for row in staged.collect()]
+    return decoded_input([answer for answer in answers if isinstance(answer, Decoded)]).staged
+
+
+def _read(
+    setup: TaskSetup,
+    token: str,
+    packed: Sequence[bytes],
+    schema: pa.Schema,
+    numbers: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Reads the tasks of these numbers; runs in Spark's Python processes."""
+    # Tasks are the parallelism: one thread each.
+    pa.set_cpu_count(1)
+    try:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from read_parts(resources_of(setup), _READ.decode(packed[number]), schema)
+    except HeadwaterError as error:
+        encoded = base64.b64encode(msgspec.msgpack.encode(refused(error))).decode("ascii")
+        raise RuntimeError(f"<{token} {encoded}>") from None
+
+
+def _stage(setup: TaskSetup, packed: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Stages the rows of one partition; runs in Spark's Python processes."""
+    pa.set_cpu_count(1)
+    context = TaskContext.get()
+    number = 0 if context is None else context.partitionId()
+    answer: Decoded | Refusal
+    try:
+        answer = stage_rows(resources_of(setup), _STAGE.decode(packed), number, batches)
+    except HeadwaterError as error:
+        answer = refused(error)
+    yield pa.RecordBatch.from_pydict({"answer": [msgspec.msgpack.encode(answer)]})
+
+
+@contextmanager
+def _explained(token: str) -> Iterator[None]:
+    """Turns what Spark raises about values, or about the SQL, into DerivationFailed, and what tasks told into that."""
+    try:
+        yield
+    except PySparkException as error:
+        for cause in _causes(error):
+            if isinstance(cause, PythonException):
+                _raise_task_error(token, str(cause))
+            elif (fault := _fault(cause)) is not None:
+                raise fault from error
+        raise
+
+
+def _causes(error: PySparkException) -> Iterator[PySparkException]:
+    cause: Any = error
+    while isinstance(cause, PySparkException):
+        yield cause
+        cause = getattr(cause, "_cause", None)
+
+
+def _raise_task_error(token: str, text: str) -> None:
+    encoded = re.search(rf"<{token} ([A-Za-z0-9+/=]+)>", text)
+    if encoded is not None:
+        unpack_result(base64.b64decode(encoded[1]))
+
+
+def _fault(error: PySparkException) -> DerivationFailed | None:
+    """What the SQL or a value is to blame for; None if that is not what the error is about."""
+    condition, state = error.getCondition(), error.getSqlState()
+    # Classes of SQL states: 21 to 2D and 42 are about values and the SQL, P0 is what the SQL raises.
+    if condition is None or state is None or not re.match(r"2[1-9A-F]|42|P0", state):
+        return None
+    parameters = error.getMessageParameters() or {}
+    detail = parameters.get("errorMessage") or _FRAME.sub("", _ADVICE.sub("", error.getMessage()))
+    return DerivationFailed(detail[:_DETAIL_CHARACTERS_MAX], condition=condition)

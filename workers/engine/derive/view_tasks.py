@@ -1,0 +1,188 @@
+"""The Python tasks around a view's SQL: they give Spark the rows of its inputs, and stage what comes of them.
+
+Rows go to Spark and come back as Arrow batches, with the types that Spark has for those of datasets (`relation_type`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+import pyarrow as pa
+
+from app.codecs.arrow.conform import check_columns, conform_step, steps
+from app.codecs.arrow.flat_form import flat_form
+from app.codecs.arrow.parquet_rows import joined
+from app.codecs.record_errors import InputRejection
+from app.files.slices.merged_slice import merged_blocks
+from app.files.staged_file import StagedFileStore
+from app.format.dataset import DatasetDefinition
+from app.format.errors import DerivationFailed, SchemaMismatch
+from app.format.file_group import ChangelogFile, DataFile, FileKind
+from app.format.operation import Operation, input_schema
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.format.schema.types import to_arrow
+from app.lake.views.relation_types import relation_type
+from app.views.derivation import DeriveInput, FeedInput, TableInput
+from workers.engine.decode.decode_handle import Decoded
+from workers.engine.task_files import TaskResources
+
+_STEP_ROWS: Final = 64 * 1024
+
+
+class RowsPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Live rows of a file group: of one of its base files, or if it has logs of all its files together."""
+
+    files: tuple[DataFile, ...]
+
+    @property
+    def merged(self) -> bool:
+        """Whether rows are what comes of merging the files."""
+        return any(file.kind is FileKind.LOG for file in self.files)
+
+    @property
+    def size_bytes(self) -> int:
+        """How much there is to read."""
+        return sum(file.size_bytes for file in self.files)
+
+
+class ChangesPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Changes [first_row, first_row + rows) of a changelog file."""
+
+    file: ChangelogFile
+    first_row: int
+    rows: int
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much there is to read."""
+        return self.file.size_bytes * self.rows // max(self.file.row_count, 1)
+
+
+class ViewReadTask(msgspec.Struct, frozen=True, kw_only=True):
+    """Parts of one input, in order."""
+
+    dataset: DatasetDefinition
+    parts: tuple[RowsPart | ChangesPart, ...]
+
+
+class StageTask(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the rows of a view go, and as which write."""
+
+    view: DatasetDefinition
+    operation: Operation
+    prefix: str
+
+
+def plan_reads(source: DeriveInput, *, bytes_max: int, tasks_min: int) -> list[ViewReadTask]:
+    """Tasks which together read the input, those of a feed in its order.
+
+    Each has about `bytes_max` to read, or less where there would not be `tasks_min` of them; but no part is cut.
+    """
+    parts = list(_parts(source))
+    bound = min(bytes_max, sum(part.size_bytes for part in parts) // tasks_min)
+    tasks: list[list[RowsPart | ChangesPart]] = []
+    size = bound
+    for part in parts:
+        if size >= bound:
+            tasks.append([])
+            size = 0
+        tasks[-1].append(part)
+        size += part.size_bytes
+    return [ViewReadTask(dataset=source.dataset, parts=tuple(task)) for task in tasks]
+
+
+def _parts(source: DeriveInput) -> Iterator[RowsPart | ChangesPart]:
+    match source:
+        case TableInput():
+            groups: dict[str, list[DataFile]] = {}
+            for file in source.files:
+                groups.setdefault(file.file_group, []).append(file)
+            for _, files in sorted(groups.items()):
+                whole = RowsPart(files=tuple(files))
+                base = (file for file in files if file.kind is FileKind.BASE)
+                yield from [whole] if whole.merged else (RowsPart(files=(file,)) for file in base)
+        case FeedInput():
+            for segment in source.segments:
+                start = max(source.since - segment.first_offset, 0)
+                end = min(source.until - segment.first_offset, segment.file.row_count)
+                for first in range(start, end, _STEP_ROWS):
+                    yield ChangesPart(file=segment.file, first_row=first, rows=min(_STEP_ROWS, end - first))
+
+
+def relation_schema(source: DeriveInput) -> pa.Schema:
+    """The columns of an input as Spark gets them; changes have their op behind."""
+    columns = source.dataset.schema.select(source.columns).fields
+    fields = [pa.field(each.name, to_arrow(relation_type(each.data_type()))) for each in columns]
+    if isinstance(source, FeedInput):
+        fields.append(pa.field(OP_COLUMN, pa.int16()))
+    return pa.schema(fields)
+
+
+def read_parts(resources: TaskResources, task: ViewReadTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of the parts under a `relation_schema`. Raises CorruptFile."""
+    for part in task.parts:
+        for rows in _rows(resources, task.dataset, part, schema.names):
+            yield from rows.select(schema.names).cast(schema).to_batches(max_chunksize=_STEP_ROWS)
+
+
+def _rows(
+    resources: TaskResources, dataset: DatasetDefinition, part: RowsPart | ChangesPart, names: Sequence[str]
+) -> Iterator[pa.Table]:
+    """The rows of a part, with the columns of these names at least."""
+    fields = [field.with_nullable(True) for field in dataset.schema.to_arrow() if field.name in names]
+    match part:
+        case RowsPart() if part.merged:
+            for block in merged_blocks(resources.slices, dataset, part.files, resources.memory):
+                yield block.rows
+        case RowsPart():
+            for block in resources.slices.blocks(part.files, pa.schema(fields)):
+                yield block.rows
+        case ChangesPart():
+            schema = pa.schema([OP_FIELD, *fields])
+            yield resources.slices.reader.read_slice(part.file, schema, part.first_row, part.rows)
+
+
+def stage_rows(
+    resources: TaskResources, task: StageTask, number: int, batches: Iterable[pa.RecordBatch]
+) -> Decoded:
+    """Stages the rows of partition `number`: the columns of the view in order, and behind them the op of a change.
+
+    Raises DerivationFailed for a row that does not fit, StorageFull."""
+    path = f"{task.prefix}-{number:05d}.arrow"
+    try:
+        tables = _checked(task, batches)
+        return Decoded(
+            staged=StagedFileStore(resources.storage).write(task.view, task.operation, tables, path)
+        )
+    except SchemaMismatch as error:
+        raise DerivationFailed(f"rows of the view do not fit its schema: {_column_error(error)}") from error
+
+
+def _column_error(error: SchemaMismatch) -> str:
+    """The first fault. Where its row is among those of the partition says nothing: Spark has decided that."""
+    first = error.facts["errors"][0]
+    column = first["pointer"].removeprefix("/rows/").partition("/")[2]
+    return f"column {column}: {first['detail']}" if column else str(first["detail"])
+
+
+def _checked(task: StageTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    schema = input_schema(task.operation, task.view)
+    names = [field.name for field in flat_form(schema).columns.fields]
+    record_errors = InputRejection(pointer="/rows")
+    for start, batch in joined(_numbered(batches)):
+        if task.operation is Operation.CHANGELOG:
+            batch = batch.select([batch.num_columns - 1, *range(batch.num_columns - 1)])
+        rows = batch.rename_columns(names)
+        check_columns(rows.schema, schema, record_errors.pointer)
+        for row, step in steps(rows, start, schema, record_errors):
+            yield conform_step(step, schema, row, record_errors)
+            record_errors.raise_if_rejected()
+
+
+def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    row = 0
+    for batch in batches:
+        yield row, batch
+        row += batch.num_rows

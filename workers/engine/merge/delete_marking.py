@@ -1,0 +1,99 @@
+"""Marking old rows: new rows go to new files, and deletion vectors take out those they replace, by position."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import partial
+
+import msgspec
+import numpy as np
+
+from app.commit.commit_message import CommitMessage
+from app.files.deletion_vector_file import VectorReader, write_vectors
+from app.files.slices.file_slice import Block
+from app.files.slices.slice_merge import IncomingKeys, MatchedRows, merge_incoming
+from app.format.file_group import DataFile
+from app.format.index.deletion_vector import union
+from app.format.paths import Folder
+from app.format.rows.meta_columns import resolved, stored_schema
+from app.format.rows.placement import Placement, numbers_in
+from app.lake.filters.prune import Sought
+from workers.engine.merge.file_selection import files_to_read
+from workers.engine.merge.task_report import TaskReport
+from workers.engine.task_files import TaskFiles
+
+
+def mark_rows(files: TaskFiles) -> CommitMessage:
+    """Merges the incoming rows without writing a file anew. Raises CorruptFile, StorageFull, InvalidRequest."""
+    task = files.task
+    placement = Placement(task.dataset, task.slot, task.files)
+    marked: dict[int, list[np.ndarray]] = defaultdict(list)
+    with files.data_sink() as sink, files.changelog_sink() as changelog:
+        report = TaskReport(files, changelog)
+        incoming = files.incoming()
+        for item in merge_incoming(
+            task.dataset,
+            partial(_touched, files),
+            incoming,
+            files.resources.memory,
+            live_rows=files.live_rows,
+        ):
+            if not isinstance(item, MatchedRows):
+                continue
+            fresh = report.add_result(item.result)
+            gone = ~item.result.kept
+            for number in numbers_in(item.files[gone]):
+                marked[int(number)].append(item.positions[gone & (item.files == number)])
+            if fresh.num_rows:
+                for slot, part in placement.split(fresh, item.former_files()):
+                    sink.write(slot, part)
+        if report.failed or not report.changed:
+            return report.empty_message()
+        relisted = _relisted(files, {number: np.concatenate(parts) for number, parts in marked.items()})
+        removed = tuple(task.files[number].path for number in sorted(marked))
+        return report.message(removed=removed, added=(*relisted, *sink.finish()))
+
+
+def _touched(files: TaskFiles, incoming_keys: IncomingKeys) -> Iterator[Block]:
+    """Blocks that hold the touched rows: just those where keys are looked up, what may be in it where a scope is."""
+    task = files.task
+    keys = None if task.scope is not None else incoming_keys.keys()
+    if keys is None:
+        yield from files.blocks(files_to_read(files, incoming_keys.hashes), _sought(files, incoming_keys))
+        return
+    base = [task.files[number] for number in files.base]
+    schema = stored_schema(task.dataset)
+    for found in files.resources.lookup.find_rows(base, keys, task.dataset.record_key, schema):
+        file = base[found.file]
+        rows = resolved(found.rows, file.written_version, file.first_offset)
+        yield Block(file=files.base[found.file], positions=found.positions, rows=rows)
+
+
+def _sought(files: TaskFiles, incoming_keys: IncomingKeys) -> Sought | None:
+    """The rows that the filter of a scope selects, where no key is looked for besides."""
+    scope = files.task.scope
+    if scope is None or scope.where is None or len(incoming_keys.hashes):
+        return None
+    return Sought(where=scope.where, schema=files.task.dataset.schema)
+
+
+def _relisted(files: TaskFiles, marked: dict[int, np.ndarray]) -> list[DataFile]:
+    """The files that lost rows, with their new vectors; one without any row left is not listed again."""
+    reader = VectorReader(files.resources.storage)
+    deleted = {}
+    for number, positions in sorted(marked.items()):
+        file = files.task.files[number]
+        before = None if file.deletion_vector is None else reader.read(file.deletion_vector)
+        after = union(before, positions)
+        if len(after) < file.row_count:
+            deleted[file.path] = (file, after)
+    if not deleted:
+        return []
+    path = files.path(Folder.DELETES, files.task.slot)
+    vectors = write_vectors(
+        files.resources.storage, path, {name: after for name, (_, after) in deleted.items()}
+    )
+    return [
+        msgspec.structs.replace(file, deletion_vector=vectors[name]) for name, (file, _) in deleted.items()
+    ]

@@ -1,0 +1,139 @@
+"""Writing files anew: copy on write, writes with a scope on logs, compaction and clustering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from app.commit.commit_message import CommitMessage, Reads
+from app.files.data_sink import DataSink, counted, uncounted
+from app.files.log_file import logged
+from app.files.ordered_sink import OrderedSink
+from app.files.slices.file_slice import Block
+from app.files.slices.slice_merge import MatchedRows, merge_incoming
+from app.format.dataset import ChangelogProducer
+from app.format.file_group import FileKind
+from app.format.rows.meta_columns import META_NAMES
+from app.format.rows.placement import Placement, numbers_in
+from workers.engine.merge.file_selection import files_to_read
+from workers.engine.merge.task_report import TaskReport
+from workers.engine.task_files import TaskFiles
+
+_Sink = DataSink | OrderedSink
+
+
+def rewrite_files(files: TaskFiles) -> CommitMessage:
+    """Merges the incoming rows into the group's files, and logs and postponed writes along with them.
+
+    Raises CorruptFile, StorageFull, InvalidRequest.
+    """
+    task = files.task
+    placement = Placement(task.dataset, task.slot, task.files)
+    read: set[int] = set()
+    with files.ordered_sink() as sink, files.changelog_sink() as changelog:
+        report = TaskReport(files, changelog)
+        for item in _merged_rows(files, report, read):
+            if isinstance(item, MatchedRows):
+                fresh = report.add_result(item.result)
+                _place(item, fresh, placement, sink)
+            else:
+                _place_block(item, placement, sink)
+        if report.failed:
+            return report.empty_message()
+        if not (report.changed or files.pending or task.compact):
+            # The feed may tell of rows as given even so.
+            return report.message(removed=(), added=())
+        removed = [task.files[number].path for number in sorted(read)] + [file.path for file in files.pending]
+        reads = Reads.FILES if task.compact else Reads.GROUP
+        return report.message(removed=tuple(removed), added=sink.finish(), reads=reads)
+
+
+def _merged_rows(files: TaskFiles, report: TaskReport, read: set[int]) -> Iterator[Block | MatchedRows]:
+    """The group's rows after the writes; `read` gets the numbers of the files they came from."""
+    task = files.task
+    incoming = files.incoming()
+    if not files.pending:
+        if not task.segments and task.scope is None:
+            yield from _blocks(files, files.base, read)
+            return
+        emitting = replace(incoming, tables=report.emit_input(incoming.tables))
+        yield from merge_incoming(
+            task.dataset,
+            lambda incoming_keys: _blocks(files, files_to_read(files, incoming_keys.hashes), read),
+            emitting,
+            files.resources.memory,
+            live_rows=files.live_rows,
+        )
+        return
+    merged = _with_pending(files, report, read)
+    if not task.segments and task.scope is None:
+        yield from merged
+        return
+    yield from merge_incoming(
+        task.dataset, lambda _: merged, incoming, files.resources.memory, live_rows=files.live_rows
+    )
+
+
+def _blocks(files: TaskFiles, numbers: Sequence[int], read: set[int]) -> Iterator[Block]:
+    read.update(numbers)
+    return files.blocks(numbers)
+
+
+def _with_pending(files: TaskFiles, report: TaskReport, read: set[int]) -> Iterator[Block]:
+    """All live rows of the group, with its logs and postponed writes merged in.
+
+    What those changed is told now if it could not be told when they were written.
+    """
+    task = files.task
+    producer = task.dataset.changelog.producer
+    postponed = any(file.kind is FileKind.POSTPONED for file in files.pending)
+    deferred = postponed or producer is ChangelogProducer.DEFERRED
+    pending = logged(files.resources.slices.reader, task.dataset, files.pending)
+    if deferred:
+        # These rows get their place in the feed now, and with it the version that they appear in.
+        pending = replace(pending, tables=_without_lineage(pending.tables))
+    if postponed and producer is ChangelogProducer.INPUT:
+        pending = replace(pending, tables=report.emit_input(pending.tables))
+    base = partial(_blocks, files, files.base, read)
+    for item in merge_incoming(
+        task.dataset, lambda _: base(), pending, files.resources.memory, live_rows=files.live_rows
+    ):
+        if isinstance(item, Block):
+            yield item
+            continue
+        rows = counted(report.emit(item.result)) if deferred else item.result.rows
+        yield from item.kept_blocks()
+        yield from _unplaced_blocks(rows, item.former_files())
+
+
+def _without_lineage(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    return (rows.drop_columns(list(META_NAMES)) for rows in tables)
+
+
+def _unplaced_blocks(rows: pa.Table, former: np.ndarray) -> Iterator[Block]:
+    """Rows that stand in no file yet, with the file that their key was in: it keeps its bucket."""
+    for file in numbers_in(former):
+        chosen = rows.filter(pa.array(former == file))
+        no_positions = np.full(chosen.num_rows, -1, dtype=np.int64)
+        yield Block(file=int(file), positions=no_positions, rows=chosen)
+
+
+def _place(matched: MatchedRows, fresh: pa.Table, placement: Placement, sink: _Sink) -> None:
+    """Writes the rows that stay and the new ones to their buckets."""
+    for block in matched.kept_blocks():
+        _place_block(block, placement, sink)
+    if fresh.num_rows:
+        for slot, part in placement.split(fresh, matched.former_files()):
+            sink.write(slot, part)
+
+
+def _place_block(block: Block, placement: Placement, sink: _Sink) -> None:
+    if block.file >= 0 and (block.positions >= 0).all():
+        sink.write(placement.of_file(block.file), block.rows)
+        return
+    for slot, part in placement.split(uncounted(block.rows), np.full(block.rows.num_rows, block.file)):
+        sink.write(slot, part)

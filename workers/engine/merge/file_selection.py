@@ -1,0 +1,16 @@
+"""Which files of its group a task has to read."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from app.files.lookups.file_finder import FileFinder
+from workers.engine.task_files import TaskFiles
+
+
+def files_to_read(files: TaskFiles, hashes: np.ndarray) -> list[int]:
+    """Numbers of the base files that may hold a touched row. `hashes`: of the incoming keys (uint64, unique)."""
+    task = files.task
+    finder = FileFinder(files.resources.storage, files.resources.slices)
+    answers = finder.answers(task.dataset, task.files, hashes, scope=task.scope)
+    return [number for number, answer in answers.items() if answer.read]

@@ -1,0 +1,105 @@
+"""Writes stored as they come: logs, which are merged on read, and postponed writes, which wait for a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from app.commit.commit_message import CommitMessage, Reads
+from app.files.log_file import PUT, log_schema
+from app.files.slices.merged_slice import merged_blocks
+from app.files.slices.slice_merge import MatchedRows, merge_incoming
+from app.format.dataset import ChangelogProducer
+from app.format.file_group import FileKind
+from app.format.instant import RowCounts
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
+from app.format.rows.meta_columns import META_FIELDS
+from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
+from workers.engine.merge.task_report import TaskReport
+from workers.engine.task_files import TaskFiles
+
+
+def write_log(files: TaskFiles, kind: FileKind) -> CommitMessage:
+    """Stores the incoming rows beside the base files. Raises CorruptFile, StorageFull.
+
+    Inserts are looked up even so: a key that is live is never inserted again. Then the log holds what the writes of the
+    group came to.
+    """
+    with files.data_sink(kind, log_schema(files.task.dataset)) as sink, files.changelog_sink() as changelog:
+        deferred = files.task.dataset.changelog.producer is ChangelogProducer.DEFERRED
+        report = TaskReport(files, changelog, deferred=deferred or kind is FileKind.POSTPONED)
+        checked = any(intent.operation.refuses_live_keys for intent in files.task.intents.values())
+        for rows in _resolved(files, report) if checked else _unmerged(files, report):
+            sink.write(files.task.slot, rows)
+        if report.failed:
+            return report.empty_message()
+        added = sink.finish()
+        if not added:
+            return report.empty_message()
+        # What was stored as it came is true on top of whatever else is committed meanwhile.
+        reads = Reads.GROUP if checked else Reads.NOTHING
+        return report.message(removed=(), added=added, reads=reads)
+
+
+def _unmerged(files: TaskFiles, report: TaskReport) -> Iterator[pa.Table]:
+    for rows in report.emit_input(files.incoming().tables):
+        ops = rows.column(OP_COLUMN).to_numpy()
+        deletes = np.isin(ops, (Op.RETRACT, Op.CORRECT_FROM))
+        report.count(_counted(rows.column(JOB_COLUMN).to_numpy(), deletes))
+        yield _as_log(files, rows, ops)
+
+
+def _counted(jobs: np.ndarray, deletes: np.ndarray) -> dict[int, RowCounts]:
+    """Nobody looked whether a key was there: a row that is put counts as an update, one that deletes as a deletion."""
+    counts = {}
+    for job in np.unique(jobs):
+        gone = int((deletes & (jobs == job)).sum())
+        counts[int(job)] = RowCounts(updated=int((jobs == job).sum()) - gone, deleted=gone)
+    return counts
+
+
+def _resolved(files: TaskFiles, report: TaskReport) -> Iterator[pa.Table]:
+    """What the writes came to: rows to be put in place as they are, and keys that are gone."""
+    task = files.task
+    blocks = merged_blocks(files.resources.slices, task.dataset, task.files, files.resources.memory)
+    incoming = files.incoming()
+    for item in merge_incoming(
+        task.dataset, lambda _: blocks, incoming, files.resources.memory, live_rows=files.live_rows
+    ):
+        if not isinstance(item, MatchedRows):
+            continue
+        fresh = report.add_result(item.result)
+        yield _as_log(files, _numbered(fresh), np.full(fresh.num_rows, PUT))
+        replaced = np.zeros(item.live.num_rows, dtype=bool)
+        replaced[item.result.replaced[item.result.replaced >= 0]] = True
+        gone = item.live.filter(pa.array(~item.result.kept & ~replaced))
+        yield _as_log(files, _numbered(_bare(files, gone)), np.full(gone.num_rows, Op.RETRACT))
+
+
+def _bare(files: TaskFiles, rows: pa.Table) -> pa.Table:
+    """The keys alone: without an ordering value, a delete always wins."""
+    key = files.task.dataset.record_key
+    columns = [
+        rows.column(name) if name in key else pa.nulls(rows.num_rows, rows.schema.field(name).type)
+        for name in rows.column_names
+    ]
+    return pa.table(columns, schema=pa.schema([field.with_nullable(True) for field in rows.schema]))
+
+
+def _numbered(rows: pa.Table) -> pa.Table:
+    """As rows of one write: each key is in it once, so their order says nothing."""
+    rows = rows.append_column(ROW_COLUMN, pa.array(np.arange(rows.num_rows)))
+    return rows.append_column(JOB_COLUMN, pa.array(np.zeros(rows.num_rows, dtype=np.int32)))
+
+
+def _as_log(files: TaskFiles, rows: pa.Table, ops: np.ndarray) -> pa.Table:
+    schema = log_schema(files.task.dataset)
+    if OP_COLUMN in rows.column_names:
+        rows = rows.drop_columns([OP_COLUMN])
+    for field in META_FIELDS:
+        if field.name not in rows.column_names:
+            rows = rows.append_column(field, pa.nulls(rows.num_rows, field.type))
+    rows = rows.add_column(0, OP_FIELD, pa.array(ops.astype(np.uint8)))
+    return rows.select(schema.names).cast(schema)

@@ -1,0 +1,138 @@
+"""What a task tells of its work: changes for the feed, counts, conflicts and records set aside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from app.commit.commit_message import CommitMessage, KeyConflict, Reads
+from app.commit.merge.merge import MergeResult
+from app.files.data_sink import ChangelogSink, at_offset
+from app.files.quarantine_file import QuarantineFileStore
+from app.format.dataset import ChangelogProducer
+from app.format.file_group import DataFile
+from app.format.instant import RowCounts
+from app.format.operation import Operation
+from app.format.paths import Folder
+from app.format.quarantine import QuarantineFile
+from app.format.rows.changelog import OP_COLUMN, OP_FIELD
+from app.format.rows.meta_columns import CORRECTS_FIELD
+from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
+from workers.engine.task_files import TaskFiles
+
+_DUPLICATE = "the key is in the table already; use upsert to update its row"
+
+
+class TaskReport:
+    """Collects the results of a task's merges; the changelog gets their changes as the dataset's producer has it."""
+
+    def __init__(self, files: TaskFiles, changelog: ChangelogSink, *, deferred: bool = False) -> None:
+        """`deferred`: changes are not told now, but when what is written is compacted."""
+        self._deferred = deferred
+        self._files = files
+        self._changelog = changelog
+        self._counts: dict[int, RowCounts] = {job: RowCounts() for job in files.task.intents}
+        self._conflicts: list[KeyConflict] = []
+        self._quarantined_rows: list[pa.Table] = []
+        self.changed = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether an insert met live keys: then nothing of the task's output is of use."""
+        return bool(self._conflicts)
+
+    def add_result(self, result: MergeResult) -> pa.Table:
+        """Notes the result and tells its changes; returns its new rows, knowing their place in the feed."""
+        self.count(result.counts)
+        self._conflicts += result.conflicts
+        if result.quarantined_rows.num_rows:
+            self._quarantined_rows.append(result.quarantined_rows)
+        self.changed |= result.changes.num_rows > 0
+        return self._in_order(self.emit(result))
+
+    def _in_order(self, rows: pa.Table) -> pa.Table:
+        """New rows of a bulk insert by key, so that the bounds of row groups tell which of them has which keys."""
+        intents = self._files.task.intents.values()
+        if not intents or any(intent.operation is not Operation.BULK_INSERT for intent in intents):
+            return rows
+        return rows.sort_by([(name, "ascending") for name in self._files.task.dataset.record_key])
+
+    def count(self, counts: Mapping[int, RowCounts]) -> None:
+        """Counts rows of the grouped writes."""
+        for job, more in counts.items():
+            self._counts[job] = self._counts.get(job, RowCounts()) + more
+
+    @property
+    def emits_input(self) -> bool:
+        """Whether the feed gets the rows as given. Where some may be turned away it gets what came of them."""
+        task = self._files.task
+        return (
+            task.dataset.changelog.producer is ChangelogProducer.INPUT
+            and not self._deferred
+            and task.scope is None
+            and not any(intent.operation.refuses_live_keys for intent in task.intents.values())
+        )
+
+    def emit(self, result: MergeResult) -> pa.Table:
+        """Tells the changes of a merge, and returns its rows, knowing their place in the feed."""
+        producer = self._files.task.dataset.changelog.producer
+        if self._deferred or producer is ChangelogProducer.NONE or self.emits_input:
+            return at_offset(result.rows, None)
+        rows = at_offset(result.rows, self._changelog.rows)
+        self._changelog.write(result.changes)
+        return rows
+
+    def emit_input(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """Passes incoming rows on, telling them as they were given where the feed has it so."""
+        schema = self._files.task.dataset.schema
+        relaxed = pa.schema([field.with_nullable(True) for field in schema.to_arrow()])
+        for rows in tables:
+            if self.emits_input:
+                changes = rows.select(schema.names()).cast(relaxed)
+                changes = changes.add_column(0, OP_FIELD, rows.column(OP_COLUMN))
+                unknown = pa.nulls(rows.num_rows, pa.int64())
+                self._changelog.write(changes.add_column(1, CORRECTS_FIELD, unknown))
+            yield rows
+
+    def message(
+        self, *, removed: tuple[str, ...], added: tuple[DataFile, ...], reads: Reads = Reads.GROUP
+    ) -> CommitMessage:
+        """The message of a task that changed files. `reads`: what it must still find as it was."""
+        return CommitMessage(
+            file_group=self._files.task.file_group,
+            reads=reads,
+            removed=removed,
+            added=added,
+            changelog=self._changelog.finish(),
+            counts=self._counts,
+            quarantined=self._quarantine_files(),
+        )
+
+    def empty_message(self) -> CommitMessage:
+        """The message of a task that changed nothing, or must not."""
+        return CommitMessage(
+            file_group=self._files.task.file_group,
+            counts=self._counts,
+            conflicts=tuple(self._conflicts),
+            quarantined={} if self._conflicts else self._quarantine_files(),
+        )
+
+    def _quarantine_files(self) -> dict[int, tuple[QuarantineFile, ...]]:
+        """Puts the rows that were set aside into quarantine, those of each write into a file of its own."""
+        if not self._quarantined_rows:
+            return {}
+        names = self._files.task.dataset.schema.names()
+        store = QuarantineFileStore(self._files.resources.storage)
+        rows = pa.concat_tables(self._quarantined_rows)
+        jobs = rows.column(JOB_COLUMN).to_numpy()
+        found: dict[int, tuple[QuarantineFile, ...]] = {}
+        for job in np.unique(jobs):
+            job_rows = rows.filter(pa.array(jobs == job))
+            path = self._files.path(Folder.QUARANTINE, self._files.task.slot)
+            file = store.write_rows(
+                job_rows.select(names), job_rows.column(ROW_COLUMN).to_pylist(), _DUPLICATE, path
+            )
+            found[int(job)] = () if file is None else (file,)
+        return found
