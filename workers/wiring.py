@@ -197,22 +197,22 @@ def follower_handlers(worker: WorkerContext) -> dict[ConsumerKind, Follower]:
 def reconcilers(worker: WorkerContext) -> dict[str, Reconciler]:
     """What is done for datasets by itself, by the name of its memory."""
     return {
-        "compaction": _compaction_policy(worker),
-        "clustering": _clustering_policy(worker),
-        "history": _history_policy(worker),
+        "compaction": _compaction_reconciler(worker),
+        "clustering": _clustering_reconciler(worker),
+        "history": _history_reconciler(worker),
         "tags": TagReconciler(tags=NamedVersionStore(worker.database)),
-        "partitions": _partition_policy(worker),
+        "partitions": _partition_reconciler(worker),
         **_metastore_policies(worker),
     }
 
 
-def _compaction_policy(worker: WorkerContext) -> FileGroupReconciler:
+def _compaction_reconciler(worker: WorkerContext) -> FileGroupReconciler:
     shapes = TableShapeStore(worker.database)
     service = CompactGroups(shapes=shapes, commits=TimelineStore(worker.database))
     return FileGroupReconciler(service=service, groups=shapes, jobs=_policy_jobs(worker))
 
 
-def _clustering_policy(worker: WorkerContext) -> FileGroupReconciler:
+def _clustering_reconciler(worker: WorkerContext) -> FileGroupReconciler:
     shapes = TableShapeStore(worker.database)
     return FileGroupReconciler(service=ClusterGroups(orders=shapes), groups=shapes, jobs=_policy_jobs(worker))
 
@@ -228,11 +228,11 @@ def _table_services(worker: WorkerContext) -> TableServiceRequests:
     )
 
 
-def _history_policy(worker: WorkerContext) -> HistoryReconciler:
+def _history_reconciler(worker: WorkerContext) -> HistoryReconciler:
     return HistoryReconciler(history=HistoryStore(worker.database), cleans=_table_services(worker))
 
 
-def _partition_policy(worker: WorkerContext) -> PartitionReconciler:
+def _partition_reconciler(worker: WorkerContext) -> PartitionReconciler:
     marks = PartitionStore(worker.database)
     storage = open_storage(worker.settings.storage_uri)
     return PartitionReconciler(marks=marks, markers=PartitionMarkers(marks=marks, storage=storage))
@@ -243,12 +243,12 @@ def _metastore_policies(worker: WorkerContext) -> dict[str, Reconciler]:
     settings = worker.settings
     if not settings.metastore_uri:
         return {}
-    policy = MetastoreReconciler(
+    reconciler = MetastoreReconciler(
         metastore=HiveMetastore(settings.metastore_uri, settings.storage_uri, worker.engine.jvm),
         overview=OverviewStore(worker.database),
         touched=TouchedPartitionStore(worker.database),
     )
-    return {METASTORE_RECONCILER: policy}
+    return {METASTORE_RECONCILER: reconciler}
 
 
 def _deliver_webhooks(worker: WorkerContext) -> DeliverWebhooks:

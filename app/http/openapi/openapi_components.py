@@ -41,10 +41,8 @@ def components_of(types: Sequence[Any], symbols: Sequence[type[Enum]] = ()) -> d
 
 
 def component_name(type_name: str) -> str:
-    """A view is named after what it shows: `JobResponse` is the schema `Job`. `NewView` shows nothing: it registers
-    one.
-    """
-    return type_name if type_name == "NewView" else type_name.removesuffix("View")
+    """The schema of `JobResponse` is named `Job`."""
+    return type_name.removesuffix("Response")
 
 
 def component_of(type_: Any) -> str:

@@ -31,7 +31,7 @@ class Feeds:
         return len(dataset_id)
 
     def expire_files(self, tenant_id: str, dataset_id: str, limit: int) -> int:
-        self.calls.append(("forget", tenant_id, dataset_id))
+        self.calls.append(("expire_files", tenant_id, dataset_id))
         gone = min(limit, self.to_forget.get(dataset_id, 0))
         self.to_forget[dataset_id] = self.to_forget.get(dataset_id, 0) - gone
         return gone
@@ -42,12 +42,12 @@ def test_every_feed_has_its_turn_whatever_becomes_of_the_others() -> None:
     assert Retain(feeds=feeds, follower_lag_seconds=7).run() == len("long") + len("short")
     assert feeds.to_forget["long"] == 0
     assert feeds.calls == [
-        ("forget", "t", "broken"),
+        ("expire_files", "t", "broken"),
         ("cut", "t", "broken"),
         # Bounded steps, all before the cut: what that cuts goes with the next round.
-        *[("forget", "t", "long")] * 3,
+        *[("expire_files", "t", "long")] * 3,
         ("cut", "t", "long"),
-        ("forget", "u", "short"),
+        ("expire_files", "u", "short"),
         ("cut", "u", "short"),
     ]
 
