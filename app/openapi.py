@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
 from functools import cache
 from typing import Any, Final
 
 import orjson
-from litestar import Litestar, Response, get
-from litestar.handlers import HTTPRouteHandler
-from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
+from litestar import get
 
-from app.changelog.forms import ChangeForm
-from app.changes.handlers.changes import ChangeOp, DebeziumChange, DebeziumOp, DeltaChange, Feed
-from app.format.operation import Operation
+from app.changes.handlers.changes import ChangeOp, DebeziumChange, DebeziumOp, DeltaChange
 from app.http.auth import PUBLIC
 from app.http.body_stream import JSON
-from app.http.context import ApiRequest, services_of
+from app.http.dependencies import Provided
 from app.http.encoding import Problem
-from app.http.openapi.openapi_components import component_of, components_of
-from app.http.openapi.operation_docs import BINARY, DOCUMENTATION, TEXT, Answer, Documentation
+from app.http.openapi.openapi_components import Components
+from app.http.openapi.operations import PROBLEM_NAMES, operation_of
+from app.http.openapi.shared_components import add_examples, share_parameters
 from app.http.problems import PROBLEM_JSON
-from app.reads.service.rows import QueryType
+from app.http.response import ApiResponse
+from app.http.threads import Threads
 from app.routes import ROUTES
 
 API_VERSION: Final = "1.0.0"
@@ -34,6 +31,15 @@ Errors are RFC 9457 problem documents. Their `type` is the URI reference `/probl
 in every deployment, what programs should compare. Further members carry the facts.
 
 A parameter or member that an operation does not have is refused, never ignored."""
+_INFO: Final = {
+    "title": "Headwater",
+    "version": API_VERSION,
+    "summary": "A multi-tenant lakehouse behind one REST API.",
+    "description": _DESCRIPTION,
+    "contact": {"name": "Headwater"},
+    "license": {"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+}
+_TYPE_OF_PARAMETER: Final = re.compile(r":\w+}")
 _TAGS: Final = {
     "datasets": "What is stored.",
     "writes": "Rows in.",
@@ -88,157 +94,55 @@ def schema_json() -> bytes:
 
 
 @get(["/schema", "/schema/openapi.json"], opt={PUBLIC: True})
-async def get_schema(request: ApiRequest) -> Response[Any]:
+async def get_schema(threads: Provided[Threads]) -> ApiResponse[bytes]:
     """The OpenAPI document."""
-    return Response(await services_of(request).threads.run(schema_json), media_type=JSON)
+    return ApiResponse(await threads.run(schema_json), media_type=JSON)
 
 
 def _document() -> dict[str, Any]:
-    documentations = {str(handler.operation_id): _documentation(handler) for handler in ROUTES}
-    components = components_of(
-        [
-            *(Problem, Operation, Feed, ChangeForm, DebeziumChange, DeltaChange, QueryType),
-            *_types(documentations.values()),
-        ],
-        [ChangeOp, DebeziumOp],
-    )
+    components = Components()
+    components.schema_of(Problem)
     # The facts of an error are further members of the document.
-    components["Problem"]["additionalProperties"] = True
-    # No member tells the forms apart: the reader chose one. Generated code tries them in this order.
-    references = [{"$ref": f"#/components/schemas/{name}"} for name in _CHANGES]
-    components["ChangesPage"]["properties"]["changes"]["items"] = {"anyOf": references}
-    document = _drafted()
-    operations = {
-        operation["operationId"]: operation
-        for path in document["paths"].values()
-        for operation in path.values()
-    }
+    components.schemas["Problem"]["additionalProperties"] = True
+    paths: dict[str, dict[str, Any]] = {}
     for handler in ROUTES:
-        operation_id = str(handler.operation_id)
-        _complete(
-            operations[operation_id], documentations[operation_id], public=bool(handler.opt.get(PUBLIC))
-        )
-    document["components"] = {
-        "schemas": dict(sorted(components.items())),
-        "securitySchemes": {"api_key": {"type": "http", "scheme": "bearer", "bearerFormat": "hw_…"}},
+        (path,) = handler.paths
+        (method,) = handler.http_methods
+        operations = paths.setdefault(_TYPE_OF_PARAMETER.sub("}", path), {})
+        operations[method.lower()] = operation_of(handler, components)
+    _name_changes(components)
+    parameters = share_parameters([each for path in paths.values() for each in path.values()])
+    problems = {PROBLEM_NAMES[status]: _problem(text) for status, text in _TITLES.items()}
+    responses = dict(sorted({**problems, **components.responses}.items()))
+    examples = add_examples([*paths.values(), {"": {"responses": responses}}], components.schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": _INFO,
+        "servers": [{"url": "/", "description": "The service that serves this document."}],
+        "security": [{"api_key": []}],
+        "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
+        "paths": dict(sorted(paths.items())),
+        "components": {
+            "schemas": dict(sorted(components.schemas.items())),
+            "parameters": parameters,
+            "responses": responses,
+            "examples": examples,
+            "securitySchemes": {"api_key": {"type": "http", "scheme": "bearer", "bearerFormat": "hw_…"}},
+        },
     }
-    document["security"] = [{"api_key": []}]
-    document["tags"] = [{"name": name, "description": text} for name, text in _TAGS.items()]
-    document["paths"] = dict(sorted(document["paths"].items()))
-    return document
 
 
-def _drafted() -> dict[str, Any]:
-    """What the framework knows by itself: paths, operations and their parameters."""
-    config = OpenAPIConfig(
-        title="Headwater",
-        version=API_VERSION,
-        description=_DESCRIPTION,
-        use_handler_docstrings=True,
-        render_plugins=[JsonRenderPlugin()],
-    )
-    drafting = Litestar(route_handlers=list(ROUTES), openapi_config=config, logging_config=None)
-    drafted: dict[str, Any] = orjson.loads(orjson.dumps(drafting.openapi_schema.to_schema()))
-    drafted.pop("servers", None)
-    for path in drafted["paths"].values():
-        for operation in path.values():
-            operation["parameters"] = [_parameter(each) for each in operation.get("parameters", [])]
-    return drafted
+def _name_changes(components: Components) -> None:
+    """The forms of a change: the reader chose one, no member distinguishes them, and generated code tries each."""
+    for form in (DebeziumChange, DeltaChange):
+        components.schema_of(form)
+    components.name_symbols([ChangeOp, DebeziumOp])
+    references = [{"$ref": f"#/components/schemas/{name}"} for name in _CHANGES]
+    components.schemas["ChangesPage"]["properties"]["changes"]["items"] = {"anyOf": references}
 
 
-def _parameter(drafted: Mapping[str, Any]) -> dict[str, Any]:
-    schema = _without_null(drafted["schema"])
-    parameter = {
-        "name": drafted["name"],
-        "in": drafted["in"],
-        "required": drafted.get("required", False),
-        "schema": {key: value for key, value in schema.items() if key not in {"title", "description"}},
+def _problem(text: str) -> dict[str, Any]:
+    return {
+        "description": text,
+        "content": {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}},
     }
-    if parameter["schema"].get("type") == "integer":
-        parameter["schema"]["format"] = "int64"
-    description = drafted.get("description") or schema.get("description")
-    return {**parameter, "description": description} if description else parameter
-
-
-def _without_null(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """An optional parameter is absent, never null."""
-    choices = [
-        each
-        for union in ("oneOf", "anyOf", "allOf")
-        for each in schema.get(union, [])
-        if each.get("type") != "null"
-    ]
-    rest = {key: value for key, value in schema.items() if key not in {"oneOf", "anyOf", "allOf"}}
-    if len(choices) == 1:
-        rest = {**rest, **choices[0]}
-    if "$ref" in rest:
-        # The enumerations among the components are ours, by the names of their classes.
-        return {"$ref": f"#/components/schemas/{rest['$ref'].rsplit('/', 1)[-1].rsplit('_', 1)[-1]}"}
-    if rest.get("default") is None:
-        rest.pop("default", None)
-    return rest
-
-
-def _documentation(handler: HTTPRouteHandler) -> Documentation:
-    documentation: Documentation = handler.opt[DOCUMENTATION]
-    return documentation
-
-
-def _types(documentations: Iterable[Documentation]) -> list[Any]:
-    contents = [
-        content
-        for documentation in documentations
-        for content in (documentation.body, *(answer.content for answer in documentation.answers.values()))
-    ]
-    found = [type_ for content in contents for type_ in content.values() if type_ not in (BINARY, TEXT)]
-    return list(dict.fromkeys(found))
-
-
-def _complete(operation: dict[str, Any], documentation: Documentation, *, public: bool) -> None:
-    operation["parameters"] += [
-        {"name": name, "in": "header", "required": False, "schema": {"type": "string"}, "description": text}
-        for name, text in documentation.request_headers.items()
-    ]
-    if not operation["parameters"]:
-        del operation["parameters"]
-    operation.pop("requestBody", None)
-    if documentation.body:
-        operation["requestBody"] = {
-            "required": documentation.body_required,
-            "content": _content(documentation.body),
-        }
-    problems = {500} if public else {401, 403, 500, 503, *documentation.problems}
-    answers = {str(status): _answer(answer) for status, answer in documentation.answers.items()}
-    operation["responses"] = {
-        **answers,
-        **{str(status): _problem(status) for status in sorted(problems) if str(status) not in answers},
-    }
-    if public:
-        operation["security"] = []
-
-
-def _answer(answer: Answer) -> dict[str, Any]:
-    described: dict[str, Any] = {"description": answer.description}
-    if answer.headers:
-        described["headers"] = {
-            name: {"schema": {"type": "string"}, "description": text} for name, text in answer.headers.items()
-        }
-    if answer.content:
-        described["content"] = _content(answer.content)
-    return described
-
-
-def _problem(status: int) -> dict[str, Any]:
-    return {"description": _TITLES[status], "content": _content({PROBLEM_JSON: Problem})}
-
-
-def _content(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {media_type: {"schema": _schema(type_)} for media_type, type_ in content.items()}
-
-
-def _schema(type_: Any) -> dict[str, Any]:
-    if type_ is BINARY:
-        return {"type": "string", "format": "binary"}
-    if type_ is TEXT:
-        return {"type": "string"}
-    return {"$ref": f"#/components/schemas/{component_of(type_)}"}

@@ -22,7 +22,9 @@ class MaxLag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How far behind the head a consumer may be and still keep what it has not read: no bound where null."""
 
     changes: Annotated[int, _NATURAL] | None = None
+    """The most changes."""
     seconds: Annotated[int, _SECONDS] | None = None
+    """The greatest age of the oldest change."""
 
 
 class ConsumerChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

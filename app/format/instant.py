@@ -71,10 +71,15 @@ class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a write's rows; the five numbers add up to the rows that were sent."""
 
     inserted: int = 0
+    """Rows whose key was new."""
     updated: int = 0
+    """Rows that replaced another of their key."""
     deleted: int = 0
+    """Rows that deleted one."""
     unchanged: int = 0
+    """Rows that changed nothing."""
     quarantined: int = 0
+    """Rows that were refused and kept in quarantine."""
 
     def __add__(self, other: RowCounts) -> RowCounts:
         return RowCounts(

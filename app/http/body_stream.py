@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from email.message import Message
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+
+from litestar import Request
 
 from app.files.received_body import BodySpool, StoredBody
 from app.format.errors import BodyTooLarge, InvalidRequest, MalformedBody, UnsupportedMediaType
-from app.http.context import ApiRequest
 from app.http.threads import Threads
+
+_AnyRequest: TypeAlias = Request[Any, Any, Any]
 
 JSON: Final = "application/json"
 OCTET_STREAM: Final = "application/octet-stream"
@@ -18,20 +21,20 @@ OCTET_STREAM: Final = "application/octet-stream"
 _CHUNK_BYTES: Final = 1024 * 1024
 
 
-def media_type_of(request: ApiRequest) -> str:
+def media_type_of(request: _AnyRequest) -> str:
     """The Content-Type without its parameters, in lower case; empty if there is none."""
     header = Message()
     header["Content-Type"] = request.headers.get("content-type", "")
     return header.get_content_type() if "/" in header["Content-Type"] else ""
 
 
-def require_media_type(request: ApiRequest, accepted: Sequence[str]) -> None:
+def require_media_type(request: _AnyRequest, accepted: Sequence[str]) -> None:
     """Raises UnsupportedMediaType unless the body is one of these."""
     if media_type_of(request) not in accepted:
         raise refused_media_type(request, accepted)
 
 
-def refused_media_type(request: ApiRequest, accepted: Sequence[str]) -> UnsupportedMediaType:
+def refused_media_type(request: _AnyRequest, accepted: Sequence[str]) -> UnsupportedMediaType:
     """The error for a Content-Type that is absent or not read here."""
     content_type = request.headers.get("content-type")
     problem = (
@@ -40,7 +43,7 @@ def refused_media_type(request: ApiRequest, accepted: Sequence[str]) -> Unsuppor
     return UnsupportedMediaType(f"{problem}; send one of {', '.join(accepted)}", accepted=list(accepted))
 
 
-def is_gzip(request: ApiRequest) -> bool:
+def is_gzip(request: _AnyRequest) -> bool:
     """Whether Content-Encoding says gzip. Raises UnsupportedMediaType for any other encoding."""
     encoding = request.headers.get("content-encoding", "identity").strip().lower()
     if encoding in {"gzip", "x-gzip"}:
@@ -52,13 +55,13 @@ def is_gzip(request: ApiRequest) -> bool:
     )
 
 
-def refuse_encoding(request: ApiRequest) -> None:
+def refuse_encoding(request: _AnyRequest) -> None:
     """Raises UnsupportedMediaType if the body is compressed."""
     if is_gzip(request):
         raise UnsupportedMediaType("this body is read without Content-Encoding only", accepted=["identity"])
 
 
-def refuse_announced(request: ApiRequest, bytes_max: int) -> None:
+def refuse_announced(request: _AnyRequest, bytes_max: int) -> None:
     """Raises BodyTooLarge if Content-Length is over the limit, before a byte of the body is read."""
     announced = request.headers.get("content-length")
     if announced is None:
@@ -71,12 +74,12 @@ def refuse_announced(request: ApiRequest, bytes_max: int) -> None:
         )
 
 
-def announces_body(request: ApiRequest) -> bool:
+def announces_body(request: _AnyRequest) -> bool:
     """Whether the request comes with a body, where it may be left out."""
     return request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
 
 
-async def read_body(request: ApiRequest, bytes_max: int) -> bytes:
+async def read_body(request: _AnyRequest, bytes_max: int) -> bytes:
     """A body that is held in memory. Raises BodyTooLarge, MalformedBody if it is empty or breaks off."""
     refuse_announced(request, bytes_max)
     body = bytearray()
@@ -89,7 +92,7 @@ async def read_body(request: ApiRequest, bytes_max: int) -> bytes:
     return bytes(body)
 
 
-async def spool_body(request: ApiRequest, spool: BodySpool, threads: Threads) -> bytes | StoredBody:
+async def spool_body(request: _AnyRequest, spool: BodySpool, threads: Threads) -> bytes | StoredBody:
     """Passes a body of any size on to `spool`; the socket is read no faster than the storage writes.
 
     Raises BodyTooLarge, StorageFull, MalformedBody if it is empty or breaks off.
@@ -126,7 +129,7 @@ async def _closing(spool: BodySpool, threads: Threads) -> AsyncIterator[None]:
         await threads.run(spool.__exit__, None, None, None)
 
 
-async def _chunks(request: ApiRequest) -> AsyncIterator[bytes]:
+async def _chunks(request: _AnyRequest) -> AsyncIterator[bytes]:
     while True:
         event: Any = await request.receive()
         if event["type"] == "http.disconnect":

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Annotated
 
 import msgspec
-from litestar import Request
 from litestar.connection import ASGIConnection
-from litestar.datastructures import State
 
 from app.catalog.service import Datasets
 from app.changes.handlers.head_watches import HeadPolls
@@ -20,6 +18,7 @@ from app.consumers.service.consumers import Consumers
 from app.exports.service.exports import ManageExports
 from app.http.credentials import Credentials
 from app.http.in_flight import InFlight
+from app.http.request import ApiRequest as ApiRequest
 from app.http.threads import OUTBOUND_THREADS_MAX, Threads
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.handlers.job_watches import JobPolls
@@ -31,7 +30,6 @@ from app.partitions.service.partitions import Partitions
 from app.quarantine.service import Quarantine
 from app.reads.service.jobs import ReadJobs
 from app.reads.service.rows import ReadTable
-from app.tenants.values import Principal
 from app.timeline.service.read_timeline import ReadTimeline
 from app.transactions.service import AcceptTransaction, Transactions
 from app.verifications.service.verifications import Verify
@@ -47,10 +45,14 @@ from app.writes.service.explain import ExplainWrite
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that the service needs. Without a `required` one it is not ready, without others slower."""
 
-    name: str
-    ok: bool
+    name: Annotated[str, msgspec.Meta(examples=["database"])]
+    """What is checked."""
+    ok: Annotated[bool, msgspec.Meta(examples=[True])]
+    """Whether it works."""
     required: bool = True
+    """Whether the service cannot serve without it."""
     detail: str = ""
+    """What is wrong; empty where it works."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,9 +94,6 @@ class Services:
     job_polls: JobPolls
     in_flight: InFlight = field(default_factory=InFlight)
     outbound: Threads = field(default_factory=lambda: Threads(OUTBOUND_THREADS_MAX))
-
-
-ApiRequest: TypeAlias = Request[Principal, None, State]
 
 
 def services_of(connection: ASGIConnection) -> Services:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
-    """RFC 9457. `type` is `/problems/<code>`; further members carry the facts."""
+    """RFC 9457. Further members carry the facts."""
 
     type: str
+    """`/problems/<code>`: stable, the same in every deployment, what programs should compare."""
     title: str
-    status: int
+    """What went wrong, the same for every problem of the type."""
+    status: Annotated[int, msgspec.Meta(examples=[404])]
+    """The HTTP status."""
     detail: str
+    """What went wrong in this case, and what to do."""
     instance: str | msgspec.UnsetType = msgspec.UNSET
+    """The path of the request."""
 
 
 PROBLEM = msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Problem"})

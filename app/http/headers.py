@@ -34,8 +34,11 @@ class Preference(msgspec.Struct, frozen=True, kw_only=True):
 def idempotency_key(headers: Headers) -> str | None:
     """The key, if there is one. Raises InvalidRequest."""
     text = headers.get("idempotency-key")
-    if text is None:
-        return None
+    return None if text is None else parse_idempotency_key(text)
+
+
+def parse_idempotency_key(text: str) -> str:
+    """The key that a header holds. Raises InvalidRequest."""
     # The draft writes the key as a quoted string, most clients write it bare; both name the same key.
     key = text.strip()
     if len(key) >= 2 and key[0] == key[-1] == '"':
@@ -49,8 +52,13 @@ def idempotency_key(headers: Headers) -> str | None:
 
 
 def preference(headers: Headers) -> Preference:
-    """What Prefer (RFC 7240) asks for. A preference that is not understood is ignored, as that RFC has it."""
-    for part in ",".join(headers.getall("prefer", [])).split(","):
+    """What Prefer (RFC 7240) asks for, of all its lines."""
+    return parse_preference(",".join(headers.getall("prefer", [])))
+
+
+def parse_preference(text: str) -> Preference:
+    """The preferences of a Prefer header. One that is not understood is ignored, as RFC 7240 requires."""
+    for part in text.split(","):
         if wait := _WAIT.fullmatch(part):
             return Preference(wait_seconds=min(int(wait[1]), WAIT_SECONDS_MAX))
     return Preference(wait_seconds=None)
@@ -63,7 +71,12 @@ def etag(version: int) -> str:
 
 def expected_version(headers: Headers) -> int | None:
     """The version that If-Match names; None if the header is absent or `*`. Raises PreconditionFailed."""
-    text = headers.get("if-match", "*").strip()
+    return parse_if_match(headers.get("if-match", "*"))
+
+
+def parse_if_match(text: str) -> int | None:
+    """The version that an If-Match header names; None for `*`. Raises PreconditionFailed."""
+    text = text.strip()
     if text == "*":
         return None
     if tag := _ETAG.fullmatch(text):
@@ -73,7 +86,11 @@ def expected_version(headers: Headers) -> int | None:
 
 def required_version(headers: Headers) -> int:
     """The version that If-Match names. Raises PreconditionRequired, PreconditionFailed."""
-    version = expected_version(headers)
+    return require_version(expected_version(headers))
+
+
+def require_version(version: int | None) -> int:
+    """The version that a change was made for. Raises PreconditionRequired where there is none."""
     if version is None:
         raise PreconditionRequired('send If-Match with the ETag that this change was made for, such as "7"')
     return version

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Annotated, Final
 
 import msgspec
-from litestar import Response, get
+from litestar import get
 
 from app.http.auth import PUBLIC
-from app.http.body_stream import JSON
-from app.http.context import ApiRequest, Check, services_of
-from app.http.encoding import encode
-from app.http.openapi.operation_docs import Answer, documented
+from app.http.context import Check
+from app.http.dependencies import Provided
+from app.http.openapi.operation_docs import documented
+from app.http.response import ApiResponse
+from app.http.threads import Threads
 
 _TAGS: Final = ["health"]
 
 
-class LiveResponse(msgspec.Struct, frozen=True, kw_only=True):
+class Liveness(msgspec.Struct, frozen=True, kw_only=True):
     """The process answers."""
 
-    live: bool
+    live: Annotated[bool, msgspec.Meta(examples=[True])]
+    """Always true."""
 
 
-class ReadyResponse(msgspec.Struct, frozen=True, kw_only=True):
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     """What the service needs, and whether it has it."""
 
-    ready: bool
+    ready: Annotated[bool, msgspec.Meta(examples=[True])]
+    """Whether all required checks passed."""
     checks: list[Check]
+    """The checks."""
 
 
 @get(
@@ -34,11 +39,11 @@ class ReadyResponse(msgspec.Struct, frozen=True, kw_only=True):
     operation_id="get_liveness",
     summary="Is the process alive?",
     tags=_TAGS,
-    opt={PUBLIC: True, **documented({200: Answer(description="It is.", content={JSON: LiveResponse})})},
+    opt={PUBLIC: True},
 )
-async def get_liveness() -> Response[Any]:
-    """Answers as long as the process does; asks nothing of anyone."""
-    return Response(encode(LiveResponse(live=True)), media_type=JSON)
+async def get_liveness() -> Liveness:
+    """Responds as long as the process does, and depends on nothing."""
+    return Liveness(live=True)
 
 
 @get(
@@ -46,20 +51,12 @@ async def get_liveness() -> Response[Any]:
     operation_id="get_readiness",
     summary="Can the service serve?",
     tags=_TAGS,
-    opt={
-        PUBLIC: True,
-        **documented(
-            {
-                200: Answer(description="Ready.", content={JSON: ReadyResponse}),
-                503: Answer(description="Not ready; the checks say why.", content={JSON: ReadyResponse}),
-            }
-        ),
-    },
+    opt={PUBLIC: True, **documented(description="Ready.", statuses={503: "Not ready; the checks say why."})},
 )
-async def get_readiness(request: ApiRequest) -> Response[Any]:
+async def get_readiness(
+    readiness: Provided[Callable[[], list[Check]]], threads: Provided[Threads]
+) -> ApiResponse[Readiness]:
     """Ready once the database is reachable and at this release's schema, and a worker is alive."""
-    services = services_of(request)
-    checks = await services.threads.run(services.readiness)
+    checks = await threads.run(readiness)
     ready = all(check.ok for check in checks if check.required)
-    response = ReadyResponse(ready=ready, checks=checks)
-    return Response(encode(response), status_code=200 if ready else 503, media_type=JSON)
+    return ApiResponse(Readiness(ready=ready, checks=checks), status_code=200 if ready else 503)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -24,7 +26,7 @@ def decode_json(body: bytes, type_: type[_T]) -> _T:
     try:
         return msgspec.json.decode(body, type=type_)
     except msgspec.ValidationError as error:
-        fault = _field_error(str(error), type_)
+        fault = field_error(str(error), type_)
         raise InvalidRequest(f"{fault.pointer or '/'}: {fault.detail}", [fault]) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if (number := _non_finite(body)) is not None:
@@ -34,14 +36,18 @@ def decode_json(body: bytes, type_: type[_T]) -> _T:
         raise MalformedBody("the JSON is nested too deeply") from None
 
 
-def _field_error(message: str, type_: type[Any]) -> FieldError:
+def field_error(message: str, type_: Any, *, at: str = "") -> FieldError:
+    """What msgspec's message about a value of a type says, with a JSON pointer below `at`."""
     place = _PLACE.fullmatch(message)
     reason, path = (place["reason"], place["path"] or "") if place else (message, "")
     steps = [name or index for name, index in _STEP.findall(path)]
-    pointer = "".join(f"/{_escaped(step)}" for step in steps)
+    pointer = at + "".join(f"/{_escaped(step)}" for step in steps)
     if unknown := _UNKNOWN.fullmatch(reason):
+        name = unknown["name"]
+        members = [member for place in _places(type_, steps) for member in place.get("properties", ())]
         return FieldError(
-            pointer=f"{pointer}/{_escaped(unknown['name'])}", detail="unknown member; remove it"
+            pointer=f"{pointer}/{_escaped(name)}",
+            detail=f"unknown member; {similar(name, members) or 'remove it'}",
         )
     if missing := _MISSING.fullmatch(reason):
         return FieldError(pointer=f"{pointer}/{_escaped(missing['name'])}", detail="this member is required")
@@ -52,15 +58,25 @@ def _field_error(message: str, type_: type[Any]) -> FieldError:
     return FieldError(pointer=pointer, detail=reason.replace("`", "'"))
 
 
-def _known_values(type_: type[Any], steps: list[str]) -> list[str]:
+def similar(name: str, names: Iterable[str]) -> str:
+    """The question `did you mean …?` with the closest of the names; empty if none is close."""
+    close = get_close_matches(name, list(names), n=1)
+    return f"did you mean {close[0]!r}?" if close else ""
+
+
+def _known_values(type_: Any, steps: list[str]) -> list[str]:
     """The values of the enumeration (or the tags of the union) at a place in a type; none if that is another type."""
+    return [str(value) for place in _places(type_, steps) for value in place.get("enum", ())]
+
+
+def _places(type_: Any, steps: list[str]) -> list[Any]:
+    """The schemas that the value at a place in a type may have."""
     (schema,), components = msgspec.json.schema_components([type_], ref_template="{name}")
-    places = [schema]
+    places = _alternatives([schema], components)
     for step in steps:
-        places = [
-            below for place in _alternatives(places, components) if (below := _below(place, step)) is not None
-        ]
-    return [str(value) for place in _alternatives(places, components) for value in place.get("enum", ())]
+        below = [found for place in places if (found := _below(place, step)) is not None]
+        places = _alternatives(below, components)
+    return places
 
 
 def _alternatives(places: list[Any], components: dict[str, Any]) -> list[Any]:

@@ -112,6 +112,15 @@ class JobCancelled(HeadwaterError):
     title = "The job was cancelled"
 
 
+class JobFailed(Exception):
+    """The job of a request failed or was cancelled; the response is its problem document, with the job as a member."""
+
+    def __init__(self, members: dict[str, Any], headers: Mapping[str, str]) -> None:
+        super().__init__(members["detail"])
+        self.members = members
+        self.headers = headers
+
+
 def status_of(code: str) -> int:
     """The status of a code; 500 for one that this release does not know."""
     return STATUS.get(code, 500)
@@ -168,6 +177,11 @@ def _headers_of(request: Request[Any, Any, Any], error: HeadwaterError) -> dict[
     if isinstance(error, RangeNotSatisfiable):
         return {"Content-Range": f"bytes */{error.facts['size_bytes']}"}
     return _challenge(request) if isinstance(error, Unauthorized) else None
+
+
+def on_job_failed(request: Request[Any, Any, Any], failure: JobFailed) -> Response[bytes]:
+    """The problem of a job, under its own status."""
+    return respond(request, failure.members, failure.headers)
 
 
 def on_http_exception(request: Request[Any, Any, Any], exception: HTTPException) -> Response[bytes]:

@@ -11,6 +11,8 @@ from litestar.handlers import BaseRouteHandler
 from litestar.params import PathParameter, QueryParameter
 
 from app.format.errors import FieldError, InvalidRequest
+from app.http.json_body import similar
+from app.http.query_options import options_type
 
 INT64_MAX: Final = 2**63 - 1
 PAGE_SIZE_MAX: Final = 1_000
@@ -44,23 +46,29 @@ async def refuse_unknown_parameters(
     known = _names(handler)
     unknown = [name for name in connection.query_params if name not in known]
     if unknown:
-        accepted = ", ".join(sorted(known)) or "none"
         raise InvalidRequest(
             f"unknown query parameter {unknown[0]!r}",
             [
-                FieldError(pointer=f"/{name}", detail=f"accepted here: {accepted}")
+                FieldError(pointer=f"/{name}", detail=_accepted(name, known))
                 for name in dict.fromkeys(unknown)
             ],
         )
 
 
+def _accepted(name: str, known: frozenset[str]) -> str:
+    accepted = f"accepted here: {', '.join(sorted(known)) or 'none'}"
+    question = similar(name, sorted(known))
+    return f"{question} {accepted}" if question else accepted
+
+
 @cache
 def _names(handler: BaseRouteHandler) -> frozenset[str]:
+    options = options_type(handler)
     return frozenset(
         field.kwarg_definition.name or name
         for name, field in handler.parsed_fn_signature.parameters.items()
         if isinstance(field.kwarg_definition, QueryParameter)
-    )
+    ).union(() if options is None else options.__struct_encode_fields__)
 
 
 def moment(text: str, name: str) -> datetime:

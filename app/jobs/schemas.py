@@ -15,37 +15,55 @@ from app.jobs.values import Job, JobKind, JobState, Progress, WriteRequest
 
 
 class JobLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
-    """Where a job's resources are."""
+    """The paths of a job's resources."""
 
-    self_: str
+    self_: Annotated[str, msgspec.Meta(examples=["/jobs/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"])]
+    """The job."""
     events: str
-    dataset: str
+    """Its state changes, as server-sent events."""
+    dataset: Annotated[str, msgspec.Meta(examples=["/datasets/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d3"])]
+    """Its dataset."""
     transaction: str | None
+    """The transaction that it is part of; null for none."""
 
 
 class JobResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A job. `first_offset`–`last_offset` are the changes of its commit, which it may share with writes accepted
-    at the same time; `error` says why it failed. Exports and verifications have no `operation`, but a `result`.
-    `actor` is the id of the API key that asked for it, null for what the service does by itself.
-    """
+    """A job."""
 
     id: str
+    """Its id."""
     kind: JobKind
+    """What it does."""
     state: JobState
+    """Where it is in its life."""
     operation: Operation | None
+    """The operation of a write; null for other kinds."""
     progress: Progress
+    """How far it is."""
     attempts: int
+    """How often it was started."""
     committed_version: int | None
+    """The version that it committed; null where it has committed none."""
     first_offset: int | None
+    """The offset of the first change of its commit, which it may share with writes accepted at the same time."""
     last_offset: int | None
+    """The offset of the last change of its commit."""
     rows: RowCounts
+    """What it did to rows."""
     result: dict[str, Any] | None
+    """What a job other than a write produced; its members depend on the kind."""
     error: Annotated[dict[str, Any], PROBLEM] | None
+    """Why it failed."""
     created_at: datetime
+    """When it was accepted."""
     started_at: datetime | None
+    """When its last attempt started."""
     finished_at: datetime | None
+    """When it ended."""
     actor: str | None
+    """The id of the API key that requested it; null for the service itself."""
     links: JobLinks
+    """The paths of its resources."""
 
 
 def job_path(job: Job) -> str:

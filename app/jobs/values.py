@@ -57,11 +57,14 @@ class JobState(str, Enum):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a running job is: `done` of `total` tasks of the stage."""
+    """How far a running job is."""
 
     stage: str
+    """What it does now."""
     done: int = 0
+    """The tasks of the stage that are done."""
     total: int = 0
+    """All tasks of the stage."""
 
 
 class RestoreTarget(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,33 +1,36 @@
-"""Cleans: forget what the history of a dataset need not keep."""
+"""Cleans: expire versions that the history of a dataset need not keep."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Final
 
 import msgspec
-from litestar import Response, post
+from litestar import post
+from litestar.params import JSONBody
 
+from app.catalog.values import Dataset
 from app.format.definition.policy_rules import SECONDS_MAX, VERSIONS_MAX
 from app.format.policies import HistoryPolicy
-from app.http.body_stream import JSON
-from app.http.context import ApiRequest, actor_of, services_of, tenant_of
-from app.http.headers import idempotency_key, preference
-from app.http.openapi.operation_docs import documented
-from app.http.query_parameters import DatasetReference
-from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
-from app.jobs.handlers.job_request import read_json
+from app.http.dependencies import Provided
+from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.jobs.tasks import CleanTask
+from app.maintenance.service.table_services import TableServiceRequests
 
 
-class NewClean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CreateClean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which versions to keep, in place of the dataset's `services.history`.
 
-    Those that are among the last `versions`, or were the latest `seconds` ago. With neither it is the dataset's own
-    history, and without one no version is forgotten.
+    With neither member it is the dataset's own history; a dataset without one keeps all versions.
     """
 
     versions: Annotated[int, msgspec.Meta(ge=1, le=VERSIONS_MAX)] | None = None
+    """Keeps the last versions, so many."""
     seconds: Annotated[int, msgspec.Meta(ge=0, le=SECONDS_MAX)] | None = None
+    """Keeps the versions that were the latest at any time in the last seconds, so many."""
+
+
+_DEFAULTS: Final = CreateClean()
 
 
 @post(
@@ -36,30 +39,19 @@ class NewClean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     summary="Clean a dataset",
     tags=["cleans"],
     status_code=202,
-    opt=documented(
-        ACCEPTED_ANSWERS,
-        body={JSON: NewClean},
-        body_required=False,
-        request_headers=ACCEPTING_HEADERS,
-        problems=[400, 404, 409, 413, 415, 422],
-    ),
 )
-async def create_clean(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
-    """Forgets earlier versions, and removes the files that none of those has which are kept.
+async def create_clean(
+    found: Provided[Dataset],
+    table_services: Provided[TableServiceRequests],
+    acceptance: Provided[Acceptance],
+    data: JSONBody[CreateClean] = _DEFAULTS,
+) -> JobReply:
+    """Expires earlier versions, and removes the files that no version which is kept has.
 
     Versions that have a name, and those that are being read, stay readable. Instants beyond those that
     `services.timeline` keeps are archived. Neither the table nor its feed changes, and no version is made. The job's
-    `result` says what went. The body may be left out.
+    `result` says what was removed.
     """
-    services = services_of(request)
-    preferred = preference(request.headers)
-    key = idempotency_key(request.headers)
-    wanted = await read_json(request, NewClean, default=NewClean())
-    history = HistoryPolicy(versions=wanted.versions, seconds=wanted.seconds)
+    history = HistoryPolicy(versions=data.versions, seconds=data.seconds)
     task = CleanTask(history=None if history == HistoryPolicy() else history)
-    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    with services.in_flight.reserved(found.tenant_id, found.id, key):
-        accepted = await services.threads.run(
-            services.table_services.start, found, task, key, actor_of(request)
-        )
-    return await answer_accepted(request, services, accepted, preferred)
+    return await acceptance.accept(found, partial(table_services.start, found, task))

@@ -63,7 +63,7 @@ from clients.headwater_client.values import (
     Upload,
 )
 from clients.headwater_client.views import NewView, View, ViewInput
-from clients.headwater_client.webhooks import Delivery, Webhook, WebhookTest
+from clients.headwater_client.webhooks import DatasetIdentity, Delivery, Webhook, WebhookTest
 from clients.headwater_client.write_options import Overwrite, WriteOptions
 
 __all__ = [
@@ -79,6 +79,7 @@ __all__ = [
     "ConsumerLease",
     "DamagedDownload",
     "Dataset",
+    "DatasetIdentity",
     "DatasetWrite",
     "Delivery",
     "DropField",

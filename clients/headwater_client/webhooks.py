@@ -20,6 +20,13 @@ Form = Literal["two_event", "single_event", "retract", "upsert", "debezium", "de
 DeliveryState = Literal["pending", "delivered", "dead"]
 
 
+class DatasetIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset by its id and its present name."""
+
+    id: str
+    name: str
+
+
 class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook. The changes before `position` are done with, `pending` more are there.
 
@@ -27,8 +34,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     id: str
-    dataset_id: str
-    dataset: str
+    dataset: DatasetIdentity
     url: str
     state: str
     events: str

@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 import httpx
+import jsonschema_rs
 import pytest
 
+from app.http.openapi.operation_docs import documentation_of
 from app.openapi import schema_json
 from app.routes import ROUTES
 
@@ -43,22 +45,19 @@ def test_every_handler_is_described():
         assert operation["description"]
         assert len(operation["tags"]) == 1
         assert set(operation["tags"]) <= tags
-        assert all(each["description"] for each in operation.get("parameters", []))
+        assert all(_target(each)["description"] for each in operation.get("parameters", []))
 
 
 def test_references_lead_somewhere():
     for where, node in every(DOCUMENT):
         if "$ref" in node:
-            assert list(node) == ["$ref"], where
-            target = DOCUMENT
-            for step in node["$ref"].removeprefix("#/").split("/"):
-                assert step in target, f"{where}: {node['$ref']}"
-                target = target[step]
+            assert set(node) <= {"$ref", "description"}, where
+            assert _target(node), where
 
 
 def test_integers_have_64_bits_and_parameters_are_never_null():
     for where, node in every(DOCUMENT):
-        if node.get("type") == "integer" and "example" not in where:
+        if node.get("type") == "integer":
             assert node.get("format") == "int64", where
         if "/parameters/" in where:
             assert node.get("type") != "null", where
@@ -78,13 +77,69 @@ def test_unions_have_a_discriminator():
             continue
         members = [each for each in node.get("oneOf", node.get("anyOf", [])) if each.get("type") != "null"]
         # A number or a word needs none: no two of them look alike.
-        objects = [each for each in map(_resolved, members) if each.get("type") == "object"]
+        objects = [each for each in map(_target, members) if each.get("type") == "object"]
         assert len(objects) < 2 or "discriminator" in node, where
 
 
-def _resolved(schema):
-    reference = schema.get("$ref")
-    return schema if reference is None else DOCUMENT["components"]["schemas"][reference.rpartition("/")[2]]
+def _target(node):
+    """The node, or the component that it refers to."""
+    target = DOCUMENT
+    for step in node.get("$ref", "#").split("/")[1:]:
+        target = target[step]
+    return node if target is DOCUMENT else target
+
+
+TYPED = {handler.operation_id for handler in ROUTES if documentation_of(handler).answers is None}
+
+
+def _schemas_of(node, found):
+    """The schemas that a part of the document refers to."""
+    for _, each in every(node):
+        name = each.get("$ref", "").removeprefix("#/components/schemas/")
+        if name in DOCUMENT["components"]["schemas"] and name not in found:
+            found.add(name)
+            _schemas_of(DOCUMENT["components"]["schemas"][name], found)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(_schemas_of([OPERATIONS[each] for each in TYPED], set())))
+def test_each_property_of_a_typed_operation_is_described(name):
+    schema = DOCUMENT["components"]["schemas"][name]
+    assert schema.get("description") or "oneOf" in schema or "enum" in schema
+    for member, each in schema.get("properties", {}).items():
+        assert each.get("description"), f"{name}.{member}"
+
+
+@pytest.mark.parametrize("name", DOCUMENT["components"]["schemas"])
+def test_each_schema_has_an_example_that_fits_it(name):
+    schema = DOCUMENT["components"]["schemas"][name]
+    if "enum" in schema:
+        return
+    (example,) = schema["examples"]
+    reference = {"$ref": f"#/components/schemas/{name}"}
+    validator = jsonschema_rs.validator_for({"components": DOCUMENT["components"], **reference})
+    assert [f"{error.instance_path} {error.message}" for error in validator.iter_errors(example)] == []
+
+
+@pytest.mark.parametrize("operation_id", OPERATIONS)
+def test_each_body_of_an_operation_has_an_example(operation_id):
+    operation = OPERATIONS[operation_id]
+    for body in (operation.get("requestBody", {}), *operation["responses"].values()):
+        for media in body.get("content", {}).values():
+            if "$ref" in media["schema"]:
+                assert all(_target(example)["value"] is not None for example in media["examples"].values())
+
+
+def test_parameters_and_problems_are_stated_once():
+    inline = [
+        json.dumps(each, sort_keys=True)
+        for operation in OPERATIONS.values()
+        for each in operation.get("parameters", [])
+        if "$ref" not in each
+    ]
+    named = {each["name"] for each in DOCUMENT["components"]["parameters"].values()}
+    twice = {each for each in inline if inline.count(each) > 1}
+    assert {json.loads(each)["name"] for each in twice} <= named
 
 
 @pytest.mark.parametrize("operation_id", OPERATIONS)
@@ -93,7 +148,7 @@ def test_failures_are_problem_documents_and_json_comes_first(operation_id):
     public = operation.get("security") == []
     assert public == (operation["tags"] == ["health"])
     for status, answer in operation["responses"].items():
-        media_types = list(answer.get("content", {}))
+        media_types = list(_target(answer).get("content", {}))
         if int(status) >= 400 and not (public and status == "503"):
             assert media_types == ["application/problem+json"]
         elif len(media_types) > 1:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator
 from enum import Enum
-from typing import Any, Final, get_args
+from inspect import cleandoc
+from typing import Any, Final
 
 import msgspec
+from msgspec import inspect
+
+from app.http.openapi.attribute_docs import attribute_docs
 
 _REFERENCE: Final = "#/components/schemas/"
+COMPONENT: Final = "x-component"
+"""In a type's `extra_json_schema`: the name of the component that its schema becomes."""
+INT64_MAX: Final = 2**63 - 1
 # Unions get a name, so that generated clients have one type for them.
 _UNIONS: Final = {
     frozenset({"RowsSource", "UploadSource"}): "WriteSource",
@@ -19,67 +26,124 @@ _UNIONS: Final = {
 }
 
 
-def components_of(types: Sequence[Any], symbols: Sequence[type[Enum]] = ()) -> dict[str, dict[str, Any]]:
-    """The schemas of the types, and of all that they hold, by name.
+class Components:
+    """What a document states once, by name; `schema_of` adds the schemas that a type needs."""
 
-    `symbols`: enumerations among them whose values are no words, so that generated code needs names for them.
-    """
-    whole, drafted = msgspec.json.schema_components(types, ref_template=f"{_REFERENCE}{{name}}")
-    unions: dict[str, dict[str, Any]] = {}
-    components = {component_name(name): _refined(schema, unions) for name, schema in drafted.items()}
-    for schema in whole:
-        _refined(schema, unions)
-    if len(components) != len(drafted):
-        raise ValueError("two types would have the same component name")
-    for schema in components.values():
+    def __init__(self) -> None:
+        self.responses: dict[str, dict[str, Any]] = {}
+        self.schemas: dict[str, dict[str, Any]] = {}
+        self._classes: dict[str, type[Any]] = {}
+
+    def schema_of(self, type_: Any) -> dict[str, Any]:
+        """The schema of a type, which refers to components for structs and enumerations."""
+        (drafted,), parts = msgspec.json.schema_components([type_], ref_template=f"{_REFERENCE}{{name}}")
+        classes = {class_.__name__: class_ for class_ in _classes(inspect.type_info(type_), set())}
+        for name, part in parts.items():
+            self._add(component_name(name), classes[name], part)
+        schema: dict[str, Any] = self._refined(drafted)
+        return schema
+
+    def name_symbols(self, enums: Iterable[type[Enum]]) -> None:
+        """Names the members of enumerations whose values are no words, for generated code."""
+        for enum in enums:
+            self.schemas[enum.__name__]["enum"] = [member.value for member in enum]
+            self.schemas[enum.__name__]["x-enum-varnames"] = [member.name for member in enum]
+
+    def _add(self, name: str, class_: type[Any], drafted: dict[str, Any]) -> None:
+        known = self._classes.setdefault(name, class_)
+        if known is not class_:
+            raise ValueError(f"two types would have the component name {name}: {known}, {class_}")
+        if name in self.schemas:
+            return
+        self.schemas[name] = schema = self._refined(drafted)
+        if "description" in schema:
+            schema["description"] = " ".join(cleandoc(schema["description"]).split())
         if schema.get("type") == "object":
             schema.setdefault("additionalProperties", False)
-    for enum in symbols:
-        components[enum.__name__]["enum"] = [member.value for member in enum]
-        components[enum.__name__]["x-enum-varnames"] = [member.name for member in enum]
-    return {**components, **unions}
+        if issubclass(class_, Enum):
+            # In the order of its definition, not of the alphabet.
+            schema["enum"] = [member.value for member in class_]
+        if issubclass(class_, msgspec.Struct):
+            docs = attribute_docs(class_)
+            names = zip(class_.__struct_encode_fields__, class_.__struct_fields__, strict=True)
+            for encoded, attribute in names:
+                if attribute in docs:
+                    schema["properties"][encoded].setdefault("description", docs[attribute])
+
+    def _refined(self, schema: Any) -> Any:
+        if isinstance(schema, list):
+            return [self._refined(each) for each in schema]
+        if not isinstance(schema, dict):
+            return schema
+        refined = {
+            key: value if key in ("default", "examples", "enum") else self._refined(value)
+            for key, value in schema.items()
+            if key != "title"
+        }
+        if "properties" in schema:
+            refined["properties"] = {name: self._refined(each) for name, each in schema["properties"].items()}
+        if "$ref" in refined:
+            name = component_name(refined["$ref"].removeprefix(_REFERENCE))
+            described = {key: value for key, value in refined.items() if key == "description"}
+            return {"$ref": f"{_REFERENCE}{name}", **described}
+        _plain(refined)
+        return self._named(refined)
+
+    def _named(self, schema: dict[str, Any]) -> dict[str, Any]:
+        members = [each.get("$ref", "").removeprefix(_REFERENCE) for each in schema.get("anyOf", [])]
+        name = schema.pop(COMPONENT, None) or _UNIONS.get(frozenset(members))
+        if name is None:
+            return schema
+        described = {key: schema[key] for key in ("description", "default") if key in schema}
+        union = {key: value for key, value in schema.items() if key not in described}
+        self.schemas[name] = {("oneOf" if key == "anyOf" else key): value for key, value in union.items()}
+        return {"$ref": f"{_REFERENCE}{name}", **{k: v for k, v in described.items() if k == "description"}}
 
 
 def component_name(type_name: str) -> str:
-    """The schema of `JobResponse` is named `Job`."""
+    """A response is named after what it holds: `WebhookResponse` is the schema `Webhook`, `JobResponse` is `Job`."""
     return type_name.removesuffix("Response")
 
 
-def component_of(type_: Any) -> str:
-    """The name of the component that is the schema of a type."""
-    parts = frozenset(part.__name__ for part in get_args(type_))
-    return _UNIONS[parts] if parts else component_name(type_.__name__)
-
-
-def _refined(schema: Any, unions: dict[str, dict[str, Any]]) -> Any:
-    if isinstance(schema, list):
-        return [_refined(each, unions) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    refined = {key: _refined(value, unions) for key, value in schema.items() if key != "title"}
-    if "properties" in schema:
-        refined["properties"] = {name: _refined(each, unions) for name, each in schema["properties"].items()}
-    if "$ref" in refined:
-        name = refined["$ref"].removeprefix(_REFERENCE)
-        return {"$ref": f"{_REFERENCE}{component_name(name)}"}
-    if refined.get("type") == "integer":
-        refined["format"] = "int64"
-    if "enum" in refined:
-        refined["type"] = "string"
-    if refined.get("type") == "object" and "properties" not in refined:
-        refined.setdefault("additionalProperties", True)
-    if refined.get("required") == []:
-        del refined["required"]
-    if refined.get("default") is None or isinstance(refined.get("default"), dict):
+def _plain(schema: dict[str, Any]) -> None:
+    """Leaves out what generators take amiss, and adds what they need."""
+    if schema.get("type") == "integer":
+        schema["format"] = "int64"
+        if schema.get("maximum", 0) >= INT64_MAX:
+            # The format says it; readers of JSON that know doubles only would take it for one more.
+            del schema["maximum"]
+    if "enum" in schema:
+        schema["type"] = "string"
+    if schema.get("type") == "object" and "properties" not in schema:
+        schema.setdefault("additionalProperties", True)
+    if schema.get("required") == []:
+        del schema["required"]
+    if schema.get("default") is None or isinstance(schema.get("default"), dict):
         # A generator takes a default inside an object for a value to send.
-        refined.pop("default", None)
-    return _named(refined, unions)
+        schema.pop("default", None)
 
 
-def _named(schema: dict[str, Any], unions: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    members = [each.get("$ref", "").removeprefix(_REFERENCE) for each in schema.get("anyOf", [])]
-    name = _UNIONS.get(frozenset(members))
-    if name is None:
-        return schema
-    unions[name] = {"oneOf": schema["anyOf"], "discriminator": schema["discriminator"]}
-    return {"$ref": f"{_REFERENCE}{name}"}
+def _classes(type_: inspect.Type, seen: set[type[Any]]) -> Iterator[type[Any]]:
+    """The structs and enumerations that a type is made of."""
+    match type_:
+        case inspect.StructType(cls=class_, fields=fields):
+            if class_ not in seen:
+                seen.add(class_)
+                yield class_
+                for field in fields:
+                    yield from _classes(field.type, seen)
+        case inspect.EnumType(cls=class_):
+            yield class_
+        case inspect.UnionType(types=types):
+            for each in types:
+                yield from _classes(each, seen)
+        case inspect.Metadata(type=inner):
+            yield from _classes(inner, seen)
+        case inspect.DictType(key_type=key, value_type=value):
+            yield from _classes(key, seen)
+            yield from _classes(value, seen)
+        case inspect.TupleType(item_types=types):
+            for each in types:
+                yield from _classes(each, seen)
+        case inspect.CollectionType(item_type=item):
+            yield from _classes(item, seen)

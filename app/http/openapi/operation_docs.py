@@ -1,4 +1,8 @@
-"""What a handler says about itself for the OpenAPI document, beside its path and its parameters."""
+"""What a handler's signature cannot say for the OpenAPI document.
+
+A typed handler declares only this: further problem statuses, headers, media types and statuses. Its body, parameters
+and response type are those of its signature.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
+from litestar.handlers import BaseRouteHandler
 
 DOCUMENTATION: Final = "documentation"
 
@@ -19,32 +24,41 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     content: Mapping[str, Any] = {}
     headers: Mapping[str, str] = {}
+    component: str | None = None
+    """The name under which operations share it."""
 
 
 class Documentation(msgspec.Struct, frozen=True, kw_only=True):
-    """The request body by media type, the responses by status, and the statuses of its problems."""
+    """What is declared of an operation.
 
-    answers: Mapping[int, Answer]
+    `answers`, `body` and `request_headers` state it as a whole, for handlers whose signature does not.
+    """
+
+    answers: Mapping[int, Answer] | None = None
     body: Mapping[str, Any] = {}
     body_required: bool = True
     request_headers: Mapping[str, str] = {}
     problems: Sequence[int] = ()
+    """The statuses of problems beyond those that follow from the signature."""
+    description: str | None = None
+    """Of the response; by default the first sentence of its type's docstring."""
+    headers: Mapping[str, str] = {}
+    """The headers of the response with their descriptions."""
+    content: Mapping[str, Any] = {}
+    """The response by media type, where it is not JSON alone; `media_type` chooses among them by Accept."""
+    statuses: Mapping[int, str] = {}
+    """Further statuses with the same body, and their descriptions."""
 
 
-def documented(
-    answers: Mapping[int, Answer],
-    *,
-    body: Mapping[str, Any] | None = None,
-    body_required: bool = True,
-    request_headers: Mapping[str, str] | None = None,
-    problems: Sequence[int] = (),
-) -> dict[str, Any]:
-    """The handler option that holds the documentation."""
-    documentation = Documentation(
-        answers=answers,
-        body=body or {},
-        body_required=body_required,
-        request_headers=request_headers or {},
-        problems=problems,
-    )
-    return {DOCUMENTATION: documentation}
+_UNDECLARED: Final = Documentation()
+
+
+def documented(answers: Mapping[int, Answer] | None = None, **declared: Any) -> dict[str, Any]:
+    """The handler option that holds the documentation; see `Documentation`."""
+    return {DOCUMENTATION: Documentation(answers=answers, **declared)}
+
+
+def documentation_of(handler: BaseRouteHandler) -> Documentation:
+    """What a handler declares."""
+    documentation: Documentation = handler.opt.get(DOCUMENTATION, _UNDECLARED)
+    return documentation

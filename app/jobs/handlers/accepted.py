@@ -1,21 +1,27 @@
-"""The answer to a request that a job was accepted for: 202, or how it ended if the client waits for that."""
+"""The response to a request that a job was accepted for: 202, or the job's end if the client waits for it."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
 
 import msgspec
 from litestar import Response
 
+from app.catalog.values import Dataset
 from app.format.errors import HeadwaterError
 from app.http.body_stream import JSON
 from app.http.context import ApiRequest, Services
-from app.http.encoding import encode
 from app.http.headers import Preference
+from app.http.in_flight import InFlight
 from app.http.openapi.operation_docs import Answer
-from app.http.problems import JobCancelled, document, fault_document, respond
-from app.jobs.handlers.waiting import until_final
+from app.http.problems import JobCancelled, JobFailed, document, fault_document
+from app.http.response import ApiResponse
+from app.http.threads import Threads
+from app.jobs.handlers.waiting import JobWaiter, waiter_of
 from app.jobs.schemas import JobResponse, job_path, job_response
+from app.jobs.service.request_job import RequestIdentity
 from app.jobs.values import Accepted, Job, JobState
 
 _JOB_HEADERS: Final = {
@@ -24,43 +30,81 @@ _JOB_HEADERS: Final = {
 }
 ACCEPTED_ANSWERS: Final = {
     200: Answer(
-        description="Committed within the wait that `Prefer` asked for.",
+        component="JobSucceeded",
+        description="Committed within the wait that `Prefer` requested.",
         content={JSON: JobResponse},
         headers={"Preference-Applied": "The wait that was applied.", **_JOB_HEADERS},
     ),
     202: Answer(
-        description="Accepted: the write is durable and its job is on its way.",
+        component="JobAccepted",
+        description="Accepted: the request is durable and its job will run.",
         content={JSON: JobResponse},
-        headers={"Retry-After": "Seconds after which to look again.", **_JOB_HEADERS},
+        headers={"Retry-After": "Seconds after which to poll the job.", **_JOB_HEADERS},
     ),
 }
 ACCEPTING_HEADERS: Final = {
-    "Idempotency-Key": "Makes a retry safe: the same key with the same request gives the same job.",
+    "Idempotency-Key": "Makes a retry safe: the same key with the same request returns the first result.",
     "Prefer": "`wait=N` waits up to N seconds (60 at most) for the job to end.",
 }
 
 
-async def answer_accepted(
-    request: ApiRequest, services: Services, accepted: Accepted, preferred: Preference
-) -> Response[Any]:
-    """The job as it stands once the client has waited as long as it likes; if it failed, its problem."""
+class JobReply(ApiResponse[JobResponse]):
+    """The job of a request: 202 while it runs, 200 once it has succeeded."""
+
+    answers: ClassVar[Mapping[int, Answer]] = ACCEPTED_ANSWERS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Acceptance:
+    """Accepts a request as a job: under its Idempotency-Key, by its actor, with the wait that it prefers."""
+
+    idempotency_key: str | None
+    preference: Preference
+    actor: str
+    in_flight: InFlight
+    threads: Threads
+    waiter: JobWaiter
+
+    async def accept(
+        self, dataset: Dataset, start: Callable[[str | None, str | None], Accepted]
+    ) -> JobReply:
+        """Calls `start` with the idempotency key and the actor, in a thread. Raises JobFailed, and what it raises."""
+        with self.in_flight.reserved(dataset.tenant_id, dataset.id, self.idempotency_key):
+            accepted = await self.threads.run(start, self.idempotency_key, self.actor)
+        return await job_reply(accepted, self.preference, self.waiter)
+
+    def requested(self, kind: str, wanted: Any) -> RequestIdentity:
+        """The request for a job of a kind, with its parameters."""
+        text = f"{kind} {msgspec.json.encode(wanted).decode()}"
+        return RequestIdentity(text=text, idempotency_key=self.idempotency_key, actor=self.actor)
+
+
+async def job_reply(accepted: Accepted, preference: Preference, waiter: JobWaiter) -> JobReply:
+    """The job after the preferred wait. Raises JobFailed with the job's own problem if it failed."""
     job = accepted.job
     replayed = {"Idempotency-Replayed": "true"} if accepted.replayed else {}
     headers = {**replayed, "Location": job_path(job)}
-    if preferred.wait_seconds is not None:
-        job = await until_final(services, job, preferred.wait_seconds)
+    if preference.wait_seconds is not None:
+        job = await waiter.until_final(job, preference.wait_seconds)
         if job.state.final:
-            headers.update(preferred.applied())
-    # Also where nobody waits: the job of a replay may have ended long ago.
+            headers.update(preference.applied())
+    # Also without a wait: the job of a replayed request may have ended long ago.
     if job.state in (JobState.FAILED, JobState.CANCELLED):
-        return _failed(request, job, headers)
+        raise JobFailed(_problem_of(job), headers)
     if job.state is JobState.SUCCEEDED:
-        return Response(encode(job_response(job)), status_code=200, media_type=JSON, headers=headers)
+        return JobReply(job_response(job), status_code=200, headers=headers)
     headers["Retry-After"] = "1"
-    return Response(encode(job_response(job)), status_code=202, media_type=JSON, headers=headers)
+    return JobReply(job_response(job), status_code=202, headers=headers)
 
 
-def _failed(request: ApiRequest, job: Job, headers: dict[str, str]) -> Response[Any]:
+async def answer_accepted(
+    _: ApiRequest, services: Services, accepted: Accepted, preferred: Preference
+) -> Response[Any]:
+    """The job as it stands once the client has waited as long as it likes; if it failed, its problem."""
+    return await job_reply(accepted, preferred, waiter_of(services))
+
+
+def _problem_of(job: Job) -> dict[str, Any]:
     """The problem that ended the job, under its own status, with the job as a member."""
     if job.state is JobState.CANCELLED:
         members = document(
@@ -70,4 +114,4 @@ def _failed(request: ApiRequest, job: Job, headers: dict[str, str]) -> Response[
         members = fault_document(job.error)
     else:
         members = document(HeadwaterError.code, HeadwaterError.title, "the job failed without saying why", {})
-    return respond(request, {**members, "job": msgspec.to_builtins(job_response(job), enc_hook=str)}, headers)
+    return {**members, "job": msgspec.to_builtins(job_response(job), enc_hook=str)}

@@ -3,24 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Final
 
 from app.http.context import Services
-from app.jobs.handlers.job_watches import AwaitedJob
+from app.http.threads import Threads
+from app.jobs.handlers.job_watches import AwaitedJob, JobPolls
+from app.jobs.ports import Jobs
 from app.jobs.values import Job
 
 _SILENCE_SECONDS: Final = 10.0
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobWaiter:
+    """Waits for the end of a job without holding a thread."""
+
+    watches: JobPolls
+    jobs: Jobs
+    threads: Threads
+
+    async def until_final(self, job: Job, seconds: float) -> Job:
+        """The job once it has ended, or as it stands after so many seconds (or when the process stops)."""
+        if job.state.final or seconds <= 0:
+            return job
+        with self.watches.join(job.tenant_id, job.dataset_id) as waiter:
+            ended = await waiter.wait(AwaitedJob(job.id, None), seconds)
+        if ended is not None:
+            return ended
+        return await self.threads.run(self.jobs.get, job.tenant_id, job.id)
+
+
+def waiter_of(services: Services) -> JobWaiter:
+    """The waiter of an application."""
+    return JobWaiter(watches=services.job_polls, jobs=services.jobs, threads=services.threads)
+
+
 async def until_final(services: Services, job: Job, seconds: float) -> Job:
     """The job once it has ended, or as it stands after so many seconds (or when the process stops)."""
-    if job.state.final or seconds <= 0:
-        return job
-    with services.job_polls.join(job.tenant_id, job.dataset_id) as waiter:
-        ended = await waiter.wait(AwaitedJob(job.id, None), seconds)
-    if ended is not None:
-        return ended
-    return await services.threads.run(services.jobs.get, job.tenant_id, job.id)
+    return await waiter_of(services).until_final(job, seconds)
 
 
 async def states(services: Services, job: Job) -> AsyncIterator[Job | None]:

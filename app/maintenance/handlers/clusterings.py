@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Final
 
 import msgspec
-from litestar import Response, post
+from litestar import post
+from litestar.params import JSONBody
 
+from app.catalog.values import Dataset
 from app.format.clustering import COLUMNS_MAX, cluster_by
 from app.format.policies import ClusterOrder
-from app.http.body_stream import JSON
-from app.http.context import ApiRequest, actor_of, services_of, tenant_of
-from app.http.headers import idempotency_key, preference
-from app.http.openapi.operation_docs import documented
-from app.http.query_parameters import DatasetReference
-from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
-from app.jobs.handlers.job_request import read_json
+from app.http.dependencies import Provided
+from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.jobs.tasks import ClusteringTask
+from app.maintenance.service.table_services import TableServiceRequests
 
 
-class NewClustering(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """By which columns rows are put in order: unless said, those of `services.clustering` of the dataset, in its order.
-
-    `partitions`: only those that match one of these globs.
-    """
+class CreateClustering(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How rows are ordered; by default as `services.clustering` of the dataset."""
 
     columns: Annotated[list[str], msgspec.Meta(min_length=1, max_length=COLUMNS_MAX)] | None = None
+    """The columns to order rows by."""
     order: ClusterOrder | None = None
+    """The curve or order in which the columns are combined."""
     partitions: Annotated[list[str], msgspec.Meta(min_length=1)] | None = None
+    """Globs of partition paths: the partitions that match one; all by default."""
+
+
+_DEFAULTS: Final = CreateClustering()
 
 
 @post(
@@ -36,34 +38,22 @@ class NewClustering(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     summary="Cluster a dataset",
     tags=["clusterings"],
     status_code=202,
-    opt=documented(
-        ACCEPTED_ANSWERS,
-        body={JSON: NewClustering},
-        body_required=False,
-        request_headers=ACCEPTING_HEADERS,
-        problems=[400, 404, 409, 413, 415, 422],
-    ),
 )
-async def create_clustering(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
-    """Writes files anew with their rows in the order of some columns, so that filters on these read few of them.
+async def create_clustering(
+    found: Provided[Dataset],
+    table_services: Provided[TableServiceRequests],
+    acceptance: Provided[Acceptance],
+    data: JSONBody[CreateClustering] = _DEFAULTS,
+) -> JobReply:
+    """Rewrites files with their rows in the order of some columns, so that filters on these read fewer files.
 
-    It changes no row, tells nothing in the feed, and runs beside writes, to which it yields. What is in that order
-    already stays as it is; where that is all, it makes no version. The job's `result` says what was rewritten. The body
-    may be left out.
+    It changes no row, adds nothing to the feed, and runs beside writes, to which it yields. Files that are in that
+    order already stay; where all are, it makes no version. The job's `result` says what was rewritten.
     """
-    services = services_of(request)
-    preferred = preference(request.headers)
-    key = idempotency_key(request.headers)
-    wanted = await read_json(request, NewClustering, default=NewClustering())
-    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    by = cluster_by(found.definition, wanted.columns, wanted.order)
+    by = cluster_by(found.definition, data.columns, data.order)
     task = ClusteringTask(
         columns=by.columns,
         order=by.order,
-        partitions=None if wanted.partitions is None else tuple(wanted.partitions),
+        partitions=None if data.partitions is None else tuple(data.partitions),
     )
-    with services.in_flight.reserved(found.tenant_id, found.id, key):
-        accepted = await services.threads.run(
-            services.table_services.start, found, task, key, actor_of(request)
-        )
-    return await answer_accepted(request, services, accepted, preferred)
+    return await acceptance.accept(found, partial(table_services.start, found, task))

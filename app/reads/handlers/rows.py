@@ -7,29 +7,65 @@ from functools import partial
 from typing import Annotated, Any, Final
 
 import msgspec
-from litestar import Response, get
-from litestar.params import QueryParameter
+from litestar import get
 
+from app.catalog.values import Dataset
 from app.codecs.json.encode import encode_rows_json, encode_rows_ndjson
 from app.http.body_stream import JSON
-from app.http.context import ApiRequest, services_of, tenant_of
-from app.http.headers import negotiate
-from app.http.openapi.operation_docs import BINARY, TEXT, Answer, documented
-from app.http.query_parameters import AsOf, AtVersion, Columns, DatasetReference, OfTag, PageToken, moment
+from app.http.dependencies import Provided
+from app.http.openapi.operation_docs import BINARY, TEXT, documented
+from app.http.query_parameters import INT64_MAX
+from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
-from app.reads.service.rows import QueryType, RowQuery
+from app.http.threads import Threads
+from app.reads.service.rows import QueryType, ReadTable, RowQuery
 from app.reads.values import RowPage
 
 LIMIT_MAX: Final = 10_000
 
 
-class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows at `version`, under the schema it had then; every page of one walk is of the same version."""
+class ReadRowsOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `read_rows`."""
 
-    rows: list[dict[str, Any]]
+    query_type: QueryType = QueryType.SNAPSHOT
+    """`read_optimized` reads base files only: faster where merge_on_read keeps logs, but without what is in them until
+    a compaction.
+    """
+    version: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)] | None = None
+    """The version to read; the latest by default."""
+    as_of: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """An RFC 3339 time: reads the last version committed by then."""
+    tag: str | None = None
+    """The name of a tag or savepoint: reads the version that has it."""
+    columns: list[str] | None = None
+    """The columns to read, comma-separated or repeated; all by default."""
+    where: str | None = None
+    """A filter: the rows for which it is true."""
+    partitions: list[str] | None = None
+    """Globs of partition paths, repeated: the rows of partitions that match one."""
+    meta: bool = False
+    """Adds the five meta columns behind the others."""
+    corrected_since: bool = False
+    """Adds to each row of an earlier version what has retracted it since: the columns `_hw_corrected_by` (an offset)
+    and `_hw_corrected_version`, null where nothing has.
+    """
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LIMIT_MAX)] = 1_000
+    """Rows on a page, at most."""
+    page_token: str | None = None
+    """`next_page_token` of the page before; absent for the first page."""
+
+
+class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of a version, in no particular order but always the same; all pages are of the version of the first."""
+
+    rows: Annotated[list[dict[str, Any]], msgspec.Meta(examples=[[{"id": 1, "amount": 120}]])]
+    """The rows."""
     version: int
-    schema_id: int
+    """The version of the rows."""
+    schema_id: Annotated[int, msgspec.Meta(examples=[1])]
+    """The schema that the dataset had at that version."""
     next_page_token: str | None
+    """The token of the next page; null on the last one."""
 
 
 @get(
@@ -38,80 +74,30 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
     summary="Read rows of the table",
     tags=["rows"],
     opt=documented(
-        {
-            200: Answer(
-                description="A page of rows, in no particular order but always the same.",
-                content={JSON: RowsPage, NDJSON: TEXT, ARROW_STREAM: BINARY},
-                headers={
-                    "Headwater-Version": "The version of the rows.",
-                    "Headwater-Schema-Id": "The schema that the dataset had at that version.",
-                    "Headwater-Next-Page-Token": "The next page's token; absent on the last.",
-                },
-            )
+        description="A page of rows.",
+        content={JSON: RowsPage, NDJSON: TEXT, ARROW_STREAM: BINARY},
+        headers={
+            "Headwater-Version": "The version of the rows.",
+            "Headwater-Schema-Id": "The schema that the dataset had at that version.",
+            "Headwater-Next-Page-Token": "The next page's token; absent on the last.",
         },
-        problems=[400, 404, 406, 410],
+        problems=[410],
     ),
 )
 async def read_rows(
-    request: ApiRequest,
-    dataset: DatasetReference,
-    query_type: Annotated[
-        QueryType,
-        QueryParameter(
-            description="`read_optimized` reads base files only: faster where merge_on_read keeps logs, but without "
-            "what is in them until a compaction."
-        ),
-    ] = QueryType.SNAPSHOT,
-    version: AtVersion = None,
-    as_of: AsOf = None,
-    tag: OfTag = None,
-    columns: Columns = None,
-    where: Annotated[
-        str | None, QueryParameter(description="A filter: the rows for which it is true.")
-    ] = None,
-    partitions: Annotated[
-        list[str] | None,
-        QueryParameter(
-            description="Globs of partition paths, repeated: the rows of partitions that match one."
-        ),
-    ] = None,
-    meta: Annotated[
-        bool, QueryParameter(description="Show the five meta columns behind the others.")
-    ] = False,
-    corrected_since: Annotated[
-        bool,
-        QueryParameter(
-            description="Show beside each row of an earlier version what has taken it back since: the columns "
-            "`_hw_corrected_by` (an offset) and `_hw_corrected_version`, null where nothing has."
-        ),
-    ] = False,
-    limit: Annotated[int, QueryParameter(ge=1, le=LIMIT_MAX, description="Rows on a page, at most.")] = 1_000,
-    page_token: PageToken = None,
-) -> Response[Any]:
-    """Rows of the table now or back in time, without a job."""
-    services = services_of(request)
-    media_type = negotiate(request.headers, (JSON, NDJSON, ARROW_STREAM))
-    time: datetime | None = None if as_of is None else moment(as_of, "as_of")
-    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    wanted = RowQuery(
-        limit=limit,
-        query_type=query_type,
-        version=version,
-        as_of=time,
-        tag=tag,
-        columns=None if columns is None else tuple(columns),
-        where=where,
-        partitions=None if partitions is None else tuple(partitions),
-        meta=meta,
-        corrected_since=corrected_since,
-        page_token=page_token,
-    )
-    page = await services.threads.run(services.read_table.page, found, wanted)
-    content = await services.threads.run(partial(_ENCODERS[media_type], page))
+    media_type: Provided[str],
+    options: Provided[ReadRowsOptions],
+    found: Provided[Dataset],
+    read_table: Provided[ReadTable],
+    threads: Provided[Threads],
+) -> ApiResponse[bytes]:
+    """Reads rows of the table now or back in time, without a job."""
+    page = await threads.run(read_table.page, found, msgspec.convert(options, RowQuery, from_attributes=True))
+    content = await threads.run(partial(_ENCODERS[media_type], page))
     headers = {"Headwater-Version": str(page.version), "Headwater-Schema-Id": str(page.schema_id)}
     if page.next_page_token is not None:
         headers["Headwater-Next-Page-Token"] = page.next_page_token
-    return Response(content, media_type=media_type, headers=headers)
+    return ApiResponse(content, media_type=media_type, headers=headers)
 
 
 def _as_json(page: RowPage) -> bytes:

@@ -1,20 +1,24 @@
-"""What became of the messages of a webhook, and sending them again."""
+"""The messages of a webhook: find them, and send them again."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
-from litestar import Response, get, post
-from litestar.params import PathParameter, QueryParameter
+from litestar import get, post
+from litestar.params import PathParameter
 
-from app.http.body_stream import JSON
-from app.http.context import ApiRequest, services_of, tenant_of
-from app.http.encoding import encode
-from app.http.openapi.operation_docs import Answer, documented
-from app.http.query_parameters import PageSize, PageToken
+from app.http.dependencies import Provided
+from app.http.threads import Threads
+from app.tenants.values import Principal
 from app.webhooks.handlers.webhooks import WebhookId
-from app.webhooks.schemas import DeliveryPage, DeliveryResponse, Redelivered, delivery_response
-from app.webhooks.values import DeliveryState
+from app.webhooks.schemas import (
+    DeliveryPage,
+    DeliveryResponse,
+    ListDeliveriesOptions,
+    Redelivered,
+    delivery_response,
+)
+from app.webhooks.service.webhooks import Webhooks
 
 _TAGS: Final = ["webhooks"]
 
@@ -26,32 +30,26 @@ DeliveryId: TypeAlias = Annotated[str, PathParameter(description="The id of a me
     operation_id="list_webhook_deliveries",
     summary="List the messages of a webhook",
     tags=_TAGS,
-    opt=documented(
-        {200: Answer(description="A page, the newest first.", content={JSON: DeliveryPage})},
-        problems=[400, 404],
-    ),
 )
 async def list_webhook_deliveries(
-    request: ApiRequest,
     webhook: WebhookId,
-    in_state: Annotated[
-        DeliveryState | None, QueryParameter(name="state", description="Those in this state only.")
-    ] = None,
-    page_size: PageSize = 100,
-    page_token: PageToken = None,
-) -> Response[Any]:
-    """Messages that wait, arrived or were given up; those that ended long ago are forgotten."""
-    services = services_of(request)
-    page = await services.threads.run(
-        services.webhooks.deliveries,
-        tenant_of(request),
+    options: Provided[ListDeliveriesOptions],
+    webhooks: Provided[Webhooks],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> DeliveryPage:
+    """Lists the messages that wait, arrived or were given up; those that ended long ago are purged."""
+    page = await threads.run(
+        webhooks.deliveries,
+        principal.tenant_id,
         webhook,
-        in_state,
-        page_size=page_size,
-        page_token=page_token,
+        options.state,
+        page_size=options.page_size,
+        page_token=options.page_token,
     )
-    items = [delivery_response(delivery) for delivery in page.items]
-    return Response(encode(DeliveryPage(items=items, next_page_token=page.next_token)), media_type=JSON)
+    return DeliveryPage(
+        items=[delivery_response(each) for each in page.items], next_page_token=page.next_token
+    )
 
 
 @get(
@@ -59,17 +57,16 @@ async def list_webhook_deliveries(
     operation_id="get_webhook_delivery",
     summary="Get a message of a webhook",
     tags=_TAGS,
-    opt=documented(
-        {200: Answer(description="The message.", content={JSON: DeliveryResponse})}, problems=[404]
-    ),
 )
 async def get_webhook_delivery(
-    request: ApiRequest, webhook: WebhookId, delivery: DeliveryId
-) -> Response[Any]:
-    """A message, with what came of its last attempt."""
-    services = services_of(request)
-    found = await services.threads.run(services.webhooks.delivery, tenant_of(request), webhook, delivery)
-    return Response(encode(delivery_response(found)), media_type=JSON)
+    webhook: WebhookId,
+    delivery: DeliveryId,
+    webhooks: Provided[Webhooks],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> DeliveryResponse:
+    """Returns a message with the result of its last attempt."""
+    return delivery_response(await threads.run(webhooks.delivery, principal.tenant_id, webhook, delivery))
 
 
 @post(
@@ -78,17 +75,16 @@ async def get_webhook_delivery(
     summary="Send a message again",
     tags=_TAGS,
     status_code=202,
-    opt=documented(
-        {202: Answer(description="It is sent again.", content={JSON: DeliveryResponse})}, problems=[404]
-    ),
 )
 async def redeliver_webhook_delivery(
-    request: ApiRequest, webhook: WebhookId, delivery: DeliveryId
-) -> Response[Any]:
-    """Has a message that arrived or was given up sent again, with the same id and body, beside those that come."""
-    services = services_of(request)
-    found = await services.threads.run(services.webhooks.redeliver, tenant_of(request), webhook, delivery)
-    return Response(encode(delivery_response(found)), status_code=202, media_type=JSON)
+    webhook: WebhookId,
+    delivery: DeliveryId,
+    webhooks: Provided[Webhooks],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> DeliveryResponse:
+    """Sends a message that arrived or was given up again, with the same id and body, beside new messages."""
+    return delivery_response(await threads.run(webhooks.redeliver, principal.tenant_id, webhook, delivery))
 
 
 @post(
@@ -97,12 +93,13 @@ async def redeliver_webhook_delivery(
     summary="Send all dead messages again",
     tags=_TAGS,
     status_code=202,
-    opt=documented(
-        {202: Answer(description="They are sent again.", content={JSON: Redelivered})}, problems=[404]
-    ),
 )
-async def redeliver_dead_webhook_deliveries(request: ApiRequest, webhook: WebhookId) -> Response[Any]:
-    """Has all messages that were given up sent again, beside those that come."""
-    services = services_of(request)
-    count = await services.threads.run(services.webhooks.redeliver_dead, tenant_of(request), webhook)
-    return Response(encode(Redelivered(deliveries=count)), status_code=202, media_type=JSON)
+async def redeliver_dead_webhook_deliveries(
+    webhook: WebhookId,
+    webhooks: Provided[Webhooks],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> Redelivered:
+    """Sends all messages that were given up again, beside new messages."""
+    count = await threads.run(webhooks.redeliver_dead, principal.tenant_id, webhook)
+    return Redelivered(deliveries=count)

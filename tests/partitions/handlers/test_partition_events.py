@@ -205,7 +205,7 @@ def test_a_webhook_is_told_of_partitions_in_order_though_its_receiver_fails(
     events = client.get(f"{visits}/partitions/events").json()["items"]
     assert first.data == {
         "webhook_id": webhook["id"],
-        "dataset_id": webhook["dataset_id"],
+        "dataset_id": webhook["dataset"]["id"],
         "dataset": "visits",
         "since": 0,
         "next_since": 1,

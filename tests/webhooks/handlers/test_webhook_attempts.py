@@ -47,14 +47,14 @@ def test_what_a_killed_worker_sent_is_sent_again_with_its_id_and_its_bytes(
 ) -> None:
     webhook = register()
     client.post("/datasets/orders/writes", json=upsert({"id": 1, "note": "a"}))
-    while service.run_writes.run(tenant_of(client, service), webhook["dataset_id"]):
+    while service.run_writes.run(tenant_of(client, service), webhook["dataset"]["id"]):
         pass
     handler = service.follow.handlers[ConsumerKind.WEBHOOK]
     assert isinstance(handler, DeliverWebhooks)
     dying = replace(handler, deliveries=DiesAfterSending(handler.deliveries))
     for _ in range(2):
         consumer = service.followers.claim(
-            tenant_of(client, service), webhook["dataset_id"], "doomed", lease_seconds=0.05
+            tenant_of(client, service), webhook["dataset"]["id"], "doomed", lease_seconds=0.05
         )
         assert consumer is not None
         with pytest.raises(Killed):
@@ -83,7 +83,7 @@ def test_a_receiver_says_when_to_come_again(
     webhook = register()
     receiver.answer(status, headers={"Retry-After": after})
     client.post("/datasets/orders/writes", json=upsert({"id": 1, "note": "a"}))
-    while service.run_writes.run(tenant_of(client, service), webhook["dataset_id"]):
+    while service.run_writes.run(tenant_of(client, service), webhook["dataset"]["id"]):
         pass
     service.run_followers()
     [delivery] = deliveries(client, webhook)

@@ -38,7 +38,7 @@ def test_changes_arrive_as_the_feed_tells_them(
     assert message.headers["content-type"] == "application/json"
     assert message.data == {
         "webhook_id": webhook["id"],
-        "dataset_id": webhook["dataset_id"],
+        "dataset_id": webhook["dataset"]["id"],
         "dataset": "orders",
         "form": "two_event",
         "since": 1,

@@ -31,6 +31,56 @@ def test_two_secrets_sign_for_a_day_after_a_rotation(
     assert receiver.messages[1].signatures_of(webhook["secret"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("since", "position"), [(1, 1), ("1", 1), ("0", 0), ("earliest", 0), ("now", 2)], ids=str
+)
+def test_a_webhook_starts_at_an_offset_or_a_named_position(
+    client: Client, service: Service, register: Register, since: int | str, position: int
+) -> None:
+    write(client, service, {"id": 1, "note": "a"}, {"id": 2, "note": "b"})
+    assert register(since=since)["position"] == position
+
+
+@pytest.mark.parametrize("since", ["-1", "latest", "1.0", "9" * 20, "", True, 1.5])
+def test_a_position_of_another_form_is_refused(
+    client: Client, orders: str, receiver: Receiver, since: Any
+) -> None:
+    wanted = {"dataset": "orders", "url": receiver.url, "since": since}
+    refused = problem(client.post("/webhooks", json=wanted), 400, "invalid-request")
+    assert refused["errors"][0]["pointer"] == "/since"
+
+
+def test_a_webhook_names_its_dataset_by_id_and_name(client: Client, register: Register, orders: str) -> None:
+    dataset = client.get(orders).json()
+    assert register()["dataset"] == {"id": dataset["id"], "name": "orders"}
+
+
+def test_a_patch_changes_only_the_members_that_it_names(client: Client, register: Register) -> None:
+    webhook = register(columns=["id"], where="id > 1", description="before", max_lag={"changes": 5})
+    changed = patch(client, webhook, where=None, description="after")
+    differing = {name for name in changed if changed[name] != webhook.get(name)}
+    assert differing == {"where", "description", "revision"}
+    assert (changed["where"], changed["description"], changed["columns"]) == (None, "after", ["id"])
+
+
+def test_a_misspelt_member_or_parameter_is_answered_with_the_closest(client: Client, orders: str) -> None:
+    refused = problem(
+        client.post("/webhooks", json={"datset": "orders", "url": "http://x/"}), 400, "invalid-request"
+    )
+    assert refused["errors"] == [{"pointer": "/datset", "detail": "unknown member; did you mean 'dataset'?"}]
+    refused = problem(client.get("/webhooks", params={"page_siz": 5}), 400, "invalid-request")
+    assert refused["errors"][0]["pointer"] == "/page_siz"
+    assert "did you mean 'page_size'?" in refused["errors"][0]["detail"]
+
+
+def test_each_query_option_that_does_not_fit_is_named(client: Client) -> None:
+    refused = problem(
+        client.get("/webhooks/x/deliveries", params={"page_size": 0, "state": "lost"}), 400, "invalid-request"
+    )
+    assert [error["pointer"] for error in refused["errors"]] == ["/page_size", "/state"]
+    assert "expected one of" in refused["errors"][1]["detail"]
+
+
 def test_secrets_are_told_once(client: Client, register: Register) -> None:
     webhook = register()
     for answer in (client.get(f"/webhooks/{webhook['id']}"), client.get("/webhooks")):

@@ -34,6 +34,13 @@ DATASET = '{"name":"x","schema":{"fields":[]},%s}'
         ),
         (DATASET % '"record_key":[1]', NewDataset, "/record_key/0", "Expected 'str'"),
         (DATASET % '"colour":1', NewDataset, "/colour", "unknown member"),
+        (DATASET % '"merg_mode":"first"', NewDataset, "/merg_mode", "did you mean 'merge_mode'?"),
+        (
+            DATASET % '"bucket":{"mode":"fixed","cuont":4}',
+            NewDataset,
+            "/bucket/cuont",
+            "did you mean 'count'?",
+        ),
         ('{"name":"x"}', NewDataset, "/schema", "required"),
     ],
 )

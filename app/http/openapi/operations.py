@@ -1,0 +1,266 @@
+"""Operations of the OpenAPI document, each made from the signature of its handler and what that declares beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from http import HTTPStatus
+from inspect import cleandoc
+from typing import Any, Final
+
+import msgspec
+from litestar import Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import HeaderParameter, ParameterKwarg, PathParameter, QueryParameter
+from litestar.typing import FieldDefinition
+from litestar.utils.signature import ParsedSignature
+
+from app.http.auth import PUBLIC
+from app.http.body_stream import JSON
+from app.http.dependencies import PROVIDERS
+from app.http.openapi.openapi_components import INT64_MAX, Components
+from app.http.openapi.operation_docs import BINARY, TEXT, Answer, Documentation, documentation_of
+from app.http.query_options import options_type
+from app.http.response import ApiResponse
+
+_IN: Final = {PathParameter: "path", QueryParameter: "query", HeaderParameter: "header"}
+_CONSTRAINTS: Final = {
+    "ge": "minimum",
+    "le": "maximum",
+    "min_length": "minLength",
+    "max_length": "maxLength",
+    "min_items": "minItems",
+    "max_items": "maxItems",
+    "pattern": "pattern",
+}
+PROBLEM_NAMES: Final = {
+    400: "BadRequest",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "NotFound",
+    406: "NotAcceptable",
+    409: "Conflict",
+    410: "Gone",
+    412: "PreconditionFailed",
+    413: "BodyTooLarge",
+    415: "UnsupportedMediaType",
+    416: "RangeNotSatisfiable",
+    422: "UnprocessableContent",
+    428: "PreconditionRequired",
+    500: "InternalError",
+    503: "Unavailable",
+    507: "StorageFull",
+}
+"""The components that describe the problems of a status."""
+
+
+def operation_of(handler: HTTPRouteHandler, components: Components) -> dict[str, Any]:
+    """The operation of a handler; its schemas are added to the components."""
+    documentation = documentation_of(handler)
+    operation: dict[str, Any] = {
+        "operationId": handler.operation_id,
+        "summary": handler.summary,
+        "description": _description(handler),
+        "tags": list(handler.tags or ()),
+    }
+    parameters = [
+        *_parameters(handler, components),
+        *(
+            {
+                "name": name,
+                "in": "header",
+                "required": False,
+                "schema": {"type": "string"},
+                "description": text,
+            }
+            for name, text in documentation.request_headers.items()
+        ),
+    ]
+    if parameters:
+        operation["parameters"] = parameters
+    if body := _body(handler, documentation):
+        content, required = body
+        operation["requestBody"] = {"required": required, "content": _content(content, components)}
+    answers = _answers(handler, documentation)
+    problems = _problems(handler, documentation, parameters, has_body="requestBody" in operation)
+    operation["responses"] = {
+        **{str(status): _shared_answer(answer, components) for status, answer in answers.items()},
+        **{
+            str(status): {"$ref": f"#/components/responses/{PROBLEM_NAMES[status]}"}
+            for status in sorted(problems - set(answers))
+        },
+    }
+    if handler.opt.get(PUBLIC):
+        operation["security"] = []
+    return operation
+
+
+def _description(handler: HTTPRouteHandler) -> str:
+    return cleandoc(handler.fn.__doc__ or "")
+
+
+def _parameters(handler: HTTPRouteHandler, components: Components) -> list[dict[str, Any]]:
+    """What the handler and its providers read from the path, the query and the headers."""
+    found = [
+        _parameter(name, field, components)
+        for name, field in _fields(handler.parsed_fn_signature.parameters)
+        if type(field.kwarg_definition) in _IN
+    ]
+    options = options_type(handler)
+    return found if options is None else [*found, *_options(options, components)]
+
+
+def _fields(parameters: Mapping[str, FieldDefinition]) -> Iterator[tuple[str, FieldDefinition]]:
+    """The parameters of a signature, with those of its providers in their place."""
+    for name, field in parameters.items():
+        if not field.is_di_field:
+            yield name, field
+        elif name in PROVIDERS:
+            yield from _fields(ParsedSignature.from_fn(PROVIDERS[name], {}).parameters)
+
+
+def _parameter(name: str, field: FieldDefinition, components: Components) -> dict[str, Any]:
+    declared = field.kwarg_definition
+    assert isinstance(declared, ParameterKwarg)
+    schema = _never_null(components.schema_of(field.annotation))
+    limits = {
+        key: limit
+        for constraint, key in _CONSTRAINTS.items()
+        if (limit := getattr(declared, constraint)) is not None and limit != INT64_MAX
+    }
+    required = not field.has_default
+    if not required and "$ref" not in schema and field.default not in (None, "", "*"):
+        schema["default"] = field.default.value if isinstance(field.default, Enum) else field.default
+    return {
+        "name": declared.name or name,
+        "in": _IN[type(declared)],
+        "required": required,
+        "schema": {**schema, **limits},
+        **({"description": declared.description} if declared.description else {}),
+    }
+
+
+def _options(type_: type[msgspec.Struct], components: Components) -> Iterator[dict[str, Any]]:
+    """The fields of a struct of query options."""
+    # Of a set of its own: the struct is never a component, only what its fields refer to.
+    alone = Components()
+    alone.schema_of(type_)
+    struct = alone.schemas[type_.__name__]
+    for field in msgspec.structs.fields(type_):
+        components.schema_of(field.type)
+        schema = _never_null(struct["properties"][field.encode_name])
+        description = schema.pop("description", None)
+        yield {
+            "name": field.encode_name,
+            "in": "query",
+            "required": field.required,
+            "schema": schema,
+            **({"description": description} if description else {}),
+        }
+
+
+def _never_null(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """An optional parameter is absent, never null."""
+    choices = [each for each in schema.get("anyOf", ()) if each.get("type") != "null"]
+    rest = {key: value for key, value in schema.items() if key != "anyOf"}
+    if len(choices) == 1:
+        return {**rest, **choices[0]}
+    return {**rest, "anyOf": choices} if choices else rest
+
+
+def _body(handler: HTTPRouteHandler, documentation: Documentation) -> tuple[Mapping[str, Any], bool] | None:
+    """The request body by media type, and whether it is required."""
+    data = handler.parsed_fn_signature.parameters.get("data")
+    if data is not None:
+        return {JSON: data.annotation}, not data.has_default
+    return (documentation.body, documentation.body_required) if documentation.body else None
+
+
+def _answers(handler: HTTPRouteHandler, documentation: Documentation) -> Mapping[int, Answer]:
+    """The successful responses by status: what the return type says, or what is declared as a whole."""
+    if documentation.answers is not None:
+        return documentation.answers
+    returned = handler.parsed_fn_signature.return_type
+    response_class: Any = ApiResponse
+    value: Any = returned.annotation
+    if returned.is_subclass_of(Response):
+        response_class = returned.origin or returned.annotation
+        value = returned.args[0] if returned.args else None
+    declared: Mapping[int, Answer] | None = getattr(response_class, "answers", None)
+    if declared is not None:
+        return declared
+    headers = {**getattr(response_class, "header_descriptions", {}), **documentation.headers}
+    content = documentation.content or ({} if value in (None, type(None)) else {JSON: value})
+    status = handler.status_code
+    described = documentation.description or _first_sentence(value) or HTTPStatus(status).phrase
+    return {
+        each: Answer(description=text, content=content, headers=headers)
+        for each, text in {status: described, **documentation.statuses}.items()
+    }
+
+
+def _first_sentence(type_: Any) -> str:
+    if not (isinstance(type_, type) and issubclass(type_, msgspec.Struct)):
+        return ""
+    text = " ".join(cleandoc(type_.__doc__ or "").split())
+    return text.split(". ", 1)[0].rstrip(".") + "."
+
+
+def _problems(
+    handler: HTTPRouteHandler,
+    documentation: Documentation,
+    parameters: list[dict[str, Any]],
+    *,
+    has_body: bool,
+) -> set[int]:
+    """The statuses of problems: what follows from the signature, and what is declared."""
+    found = {500} if handler.opt.get(PUBLIC) else {401, 403, 500, 503, *documentation.problems}
+    if documentation.answers is not None:
+        return found
+    names = {each["name"] for each in parameters}
+    places = {each["in"] for each in parameters}
+    if has_body:
+        found |= {400, 413, 415}
+    if places & {"query", "header"}:
+        found |= {400}
+    if "path" in places:
+        found |= {404}
+    if "If-Match" in names:
+        found |= {412}
+    if "required_revision" in handler.parsed_fn_signature.parameters:
+        found |= {428}
+    if "Idempotency-Key" in names:
+        found |= {409, 422}
+    if "media_type" in handler.parsed_fn_signature.parameters:
+        found |= {406}
+    return found
+
+
+def _shared_answer(answer: Answer, components: Components) -> dict[str, Any]:
+    if answer.component is None:
+        return _answer(answer, components)
+    components.responses[answer.component] = _answer(answer, components)
+    return {"$ref": f"#/components/responses/{answer.component}"}
+
+
+def _answer(answer: Answer, components: Components) -> dict[str, Any]:
+    described: dict[str, Any] = {"description": answer.description}
+    if answer.headers:
+        described["headers"] = {
+            name: {"schema": {"type": "string"}, "description": text} for name, text in answer.headers.items()
+        }
+    if answer.content:
+        described["content"] = _content(answer.content, components)
+    return described
+
+
+def _content(content: Mapping[str, Any], components: Components) -> dict[str, Any]:
+    return {media_type: {"schema": _schema(type_, components)} for media_type, type_ in content.items()}
+
+
+def _schema(type_: Any, components: Components) -> dict[str, Any]:
+    if type_ is BINARY:
+        return {"type": "string", "format": "binary"}
+    if type_ is TEXT:
+        return {"type": "string"}
+    return components.schema_of(type_)

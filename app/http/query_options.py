@@ -1,0 +1,69 @@
+"""Query options: a struct for each operation, decoded from the query string of its request."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+from litestar.datastructures import MultiDict
+from litestar.handlers import BaseRouteHandler
+
+from app.format.errors import FieldError, InvalidRequest
+from app.http.json_body import field_error
+
+OPTIONS = "options"
+"""The name of the parameter by which a handler declares its options: `options: Provided[RowOptions]`."""
+
+
+def options_type(handler: BaseRouteHandler) -> type[msgspec.Struct] | None:
+    """The struct of a handler's query options; None for a handler without one."""
+    field = handler.parsed_fn_signature.parameters.get(OPTIONS)
+    return None if field is None else field.annotation
+
+
+def decode_options(query: MultiDict[Any], type_: type[msgspec.Struct]) -> Any:
+    """The options of a query string. A list has as many values as the parameter is repeated.
+
+    Raises InvalidRequest with an error for each parameter that does not fit.
+    """
+    lists = list_options(type_)
+    values: dict[str, Any] = {
+        name: query.getall(name) if name in lists else query.getall(name)[-1] for name in query
+    }
+    try:
+        return msgspec.convert(values, type_, strict=False)
+    except msgspec.ValidationError:
+        errors = _errors(values, type_)
+    raise InvalidRequest("; ".join(f"{error.pointer[1:]}: {error.detail}" for error in errors), errors)
+
+
+@cache
+def list_options(type_: type[msgspec.Struct]) -> frozenset[str]:
+    """The options that may be repeated."""
+    return frozenset(
+        field.encode_name
+        for field in msgspec.structs.fields(type_)
+        if _has_list(msgspec.inspect.type_info(field.type))
+    )
+
+
+def _has_list(type_: msgspec.inspect.Type) -> bool:
+    if isinstance(type_, msgspec.inspect.UnionType):
+        return any(_has_list(each) for each in type_.types)
+    return isinstance(type_, msgspec.inspect.ListType)
+
+
+def _errors(values: dict[str, Any], type_: type[msgspec.Struct]) -> list[FieldError]:
+    errors = []
+    for field in msgspec.structs.fields(type_):
+        pointer = f"/{field.encode_name}"
+        if field.encode_name not in values:
+            if field.required:
+                errors.append(FieldError(pointer=pointer, detail="this parameter is required"))
+            continue
+        try:
+            msgspec.convert(values[field.encode_name], field.type, strict=False)
+        except msgspec.ValidationError as error:
+            errors.append(field_error(str(error), field.type, at=pointer))
+    return errors
