@@ -21,9 +21,9 @@ from app.files.slices.table_reader import TableReader
 from app.files.storage import open_storage
 from app.format.file_group import DataFile
 from app.format.paths import dataset_prefix
-from app.lake.filters.evaluate import matches
-from app.lake.filters.parse import parse_filter
 from app.settings import Settings
+from app.sql.conditions.evaluate import matches
+from app.sql.conditions.parse import parse_filter
 from app.tenants.repository import TenantStore
 from app.timeline.repository.timeline import TimelineStore
 from bench.service import Service

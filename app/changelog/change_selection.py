@@ -21,10 +21,10 @@ from app.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.format.rows.meta_columns import CORRECTS_COLUMN, CORRECTS_FIELD, resolved_offsets
 from app.format.rows.projection import check_partitions, projection
 from app.format.schema.schema import Schema
-from app.lake.filters.evaluate import matches
-from app.lake.filters.parse import parse_filter
-from app.lake.filters.prune import may_match
-from app.lake.filters.tree import Filter
+from app.sql.conditions.evaluate import matches
+from app.sql.conditions.parse import parse_filter
+from app.sql.conditions.prune import may_match
+from app.sql.conditions.tree import Filter
 
 SYSTEM_TIME = pa.timestamp("ms", tz="UTC")
 _EVENT_TIME_COLUMN = "_hw_event_time"

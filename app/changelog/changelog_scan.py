@@ -15,7 +15,7 @@ from app.format.errors import FieldError, SchemaMismatch
 from app.format.file_group import ChangelogSegment, StoredFile
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op, complete_pairs
 from app.format.schema.schema import Schema
-from app.lake.filters.tree import Filter
+from app.sql.conditions.tree import Filter
 
 # What a look at fewer changes counts for: it has a file to open.
 _SCANNED_MIN: Final = 1024

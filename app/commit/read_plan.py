@@ -10,7 +10,7 @@ from app.commit.write_plan import WriteScope, reaches
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile, FileKind
 from app.format.partition import matches_partition_glob
-from app.lake.filters.tree import Filter
+from app.sql.conditions.tree import Filter
 
 RowRange = tuple[int, int | None]
 """Live rows [first, end) of a file group, by number; to the end of the group where that is None."""

@@ -12,7 +12,7 @@ from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.errors import FieldError, InvalidRequest
 from app.format.operation import Operation, check_operation
 from app.format.partition import PartitionSyntaxError, check_partition_glob
-from app.lake.filters.parse import parse_filter
+from app.sql.conditions.parse import parse_filter
 
 INT64_MAX: Final = 2**63 - 1
 WRITER_ID_CHARACTERS_MAX: Final = 255

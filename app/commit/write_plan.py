@@ -13,8 +13,8 @@ from app.format.file_group import DataFile, FileKind, append_file_group, bucket_
 from app.format.operation import Operation
 from app.format.partition.statistics import partition_statistics
 from app.format.rows.staging import Slot, StagedFile
-from app.lake.filters.prune import may_match
-from app.lake.filters.tree import Filter
+from app.sql.conditions.prune import may_match
+from app.sql.conditions.tree import Filter
 
 # Staged rows of one partition that a task appends; more go to several tasks, which run at once.
 APPEND_BYTES_MAX: Final = 32 * 1024 * 1024

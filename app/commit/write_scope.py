@@ -12,7 +12,7 @@ from app.format.file_group import DataFile
 from app.format.operation import Operation
 from app.format.partition import matches_partition_glob
 from app.format.rows.staging import StagedFile
-from app.lake.filters.parse import parse_filter
+from app.sql.conditions.parse import parse_filter
 
 
 def has_scope(operation: Operation, options: WriteOptions) -> bool:

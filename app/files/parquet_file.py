@@ -20,8 +20,8 @@ from app.format.errors import CorruptFile
 from app.format.file_group import StoredFile
 from app.format.schema.schema import Schema
 from app.format.schema.schema_projection import project_rows, sources
-from app.lake.filters.prune import Sought
-from app.lake.filters.tree import Filter
+from app.sql.conditions.prune import Sought
+from app.sql.conditions.tree import Filter
 
 BASE_ROW_GROUP_ROWS: Final = 128 * 1024
 CHANGELOG_ROW_GROUP_ROWS: Final = 16 * 1024

@@ -11,8 +11,8 @@ from app.format.file_group import ColumnStatistics
 from app.format.index.column_bounds import stored_bound
 from app.format.schema.schema import Schema
 from app.format.schema.schema_projection import field_id
-from app.lake.filters.prune import Sought, may_match
-from app.lake.filters.tree import Filter
+from app.sql.conditions.prune import Sought, may_match
+from app.sql.conditions.tree import Filter
 
 
 def column_statistics(metadata: pq.FileMetaData, schema: Schema) -> dict[str, ColumnStatistics]:

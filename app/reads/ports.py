@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile
-from app.lake.filters.prune import Sought
+from app.sql.conditions.prune import Sought
 
 
 class TableReaderPort(Protocol):

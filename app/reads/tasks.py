@@ -18,7 +18,7 @@ from app.format.file_format import FileFormat
 from app.format.file_group import DataFile, FileKind
 from app.format.result_file import ExportedFile
 from app.format.rows.read_order import ReadOrder, RunRange, SortedRun
-from app.lake.filters.tree import Filter
+from app.sql.conditions.tree import Filter
 
 # So much to read is worth a task of its own.
 PART_BYTES: Final = 32 * 1024 * 1024

@@ -11,7 +11,7 @@ from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.dataset_rules import Fault, broken_rules
 from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
 from app.format.errors import FieldError, InvalidDataset
-from app.lake.views.plan import ViewPlan
+from app.sql.queries.plan import ViewPlan
 
 
 class NewView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -13,8 +13,8 @@ from app.catalog.values import Dataset
 from app.format.dataset import DatasetDefinition
 from app.format.errors import Fault
 from app.jobs.values import Accepted, Claim, NewJob, WriteRequest
-from app.lake.views import ViewPlan
 from app.paging import Page
+from app.sql.queries import ViewPlan
 
 
 class ViewMode(str, Enum):

@@ -1,5 +1,6 @@
 """The direction of imports, as pyproject.toml declares it."""
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,29 @@ def lint_imports(folder, *options):
     return subprocess.run(
         [program, "--no-cache", *options], cwd=folder, capture_output=True, text=True, check=False
     )
+
+
+# What the room of SQL takes from the table format: types, schemas, errors, and values as text and as bounds.
+USED_BY_SQL = {
+    "app.format.index.column_bounds",
+    "app.format.errors",
+    "app.format.file_group",
+    "app.codecs.value_parser",
+    "app.codecs.faults",
+    "app.format.schema.texts",
+    "app.format.schema.schema",
+    "app.format.schema.types",
+}
+
+
+def test_sql_imports_little_of_the_table_format():
+    imported = {
+        node.module
+        for path in (ROOT / "app" / "sql").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("app.")
+    }
+    assert {name for name in imported if not name.startswith("app.sql")} == USED_BY_SQL
 
 
 def test_imports_point_down_only():
@@ -44,6 +68,7 @@ def test_an_import_that_points_up_is_caught(tmp_path):
     assert lint_imports(tmp_path).returncode == 0
     wrong = {
         "app/format/snapshot.py": "import sqlalchemy",
+        "app/sql/lexer.py": "import app.files",
         "app/timeline/service/publish.py": "import app.timeline.repository",
         "app/db/session.py": "import app.http",
         "app/outbound/addresses.py": "import app.db",

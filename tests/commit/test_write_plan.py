@@ -28,7 +28,7 @@ from app.format.file_group import (
 )
 from app.format.operation import Operation
 from app.format.rows.staging import Slot, StagedBatch, StagedFile
-from app.lake.filters.parse import parse_filter
+from app.sql.conditions.parse import parse_filter
 
 FIELDS = [NewField(name="day", type="string"), NewField(name="id", type="int64")]
 

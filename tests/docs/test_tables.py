@@ -27,10 +27,10 @@ from app.format.rows.formats import MEDIA_TYPES
 from app.format.schema.types import parse_type
 from app.http.problems import STATUS
 from app.jobs.repository.replays import SERVICE_MADE
-from app.lake.views import parse_view
-from app.lake.views.functions import FUNCTIONS
 from app.reads.service.rows import QueryType
 from app.settings import VARIABLES, Settings
+from app.sql.queries import parse_view
+from app.sql.queries.functions import FUNCTIONS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -21,7 +21,7 @@ from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDatase
 from app.format.errors import CorruptFile, DerivationFailed, EngineStopped
 from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN
-from app.lake.views.refresh import changes_sql, rows_sql
+from app.views.refresh_plan import changes_sql, rows_sql
 from tests.support.derived import (
     all_of,
     by_id,

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from app.files.statistics import row_ranges
 from app.format.schema.schema import Field, Schema
 from app.format.schema.schema_projection import project_rows
-from app.lake.filters.evaluate import matches
-from app.lake.filters.parse import parse_filter
-from tests.lake.filters.columns import SCHEMA, table_of
-from tests.lake.filters.test_prune import cases
+from app.sql.conditions.evaluate import matches
+from app.sql.conditions.parse import parse_filter
+from tests.sql.conditions.columns import SCHEMA, table_of
+from tests.sql.conditions.test_prune import cases
 
 
 def stored(table: pa.Table, row_group_rows: int) -> pq.ParquetFile:

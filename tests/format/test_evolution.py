@@ -30,8 +30,8 @@ from app.format.schema.schema import Schema
 from app.format.schema.schema_projection import project_rows
 from app.format.schema.types import parse_type
 from app.format.schema.widening import why_not_wider
-from app.lake.filters.parse import parse_filter
-from app.lake.filters.prune import may_match
+from app.sql.conditions.parse import parse_filter
+from app.sql.conditions.prune import may_match
 
 DATASET = define_dataset(
     NewDataset(

@@ -20,8 +20,8 @@ from app.format.partition import parse_partition, partition_codes, partition_nam
 from app.format.partition.statistics import partition_statistics
 from app.format.schema.schema import Schema
 from app.format.schema.types import DataType, Decimal, Primitive, Timestamp, parse_type, to_arrow
-from app.lake.filters.parse import parse_filter
-from app.lake.filters.prune import may_match
+from app.sql.conditions.parse import parse_filter
+from app.sql.conditions.prune import may_match
 from tests.codecs.samples import schema_of, values
 
 EPOCH = dt.datetime.fromisoformat("1970-01-01T00:00:00")

@@ -14,10 +14,10 @@ from app.format.file_group import ChangelogSegment
 from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN, Op
 from app.format.rows.staging import StagedFile
-from app.lake.views import ViewPlan, bind_view, parse_view
-from app.lake.views.refresh import rows_sql
+from app.sql.queries import ViewPlan, bind_view, parse_view
 from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
 from app.views.new_view import NewView, define_view
+from app.views.refresh_plan import rows_sql
 from tests.support.lake_table import LakeTable, Row
 from workers.engine.spark_engine import SparkEngine
 

@@ -15,8 +15,8 @@ from app.format.rows.changelog import OP_COLUMN
 from app.format.rows.meta_columns import CORRECTS_FIELD
 from app.format.schema.schema import Schema
 from app.format.schema.schema_projection import project_rows
-from app.lake.filters.evaluate import matches
-from app.lake.filters.tree import Filter
+from app.sql.conditions.evaluate import matches
+from app.sql.conditions.tree import Filter
 from tests.support.histories import DEFINITION, History, committed_ms
 
 DATASET = Dataset(

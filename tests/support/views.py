@@ -7,7 +7,7 @@ from typing import Final
 from app.format.dataset import DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
-from app.lake.views import ViewPlan, bind_view, parse_view
+from app.sql.queries import ViewPlan, bind_view, parse_view
 
 
 def _dataset(name: str, key: list[str], fields: dict[str, str]) -> DatasetDefinition:

@@ -27,8 +27,8 @@ from app.format.partition import partition_codes
 from app.format.paths import Folder, written_path
 from app.format.rows.meta_columns import stored_schema
 from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN, Slot
-from app.lake.filters.evaluate import matches
-from app.lake.filters.prune import Sought
+from app.sql.conditions.evaluate import matches
+from app.sql.conditions.prune import Sought
 
 # Segments of many small batches are read at once.
 _STEP_ROWS: Final = 256 * 1024

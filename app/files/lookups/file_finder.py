@@ -21,7 +21,7 @@ from app.format.index.index_answer import FileAnswer
 from app.format.index.key_hash import hash_keys
 from app.format.index.key_index import BloomFilter
 from app.format.rows.record_key import encode_keys
-from app.lake.filters.prune import may_match
+from app.sql.conditions.prune import may_match
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from app.files.parquet_file import ParquetReader
 from app.format.file_group import DataFile
 from app.format.index.deletion_vector import live_mask
 from app.format.rows.meta_columns import resolved
-from app.lake.filters.prune import Sought
+from app.sql.conditions.prune import Sought
 
 FILE_COLUMN = "_hw_file"
 POSITION_COLUMN = "_hw_position"

@@ -16,8 +16,8 @@ from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.file_group import DataFile
 from app.format.index.deletion_vector import live_mask
 from app.format.partition import partition_codes
-from app.lake.filters.evaluate import matches
-from app.lake.filters.tree import Filter
+from app.sql.conditions.evaluate import matches
+from app.sql.conditions.tree import Filter
 
 
 def base_rows(

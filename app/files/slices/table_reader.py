@@ -21,7 +21,7 @@ from app.format.index.deletion_vector import live_mask
 from app.format.partition import partition_codes
 from app.format.rows.meta_columns import DERIVED_NAMES, FILE_NAME_FIELD, PARTITION_FIELD, resolved
 from app.format.schema.schema_projection import field_id
-from app.lake.filters.prune import Sought
+from app.sql.conditions.prune import Sought
 
 _CACHE_BYTES = 64 * 1024 * 1024
 

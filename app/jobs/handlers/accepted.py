@@ -65,9 +65,7 @@ class Acceptance:
     threads: Threads
     waiter: JobWaiter
 
-    async def accept(
-        self, dataset: Dataset, start: Callable[[str | None, str | None], Accepted]
-    ) -> JobReply:
+    async def accept(self, dataset: Dataset, start: Callable[[str | None, str | None], Accepted]) -> JobReply:
         """Calls `start` with the idempotency key and the actor, in a thread. Raises JobFailed, and what it raises."""
         with self.in_flight.reserved(dataset.tenant_id, dataset.id, self.idempotency_key):
             accepted = await self.threads.run(start, self.idempotency_key, self.actor)

@@ -34,12 +34,12 @@ from app.format.file_group import FileKind
 from app.format.rows.meta_columns import META_FIELDS, OFFSET_COLUMN, PARTITION_FIELD
 from app.format.rows.projection import check_partitions, projection
 from app.format.schema.schema import Schema
-from app.lake.filters.evaluate import matches
-from app.lake.filters.parse import parse_filter
-from app.lake.filters.prune import Sought
-from app.lake.filters.tree import Filter
 from app.reads.ports import TableReaderPort
 from app.reads.values import RowPage
+from app.sql.conditions.evaluate import matches
+from app.sql.conditions.parse import parse_filter
+from app.sql.conditions.prune import Sought
+from app.sql.conditions.tree import Filter
 from app.timeline.ports import Timeline
 from app.timeline.service.version_pins import expired_if_missing
 from app.versions.service.versions import VersionOf

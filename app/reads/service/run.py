@@ -25,7 +25,6 @@ from app.format.rows.projection import projection
 from app.format.rows.read_order import cut_ranges
 from app.jobs.tasks import Disposition, ReadQuery, ReadTask
 from app.jobs.values import Job
-from app.lake.filters.parse import parse_filter
 from app.reads.jobs import FinishedRead, ReadEngine, ReadResult, ReadResults, ReadSchema, described
 from app.reads.tasks import (
     ChangedRows,
@@ -38,6 +37,7 @@ from app.reads.tasks import (
     shortened,
     table_sources,
 )
+from app.sql.conditions.parse import parse_filter
 from app.timeline.ports import Timeline
 from app.timeline.service.version_pins import VersionPins
 

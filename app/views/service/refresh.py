@@ -16,12 +16,12 @@ from app.format.errors import NotFound, VersionExpired
 from app.format.operation import Operation
 from app.format.rows.staging import StagedFile
 from app.jobs.values import Job
-from app.lake.views.refresh import changes_sql, check_inputs, rows_sql
 from app.timeline.ports import Timeline
 from app.timeline.service.version_pins import VersionPins
 from app.timeline.values import Advance
 from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
 from app.views.engine import Derivation
+from app.views.refresh_plan import changes_sql, check_inputs, rows_sql
 from app.views.service.views import new_refresh
 from app.views.values import View, ViewInputStatus, ViewMode, Views, follower_name, view_of
 

@@ -13,10 +13,10 @@ from app.format.errors import InvalidView, NotFound
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation
 from app.jobs.values import Job, NewJob, WriteRequest
-from app.lake.views import bind_view, parse_view
-from app.lake.views.refresh import follows_changes
 from app.paging import Page
+from app.sql.queries import bind_view, parse_view
 from app.views.new_view import NewView, define_view
+from app.views.refresh_plan import follows_changes
 from app.views.values import CheckedView, View, ViewDefinition, ViewMode, Views
 
 

@@ -17,10 +17,10 @@ from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.operation import Operation
-from app.lake.filters.parse import parse_filter
-from app.lake.filters.prune import Sought
 from app.reads.service import rows as read_table
 from app.reads.service.rows import RowQuery
+from app.sql.conditions.parse import parse_filter
+from app.sql.conditions.prune import Sought
 from tests.reads.service.test_read_table import Counted, use_case
 from tests.support.lake_table import Write
 from tests.support.past_tables import DAYS, Past, comparable, kind_of, new_past

@@ -260,7 +260,7 @@ def test_filters_are_pushed_down(reads: ReadsOf) -> None:
     """A filter on what changed selects among the rows as they are, and files of other partitions are not read."""
     reader = reads("merge_on_read full")
     read: list[str] = []
-    inner = reader.engine.place.slices.reader
+    inner = reader.engine.resources.slices.reader
     opened = inner.open
     inner.open = lambda file: read.append(file.path) or opened(file)  # type: ignore[method-assign, func-returns-value]
     found = reader.read(INCREMENTAL, begin=0, where="day = '2026-11-21' AND n < 50")

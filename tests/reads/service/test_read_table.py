@@ -24,10 +24,10 @@ from app.format.errors import InvalidFilter, InvalidRequest
 from app.format.file_group import DataFile
 from app.format.operation import Operation
 from app.format.rows.changelog import fold
-from app.lake.filters.prune import Sought
 from app.reads.service import rows as read_table
 from app.reads.service.rows import ReadTable, RowQuery
 from app.reads.values import RowPage
+from app.sql.conditions.prune import Sought
 from tests.support.lake_table import COMPACT, Write
 from tests.support.past_tables import (
     DAYS,

@@ -16,7 +16,7 @@ from app.format.errors import CommitConflict, DatasetExists, DatasetInUse, Fault
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation
 from app.jobs.values import Job, JobKind, JobState, NewJob, WriteRequest
-from app.lake.views import bind_view, parse_view
+from app.sql.queries import bind_view, parse_view
 from app.timeline.values import Advance
 from app.views.repository.views import ViewStore
 from app.views.values import CheckedView, View, ViewDefinition, ViewMode, ViewState, follower_name

@@ -18,7 +18,7 @@ from app.format.identifiers import new_id
 from app.format.operation import Operation
 from app.format.rows.staging import StagedFile
 from app.jobs.values import Accepted, Claim, Job, NewJob, WriteRequest
-from app.lake.views import bind_view, parse_view
+from app.sql.queries import bind_view, parse_view
 from app.timeline.service.version_pins import VersionPins
 from app.views.derivation import DeriveRequest, FeedInput, TableInput
 from app.views.service.refresh import DeriveView, FollowInputs

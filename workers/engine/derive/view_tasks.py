@@ -23,7 +23,7 @@ from app.format.file_group import ChangelogFile, DataFile, FileKind
 from app.format.operation import Operation, input_schema
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.format.schema.types import to_arrow
-from app.lake.views.relation_types import relation_type
+from app.sql.queries.relation_types import relation_type
 from app.views.derivation import DeriveInput, FeedInput, TableInput
 from workers.engine.decode.decode_handle import Decoded
 from workers.engine.task_files import TaskResources

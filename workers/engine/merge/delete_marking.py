@@ -18,7 +18,7 @@ from app.format.index.deletion_vector import union
 from app.format.paths import Folder
 from app.format.rows.meta_columns import resolved, stored_schema
 from app.format.rows.placement import Placement, numbers_in
-from app.lake.filters.prune import Sought
+from app.sql.conditions.prune import Sought
 from workers.engine.merge.file_selection import files_to_read
 from workers.engine.merge.task_report import TaskReport
 from workers.engine.task_files import TaskFiles

@@ -1,0 +1,50 @@
+"""The text of a filter to the filter: its syntax, then its meaning for one schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final
+
+from app.format.schema.schema import Schema
+from app.sql.conditions.bind import ConditionBinder
+from app.sql.conditions.language import CONDITIONS
+from app.sql.conditions.tree import Filter
+from app.sql.expression_parser import ExpressionParser
+from app.sql.lexer import Kind, Token
+
+_TIGHT_BEFORE: Final = frozenset({")", ",", "."})
+_TIGHT_AFTER: Final = frozenset({"(", ".", "-", "X"})
+
+
+def parse_filter(text: str, schema: Schema) -> Filter:
+    """The filter that `text` describes for rows of `schema`. Raises InvalidFilter."""
+    parser = ExpressionParser(text, CONDITIONS)
+    if parser.here.kind is Kind.END:
+        raise CONDITIONS.invalid(text, 0, "the filter is empty", "a condition")
+    expression = parser.expression()
+    parser.end("AND, OR or the end of the filter")
+    return Filter(root=ConditionBinder(text, schema).condition(expression), text=_canonical(parser.tokens))
+
+
+def _canonical(tokens: Sequence[Token]) -> str:
+    """The text that reads back as the same filter: keywords in capitals, single blanks, no comments."""
+    parts: list[str] = []
+    tight = True
+    for token, following in pairwise(tokens):
+        typed = token.word in CONDITIONS.typed and following.kind is Kind.STRING
+        keyword = typed or (token.word in CONDITIONS.reserved and parts[-1:] != ["."])
+        if not tight and token.word not in _TIGHT_BEFORE:
+            parts.append(" ")
+        parts.append(token.word if keyword else _spelling(token))
+        tight = token.word in _TIGHT_AFTER and (typed or token.kind is Kind.SIGN)
+    return "".join(parts)
+
+
+def _spelling(token: Token) -> str:
+    match token.kind:
+        case Kind.QUOTED:
+            return '"' + token.text.replace('"', '""') + '"'
+        case Kind.STRING:
+            return "'" + token.text.replace("'", "''") + "'"
+    return "<>" if token.word == "!=" else token.text

@@ -1,0 +1,184 @@
+"""Tokens to expressions, by the precedence of their operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from app.sql.operand_parser import OperandParser
+from app.sql.reader import QUOTES
+from app.sql.syntax import (
+    Between,
+    Binary,
+    Connective,
+    Expression,
+    InList,
+    InQuery,
+    Is,
+    IsNull,
+    Like,
+    Text,
+    Unary,
+)
+
+PATTERN_CHARACTERS_MAX: Final = 1_000
+_OR, _AND, _NOT, _PREDICATE, _COMPARISON, _SUM, _PRODUCT = range(1, 8)
+_COMPARISONS: Final = {
+    "=": "=",
+    "==": "=",
+    "<>": "<>",
+    "!=": "<>",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+    "<=>": "<=>",
+}
+_BINDINGS: Final = {
+    "OR": _OR,
+    "AND": _AND,
+    **dict.fromkeys(("IS", "IN", "BETWEEN", "LIKE"), _PREDICATE),
+    **dict.fromkeys(_COMPARISONS, _COMPARISON),
+    **dict.fromkeys(("+", "-", "||"), _SUM),
+    **dict.fromkeys(("*", "/", "%", "DIV"), _PRODUCT),
+}
+# What may follow NOT behind an operand.
+_NEGATED: Final = frozenset({"IN", "BETWEEN", "LIKE", "NULL"})
+# The tightest operator that may follow: `a = b = c` and `a IS NULL IS NULL` need parentheses.
+_TIGHTEST_AFTER: Final = {_NOT: _AND, _PREDICATE: _AND, _COMPARISON: _PREDICATE}
+_PATTERN: Final = "a pattern in single quotes, in which % is any text and _ any character"
+
+
+@dataclass(slots=True)
+class _Pending:
+    """An operator and what stands before it, until its right operand is complete. AND and OR collect operands."""
+
+    start: int
+    word: str
+    binding: int
+    operands: list[Expression]
+
+
+class ExpressionParser(OperandParser):
+    """Reads expressions. Operators of one level cost no recursion, so only nesting takes Python's stack.
+
+    Raises the error of the language throughout.
+    """
+
+    def expression(self, least: int = _OR) -> Expression:
+        """An expression whose operators bind at least as tightly as `least`."""
+        pending: list[_Pending] = []
+        while True:
+            start = self.here.at
+            if self.take("NOT"):
+                left: Expression = Unary(start, "NOT", self.expression(_NOT))
+                tightest = _TIGHTEST_AFTER[_NOT]
+            else:
+                left, tightest = self.signed(), _PRODUCT
+            while True:
+                word = self.here.word
+                binding = self._binding()
+                while pending and _is_complete(pending[-1], binding, least):
+                    last = pending.pop()
+                    start, left = last.start, _operation(last, left)
+                    tightest = _TIGHTEST_AFTER.get(last.binding, last.binding)
+                if binding < least:
+                    return left
+                if binding > tightest:
+                    self.unexpected("parentheses around what is before it")
+                if binding != _PREDICATE:
+                    break
+                left, tightest = self._predicate(start, left), _TIGHTEST_AFTER[_PREDICATE]
+            self.advance()
+            if pending and pending[-1].binding == binding:
+                pending[-1].operands.append(left)
+            else:
+                pending.append(_Pending(start, word, binding, [left]))
+
+    def _binding(self) -> int:
+        """How tightly the next operator binds; 0 if there is none."""
+        if self.here.word == "NOT" and self.ahead().word in _NEGATED:
+            return _PREDICATE
+        return _BINDINGS.get(self.here.word, 0)
+
+    def _predicate(self, start: int, left: Expression) -> Expression:
+        negated = self.take("NOT")
+        if self.take("IS"):
+            return self._is(start, left)
+        if self.take("BETWEEN"):
+            low = self.expression(_SUM)
+            self.expect("AND")
+            return Between(start, left, low, self.expression(_SUM), negated)
+        if self.take("LIKE"):
+            return self._like(start, left, negated)
+        if self.take("NULL"):
+            return IsNull(start, left, negated)
+        self.expect("IN")
+        self.expect("(")
+        if self.starts_query():
+            found: Expression = InQuery(start, left, self.query(), negated)
+        else:
+            found = InList(start, left, self.listed(self.expression), negated)
+        self.expect(")")
+        return found
+
+    def _is(self, start: int, left: Expression) -> Expression:
+        negated = self.take("NOT")
+        operands = self.language.is_operands
+        operand = next((operand for operand in operands if self.take(*operand.split())), None)
+        if operand is None:
+            self.unexpected(" or ".join(operands))
+        if operand == "NULL":
+            return IsNull(start, left, negated)
+        if operand != "DISTINCT FROM":
+            return Is(start, left, operand == "TRUE", negated)
+        same = Binary(start, "<=>", left, self.expression(_SUM))
+        return same if negated else Unary(start, "NOT", same)
+
+    def _like(self, start: int, left: Expression, negated: bool) -> Expression:
+        written = self._string(_PATTERN)
+        escape = self._string("one character in single quotes") if self.take("ESCAPE") else None
+        if escape is not None and len(escape.value) != 1:
+            raise self.invalid(escape.at, "ESCAPE takes one character", "one character in single quotes")
+        if len(written.value) > PATTERN_CHARACTERS_MAX:
+            expected = f"at most {PATTERN_CHARACTERS_MAX:,} characters"
+            raise self.invalid(written.at, "the pattern is too long", expected)
+        pattern = self._pattern(written, None if escape is None else escape.value)
+        return Like(start, left, Text(written.at, pattern), negated)
+
+    def _pattern(self, written: Text, escape: str | None) -> str:
+        """The pattern with a backslash as what escapes. Without ESCAPE nothing does, as in the standard."""
+        parts = []
+        rest = iter(written.value)
+        for character in rest:
+            escaped = character == escape
+            if escaped:
+                character = next(rest, "")
+                if character not in {"%", "_", escape}:
+                    expected = f"%, _ or {escape} after it"
+                    raise self.invalid(written.at, f"{escape!r} escapes nothing here", expected)
+            plain = character == "\\" or (escaped and character in {"%", "_"})
+            parts.append(f"\\{character}" if plain else character)
+        return "".join(parts)
+
+    def _string(self, expected: str) -> Text:
+        found = self.expression(_SUM)
+        if not isinstance(found, Text):
+            quoted = self.text[found.at] == '"'
+            reason = QUOTES if quoted else "this is not a string literal"
+            raise self.invalid(found.at, reason, expected)
+        return found
+
+
+def _is_complete(last: _Pending, binding: int, least: int) -> bool:
+    """Whether an operator has all of its operands, seen what follows. Chains of AND and of OR go on."""
+    if binding < least or last.binding > binding:
+        return True
+    return last.binding == binding and binding > _AND
+
+
+def _operation(operator: _Pending, right: Expression) -> Expression:
+    start, word, operands = operator.start, operator.word, operator.operands
+    if operator.binding <= _AND:
+        return Connective(start, word, (*operands, right))
+    return Binary(start, _COMPARISONS.get(word, word), operands[0], right)

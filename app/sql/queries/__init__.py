@@ -1,0 +1,18 @@
+"""The SQL of views: a query over datasets, bound to their schemas, and the SQL that the engine runs for it.
+
+    language, call_parser, parse            words and signs of queries; text to syntax tree
+    kinds, functions, result_types          the functions, what they take and return
+    coercion, relation_types, literals      types of values, and how one becomes another
+    scope, clause, values                   which columns can be named where, and what is known of a value
+    calls, expressions, sources, queries    syntax tree and schemas to SQL for the engine, all types known
+    bind, keys, plan                        parsed view and schemas to `ViewPlan`
+
+The engine never reads the text of a user: what it runs is written from the tree.
+"""
+
+from app.sql.queries.bind import bind_view
+from app.sql.queries.parse import ParsedView, parse_view
+from app.sql.queries.plan import ViewInput, ViewPlan, to_spark_sql
+from app.sql.queries.relation_types import relation_type
+
+__all__ = ["ParsedView", "ViewInput", "ViewPlan", "bind_view", "parse_view", "relation_type", "to_spark_sql"]

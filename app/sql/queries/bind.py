@@ -1,0 +1,93 @@
+"""A parsed view and the schemas of its inputs to its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from app.codecs.faults import shown
+from app.format.schema.schema import Field, Schema
+from app.sql.queries.coercion import Untyped
+from app.sql.queries.keys import key_of_select, passed_on
+from app.sql.queries.parse import ParsedView
+from app.sql.queries.plan import ViewInput, ViewPlan
+from app.sql.queries.queries import BoundSelect, QueryBinder
+from app.sql.queries.relation_types import relation_type, spark_type
+from app.sql.queries.scope import Column
+from app.sql.queries.sources import Environment, InputTable
+from app.sql.queries.values import Binding
+from app.sql.syntax import Select, Table
+
+
+def bind_view(parsed: ParsedView, inputs: Mapping[str, InputTable]) -> ViewPlan:
+    """The plan of the view over these inputs: `inputs` has the definition of each dataset that `parsed.inputs` names.
+
+    Raises InvalidView.
+    """
+    binding = Binding(parsed.text)
+    binder = QueryBinder(binding, {name: inputs[name] for name in parsed.inputs})
+    query = parsed.query
+    select = None
+    if isinstance(query, Select) and not query.common:
+        select = binder.select(query, Environment())
+        bound = select.bound
+    else:
+        bound = binder.query(query, Environment())
+    fields = [
+        _field(binding, query.at, number, column) for number, column in enumerate(bound.columns, start=1)
+    ]
+    schema = Schema(id=1, fields=tuple(fields))
+    plan = ViewPlan(sql=bound.sql, sources=_sources(parsed, inputs, binding), schema=schema, row_by_row=False)
+    if select is None:
+        return plan
+    assert isinstance(query, Select)
+    if not _is_row_by_row(query, select):
+        return replace(plan, suggested_key=key_of_select(query, schema, select, binding))
+    [name] = parsed.inputs
+    passed = passed_on(inputs[name].record_key, schema, select)
+    return replace(
+        plan,
+        row_by_row=True,
+        projection=tuple(value.sql for value in select.values),
+        predicate=None if select.where is None else select.where.sql,
+        key_columns=passed,
+        suggested_key=tuple(passed.values()) if len(passed) == len(inputs[name].record_key) else (),
+    )
+
+
+def _field(binding: Binding, at: int, number: int, column: Column) -> Field:
+    if isinstance(column.type, Untyped):
+        reason = f"the type of column {shown(column.name)} is not certain"
+        raise binding.at(at, reason, "CAST(NULL AS type)")
+    return Field(id=number, name=column.name, type=str(column.type), nullable=column.nullable)
+
+
+def _sources(parsed: ParsedView, inputs: Mapping[str, InputTable], binding: Binding) -> tuple[ViewInput, ...]:
+    """The inputs with the columns that are read; one at least, so that there are rows to count."""
+    found = []
+    for name in parsed.inputs:
+        fields = inputs[name].schema.fields
+        read = [field for field in fields if (name, field.name) in binding.read] or _least(inputs[name])
+        columns = {field.name: spark_type(relation_type(field.data_type())) for field in read}
+        found.append(ViewInput(name=name, columns=columns))
+    return tuple(found)
+
+
+def _least(definition: InputTable) -> list[Field]:
+    """A column that is there in any case, and cheap to read."""
+    fields = [field for field in definition.schema.fields if "${" not in field.name + field.type]
+    key = [field for field in fields if field.name in definition.record_key]
+    return (key or fields)[:1]
+
+
+def _is_row_by_row(query: Select, select: BoundSelect) -> bool:
+    """Whether each row of the one input makes one row or none, by itself."""
+    values = [*select.values, *([] if select.where is None else [select.where])]
+    return (
+        isinstance(query.source, Table)
+        and not query.distinct
+        and select.groups is None
+        and query.qualify is None
+        and not any(value.windows or value.queries for value in values)
+    )

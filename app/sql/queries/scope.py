@@ -1,0 +1,164 @@
+"""Which columns a part of a query can name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from app.codecs.faults import shown
+from app.format.errors import HeadwaterError
+from app.format.schema.types import Struct
+from app.sql.names import listed, name_for_string, no_such, similar_names
+from app.sql.queries.coercion import SqlType, is_flat
+from app.sql.queries.relation_types import quoted
+from app.sql.queries.values import Binding, Value
+from app.sql.syntax import Name
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a relation. `sql`: how it is written. `origin`: the names of dataset and column, if it is of one."""
+
+    name: str
+    sql: str
+    type: SqlType
+    nullable: bool
+    origin: tuple[str, str] | None = None
+
+    def value(self, at: int, binding: Binding) -> Value:
+        """The column as it is named at a place. Raises InvalidView."""
+        if self.origin is not None:
+            if "${" in self.name or "${" in str(self.type):
+                # Spark puts settings and variables of its environment in the place of such text, wherever it stands.
+                raise binding.at(
+                    at, "names with `${` in them are not part of the SQL of views", "other columns"
+                )
+            binding.read.add(self.origin)
+        return Value(
+            at=at,
+            sql=self.sql,
+            type=self.type,
+            nullable=self.nullable,
+            columns=frozenset({(self.name, at)}),
+            name=self.name,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What stands in FROM under one name. `key`: columns that tell its rows apart; empty if none are known to.
+
+    `dataset`: its name, if it is one.
+    """
+
+    alias: str | None
+    columns: tuple[Column, ...]
+    key: tuple[str, ...] = ()
+    dataset: str | None = None
+
+    def after_outer_join(self) -> Relation:
+        """The same with rows that may be missing."""
+        return replace(self, columns=_maybe_missing(self.columns))
+
+    def tie_breakers(self) -> Iterator[Column]:
+        """Columns that order its rows, but for those that are equal throughout."""
+        for column in self.columns:
+            if column.name in self.key or (not self.key and is_flat(column.type)):
+                yield column
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The relations of a FROM.
+
+    `merged`: columns of USING, which stand before all others. `hidden`: the SQL of those that they stand for, which
+    only the name of a table reaches.
+    """
+
+    relations: tuple[Relation, ...] = ()
+    merged: tuple[Column, ...] = ()
+    hidden: frozenset[str] = frozenset()
+
+    def after_outer_join(self) -> Scope:
+        """The same with rows that may be missing."""
+        relations = tuple(relation.after_outer_join() for relation in self.relations)
+        return replace(self, relations=relations, merged=_maybe_missing(self.merged))
+
+    def find(self, table: str | None, name: str) -> list[Column]:
+        """The columns that the name may mean."""
+        return [column for column in self.starred(table) if _same(column.name, name)]
+
+    def has_table(self, table: str) -> bool:
+        return any(relation.alias is not None and _same(relation.alias, table) for relation in self.relations)
+
+    def starred(self, table: str | None) -> list[Column]:
+        """The columns of `*`, or of `table.*`."""
+        if table is None:
+            return [*self.merged, *(column for column in self._columns() if column.sql not in self.hidden)]
+        return [
+            column
+            for relation in self.relations
+            if relation.alias is not None and _same(relation.alias, table)
+            for column in relation.columns
+        ]
+
+    def _columns(self) -> Iterator[Column]:
+        for relation in self.relations:
+            yield from relation.columns
+
+    def names(self) -> list[str]:
+        return [column.name for column in self._columns()]
+
+
+def column_of(name: Name, scope: Scope, binding: Binding) -> Value | None:
+    """The value of a column, or of a member of one; None if the scope has no such column. Raises InvalidView."""
+    found: list[Column] = []
+    used = 0
+    if len(name.parts) > 1 and scope.has_table(name.parts[0]):
+        found, used = scope.find(name.parts[0], name.parts[1]), 2
+    if not found:
+        found, used = scope.find(None, name.parts[0]), 1
+    if not found:
+        return None
+    if len(found) > 1:
+        expected = "the alias of its table in front"
+        raise binding.at(name.at, f"{shown(name.parts[used - 1])} may be one of several columns", expected)
+    [column] = found
+    value = column.value(name.at, binding)
+    for part in name.parts[used:]:
+        value = member_of(value, part, binding)
+    return value
+
+
+def member_of(value: Value, name: str, binding: Binding) -> Value:
+    """A member of a struct. Raises InvalidView."""
+    if not isinstance(value.type, Struct):
+        raise binding.at(value.at, f"a value of type {value.named()} has no members", "a member of a struct")
+    for member, type_ in value.type.members:
+        if member == name:
+            sql = f"{value.sql}.{quoted(member)}"
+            return replace(value, sql=sql, type=type_, nullable=True, name=member, literal=None)
+    known = [member for member, _ in value.type.members]
+    similar = similar_names(name, known)
+    raise binding.at(value.at, no_such("member", name, similar), listed(similar or known))
+
+
+def no_column(name: Name, scopes: Iterable[Scope], binding: Binding) -> HeadwaterError:
+    """The error for a name that no scope has."""
+    known = [column for scope in scopes for column in scope.names()]
+    similar = similar_names(name.parts[-1], known)
+    reason = no_such("column", ".".join(name.parts), similar)
+    expected = listed(similar or known) or "a column of a table in FROM"
+    if binding.text[name.at] == '"' and not similar:
+        hint, literal = name_for_string(binding.text, name.at, ".".join(name.parts))
+        return binding.at(name.at, f"{reason}: {hint}", f"{literal}, or one of {expected}")
+    return binding.at(name.at, reason, expected)
+
+
+def _maybe_missing(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    return tuple(replace(column, nullable=True) for column in columns)
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two names are the same: the case of letters says nothing, as in the engine."""
+    return one.casefold() == other.casefold()

@@ -1,0 +1,208 @@
+"""What stands in FROM: datasets, queries, and joins of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Protocol
+
+from app.codecs.faults import shown
+from app.format.schema.schema import Schema
+from app.sql.queries.clause import Clause, Subquery
+from app.sql.queries.coercion import common_type, is_flat
+from app.sql.queries.expressions import Binder
+from app.sql.queries.relation_types import quoted, relation_type
+from app.sql.queries.scope import Column, Relation, Scope
+from app.sql.queries.values import Binding, Value, converted
+from app.sql.syntax import Derived, Join, Query, Side, Source, Table
+
+
+class InputTable(Protocol):
+    """What is needed of a dataset that a query reads."""
+
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def record_key(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A query that is bound. `values`: its columns as values, under unique names if these were requested. `reads`: how
+    many datasets are read, each as often as it is. `single_row`: it gives one row, always.
+    """
+
+    sql: str
+    columns: tuple[Column, ...]
+    reads: int
+    single_row: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A query of WITH: the name under which the SQL has it."""
+
+    name: str
+    bound: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The queries of WITH that can be named, by their names without regard to case."""
+
+    named: Mapping[str, Named] = field(default_factory=dict)
+
+    def having(self, name: str, query: Named) -> Environment:
+        return Environment({**self.named, name.casefold(): query})
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """A FROM that is bound: its SQL, what it offers, and how many datasets it reads."""
+
+    sql: str
+    scope: Scope
+    reads: int
+
+
+class SourceBinder:
+    """Binds what stands in FROM. Raises InvalidView throughout."""
+
+    def __init__(self, binding: Binding, inputs: Mapping[str, InputTable]) -> None:
+        self.binding = binding
+        self.inputs = inputs
+        self.numbers = {name: number for number, name in enumerate(inputs, start=1)}
+        self._sources = count(1)
+
+    def query(self, node: Query, environment: Environment, names: Sequence[str] = ()) -> Bound:
+        """A query, its columns under these names or their own; implemented by the binder of queries."""
+        raise NotImplementedError
+
+    def subquery(self, node: Query, outer: Scope | None) -> Subquery:
+        """A query inside of an expression."""
+        raise NotImplementedError
+
+    def source(self, node: Source, environment: Environment) -> From:
+        match node:
+            case Table():
+                return self._table(node, environment)
+            case Derived():
+                return self._derived(node, environment)
+            case Join():
+                return self._join(node, environment)
+
+    def alias(self) -> str:
+        """A name in the SQL that no other relation has."""
+        return f"s{next(self._sources)}"
+
+    def _table(self, node: Table, environment: Environment) -> From:
+        alias = self.alias()
+        shown_as = node.alias or node.name
+        named = environment.named.get(node.name.casefold())
+        if named is not None:
+            relation = Relation(shown_as, _under(alias, named.bound.columns))
+            return From(f"{named.name} AS {alias}", Scope((relation,)), named.bound.reads)
+        definition = self.inputs[node.name]
+        columns = tuple(
+            Column(
+                name=each.name,
+                sql=f"{alias}.{quoted(each.name)}",
+                type=relation_type(each.data_type()),
+                nullable=each.nullable,
+                origin=(node.name, each.name),
+            )
+            for each in definition.schema.fields
+        )
+        relation = Relation(shown_as, columns, key=definition.record_key)
+        return From(f"in{self.numbers[node.name]} AS {alias}", Scope((relation,)), 1)
+
+    def _derived(self, node: Derived, environment: Environment) -> From:
+        bound = self.query(node.query, environment, node.columns)
+        alias = self.alias()
+        relation = Relation(node.alias, _under(alias, bound.columns))
+        return From(f"({bound.sql}) AS {alias}", Scope((relation,)), bound.reads)
+
+    def _join(self, node: Join, environment: Environment) -> From:
+        left, right = self.source(node.left, environment), self.source(node.right, environment)
+        self._check_aliases(node, left.scope, right.scope)
+        both = _beside(left.scope, right.scope)
+        merged: tuple[Column, ...] = ()
+        condition = ""
+        if node.using:
+            pairs = [self._pair(node, name, left.scope, right.scope) for name in node.using]
+            condition = " ON " + " AND ".join(f"({one.sql} = {other.sql})" for one, other in pairs)
+            merged = tuple(_merged(node.side, one, other) for one, other in pairs)
+        elif node.on is not None:
+            clause = Clause(
+                "ON",
+                both,
+                self.subquery,
+                aggregates="there are no aggregates in ON",
+                windows="there are no windows in ON",
+                queries="there are no queries in ON",
+            )
+            condition = f" ON {Binder(clause, self.binding).condition(node.on).sql}"
+        right_sql = f"({right.sql})" if isinstance(node.right, Join) else right.sql
+        sql = f"{left.sql} {node.side.value} JOIN {right_sql}{condition}"
+        return From(sql, _joined(node.side, left.scope, right.scope, merged), left.reads + right.reads)
+
+    def _check_aliases(self, node: Join, left: Scope, right: Scope) -> None:
+        for relation in right.relations:
+            if relation.alias is not None and left.has_table(relation.alias):
+                expected = "an alias for one of them"
+                raise self.binding.at(node.at, f"two tables are called {shown(relation.alias)}", expected)
+
+    def _pair(self, node: Join, name: str, left: Scope, right: Scope) -> tuple[Value, Value]:
+        """The columns of both sides that USING compares, as one type."""
+        sides = []
+        for scope in (left, right):
+            found = scope.find(None, name)
+            if len(found) != 1:
+                reason = (
+                    f"{'several columns are' if found else 'no column of one side is'} called {shown(name)}"
+                )
+                raise self.binding.at(node.at, reason, "a column that each side has once")
+            sides.append(found[0].value(node.at, self.binding))
+        type_ = common_type(side.type for side in sides)
+        if type_ is None or not is_flat(type_):
+            reason = f"{shown(name)} is {sides[0].named()} on one side and {sides[1].named()} on the other"
+            raise self.binding.at(node.at, reason, "columns that can be compared, or ON")
+        return converted(sides[0], type_), converted(sides[1], type_)
+
+
+def _under(alias: str, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    return tuple(replace(column, sql=f"{alias}.{quoted(column.name)}", origin=None) for column in columns)
+
+
+def _merged(side: Side, one: Value, other: Value) -> Column:
+    """The column that USING makes of two."""
+    name = one.name or other.name
+    match side:
+        case Side.RIGHT:
+            sql, nullable = other.sql, other.nullable
+        case Side.FULL:
+            sql, nullable = f"coalesce({one.sql}, {other.sql})", one.nullable or other.nullable
+        case _:
+            sql, nullable = one.sql, one.nullable
+    return Column(name=name or "", sql=sql, type=one.type, nullable=nullable)
+
+
+def _beside(left: Scope, right: Scope) -> Scope:
+    return Scope(left.relations + right.relations, left.merged + right.merged, left.hidden | right.hidden)
+
+
+def _joined(side: Side, left: Scope, right: Scope, merged: tuple[Column, ...]) -> Scope:
+    """What a join offers: `merged` in the place of what it is made of; rows that may be missing may be null."""
+    made_of = [column for each in merged for scope in (left, right) for column in scope.find(None, each.name)]
+    if side in (Side.RIGHT, Side.FULL):
+        left = left.after_outer_join()
+    if side in (Side.LEFT, Side.FULL):
+        right = right.after_outer_join()
+    if side in (Side.SEMI, Side.ANTI):
+        right = Scope()
+    both = _beside(left, right)
+    names = {column.name.casefold() for column in merged}
+    kept = tuple(column for column in both.merged if column.name.casefold() not in names)
+    hidden = both.hidden.union(column.sql for column in made_of)
+    return Scope(both.relations, merged + kept, hidden)

@@ -1,0 +1,85 @@
+"""A position among the tokens of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NoReturn, TypeVar
+
+from app.format.errors import HeadwaterError
+from app.sql.language import Language
+from app.sql.lexer import Kind, Token, tokens
+from app.sql.nesting import check_nesting
+
+QUOTES: Final = "double quotes enclose names, single quotes strings"
+_SHOWN_CHARACTERS: Final = 40
+_T = TypeVar("_T")
+
+
+class TokenReader:
+    """Reads tokens one after the other. Raises the error of the language throughout."""
+
+    def __init__(self, text: str, language: Language) -> None:
+        self.text = text
+        self.language = language
+        self.tokens = tokens(text, language)
+        check_nesting(text, self.tokens, language)
+        self.position = 0
+
+    @property
+    def here(self) -> Token:
+        return self.tokens[self.position]
+
+    def ahead(self, count: int = 1) -> Token:
+        return self.tokens[min(self.position + count, len(self.tokens) - 1)]
+
+    def advance(self) -> Token:
+        token = self.here
+        self.position = min(self.position + 1, len(self.tokens) - 1)
+        return token
+
+    def take(self, *words: str) -> bool:
+        """Advances over these words or signs if all of them are next."""
+        if any(self.ahead(number).word != word for number, word in enumerate(words)):
+            return False
+        self.position += len(words)
+        return True
+
+    def expect(self, *words: str) -> None:
+        if not self.take(*words):
+            self.unexpected(" ".join(words))
+
+    def end(self, expected: str) -> None:
+        if self.here.kind is not Kind.END:
+            self.unexpected(expected)
+
+    def unexpected(self, expected: str) -> NoReturn:
+        token = self.here
+        if token.kind is Kind.END:
+            raise self.invalid(token.at, "it ends too early", expected)
+        reason = f"unexpected {token.text[:_SHOWN_CHARACTERS]!r}"
+        if token.kind is Kind.QUOTED and self.text[token.at] == '"':
+            reason += f" ({QUOTES})"
+        raise self.invalid(token.at, self.language.refused.get(token.word, reason), expected)
+
+    def invalid(self, at: int | None, reason: str, expected: str) -> HeadwaterError:
+        return self.language.invalid(self.text, at, reason, expected)
+
+    def is_reserved(self, *words: str) -> bool:
+        """Whether the next token is one of these words, and the language reserves it."""
+        return self.here.word in words and self.here.word in self.language.reserved
+
+    def is_name(self, token: Token) -> bool:
+        return token.kind is Kind.QUOTED or (
+            token.kind is Kind.WORD and token.word not in self.language.reserved
+        )
+
+    def name(self, expected: str) -> str:
+        if not self.is_name(self.here):
+            self.unexpected(expected)
+        return self.advance().text
+
+    def listed(self, part: Callable[[], _T]) -> tuple[_T, ...]:
+        found = [part()]
+        while self.take(","):
+            found.append(part())
+        return tuple(found)

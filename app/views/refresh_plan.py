@@ -1,0 +1,63 @@
+"""How a view is brought up to date: which way may be taken, and the SQL that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from app.codecs.faults import shown
+from app.format.dataset import DatasetDefinition
+from app.format.errors import InvalidView
+from app.format.rows.changelog import OP_COLUMN
+from app.sql.queries.plan import ViewPlan, to_spark_sql
+from app.sql.queries.relation_types import quoted, text_literal
+
+_ROWS_PER_KEY: Final = "_hw_rows"
+
+
+def follows_changes(
+    plan: ViewPlan, inputs: Mapping[str, DatasetDefinition], record_key: Sequence[str]
+) -> bool:
+    """Whether each change of its input makes one change of the view, or none.
+
+    That takes rows which are made one by one, and a key that tells which: that of the input, passed on as it is.
+    """
+    if not plan.row_by_row:
+        return False
+    [name] = plan.inputs
+    key = inputs[name].record_key
+    return (
+        bool(key) and set(key) == set(plan.key_columns) and set(plan.key_columns.values()) <= set(record_key)
+    )
+
+
+def check_inputs(plan: ViewPlan, inputs: Mapping[str, DatasetDefinition]) -> None:
+    """Raises InvalidView unless the inputs still have the columns that the view reads."""
+    for source in plan.sources:
+        missing = [name for name in source.columns if name not in inputs[source.name].schema.names()]
+        if missing:
+            raise InvalidView(
+                f"the view reads {', '.join(map(shown, missing))} of {shown(source.name)}, which has no such column "
+                "any more: give the column its name back, or register another view",
+                pointer="/sql",
+                position=None,
+                expected=f"the columns {', '.join(map(shown, source.columns))} in {shown(source.name)}",
+            )
+
+
+def changes_sql(plan: ViewPlan, relations: Mapping[str, str]) -> str:
+    """What the view makes of changes of its input, each with its op. `relations`: names by those of the inputs."""
+    return to_spark_sql(plan, relations, carry=(OP_COLUMN,))
+
+
+def rows_sql(plan: ViewPlan, relations: Mapping[str, str], record_key: Sequence[str]) -> str:
+    """All rows of the view. It fails where several have one key, and names one, unless the plan says that none do."""
+    rows = to_spark_sql(plan, relations)
+    if not record_key or (plan.suggested_key and set(plan.suggested_key) <= set(record_key)):
+        return rows
+    key = ", ".join(map(quoted, record_key))
+    columns = ", ".join(quoted(name) for name in plan.schema.names())
+    said = text_literal(f"several rows of the view have the same key ({', '.join(record_key)}), such as ")
+    fault = f"concat({said}, to_json(struct({key})))"
+    counted = f"SELECT *, count(*) OVER (PARTITION BY {key}) AS {_ROWS_PER_KEY} FROM ({rows})"
+    return f"SELECT {columns} FROM ({counted}) WHERE assert_true({_ROWS_PER_KEY} = 1, {fault}) IS NULL"
