@@ -17,6 +17,7 @@ from app.codecs import (
     BadRecords,
     Format,
     Split,
+    conform,
     decode_csv,
     decode_json_rows,
     decode_ndjson,
@@ -25,7 +26,6 @@ from app.codecs import (
     record_errors,
     stream,
 )
-from app.codecs.arrow import conform
 from app.codecs.csv import csv_rows
 from app.codecs.json import json_rows
 from app.codecs.json.objects import json_texts

@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from app.codecs import Format, decode_csv
-from app.codecs.arrow import conform
+from app.codecs import Format, conform, decode_csv
 from app.format.errors import SchemaMismatch
 from app.format.rows.change_schema import change_schema
 from app.format.rows.changelog import OP_COLUMN, SYMBOLS, Op

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from app.codecs.arrow import conform
+from app.codecs import conform
 from app.codecs.arrow.arrow_casts import is_lossless
 from app.format.errors import BodyTooLarge, MalformedBody, SchemaMismatch
 from app.format.schema.types import parse_type
