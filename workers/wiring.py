@@ -62,6 +62,7 @@ from app.webhooks.repository.deliveries import DeliveryStore
 from app.webhooks.sender import HttpSender
 from app.webhooks.service.deliver import DeliverWebhooks, RetryRules
 from app.webhooks.service.message import Messages
+from app.writes.ports import InputStager
 from app.writes.service.run import RunWrites
 from workers.engine.hive_metastore import HiveMetastore
 from workers.engine.spark_engine import SparkEngine
@@ -86,19 +87,7 @@ def run_writes(worker: WorkerContext) -> RunWrites:
         jobs=JobStore(database),
         timeline=TimelineStore(database),
         engine=worker.engine,
-        derive=DeriveView(
-            views=ViewStore(database),
-            timeline=TimelineStore(database),
-            index=ChangelogStore(database),
-            pins=pin_versions(worker),
-            engine=worker.engine,
-        ),
-        restore=StageEarlier(
-            catalog=CatalogStore(database),
-            timeline=TimelineStore(database),
-            pins=pin_versions(worker),
-            engine=worker.engine,
-        ),
+        stagers=_input_stagers(worker),
         kept=ReadLeaseStore(database),
         announce=worker.announce,
         owner=worker.id,
@@ -106,6 +95,25 @@ def run_writes(worker: WorkerContext) -> RunWrites:
         heartbeat_seconds=settings.heartbeat_seconds,
         replans_max=settings.replans_max,
     )
+
+
+def _input_stagers(worker: WorkerContext) -> dict[JobKind, InputStager]:
+    """What makes the rows of the writes that come without any, by kind of job."""
+    timeline, pins = TimelineStore(worker.database), pin_versions(worker)
+    restore = StageEarlier(
+        catalog=CatalogStore(worker.database), timeline=timeline, pins=pins, engine=worker.engine
+    )
+    return {
+        JobKind.REFRESH: DeriveView(
+            views=ViewStore(worker.database),
+            timeline=timeline,
+            index=ChangelogStore(worker.database),
+            pins=pins,
+            engine=worker.engine,
+        ),
+        JobKind.RESTORE: restore,
+        JobKind.ROLLBACK: restore,
+    }
 
 
 def run_tasks(worker: WorkerContext) -> RunTasks:

@@ -6,13 +6,17 @@ The tenant is the first argument of everything that touches a tenant's data.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
+import msgspec
 import pyarrow as pa
 
+from app.commit.restore_plan import RestorePlan
 from app.format.dataset import DatasetDefinition
 from app.format.operation import Operation
 from app.format.rows.staging import StagedFile
+from app.jobs.values import Job
+from app.timeline.values import Advance
 
 
 class StagedFiles(Protocol):
@@ -26,4 +30,37 @@ class StagedFiles(Protocol):
         path: str,
     ) -> StagedFile | None:
         """Splits the rows by slot and stores them; None if there is no row."""
+        ...
+
+
+class RestoredVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """What a restore changes: it was planned against the table at `read_version`. `result` is the result of its job."""
+
+    plan: RestorePlan
+    read_version: int
+    result: dict[str, Any]
+
+
+class StagedInput(msgspec.Struct, frozen=True, kw_only=True):
+    """The input of a write whose rows the service makes.
+
+    `job`: the write, with the operation that its stager has chosen. `advances`: positions in other feeds that the
+    commit moves, because the rows include the changes up to there. `restored`: set by a restore.
+    """
+
+    job: Job
+    staged: tuple[StagedFile, ...]
+    advances: tuple[Advance, ...] = ()
+    restored: RestoredVersion | None = None
+
+
+class InputStager(Protocol):
+    """Makes the rows of one kind of write when the write runs."""
+
+    def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
+        """Paths of the staged files start with `prefix`; the engine runs its tasks under `tag`.
+
+        Raises InvalidView, DerivationFailed, NotEnoughWrites, VersionExpired, NotFound, CorruptFile, StorageFull,
+        EngineStopped.
+        """
         ...

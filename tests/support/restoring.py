@@ -17,7 +17,8 @@ from app.format.rows.staging import StagedFile
 from app.jobs.values import Job, JobKind, JobState, Progress, RestoreTarget, WriteRequest
 from app.timeline.service.version_pins import VersionPins
 from app.timeline.values import NewCommit
-from app.versions.service.run_restore import StagedRestore, StageEarlier
+from app.versions.service.run_restore import StageEarlier
+from app.writes.ports import RestoredVersion
 from app.writes.service.group import Part
 from app.writes.service.plan import PlanWrites
 from tests.support.past_tables import Past, committed_at
@@ -52,15 +53,16 @@ class Restorer:
         ]
         return [file for file in staged if file is not None]
 
-    def stage(self, earlier: RestoreTarget) -> tuple[Part, StagedRestore]:
+    def stage(self, earlier: RestoreTarget) -> tuple[Part, RestoredVersion]:
         """A restore whose rows are staged."""
         job = _job(earlier)
         pins = VersionPins(leases=self.kept, lease_seconds=60, heartbeat_seconds=60)
         staging = StageEarlier(catalog=self, timeline=self.past, pins=pins, engine=self)
-        restored = staging.run(job, earlier, f"{self.past.table.name}/staged/{job.id}", "tag")
-        part = Part(dataset_id="d", jobs=[job], restored=restored)
-        part.staged[job.id], part.quarantined[job.id] = restored.staged, ()
-        return part, restored
+        made = staging.stage(job, f"{self.past.table.name}/staged/{job.id}", "tag")
+        assert made.restored is not None
+        part = Part(dataset_id="d", jobs=[job], restored=made.restored)
+        part.staged[job.id], part.quarantined[job.id] = made.staged, ()
+        return part, made.restored
 
     def run(self, earlier: RestoreTarget) -> NewCommit:
         """Takes the table back; the past notes the version that it makes."""

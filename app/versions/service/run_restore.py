@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
 
 import msgspec
 
 from app.catalog.ports import Catalog
 from app.catalog.values import Dataset
-from app.commit.restore_plan import RestorePlan, plan_restaging, plan_restore
+from app.commit.restore_plan import plan_restaging, plan_restore
 from app.format.definition.evolution import under_schema
 from app.format.errors import NotEnoughWrites
 from app.format.file_group import DataFile
@@ -20,18 +19,7 @@ from app.jobs.values import Job, RestoreTarget
 from app.timeline.ports import Timeline
 from app.timeline.service.version_pins import VersionPins
 from app.versions.engine import Restaging
-
-
-class StagedRestore(msgspec.Struct, frozen=True, kw_only=True):
-    """What a restore writes: the rows of an earlier version, as far as the table at `read_version` may differ.
-
-    `result`: what its job tells.
-    """
-
-    staged: tuple[StagedFile, ...]
-    plan: RestorePlan
-    read_version: int
-    result: dict[str, Any]
+from app.writes.ports import RestoredVersion, StagedInput
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,11 +31,14 @@ class StageEarlier:
     pins: VersionPins
     engine: Restaging
 
-    def run(self, job: Job, target: RestoreTarget, prefix: str, tag: str) -> StagedRestore:
+    def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
         """Reads the version as it was then. Paths of the staged files start with `prefix`.
 
         Raises VersionExpired, NotEnoughWrites, NotFound, CorruptFile, StorageFull, EngineStopped.
         """
+        target = job.write.restores
+        if target is None:
+            raise TypeError(f"job {job.id} restores nothing: {job.kind.value}")
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         version = self._version(dataset, target)
         with self.pins.pin(job.tenant_id, [(dataset.id, version)], tag):
@@ -56,11 +47,14 @@ class StageEarlier:
                 dataset.definition, self.timeline.schema_at(dataset.tenant_id, dataset.id, version)
             )
             staged = self.engine.restage(plan_restaging(plan, then, dataset.definition, prefix), tag)
-        return StagedRestore(
+        return StagedInput(
+            job=job,
             staged=_numbered(staged),
-            plan=plan,
-            read_version=dataset.version,
-            result={"from_version": dataset.version, "to_version": version},
+            restored=RestoredVersion(
+                plan=plan,
+                read_version=dataset.version,
+                result={"from_version": dataset.version, "to_version": version},
+            ),
         )
 
     def _version(self, dataset: Dataset, target: RestoreTarget) -> int:

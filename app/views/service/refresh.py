@@ -24,6 +24,7 @@ from app.views.engine import Derivation
 from app.views.refresh_plan import changes_sql, check_inputs, rows_sql
 from app.views.service.views import new_refresh
 from app.views.values import View, ViewInputStatus, ViewMode, Views, follower_name, view_of
+from app.writes.ports import StagedInput
 
 # A commit wakes who follows its dataset, and the end of a refresh who waits for that; this is for when neither does.
 _POLL_SECONDS: Final = 60.0
@@ -72,14 +73,6 @@ def _pause_seconds(view: View) -> float:
     return pause - view.attempted_ago_seconds
 
 
-class StagedRefresh(msgspec.Struct, frozen=True, kw_only=True):
-    """What a refresh writes: its job, which says now what it does, its rows, and what they are made of."""
-
-    job: Job
-    staged: tuple[StagedFile, ...]
-    advances: tuple[Advance, ...]
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeriveView:
     """Computes the rows of refreshes."""
@@ -90,7 +83,7 @@ class DeriveView:
     pins: VersionPins
     engine: Derivation
 
-    def run(self, job: Job, prefix: str, tag: str) -> StagedRefresh:
+    def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
         """Takes in all that the inputs have now. Paths of the staged files start with `prefix`.
 
         Raises InvalidView where an input has lost a column, DerivationFailed, VersionExpired (the process was frozen
@@ -113,7 +106,7 @@ class DeriveView:
                 continue
             return view
 
-    def _stage(self, job: Job, view: View, prefix: str, tag: str) -> StagedRefresh:
+    def _stage(self, job: Job, view: View, prefix: str, tag: str) -> StagedInput:
         plan = view.definition.plan
         check_inputs(plan, {each.relation: each.dataset.definition for each in view.inputs})
         changes = self._changes(view)
@@ -140,7 +133,7 @@ class DeriveView:
                 ),
                 tag,
             )
-        return StagedRefresh(job=job, staged=staged, advances=_advances(view))
+        return StagedInput(job=job, staged=staged, advances=_advances(view))
 
     def _changes(self, view: View) -> dict[str, DeriveInput] | None:
         """The changes that are new, if each can be taken in by itself and all can still be read; otherwise None.

@@ -18,7 +18,7 @@ from app.format.quarantine import QuarantineFile
 from app.format.rows.staging import StagedFile
 from app.jobs.values import Claim, Job, instant_action
 from app.timeline.values import Advance, JobOutcome, NewCommit
-from app.versions.service.run_restore import StagedRestore
+from app.writes.ports import RestoredVersion
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class Part:
     plan: Plan | None = None
     evolved: DatasetDefinition | None = None
     advances: tuple[Advance, ...] = ()
-    restored: StagedRestore | None = None
+    restored: RestoredVersion | None = None
 
     @property
     def writes(self) -> dict[int, tuple[StagedFile, ...]]:

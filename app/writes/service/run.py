@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from app.catalog.ports import Catalog
 from app.commit.commit_message import KeyConflict, failed_writes
@@ -25,32 +26,34 @@ from app.format.errors import (
 from app.format.paths import dataset_prefix, decoded_prefix, quarantine_prefix
 from app.jobs.ports import Jobs
 from app.jobs.service.lease import Lease
-from app.jobs.values import ClaimRules, Job, Progress
+from app.jobs.values import ClaimRules, Job, JobKind, Progress
 from app.timeline.ports import Timeline
 from app.timeline.service.publish import Publish
 from app.timeline.service.version_pins import KeptVersions, expired_if_missing
 from app.timeline.values import Fenced
-from app.versions.service.run_restore import StageEarlier
-from app.views.service.refresh import DeriveView
 from app.writes.engine import WriteEngine
+from app.writes.ports import InputStager, StagedInput
 from app.writes.service.group import Part, WriteGroup
 from app.writes.service.plan import PlanWrites, SchemaMoved
 
 _log = logging.getLogger(__name__)
 _KEYS_NAMED_MAX = 10
+_STAGES: Final = {JobKind.REFRESH: "derive", JobKind.RESTORE: "restore", JobKind.ROLLBACK: "restore"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunWrites:
-    """The worker's use case. `owner` names this worker process; `announce` is called when jobs have ended."""
+    """The worker's use case. `owner` names this worker process; `announce` is called when jobs have ended.
+
+    `stagers`: who makes the rows of the kinds of writes that come without any.
+    """
 
     catalog: Catalog
     jobs: Jobs
     timeline: Timeline
     kept: KeptVersions
     engine: WriteEngine
-    derive: DeriveView
-    restore: StageEarlier
+    stagers: Mapping[JobKind, InputStager]
     announce: Callable[[], None]
     owner: str
     rules: ClaimRules
@@ -123,15 +126,12 @@ class RunWrites:
             try:
                 # Rows that the service makes may have to be made again, and then go to other files.
                 prefix = f"{decoded_prefix(place, job.id, job.epoch)}-{group.rounds}"
-                if job.write.derived:
-                    group.stage = "derive"
-                    self._derive_one(part, job, prefix, group.tag)
-                elif job.write.restores is not None:
-                    group.stage = "restore"
-                    part.restored = self.restore.run(job, job.write.restores, prefix, group.tag)
-                    part.staged[job.id] = part.restored.staged
-                else:
+                kind = job.write.kind
+                if kind is JobKind.WRITE:
                     self._decode_one(tenant_id, part, job, place, group.tag)
+                else:
+                    group.stage = _STAGES[kind]
+                    _take_staged(part, job, self.stagers[kind].stage(job, prefix, group.tag))
             except HeadwaterError as error:
                 if isinstance(error, NotFound | Unavailable):
                     raise
@@ -157,13 +157,6 @@ class RunWrites:
         part.staged[job.id] = decoded.staged
         part.quarantined[job.id] = decoded.quarantined
         part.evolved = decoded.definition
-
-    def _derive_one(self, part: Part, job: Job, prefix: str, tag: str) -> None:
-        """The rows of a refresh, which runs by itself."""
-        refresh = self.derive.run(job, prefix, tag)
-        part.jobs = [refresh.job]
-        part.staged[job.id] = refresh.staged
-        part.advances = refresh.advances
 
     def _merge_and_commit(self, tenant_id: str, group: WriteGroup) -> None:
         replans = 0
@@ -241,6 +234,13 @@ class RunWrites:
                     group.drop(job)
                 return False
         return True
+
+
+def _take_staged(part: Part, job: Job, made: StagedInput) -> None:
+    """The rows that a stager made for a write, which runs by itself."""
+    part.jobs = [made.job]
+    part.staged[job.id] = made.staged
+    part.advances, part.restored = made.advances, made.restored
 
 
 def _affected_jobs(group: WriteGroup, error: HeadwaterError) -> list[Job]:

@@ -228,7 +228,7 @@ def derive(view: View, expires: int = 0) -> tuple[Operation, Recorder, tuple[int
     job = job_of(new_refresh(view.dataset.id))
     pins = VersionPins(leases=recorder, lease_seconds=30, heartbeat_seconds=30)
     derive_view = DeriveView(views=catalogue, timeline=recorder, index=recorder, pins=pins, engine=recorder)
-    derived = derive_view.run(job, "prefix", "tag")
+    derived = derive_view.stage(job, "prefix", "tag")
     assert recorder.held == [], "all holds have ended"
     assert [derived.job.write.operation] == catalogue.decided
     assert derived.job.id == job.id
