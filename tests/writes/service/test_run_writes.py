@@ -1,0 +1,375 @@
+"""Groups of writes on the catalogue: what is done again after a conflict, and how each ending is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import msgspec
+import pytest
+
+from app.consumers.followers import ConsumerKind
+from app.consumers.repository.followers import add_follower
+from app.files.storage import LocalStorage
+from app.format.definition.evolution import evolve
+from app.format.definition.new_dataset import NewField
+from app.format.definition.schema_change import AddField
+from app.format.errors import CorruptFile, EngineStopped, StorageFull, Unavailable
+from app.format.identifiers import new_id, new_instant_id
+from app.format.operation import Operation
+from app.jobs.values import Job, JobKind, JobState, WriteRequest
+from app.timeline.values import Advance
+from app.transactions.values import NewTransaction
+from app.writes.ports import StagedInput
+from tests.support.lakehouse import new_job
+from tests.support.past_tables import kind_of
+from tests.support.store_fixtures import Stores
+from tests.support.writing import Row, Writing
+
+MONDAY: Final = "2026-11-23"
+TUESDAY: Final = "2026-11-24"
+
+
+def row(number: int, day: str = MONDAY, n: int = 0) -> Row:
+    return {"id": number, "day": day, "n": n, "note": None}
+
+
+@pytest.fixture
+def writing(stores: Stores, tenant_id: str, tmp_path: Path) -> Writing:
+    """Of a table with one file group a day."""
+    made = stores.catalog.create(tenant_id, new_id(), kind_of("copy_on_write, bloom"))
+    return Writing(database=stores.database, storage=LocalStorage(tmp_path), dataset=made)
+
+
+def raising(error: Exception) -> Callable[[], None]:
+    def run() -> NoReturn:
+        raise error
+
+    return run
+
+
+def ended(writing: Writing, job_id: str) -> tuple[str, str | None]:
+    """The state of a job, and the code of its error."""
+    job = writing.job(job_id)
+    return job.state.value, None if job.error is None else job.error.code
+
+
+def test_without_a_write_nothing_is_claimed(writing: Writing) -> None:
+    assert not writing.run()
+    assert writing.announced == []
+
+
+def test_writes_that_wait_are_committed_as_one_version(writing: Writing) -> None:
+    jobs = [writing.send([row(1)]), writing.send([row(2, TUESDAY)])]
+    assert writing.run()
+    assert [ended(writing, job_id) for job_id in jobs] == [("succeeded", None)] * 2
+    assert {writing.job(job_id).committed_version for job_id in jobs} == {1}
+    assert writing.rows() == [row(1), row(2, TUESDAY)]
+    assert writing.announced == [True]
+    assert not writing.run()
+
+
+def test_after_a_conflict_only_the_file_groups_that_changed_are_merged_again(writing: Writing) -> None:
+    job_id = writing.send([row(1), row(2, TUESDAY)])
+    writing.engine.before_merge = [lambda: writing.write([row(1, n=7), row(3)])]
+    assert writing.run()
+    first, other, again = writing.engine.merged
+    assert len(first) == 2
+    assert again == other, "the group that the other write changed"
+    assert ended(writing, job_id) == ("succeeded", None)
+    assert writing.rows() == [row(1), row(2, TUESDAY), row(3)]
+    assert writing.timeline.planned_at == [0, 0, 1]
+
+
+def test_write_that_loses_too_often_fails_and_names_the_winner(writing: Writing) -> None:
+    job_id = writing.send([row(1)])
+    writing.replans_max = 2
+    writing.engine.before_merge = [
+        lambda: writing.write([row(2)]),
+        lambda: None,
+        lambda: writing.write([row(3)]),
+        lambda: None,
+        lambda: writing.write([row(4)]),
+    ]
+    assert writing.run()
+    assert ended(writing, job_id) == ("failed", "commit-conflict")
+    error = writing.job(job_id).error
+    assert error is not None
+    assert (error.facts["retryable"], len(error.facts["file_groups"])) == (True, 1)
+    winners = writing.timeline.instants(
+        writing.tenant_id, writing.dataset.id, page_size=1, page_token=None
+    ).items
+    assert error.facts["winner"] == winners[0].id
+    assert writing.rows() == [row(2), row(3), row(4)]
+
+
+def test_write_whose_version_expires_before_it_is_merged_again_starts_over_at_the_head(
+    writing: Writing,
+) -> None:
+    job_id = writing.send([row(1), row(2, TUESDAY)])
+    writing.engine.before_merge = [lambda: writing.write([row(3)])]
+
+    def clean() -> None:
+        writing.write([row(4)])
+        writing.expire_versions()
+
+    writing.timeline.after_refusal = [clean]
+    assert _bounded(writing)
+    assert ended(writing, job_id) == ("succeeded", None)
+    assert writing.timeline.planned_at == [0, 0, 1, 2]
+    assert len(writing.engine.merged[-1]) == 2, "all groups are merged again"
+    assert writing.rows() == [row(1), row(2, TUESDAY), row(3), row(4)]
+
+
+def test_write_that_finds_files_gone_with_their_version_starts_over_at_the_head(writing: Writing) -> None:
+    writing.write([row(1)])
+    job_id = writing.send([row(2)])
+
+    def clean() -> NoReturn:
+        writing.write([row(3)])
+        writing.expire_versions()
+        raise CorruptFile("the file is missing", path="data")
+
+    writing.engine.before_merge = [clean]
+    assert _bounded(writing)
+    assert ended(writing, job_id) == ("succeeded", None)
+    assert writing.rows() == [row(1), row(2), row(3)]
+
+
+def test_missing_file_of_a_version_that_is_kept_fails_the_write(writing: Writing) -> None:
+    job_id = writing.send([row(1)])
+    writing.engine.before_merge = [raising(CorruptFile("the file is missing", path="data"))]
+    assert writing.run()
+    assert ended(writing, job_id) == ("failed", "corrupt-file")
+
+
+def _bounded(writing: Writing) -> bool:
+    """Runs a group that would otherwise plan for ever."""
+    plans = []
+    live_files = writing.timeline.live_files
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        plans.append(arguments)
+        assert len(plans) < 20, "planned again and again"
+        return live_files(*arguments, **named)
+
+    writing.timeline.live_files = counted  # type: ignore[method-assign]
+    return writing.run()
+
+
+def test_cancelled_write_is_left_out_and_the_others_are_committed(writing: Writing) -> None:
+    jobs = [writing.send([row(1)]), writing.send([row(2)])]
+    writing.engine.before_merge = [lambda: writing.jobs.cancel(writing.tenant_id, jobs[0])]
+    assert writing.run()
+    assert [ended(writing, job_id)[0] for job_id in jobs] == ["cancelled", "succeeded"]
+    assert writing.rows() == [row(2)]
+
+
+def test_group_whose_writes_are_all_cancelled_commits_nothing(writing: Writing) -> None:
+    job_id = writing.send([row(1)])
+    writing.engine.before_merge = [lambda: writing.jobs.cancel(writing.tenant_id, job_id)]
+    assert writing.run()
+    assert (writing.version, ended(writing, job_id)[0]) == (0, "cancelled")
+
+
+def test_write_that_was_stopped_is_left_to_whoever_holds_it(writing: Writing) -> None:
+    job_id = writing.send([row(1)])
+    writing.engine.before_merge = [raising(EngineStopped("cancelled"))]
+    assert writing.run()
+    assert ended(writing, job_id)[0] == "running"
+    assert writing.announced == [True]
+
+
+def test_write_of_a_dataset_that_is_deleted_meanwhile_is_cancelled_with_it(writing: Writing) -> None:
+    job_id = writing.send([row(1)])
+    writing.engine.before_merge = [
+        lambda: writing.catalog.delete(writing.tenant_id, writing.dataset.id, version=None)
+    ]
+    assert writing.run()
+    assert ended(writing, job_id)[0] == "cancelled"
+
+
+def test_lease_of_a_write_runs_out_when_the_database_is_out_of_reach(writing: Writing) -> None:
+    job_id = writing.send([row(1)])
+    writing.engine.before_merge = [raising(Unavailable("the database is out of reach"))]
+    assert writing.run()
+    assert ended(writing, job_id) == ("running", None)
+
+
+def test_error_without_a_culprit_fails_every_write_of_the_group(writing: Writing) -> None:
+    jobs = [writing.send([row(1)]), writing.send([row(2)])]
+    writing.engine.before_merge = [raising(StorageFull("no room", path="data"))]
+    assert writing.run()
+    assert [ended(writing, job_id) for job_id in jobs] == [("failed", "storage-full")] * 2
+    assert writing.version == 0
+
+
+def test_write_whose_input_is_damaged_fails_and_the_others_run_again(writing: Writing) -> None:
+    jobs = [writing.send([row(1)]), writing.send([row(2)])]
+    [staged] = writing.job(jobs[0]).write.staged
+    writing.engine.before_merge = [raising(CorruptFile("damaged", path=staged.path))]
+    assert writing.run()
+    assert [ended(writing, job_id) for job_id in jobs] == [("failed", "corrupt-file"), ("queued", None)]
+    assert writing.run()
+    assert ended(writing, jobs[1]) == ("succeeded", None)
+    assert writing.rows() == [row(2)]
+
+
+def test_worker_that_fails_in_an_unknown_way_puts_its_writes_back(writing: Writing) -> None:
+    jobs = [writing.send([row(1)]), writing.send([row(2)])]
+    writing.engine.before_merge = [raising(ZeroDivisionError("a bug"))]
+    with pytest.raises(ZeroDivisionError):
+        writing.run()
+    assert [writing.job(job_id).state for job_id in jobs] == [JobState.QUEUED] * 2
+    assert writing.announced == [True]
+    # Each alone from now on, in case one of them is to blame.
+    assert writing.run()
+    assert [writing.job(job_id).state for job_id in jobs] == [JobState.SUCCEEDED, JobState.QUEUED]
+
+
+def test_input_that_cannot_be_decoded_fails_its_write_alone(writing: Writing) -> None:
+    bad = writing.send_raw(b'{"id": 1, "day": "2026-11-23"')
+    good = writing.send_raw(b'{"id": 2, "day": "2026-11-23", "n": 0, "note": null}')
+    assert writing.run()
+    assert ended(writing, bad)[0] == "failed"
+    assert ended(writing, good) == ("succeeded", None)
+    assert writing.rows() == [row(2)]
+
+
+def test_insert_of_a_live_key_fails_alone_and_names_the_key(writing: Writing) -> None:
+    writing.write([row(1)])
+    jobs = [writing.send([row(1), row(2)], Operation.INSERT), writing.send([row(3)], Operation.INSERT)]
+    assert writing.run()
+    assert [ended(writing, job_id) for job_id in jobs] == [
+        ("failed", "duplicate-key"),
+        ("succeeded", None),
+    ]
+    error = writing.job(jobs[0]).error
+    assert error is not None
+    assert (error.facts["keys"], error.facts["duplicates"]) == ([{"day": MONDAY, "id": 1}], 1)
+    assert writing.rows() == [row(1), row(3)]
+
+
+def test_schema_that_changes_while_a_write_is_merged_has_it_merged_again(writing: Writing) -> None:
+    job_id = writing.send([row(1)])
+
+    def add_column() -> None:
+        before = writing.catalog.get(writing.tenant_id, writing.dataset.id)
+        writing.catalog.evolve(
+            writing.tenant_id,
+            writing.dataset.id,
+            evolve(before.definition, [AddField(field=NewField(name="more", type="string"))]),
+            version=before.version,
+            instant_id=new_instant_id(),
+        )
+
+    writing.engine.before_merge = [add_column]
+    assert writing.run()
+    assert ended(writing, job_id) == ("succeeded", None)
+    assert writing.rows() == [row(1) | {"more": None}]
+    assert len(writing.engine.merged) == 2
+
+
+def test_write_that_brings_a_column_which_another_brought_first_is_read_again(writing: Writing) -> None:
+    body = b'{"id": %d, "day": "2026-11-23", "n": 0, "note": null, "more": "%d"}'
+    job_id = writing.send_raw(body % (1, 1), merge_schema=True)
+
+    def bring() -> None:
+        other = writing.send_raw(body % (2, 2), merge_schema=True)
+        assert writing.run(owner="another")
+        assert ended(writing, other) == ("succeeded", None)
+
+    writing.engine.before_merge = [bring]
+    assert writing.run()
+    assert ended(writing, job_id) == ("succeeded", None)
+    assert writing.rows() == [row(1) | {"more": "1"}, row(2) | {"more": "2"}]
+    definition = writing.catalog.get(writing.tenant_id, writing.dataset.id).definition
+    assert definition.schema.id == 2
+
+
+def test_restore_that_loses_to_another_write_compares_the_table_again(writing: Writing) -> None:
+    writing.write([row(1)])
+    writing.write([row(1, n=1), row(2)])
+    job_id = writing.send_restore(1)
+    writing.engine.before_merge = [lambda: writing.write([row(3)])]
+    assert writing.run()
+    assert ended(writing, job_id) == ("succeeded", None)
+    assert writing.rows() == [row(1)]
+    assert writing.timeline.planned_at[-2:] == [2, 3]
+
+
+def test_restore_whose_head_expires_before_it_is_merged_starts_over(writing: Writing) -> None:
+    writing.write([row(1)])
+    writing.write([row(2)])
+    job_id = writing.send_restore(1)
+
+    def clean() -> NoReturn:
+        writing.write([row(3)])
+        writing.expire_versions()
+        raise CorruptFile("the file is missing", path="data")
+
+    writing.engine.before_merge = [clean]
+    assert _bounded(writing)
+    # The version to go back to has expired, too, and that is what the job says.
+    assert ended(writing, job_id) == ("failed", "version-expired")
+
+
+def test_transaction_fails_as_a_whole_when_one_write_does(
+    writing: Writing, stores: Stores, tenant_id: str
+) -> None:
+    other = stores.catalog.create(
+        tenant_id, new_id(), msgspec.structs.replace(writing.dataset.definition, name="other")
+    )
+    new = NewTransaction(id=new_id(), jobs=(new_job(writing.dataset.id), new_job(other.id)))
+    stores.transactions.accept(tenant_id, new)
+    writing.engine.before_merge = [raising(StorageFull("no room", path="data"))]
+    assert writing.run()
+    codes = sorted(str(ended(writing, job.id)[1]) for job in new.jobs)
+    assert codes == ["storage-full", "transaction-failed"]
+
+
+def test_write_that_expects_another_version_fails_at_once(writing: Writing) -> None:
+    job_id = writing.send([row(1)], expected_version=7)
+    assert writing.run()
+    assert ended(writing, job_id) == ("failed", "commit-conflict")
+    assert writing.timeline.planned_at == [0]
+
+
+@dataclass
+class Deriving:
+    """Derives a row; the changes that it was made of begin at the next of these offsets."""
+
+    writing: Writing
+    since: list[int]
+
+    def stage(self, job: Job, prefix: str, tag: str) -> StagedInput:
+        staged = self.writing.staged([row(len(self.since))], Operation.UPSERT)
+        advance = Advance(
+            dataset_id=self.writing.dataset.id, name="view", since=self.since.pop(0), next_since=9
+        )
+        return StagedInput(job=job, staged=staged, advances=(advance,))
+
+
+@pytest.fixture
+def followed(writing: Writing) -> Writing:
+    """The dataset has a follower that is at its beginning."""
+    with writing.database.tenant(writing.tenant_id) as connection:
+        add_follower(connection, writing.dataset.id, "view", ConsumerKind.VIEW, 0)
+    return writing
+
+
+def test_refresh_whose_changes_another_took_in_first_derives_its_rows_again(followed: Writing) -> None:
+    job_id = followed.accept(WriteRequest(operation=Operation.UPSERT, derived=True))
+    assert followed.run(stagers={JobKind.REFRESH: Deriving(followed, [5, 0])})
+    assert ended(followed, job_id) == ("succeeded", None)
+    assert followed.rows() == [row(1)], "those of the second attempt"
+
+
+def test_refresh_that_always_comes_second_fails(followed: Writing) -> None:
+    job_id = followed.accept(WriteRequest(operation=Operation.UPSERT, derived=True))
+    followed.replans_max = 2
+    assert followed.run(stagers={JobKind.REFRESH: Deriving(followed, [5, 5, 5, 0])})
+    assert ended(followed, job_id) == ("failed", "commit-conflict")
+    assert followed.version == 0
