@@ -39,8 +39,8 @@ from app.runtime.postgres import EmbeddedPostgres
 from app.tenants.bootstrap import initialise
 from app.timeline.repository.timeline import TimelineStore
 from app.timeline.tables import commits, files
-from app.timeline.values import Fenced
-from app.writes.service.group import Part
+from app.writes.attempt import Decoded, Merged, Planned
+from app.writes.ports import StagedInput
 from app.writes.service.plan import PlanWrites
 from bench.options import parser
 from bench.report import percentiles, publish
@@ -103,17 +103,20 @@ class Table:
             jobs.accept(tenant_id, _new_job(self.dataset))
         with timed(seconds["claim"]):
             [job] = jobs.claim(tenant_id, self.dataset.id, "bench", _RULES)
-        part = Part(dataset_id=self.dataset.id, jobs=[job])
-        part.staged[job.id] = (_staged(slot),)
-        part.quarantined[job.id] = ()
+        made = StagedInput(job=job, staged=(_staged(slot),))
+        decoded = Decoded(dataset_id=self.dataset.id, inputs=(made,))
         with timed(seconds["plan"]):
             plan = PlanWrites(catalog=CatalogStore(self.database), timeline=timeline)
-            [task] = plan.run(tenant_id, part, new_instant_id())
-        [old] = task.files
-        part.messages[task.file_group] = _message(slot, old)
+            planned = plan.run(tenant_id, decoded, new_instant_id())
+        if not isinstance(planned, Planned):
+            raise SystemExit(f"a plan that nothing else met: {planned}")
+        [[old]] = [task.files for task in planned.tasks]
+        merged = planned.merged([_message(slot, old)])
+        if not isinstance(merged, Merged):
+            raise SystemExit(f"a merge without a duplicate: {merged}")
         with timed(seconds["commit"]):
-            outcome = timeline.publish(tenant_id, [part.commit()])
-        if not isinstance(outcome, tuple) or isinstance(outcome, Fenced):
+            outcome = timeline.publish(tenant_id, [merged.commit()])
+        if not isinstance(outcome, tuple):
             raise SystemExit(f"a commit that nothing else met: {outcome}")
 
 

@@ -14,7 +14,7 @@ from app.format.file_group import DataFile
 from app.format.schema.schema import Schema
 from app.paging import Page
 from app.timeline.instants import EVERY_INSTANT, InstantFilter
-from app.timeline.values import Fenced, NewCommit, Published, WritesRunning
+from app.timeline.values import Fenced, NewCommit, Overtaken, Published, WritesRunning
 
 
 class OutcomeUnknown(Exception):
@@ -35,7 +35,7 @@ class Timeline(Protocol):
 
     def publish(
         self, tenant_id: str, commits: Sequence[NewCommit]
-    ) -> tuple[Published, ...] | Conflicted | Fenced:
+    ) -> tuple[Published, ...] | Conflicted | Overtaken | Fenced:
         """The commit transaction: commits of different datasets, all or none.
 
         Without file changes the jobs of a commit succeed at the current version and no version is made. Raises

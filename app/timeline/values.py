@@ -69,6 +69,16 @@ class Fenced(msgspec.Struct, frozen=True, kw_only=True):
     held: frozenset[str]
 
 
+class Overtaken(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing was published: another commit took in the changes of a feed from `since` on first.
+
+    `dataset_id`: among commits published together, the dataset whose commit it is.
+    """
+
+    dataset_id: str
+    since: int
+
+
 class WritesRunning(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing was published: so many groups of writes run, to which a table service yields."""
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from app.commit.restore_plan import RestorePlan
 from app.format.dataset import DatasetDefinition
 from app.format.operation import Operation
+from app.format.quarantine import QuarantineFile
 from app.format.rows.staging import StagedFile
 from app.jobs.values import Job
 from app.timeline.values import Advance
@@ -42,14 +43,17 @@ class RestoredVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StagedInput(msgspec.Struct, frozen=True, kw_only=True):
-    """The input of a write whose rows the service makes.
+    """The input of a write, ready to be merged.
 
-    `job`: the write, with the operation that its stager has chosen. `advances`: positions in other feeds that the
+    `job`: the write, with the operation that its stager has chosen. `quarantined`: its bad records. `definition`: the
+    dataset under the schema that the rows bring, if it is another one. `advances`: positions in other feeds that the
     commit moves, because the rows include the changes up to there. `restored`: set by a restore.
     """
 
     job: Job
     staged: tuple[StagedFile, ...]
+    quarantined: tuple[QuarantineFile, ...] = ()
+    definition: DatasetDefinition | None = None
     advances: tuple[Advance, ...] = ()
     restored: RestoredVersion | None = None
 

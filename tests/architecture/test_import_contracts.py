@@ -61,6 +61,7 @@ def test_an_import_that_points_up_is_caught(tmp_path):
         (tmp_path / package / "__init__.py").write_text("")
     for module in (
         "app/settings.py",
+        "app/writes/attempt.py",
         *(f"app/{room}/{kind}.py" for room in rooms for kind in ("values", "tables")),
     ):
         (tmp_path / module).write_text("")

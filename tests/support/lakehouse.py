@@ -19,13 +19,13 @@ from app.format.operation import Operation
 from app.format.rows.staging import Slot
 from app.jobs.values import Claim, ClaimRules, Job, NewJob, WriteRequest
 from app.timeline.repository.timeline import TimelineStore
-from app.timeline.values import Fenced, JobOutcome, NewCommit, Published
+from app.timeline.values import Fenced, JobOutcome, NewCommit, Overtaken, Published
 
 
 class OneByOne(TimelineStore):
     """The timeline, with commits of one dataset published as they mostly are: by themselves."""
 
-    def publish_one(self, tenant_id: str, commit: NewCommit) -> Published | Conflicted | Fenced:
+    def publish_one(self, tenant_id: str, commit: NewCommit) -> Published | Conflicted | Overtaken | Fenced:
         outcome = self.publish(tenant_id, [commit])
         return outcome[0] if isinstance(outcome, tuple) else outcome
 

@@ -18,8 +18,8 @@ from app.jobs.values import Job, JobKind, JobState, Progress, RestoreTarget, Wri
 from app.timeline.service.version_pins import VersionPins
 from app.timeline.values import NewCommit
 from app.versions.service.run_restore import StageEarlier
-from app.writes.ports import RestoredVersion
-from app.writes.service.group import Part
+from app.writes.attempt import Decoded, Merged, Planned
+from app.writes.ports import StagedInput
 from app.writes.service.plan import PlanWrites
 from tests.support.past_tables import Past, committed_at
 from tests.support.past_versions import KeptVersions
@@ -53,29 +53,28 @@ class Restorer:
         ]
         return [file for file in staged if file is not None]
 
-    def stage(self, earlier: RestoreTarget) -> tuple[Part, RestoredVersion]:
-        """A restore whose rows are staged."""
+    def stage(self, earlier: RestoreTarget) -> StagedInput:
+        """The input of a restore."""
         job = _job(earlier)
         pins = VersionPins(leases=self.kept, lease_seconds=60, heartbeat_seconds=60)
         staging = StageEarlier(catalog=self, timeline=self.past, pins=pins, engine=self)
-        made = staging.stage(job, f"{self.past.table.name}/staged/{job.id}", "tag")
-        assert made.restored is not None
-        part = Part(dataset_id="d", jobs=[job], restored=made.restored)
-        part.staged[job.id], part.quarantined[job.id] = made.staged, ()
-        return part, made.restored
+        return staging.stage(job, f"{self.past.table.name}/staged/{job.id}", "tag")
 
     def run(self, earlier: RestoreTarget) -> NewCommit:
         """Takes the table back; the past notes the version that it makes."""
-        part, restored = self.stage(earlier)
+        made = self.stage(earlier)
+        assert made.restored is not None
         attempt = f"20260102030405000000-{next(_attempts):06x}-9-0"
-        tasks = PlanWrites(catalog=self, timeline=self.past).run("t", part, attempt)
-        for task in tasks:
-            part.messages[task.file_group] = MergeHandle(self.resources).run(task)
-        commit = part.commit()
+        decoded = Decoded(dataset_id="d", inputs=(made,))
+        planned = PlanWrites(catalog=self, timeline=self.past).run("t", decoded, attempt)
+        assert isinstance(planned, Planned)
+        merged = planned.merged([MergeHandle(self.resources).run(task) for task in planned.tasks])
+        assert isinstance(merged, Merged)
+        commit = merged.commit()
         before = self.past.table.version
         self.past.table.publish(commit.messages)
         if self.past.table.version > before:
-            self.past.note(self.past.rows[restored.result["to_version"]])
+            self.past.note(self.past.rows[made.restored.result["to_version"]])
         return commit
 
     def to(self, version: int) -> NewCommit:

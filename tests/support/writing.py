@@ -39,7 +39,7 @@ from app.jobs.values import Job, JobKind, RestoreTarget, WriteRequest
 from app.timeline.repository.read_leases import ReadLeaseStore
 from app.timeline.repository.timeline import TimelineStore
 from app.timeline.service.version_pins import VersionPins
-from app.timeline.values import Fenced, NewCommit, Published
+from app.timeline.values import Fenced, NewCommit, Overtaken, Published
 from app.versions.service.run_restore import StageEarlier
 from app.views.repository.views import ViewStore
 from app.views.service.refresh import DeriveView
@@ -78,7 +78,7 @@ class Timeline(TimelineStore):
 
     def publish(
         self, tenant_id: str, commits: Sequence[NewCommit]
-    ) -> tuple[Published, ...] | Conflicted | Fenced:
+    ) -> tuple[Published, ...] | Conflicted | Overtaken | Fenced:
         self.planned_at += [commit.read_version for commit in commits]
         outcome = super().publish(tenant_id, commits)
         if not isinstance(outcome, tuple) and self.after_refusal:

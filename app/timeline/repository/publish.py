@@ -26,7 +26,6 @@ from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted, check_conflicts, check_version
 from app.consumers.repository.followers import is_followed, move_follower, wake_follower
 from app.db.any_of import any_of
-from app.format.errors import CommitConflict
 from app.format.file_group import ChangelogFile, DataFile
 from app.format.instant import InstantEvent, RowCounts, next_state, states_before
 from app.jobs.repository.claim import held_by
@@ -42,13 +41,13 @@ from app.timeline.repository.conflict_window import (
     window_of,
 )
 from app.timeline.tables import changelog_files, commits, files, quarantine_files
-from app.timeline.values import Fenced, NewCommit, Published
+from app.timeline.values import Fenced, NewCommit, Overtaken, Published
 from app.views.repository.view_rows import refreshed
 
 
 def publish_commits(
     connection: Connection, together: Sequence[NewCommit]
-) -> tuple[Published, ...] | Conflicted | Fenced:
+) -> tuple[Published, ...] | Conflicted | Overtaken | Fenced:
     """Publishes commits of different datasets, all or none, or says why not; then the caller rolls back.
 
     The order matters: the lock of a head row makes commits of its dataset serial, so what is checked under it stays
@@ -77,6 +76,9 @@ def publish_commits(
         )
         if isinstance(verdict, Conflicted):
             return structs.replace(verdict, dataset_id=commit.dataset_id)
+        overtaken = _advance(connection, commit)
+        if overtaken is not None:
+            return overtaken
     published = tuple(_publish(connection, commit, found[commit.dataset_id]) for commit in together)
     if len(together) > 1:
         # Whoever runs a transaction goes on with one of its datasets; writes may wait in the others.
@@ -112,7 +114,6 @@ def lock_heads(connection: Connection, dataset_ids: Sequence[str]) -> dict[str, 
 
 def _publish(connection: Connection, commit: NewCommit, head: Any) -> Published:
     _insert_quarantine(connection, commit)
-    _advance(connection, commit)
     if not makes_version(commit):
         unmoved = Published(version=head.version, first_offset=head.next_offset, next_offset=head.next_offset)
         _complete(connection, commit, unmoved, instant_version=None, completed_at=None)
@@ -134,21 +135,15 @@ def _publish(connection: Connection, commit: NewCommit, head: Any) -> Published:
     return published
 
 
-def _advance(connection: Connection, commit: NewCommit) -> None:
-    """Moves the positions in the feeds that a view's rows were made of.
-
-    Raises CommitConflict if one was moved before.
-    """
+def _advance(connection: Connection, commit: NewCommit) -> Overtaken | None:
+    """Moves the positions in the feeds that a view's rows were made of, unless one was moved before."""
     if commit.advances:
         refreshed(connection, commit.dataset_id)
     for each in sorted(commit.advances, key=lambda advance: (advance.dataset_id, advance.name)):
         if not move_follower(connection, each.dataset_id, each.name, each.since, each.next_since):
-            raise CommitConflict(
-                f"another commit took in the changes from {each.since} on first",
-                dataset_id=commit.dataset_id,
-                retryable=True,
-            )
+            return Overtaken(dataset_id=commit.dataset_id, since=each.since)
         wake_follower(connection, each.dataset_id, each.name, None)
+    return None
 
 
 def _insert_quarantine(connection: Connection, commit: NewCommit) -> None:

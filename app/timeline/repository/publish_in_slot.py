@@ -9,7 +9,7 @@ from app.jobs.repository.claim import held_by
 from app.jobs.repository.commit_slots import lock_datasets, release_slot, request_slot, running_groups
 from app.jobs.repository.job_ends import lock_jobs, post
 from app.timeline.repository.publish import lock_heads, makes_version, publish_commits
-from app.timeline.values import Fenced, NewCommit, Published, WritesRunning
+from app.timeline.values import Fenced, NewCommit, Overtaken, Published, WritesRunning
 
 
 def publish_in_slot(
@@ -33,6 +33,8 @@ def publish_in_slot(
             request_slot(connection, commit.dataset_id, slot_seconds)
         return WritesRunning(groups=groups)
     outcome = publish_commits(connection, [commit])
+    if isinstance(outcome, Overtaken):
+        raise TypeError("a table service takes in no changes of feeds")
     if not isinstance(outcome, tuple):
         return outcome
     release_slot(connection, commit.dataset_id)

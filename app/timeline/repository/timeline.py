@@ -28,7 +28,7 @@ from app.timeline.repository.kept_versions import check_kept
 from app.timeline.repository.publish import publish_commits
 from app.timeline.repository.publish_in_slot import publish_in_slot
 from app.timeline.tables import commits, files
-from app.timeline.values import Fenced, NewCommit, Published, WritesRunning
+from app.timeline.values import Fenced, NewCommit, Overtaken, Published, WritesRunning
 
 _WRITES: Final = tuple(action.value for action in (Action.COMMIT, Action.RESTORE, Action.ROLLBACK))
 
@@ -59,7 +59,7 @@ class TimelineStore:
 
     def publish(
         self, tenant_id: str, commits: Sequence[NewCommit]
-    ) -> tuple[Published, ...] | Conflicted | Fenced:
+    ) -> tuple[Published, ...] | Conflicted | Overtaken | Fenced:
         """The commit transaction. Raises CommitConflict where a dataset is not at the version its commit expects,
         OutcomeUnknown if the connection breaks once COMMIT was sent.
 

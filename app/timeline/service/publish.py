@@ -11,7 +11,7 @@ from typing import TypeVar
 from app.commit.conflict import Conflicted
 from app.format.errors import Unavailable
 from app.timeline.ports import OutcomeUnknown, Timeline
-from app.timeline.values import Fenced, NewCommit, Published
+from app.timeline.values import Fenced, NewCommit, Overtaken, Published
 
 _log = logging.getLogger(__name__)
 _PAUSE_SECONDS_MAX = 5.0
@@ -26,8 +26,8 @@ class Publish:
 
     def run(
         self, tenant_id: str, commits: Sequence[NewCommit]
-    ) -> tuple[Published, ...] | Conflicted | Fenced:
-        """Publishes commits of different datasets, all or none. Raises CommitConflict.
+    ) -> tuple[Published, ...] | Conflicted | Overtaken | Fenced:
+        """Publishes commits of different datasets, all or none. Raises CommitConflict, see `Timeline.publish`.
 
         If the connection breaks while COMMIT is under way, nothing is deleted and nothing is assumed: the head rows
         are asked (behind their locks) whether the jobs were published, for as long as it takes to get an answer.

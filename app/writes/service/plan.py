@@ -2,89 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
-
 from app.catalog.ports import Catalog
-from app.catalog.values import Dataset
 from app.commit.write_options import OnError
 from app.commit.write_plan import MergeTask, WriteIntent, plan_merge, touched_groups
 from app.commit.write_scope import has_scope, is_no_op, read_scope, scope_of
+from app.format.errors import VersionExpired
+from app.format.file_group import DataFile
 from app.format.paths import dataset_prefix
+from app.format.rows.staging import StagedFile
 from app.jobs.values import Job
 from app.timeline.ports import Timeline
-from app.writes.service.group import Part, Plan
-
-
-class SchemaMoved(Exception):
-    """The dataset has another schema than when the write's own was made of it: its input is to be read again."""
+from app.writes.attempt import Basis, Claimed, Decoded, Plan, Planned, Replan, basis_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanWrites:
-    """Plans at the version that a part has read, the head if none."""
+    """Plans at the head, or at the version up to which the messages of a part are valid."""
 
     catalog: Catalog
     timeline: Timeline
 
-    def run(self, tenant_id: str, part: Part, attempt: str) -> list[MergeTask]:
-        """Gives the part its plan, and returns a task for each of its file groups that has no message yet.
+    def run(self, tenant_id: str, part: Decoded | Replan, attempt: str) -> Planned | Decoded | Claimed:
+        """A task for each file group of the part that has no message yet.
 
-        Raises NotFound, DataExists, SchemaMoved.
+        Decoded if the version has expired, Claimed if the input has to be read again. Raises NotFound, DataExists.
         """
-        dataset = _under_its_schema(self.catalog.get(tenant_id, part.dataset_id), part)
-        version = dataset.version if part.read_version is None else part.read_version
-        if part.restored is not None:
-            # What its rows are to replace was found there.
-            version = part.restored.read_version
-        first = part.jobs[0].write
-        # A write that looks at more than the keys it brings runs by itself, so the first is the only one.
-        whole = has_scope(first.operation, first.options)
-        live = self.timeline.live_files(
-            tenant_id, part.dataset_id, version, None if whole else self._groups(dataset, part)
-        )
-        if part.restored is not None:
-            live = part.restored.plan.in_scope(live)
-        scope = scope_of(
-            first.operation, first.options, dataset.definition, part.staged[part.jobs[0].id], live
-        )
-        part.plan = Plan(
+        basis = basis_of(part, self.catalog.get(tenant_id, part.dataset_id))
+        if isinstance(basis, Claimed):
+            return basis
+        try:
+            live = self._live(basis)
+        except VersionExpired:
+            return basis.decoded.from_the_head()
+        # A write with a scope runs by itself, so the first is the only one.
+        first, dataset = basis.decoded.inputs[0], basis.dataset
+        operation, options = first.job.write.operation, first.job.write.options
+        scope = scope_of(operation, options, dataset.definition, first.staged, live)
+        plan = Plan(
             dataset=dataset,
-            version=version,
+            version=basis.version,
             scope=scope,
-            read_scope=read_scope(first.operation, first.options, scope),
-            noop=is_no_op(first.options, holds_rows=any(file.live_rows for file in live), version=version),
+            read_scope=read_scope(operation, options, scope),
+            noop=is_no_op(options, holds_rows=any(file.live_rows for file in live), version=basis.version),
         )
-        if part.plan.noop:
-            return []
-        return plan_merge(
-            dataset.definition,
-            part.writes,
-            {number: _intent(job) for number, job in enumerate(part.jobs)},
-            live,
-            scope=scope,
-            done=part.messages,
-            attempt=attempt,
-            data_prefix=dataset_prefix(tenant_id, part.dataset_id),
-        )
+        tasks = [] if plan.noop else _tasks(basis, plan, live, attempt)
+        return Planned(decoded=basis.decoded, plan=plan, tasks=tuple(tasks), messages=basis.messages)
 
-    def _groups(self, dataset: Dataset, part: Part) -> list[str]:
-        if not dataset.definition.keyed:
-            return []
-        return [group for group in touched_groups(part.writes) if group not in part.messages]
+    def _live(self, basis: Basis) -> list[DataFile]:
+        """The live files of the file groups to merge, or of the whole table if a write reads more than its keys."""
+        dataset, first, restored = basis.dataset, basis.decoded.jobs[0].write, basis.decoded.restored
+        groups: list[str] | None = None
+        if not has_scope(first.operation, first.options):
+            touched = touched_groups(_writes(basis.decoded)) if dataset.definition.keyed else []
+            groups = [group for group in touched if group not in basis.messages]
+        live = self.timeline.live_files(dataset.tenant_id, dataset.id, basis.version, groups)
+        return live if restored is None else restored.plan.in_scope(live)
 
 
-def _under_its_schema(dataset: Dataset, part: Part) -> Dataset:
-    """The dataset under the schema that the part plans with. Messages made under an earlier one are made again."""
-    if part.plan is not None and part.plan.dataset.definition.schema.id < dataset.definition.schema.id:
-        part.reset()
-    if part.evolved is None:
-        return dataset
-    if part.evolved.schema.id <= dataset.definition.schema.id:
-        part.reset()
-        raise SchemaMoved
-    return msgspec.structs.replace(dataset, definition=part.evolved)
+def _tasks(basis: Basis, plan: Plan, live: Sequence[DataFile], attempt: str) -> list[MergeTask]:
+    return plan_merge(
+        plan.dataset.definition,
+        _writes(basis.decoded),
+        {number: _intent(job) for number, job in enumerate(basis.decoded.jobs)},
+        live,
+        scope=plan.scope,
+        done=basis.messages,
+        attempt=attempt,
+        data_prefix=dataset_prefix(plan.dataset.tenant_id, plan.dataset.id),
+    )
+
+
+def _writes(decoded: Decoded) -> dict[int, tuple[StagedFile, ...]]:
+    """The input by the numbers that tasks know the writes by."""
+    return {number: made.staged for number, made in enumerate(decoded.inputs)}
 
 
 def _intent(job: Job) -> WriteIntent:

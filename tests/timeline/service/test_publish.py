@@ -16,9 +16,10 @@ from app.format.instant import Action, RowCounts
 from app.jobs.values import Claim
 from app.timeline.ports import OutcomeUnknown
 from app.timeline.service.publish import Publish
-from app.timeline.values import Fenced, JobOutcome, NewCommit, Published
+from app.timeline.values import Fenced, JobOutcome, NewCommit, Overtaken, Published
 
-Answer = tuple[Published, ...] | Conflicted | Fenced | Exception | None
+Refusal = Conflicted | Overtaken | Fenced
+Answer = tuple[Published, ...] | Refusal | Exception | None
 PUBLISHED: Final = (Published(version=4, first_offset=7, next_offset=9),)
 LOST: Final = OutcomeUnknown("the connection broke")
 DOWN: Final = Unavailable("the database is out of reach")
@@ -32,9 +33,7 @@ class Timeline:
     calls: list[str] = field(default_factory=list)
     asked_for: list[Mapping[str, Sequence[str]]] = field(default_factory=list)
 
-    def publish(
-        self, tenant_id: str, commits: Sequence[NewCommit]
-    ) -> tuple[Published, ...] | Conflicted | Fenced:
+    def publish(self, tenant_id: str, commits: Sequence[NewCommit]) -> tuple[Published, ...] | Refusal:
         answer = self._answer("publish")
         assert answer is not None
         return answer
@@ -44,10 +43,10 @@ class Timeline:
     ) -> tuple[Published, ...] | None:
         self.asked_for.append(jobs_of)
         answer = self._answer("outcome")
-        assert not isinstance(answer, Conflicted | Fenced)
+        assert not isinstance(answer, Conflicted | Overtaken | Fenced)
         return answer
 
-    def _answer(self, question: str) -> tuple[Published, ...] | Conflicted | Fenced | None:
+    def _answer(self, question: str) -> tuple[Published, ...] | Refusal | None:
         self.calls.append(question)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
@@ -77,7 +76,7 @@ def commit(dataset_id: str, *job_ids: str) -> NewCommit:
     )
 
 
-def publish(timeline: Timeline) -> tuple[Published, ...] | Conflicted | Fenced:
+def publish(timeline: Timeline) -> tuple[Published, ...] | Refusal:
     return Publish(timeline=timeline).run("t", [commit("d", new_id())])
 
 
@@ -121,10 +120,11 @@ def test_outcome_is_asked_for_all_jobs_by_dataset() -> None:
     "refusal",
     [
         Fenced(held=frozenset()),
+        Overtaken(dataset_id="d", since=5),
         Conflicted(file_groups=("g",), winner="i", head_version=4),
     ],
 )
-def test_refusal_is_returned_also_after_an_answer_was_lost(refusal: Conflicted | Fenced) -> None:
+def test_refusal_is_returned_also_after_an_answer_was_lost(refusal: Refusal) -> None:
     assert publish(Timeline([refusal])) == refusal
     assert publish(Timeline([LOST, None, refusal])) == refusal
 

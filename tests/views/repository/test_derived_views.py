@@ -12,12 +12,12 @@ import pytest
 
 from app.catalog.values import Dataset
 from app.consumers.repository.followers import FollowerStore
-from app.format.errors import CommitConflict, DatasetExists, DatasetInUse, Fault, NotFound
+from app.format.errors import DatasetExists, DatasetInUse, Fault, NotFound
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation
 from app.jobs.values import Job, JobKind, JobState, NewJob, WriteRequest
 from app.sql.queries import bind_view, parse_view
-from app.timeline.values import Advance
+from app.timeline.values import Advance, Overtaken
 from app.views.repository.views import ViewStore
 from app.views.values import CheckedView, View, ViewDefinition, ViewMode, ViewState, follower_name
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
@@ -218,11 +218,11 @@ def test_what_was_taken_in_is_not_taken_in_again(
     stores.timeline.publish_one(
         tenant_id, msgspec.structs.replace(commit_of([first], [message()]), advances=advances_of(before))
     )
-    with pytest.raises(CommitConflict):
-        stores.timeline.publish_one(
-            tenant_id,
-            msgspec.structs.replace(commit_of([second], [message(1)]), advances=advances_of(before)),
-        )
+    late = msgspec.structs.replace(commit_of([second], [message(1)]), advances=advances_of(before))
+    [advance] = late.advances
+    assert stores.timeline.publish_one(tenant_id, late) == Overtaken(
+        dataset_id=view.dataset.id, since=advance.since
+    )
     assert stores.catalog.get(tenant_id, view.dataset.id).version == 1
 
 

@@ -1,54 +1,38 @@
-"""At which version a write is planned, and what of an earlier plan still pins."""
+"""At which version a write is planned, and which file groups get a task."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Final
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
-from app.commit.restore_plan import plan_restore
-from app.commit.write_options import Overwrite, WriteOptions
-from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import NewField
-from app.format.definition.schema_change import AddField
+from app.commit.write_options import Overwrite, SaveMode, WriteOptions
+from app.format.errors import DataExists, VersionExpired
 from app.format.file_group import DataFile
-from app.format.identifiers import new_id, new_instant_id
-from app.format.instant import RowCounts
 from app.format.operation import Operation
-from app.format.rows.staging import Slot, StagedBatch, StagedFile
-from app.jobs.values import Job, JobKind, JobState, Progress, WriteRequest
-from app.writes.ports import RestoredVersion
-from app.writes.service.group import Part, Plan
-from app.writes.service.plan import PlanWrites, SchemaMoved
-from tests.support.lakehouse import definition
+from app.format.rows.staging import Slot, StagedBatch
+from app.writes.attempt import Claimed, Decoded, Planned, Replan
+from app.writes.ports import RestoredVersion, StagedInput
+from app.writes.service.plan import PlanWrites
+from tests.support.attempts import DATASET, EVOLVED, HEAD, RESTORED, decoded, staged, write_job
 
-NOW: Final = datetime(2026, 11, 21, tzinfo=UTC)
-HEAD: Final = 7
 SLOTS: Final = [Slot(partition_path="", bucket=bucket) for bucket in range(2)]
-DATASET: Final = Dataset(
-    id="d",
-    tenant_id="t",
-    definition=definition(),
-    version=HEAD,
-    next_offset=0,
-    created_at=NOW,
-    committed_at=None,
-)
-EVOLVED: Final = evolve(definition(), [AddField(field=NewField(name="more", type="string"))])
+BATCHES: Final = [StagedBatch(slot=slot, index=number, rows=1) for number, slot in enumerate(SLOTS)]
 
 
 @dataclass
 class World:
-    """A catalogue and a timeline of one dataset without files; `asked` are the versions and groups looked for."""
+    """A catalogue and a timeline of one dataset. `requested` are the versions and groups whose files were read."""
 
     dataset: Dataset = DATASET
-    asked: list[tuple[int, Sequence[str] | None]] = field(default_factory=list)
+    files: list[DataFile] = field(default_factory=list)
+    expired: bool = False
+    requested: list[tuple[int, Sequence[str] | None]] = field(default_factory=list)
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
         return self.dataset
@@ -56,94 +40,138 @@ class World:
     def live_files(
         self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
     ) -> list[DataFile]:
-        self.asked.append((version, file_groups))
-        return []
+        self.requested.append((version, file_groups))
+        if self.expired:
+            raise VersionExpired("too old")
+        return self.files
 
 
-def part(operation: Operation = Operation.UPSERT, options: WriteOptions | None = None) -> Part:
+def part(
+    operation: Operation = Operation.UPSERT,
+    options: WriteOptions | None = None,
+    restored: RestoredVersion | None = None,
+) -> Decoded:
     """One write of a row in each of two file groups."""
-    job = Job(
-        id=new_id(), tenant_id="t", dataset_id="d", instant_id=new_instant_id(), kind=JobKind.WRITE,
-        state=JobState.RUNNING, request=WriteRequest(operation=operation, options=options or WriteOptions()),
-        progress=Progress(stage="claimed"), attempts=1, epoch=1, committed_version=None, first_offset=None,
-        last_offset=None, rows=RowCounts(), error=None, created_at=NOW, started_at=None, finished_at=None,
-        transaction_id=None,
-    )  # fmt: skip
-    batches = tuple(StagedBatch(slot=slot, index=number, rows=1) for number, slot in enumerate(SLOTS))
-    staged = StagedFile(path="s", size_bytes=1, checksum="c", rows=2, batches=batches)
-    return Part(dataset_id="d", jobs=[job], staged={job.id: (staged,)}, quarantined={job.id: ()})
+    job = write_job(operation=operation, options=options)
+    return decoded(StagedInput(job=job, staged=(staged(2, batches=BATCHES),), restored=restored))
 
 
-def planned(world: World, made: Part) -> list[str]:
-    """The file groups that get a task."""
-    tasks = PlanWrites(catalog=world, timeline=world).run("t", made, "20260102030405000000-000001-1-1")
-    return [task.file_group for task in tasks]
+def plan(world: World, made: Decoded | Replan) -> Planned | Decoded | Claimed:
+    return PlanWrites(catalog=world, timeline=world).run("t", made, "20260102030405000000-000001-1-1")  # type: ignore[arg-type]
+
+
+def planned(world: World, made: Decoded | Replan) -> Planned:
+    after = plan(world, made)
+    assert isinstance(after, Planned)
+    return after
+
+
+def groups(made: Planned) -> list[str]:
+    return [task.file_group for task in made.tasks]
+
+
+def after_conflict(made: Planned, *kept: str) -> Replan:
+    """The messages of these groups are valid up to version 5."""
+    return Replan(
+        decoded=made.decoded,
+        version=5,
+        schema_id=made.plan.dataset.definition.schema.id,
+        messages={group: CommitMessage(file_group=group) for group in kept},
+    )
 
 
 def test_first_plan_is_made_at_the_head_for_each_file_group() -> None:
-    world, made = World(), part()
-    groups = planned(world, made)
-    assert len(groups) == 2
-    assert world.asked == [(HEAD, groups)]
-    assert made.planned_at == HEAD
+    world = World()
+    made = planned(world, part())
+    assert len(made.tasks) == 2
+    assert world.requested == [(HEAD, groups(made))]
+    assert (made.plan.version, made.messages) == (HEAD, {})
 
 
-def test_groups_with_a_message_are_planned_no_more_and_the_others_where_these_were_read() -> None:
-    world, made = World(), part()
-    first, second = planned(world, made)
-    made.messages[first] = CommitMessage(file_group=first)
-    made.read_version = 5
-    assert planned(world, made) == [second]
-    assert world.asked[1:] == [(5, [second])]
-    assert made.planned_at == 5
+def test_groups_with_a_message_are_planned_no_more_and_the_others_where_these_are_valid() -> None:
+    world = World()
+    before = planned(world, part())
+    first, second = groups(before)
+    made = planned(world, after_conflict(before, first))
+    assert groups(made) == [second]
+    assert world.requested[1:] == [(5, [second])]
+    assert (made.plan.version, list(made.messages)) == (5, [first])
 
 
 def test_messages_made_under_an_earlier_schema_are_made_again() -> None:
     """They lack the columns that are new, or hold those that are gone."""
-    world, made = World(), part()
-    groups = planned(world, made)
-    made.messages = {group: CommitMessage(file_group=group) for group in groups}
-    made.read_version = 5
-    world.dataset = msgspec.structs.replace(DATASET, definition=EVOLVED)
-    assert planned(world, made) == groups
-    assert made.messages == {}
-    assert made.planned_at == HEAD
+    world = World()
+    before = planned(world, part())
+    world.dataset = replace(DATASET, definition=EVOLVED)
+    made = planned(world, after_conflict(before, *groups(before)))
+    assert groups(made) == groups(before)
+    assert (made.plan.version, made.messages) == (HEAD, {})
 
 
 def test_messages_made_under_the_same_schema_are_kept() -> None:
-    world, made = World(), part()
-    made.messages = {group: CommitMessage(file_group=group) for group in planned(world, made)}
-    assert planned(world, made) == []
+    world = World()
+    before = planned(world, part())
+    assert groups(planned(world, after_conflict(before, *groups(before)))) == []
 
 
 def test_write_that_brings_a_schema_is_planned_under_it() -> None:
-    world, made = World(), part()
-    made.evolved = EVOLVED
-    assert planned(world, made)
-    assert made.plan is not None
-    assert made.plan.dataset.definition == EVOLVED
+    [made] = part().inputs
+    after = planned(World(), decoded(replace(made, definition=EVOLVED)))
+    assert after.plan.dataset.definition == EVOLVED
+    assert [task.dataset for task in after.tasks] == [EVOLVED, EVOLVED]
 
 
 def test_schema_that_another_write_brought_first_has_the_input_read_again() -> None:
-    world, made = World(msgspec.structs.replace(DATASET, definition=EVOLVED)), part()
-    made.evolved = EVOLVED
-    made.messages = {"a": CommitMessage(file_group="a")}
-    made.plan = Plan(dataset=msgspec.structs.replace(DATASET, definition=EVOLVED), version=1)
-    with pytest.raises(SchemaMoved):
-        planned(world, made)
-    assert (made.messages, made.plan) == ({}, None)
+    world = World(replace(DATASET, definition=EVOLVED))
+    [made] = part().inputs
+    assert isinstance(plan(world, decoded(replace(made, definition=EVOLVED))), Claimed)
+    assert world.requested == []
 
 
 def test_restore_is_planned_where_its_rows_were_compared_with_the_table() -> None:
     """A commit since then is a conflict, and the restore starts over; at the head it would be overlooked."""
-    world, made = World(), part(Operation.SNAPSHOT)
-    made.restored = RestoredVersion(plan=plan_restore([], []), read_version=3, result={"to_version": 1})
-    planned(world, made)
-    assert world.asked == [(3, None)]
-    assert made.planned_at == 3
+    world = World()
+    made = planned(world, part(Operation.SNAPSHOT, restored=RESTORED))
+    assert world.requested == [(3, None)]
+    assert made.plan.version == 3
 
 
 def test_write_that_replaces_rows_without_naming_them_reads_all_files() -> None:
-    world, made = World(), part(Operation.OVERWRITE, WriteOptions(overwrite=Overwrite()))
-    planned(world, made)
-    assert world.asked == [(HEAD, None)]
+    world = World()
+    made = planned(world, part(Operation.OVERWRITE, WriteOptions(overwrite=Overwrite())))
+    assert world.requested == [(HEAD, None)]
+    assert made.plan.scope == made.plan.read_scope is not None
+
+
+def test_part_whose_version_has_expired_starts_over() -> None:
+    world = World()
+    before = planned(world, part())
+    world.expired = True
+    assert plan(world, after_conflict(before, *groups(before))) == before.decoded
+
+
+def test_restore_whose_version_has_expired_is_read_again() -> None:
+    made = part(Operation.SNAPSHOT, restored=RESTORED)
+    assert isinstance(plan(World(expired=True), made), Claimed)
+
+
+def live_file() -> DataFile:
+    return DataFile(
+        path="f", file_group="g", slot=SLOTS[0], size_bytes=1, checksum="c", row_count=1, schema_id=1
+    )
+
+
+def test_write_with_mode_ignore_has_nothing_to_do_in_a_table_that_holds_rows() -> None:
+    made = part(Operation.INSERT, WriteOptions(mode=SaveMode.IGNORE))
+    holding = planned(World(files=[live_file()]), made)
+    assert (holding.plan.noop, holding.tasks) == (True, ())
+    empty = planned(World(), made)
+    assert (empty.plan.noop, len(empty.tasks)) == (False, 2)
+
+
+def test_write_that_must_find_an_empty_table_fails_where_there_are_rows() -> None:
+    with pytest.raises(DataExists):
+        plan(
+            World(files=[live_file()]),
+            part(Operation.INSERT, WriteOptions(mode=SaveMode.ERROR_IF_EXISTS)),
+        )

@@ -330,6 +330,56 @@ def test_transaction_fails_as_a_whole_when_one_write_does(
     assert codes == ["storage-full", "transaction-failed"]
 
 
+def other_table(writing: Writing, stores: Stores, kind: str) -> Writing:
+    """The writes of another dataset of this kind."""
+    definition = msgspec.structs.replace(kind_of(kind), name="other")
+    made = stores.catalog.create(writing.tenant_id, new_id(), definition)
+    return Writing(database=writing.database, storage=writing.storage, dataset=made)
+
+
+def send_together(stores: Stores, writes: list[tuple[Writing, Operation]]) -> Callable[[], list[JobState]]:
+    """A transaction that writes row 1 to each dataset; returns how its jobs are."""
+    jobs = [
+        msgspec.structs.replace(
+            new_job(each.dataset.id),
+            request=WriteRequest(operation=operation, staged=each.staged([row(1)], operation)),
+        )
+        for each, operation in writes
+    ]
+    tenant_id = writes[0][0].tenant_id
+    stores.transactions.accept(tenant_id, NewTransaction(id=new_id(), jobs=tuple(jobs)))
+    return lambda: [stores.jobs.get(tenant_id, job.id).state for job in jobs]
+
+
+@pytest.mark.parametrize("kind", ["unaware", "copy_on_write, bloom"])
+def test_conflict_in_one_dataset_of_a_transaction_leaves_what_was_merged_for_the_other(
+    writing: Writing, stores: Stores, kind: str
+) -> None:
+    other = other_table(writing, stores, kind)
+    states = send_together(stores, [(other, Operation.INSERT), (writing, Operation.UPSERT)])
+    writing.engine.before_merge = [lambda: None, lambda: writing.write([row(1, n=7)])]
+    assert writing.run()
+    assert states() == [JobState.SUCCEEDED] * 2
+    assert (writing.rows(), other.rows()) == ([row(1)], [row(1)])
+    # The transaction's two, the other write's, and the one that it changed.
+    assert len(writing.engine.merged) == 4
+
+
+def test_conflicts_in_both_datasets_of_a_transaction_are_found(writing: Writing, stores: Stores) -> None:
+    """Also the one that came before the other dataset was planned again."""
+    other = other_table(writing, stores, "copy_on_write, bloom")
+    states = send_together(stores, [(other, Operation.UPSERT), (writing, Operation.UPSERT)])
+
+    def change_both() -> None:
+        writing.write([row(1, n=7)])
+        other.write([row(1, n=7), row(2)])
+
+    writing.engine.before_merge = [lambda: None, change_both]
+    assert writing.run()
+    assert states() == [JobState.SUCCEEDED] * 2
+    assert (writing.rows(), other.rows()) == ([row(1)], [row(1), row(2)])
+
+
 def test_write_that_expects_another_version_fails_at_once(writing: Writing) -> None:
     job_id = writing.send([row(1)], expected_version=7)
     assert writing.run()

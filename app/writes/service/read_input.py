@@ -1,0 +1,52 @@
+"""Reading the input of a write: what it brings, as staged rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from app.catalog.ports import Catalog
+from app.commit.write_options import OnError
+from app.format.paths import dataset_prefix, decoded_prefix, quarantine_prefix
+from app.jobs.values import Job, JobKind
+from app.writes.engine import WriteEngine
+from app.writes.ports import InputStager, StagedInput
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadInput:
+    """Rows that the API has staged are taken as they are; a raw body is decoded; `stagers` make the others' rows."""
+
+    catalog: Catalog
+    engine: WriteEngine
+    stagers: Mapping[JobKind, InputStager]
+
+    def run(self, job: Job, *, number: int, tag: str) -> StagedInput:
+        """`number`: another one each time that a write is read again, since its files then get other names.
+
+        Raises what `InputStager.stage` and `WriteEngine.decode` raise.
+        """
+        place = dataset_prefix(job.tenant_id, job.dataset_id)
+        prefix = f"{decoded_prefix(place, job.id, job.epoch)}-{number}"
+        stager = self.stagers.get(job.write.kind)
+        if stager is not None:
+            return stager.stage(job, prefix, tag)
+        raw, options = job.write.raw, job.write.options
+        if raw is None:
+            return StagedInput(job=job, staged=job.write.staged, quarantined=job.write.quarantined)
+        bad_records = f"{quarantine_prefix(place, job.id, job.epoch)}-{number}"
+        decoded = self.engine.decode(
+            raw,
+            self.catalog.get(job.tenant_id, job.dataset_id).definition,
+            job.write.operation,
+            prefix=prefix,
+            options=options,
+            quarantine=bad_records if options.on_error is OnError.QUARANTINE else None,
+            tag=tag,
+        )
+        return StagedInput(
+            job=job,
+            staged=decoded.staged,
+            quarantined=decoded.quarantined,
+            definition=decoded.definition,
+        )
