@@ -21,13 +21,13 @@ from litestar.types import ASGIApp
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.application import application
-from app.catalog.repository.catalog import CatalogStore
 from app.catalog.service import Datasets
 from app.changes.handlers.head_watches import head_polls
 from app.changes.handlers.shared_pages import SharedPages
 from app.changes.repository.changelog import ChangelogStore
 from app.changes.service.read_changes import ReadChanges
 from app.changes.service.read_corrections import ReadCorrections
+from app.composition import stores_on
 from app.consumers.repository.consumers import ConsumerStore
 from app.consumers.service.consumers import Consumers
 from app.db.session import Database
@@ -46,7 +46,6 @@ from app.http.credentials import Credentials
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.handlers.job_watches import job_polls
-from app.jobs.repository.jobs import JobStore
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
 from app.jobs.service.group_accept import GroupAccept
@@ -76,7 +75,6 @@ from app.tenants.repository import TenantStore
 from app.timeline.files import TimelineFileStore
 from app.timeline.repository.archives import TimelineArchiveStore
 from app.timeline.repository.read_leases import ReadLeaseStore
-from app.timeline.repository.timeline import TimelineStore
 from app.timeline.service.read_timeline import ReadTimeline
 from app.transactions.repository import TransactionStore
 from app.transactions.service import AcceptTransaction
@@ -131,7 +129,11 @@ def compose(settings: Settings) -> Api:
 
 
 def _services(settings: Settings, database: Database, relay: Relay, announcements: Announcements) -> Services:
-    catalog, jobs, timeline = CatalogStore(database), JobStore(database), TimelineStore(database)
+    catalog, jobs, timeline = (
+        stores_on(database).catalog,
+        stores_on(database).jobs,
+        stores_on(database).timeline,
+    )
     storage = open_storage(settings.storage_uri)
     reader = ParquetReader(storage)
     # What reads have no memory for goes through a folder of their own.
@@ -203,8 +205,8 @@ def _accept_write(
     settings: Settings, database: Database, relay: Relay, group: GroupAccept, storage: Storage
 ) -> AcceptWrite:
     return AcceptWrite(
-        catalog=CatalogStore(database),
-        jobs=JobStore(database),
+        catalog=stores_on(database).catalog,
+        jobs=stores_on(database).jobs,
         group=group,
         storage=storage,
         staged=StagedFileStore(storage),
@@ -219,7 +221,7 @@ def _read_jobs(settings: Settings, database: Database, requests: RequestJob, ver
     storage = open_storage(settings.storage_uri)
     return ReadJobs(
         requests=requests,
-        timeline=TimelineStore(database),
+        timeline=stores_on(database).timeline,
         versions=versions,
         index=ChangelogStore(database),
         results=ReadResultStore(database),
@@ -231,7 +233,7 @@ def _read_jobs(settings: Settings, database: Database, requests: RequestJob, ver
 
 def _read_timeline(database: Database, files: TimelineFileStore) -> ReadTimeline:
     return ReadTimeline(
-        timeline=TimelineStore(database), archives=TimelineArchiveStore(database), files=files
+        timeline=stores_on(database).timeline, archives=TimelineArchiveStore(database), files=files
     )
 
 

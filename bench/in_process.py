@@ -14,6 +14,7 @@ from app.catalog.repository.catalog import CatalogStore
 from app.catalog.values import Dataset
 from app.changes.repository.changelog import ChangelogStore
 from app.changes.service.read_changes import FeedQuery, ReadChanges
+from app.composition import stores_on
 from app.db.session import Database
 from app.files.parquet_file import ParquetReader
 from app.files.slices.slice_merge import MemoryBudget
@@ -55,8 +56,8 @@ class InProcess:
         reader = ParquetReader(storage)
         return cls(
             tenant_id=principal.tenant_id,
-            catalog=CatalogStore(database),
-            timeline=TimelineStore(database),
+            catalog=stores_on(database).catalog,
+            timeline=stores_on(database).timeline,
             changelog=ChangelogStore(database),
             reader=reader,
             tables=TableReader(storage, reader, MemoryBudget(bytes_max=_MERGE_BYTES)),

@@ -20,10 +20,10 @@ import msgspec
 import psycopg
 from sqlalchemy import insert
 
-from app.catalog.repository.catalog import CatalogStore
 from app.catalog.tables import heads
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
+from app.composition import stores_on
 from app.db.session import Database
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
@@ -32,12 +32,10 @@ from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import Action, InstantState, RowCounts
 from app.format.operation import Operation
 from app.format.rows.staging import Slot, StagedBatch, StagedFile
-from app.jobs.repository.jobs import JobStore
 from app.jobs.tables import instants
 from app.jobs.values import ClaimRules, NewJob, WriteRequest
 from app.runtime.postgres import EmbeddedPostgres
 from app.tenants.bootstrap import initialise
-from app.timeline.repository.timeline import TimelineStore
 from app.timeline.tables import commits, files
 from app.writes.attempt import Decoded, Merged, Planned
 from app.writes.ports import StagedInput
@@ -70,7 +68,7 @@ class Table:
 
         Each version but the first has replaced a file, so that as many are removed.
         """
-        catalog = CatalogStore(database)
+        catalog = stores_on(database).catalog
         dataset = catalog.create(tenant_id, new_id(), _definition(live, versions))
         slots = [
             Slot(partition_path=f"day={number // _BUCKETS:04}", bucket=number % _BUCKETS)
@@ -96,8 +94,8 @@ class Table:
         """An upsert of one row into the slot's file, in its steps."""
         tenant_id, jobs, timeline = (
             self.dataset.tenant_id,
-            JobStore(self.database),
-            TimelineStore(self.database),
+            stores_on(self.database).jobs,
+            stores_on(self.database).timeline,
         )
         with timed(seconds["accept"]):
             jobs.accept(tenant_id, _new_job(self.dataset))
@@ -106,7 +104,7 @@ class Table:
         made = StagedInput(job=job, staged=(_staged(slot),))
         decoded = Decoded(dataset_id=self.dataset.id, inputs=(made,))
         with timed(seconds["plan"]):
-            plan = PlanWrites(catalog=CatalogStore(self.database), timeline=timeline)
+            plan = PlanWrites(catalog=stores_on(self.database).catalog, timeline=timeline)
             planned = plan.run(tenant_id, decoded, new_instant_id())
         if not isinstance(planned, Planned):
             raise SystemExit(f"a plan that nothing else met: {planned}")
@@ -239,10 +237,10 @@ def measured(tables: Sequence[Table], writes: int) -> list[Row]:
 
 def _line(table: Table, seconds: Mapping[str, list[float]]) -> Row:
     dataset = table.dataset
-    version = CatalogStore(table.database).get(dataset.tenant_id, dataset.id).version
+    version = stores_on(table.database).catalog.get(dataset.tenant_id, dataset.id).version
     whole: list[float] = []
     with timed(whole):
-        TimelineStore(table.database).live_files(dataset.tenant_id, dataset.id, version, None)
+        stores_on(table.database).timeline.live_files(dataset.tenant_id, dataset.id, version, None)
     found: Row = {"files": len(table.slots), "versions": dataset.version}
     for step in _STEPS:
         figures = percentiles(seconds[step])

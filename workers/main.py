@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
+from app.composition import stores_on
 from app.consumers.repository.followers import FollowerStore
 from app.consumers.service.run_followers import Follow
 from app.db.session import Database
@@ -80,7 +81,7 @@ def _serve(
     settings: Settings, database: Database, engine: SparkEngine, worker_id: str, stopping: threading.Event
 ) -> None:
     """Wires the use cases to Celery, the poller, the relay, the reaper and retention, and serves until SIGTERM."""
-    jobs, workers = JobStore(database), WorkerStore(database)
+    jobs, workers = stores_on(database).jobs, WorkerStore(database)
     relay = Relay(
         OutboxStore(database),
         OutboxSender(queue=WorkQueue(settings.redis_url), announcements=Announcements(settings.redis_url)),
@@ -152,7 +153,7 @@ def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runn
     """What looks after datasets by itself, and finds those that are due."""
     # Connections of their own, until the process ends: looks take none from writes, and are told apart by their name.
     database = Database(worker.settings.database_url, application_name="headwater keeper")
-    tables = MaintenanceStore(database)
+    tables = MaintenanceStore(database, stores_on(database).catalog.live)
     policy_runner = Runner(
         RunMaintenance(
             tables=tables, reconcilers=reconcilers(replace(worker, database=database)), owner=worker.id

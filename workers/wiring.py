@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.catalog.repository.catalog import CatalogStore
 from app.changes.repository.changelog import ChangelogStore
 from app.changes.service.read_changes import ReadChanges
+from app.composition import stores_on
 from app.consumers.followers import ConsumerKind, Follower
 from app.db.session import Database
 from app.exports.repository.exports import ExportStore
@@ -15,7 +15,6 @@ from app.exports.service.run import RunExports
 from app.files.parquet_file import ParquetReader
 from app.files.slices.vector_rebase import RebaseFiles
 from app.files.storage import open_storage
-from app.jobs.repository.jobs import JobStore
 from app.jobs.service.group_accept import GroupAccept
 from app.jobs.service.request_job import RequestJob
 from app.jobs.service.run_tasks import RunTasks, TaskHandler
@@ -37,6 +36,7 @@ from app.overview.repository import OverviewStore
 from app.partitions.repository.marks import PartitionStore
 from app.partitions.repository.touched import TouchedPartitionStore
 from app.partitions.service.maintenance import PartitionMarkers, PartitionReconciler
+from app.platform import Stores
 from app.reads.repository import ReadResultStore
 from app.reads.service.run import RunReads
 from app.retention.repository.history import HistoryStore
@@ -48,7 +48,6 @@ from app.settings import Settings
 from app.timeline.files import TimelineFileStore
 from app.timeline.repository.archives import TimelineArchiveStore
 from app.timeline.repository.read_leases import ReadLeaseStore
-from app.timeline.repository.timeline import TimelineStore
 from app.timeline.service.version_pins import VersionPins
 from app.verifications.service.run import RunVerify
 from app.versions.repository.named_versions import NamedVersionStore
@@ -78,14 +77,19 @@ class WorkerContext:
     announce: Callable[[], None]
     id: str
 
+    @property
+    def stores(self) -> Stores:
+        """The core repositories."""
+        return stores_on(self.database)
+
 
 def run_writes(worker: WorkerContext) -> RunWrites:
     """The lane of writes."""
     settings, database = worker.settings, worker.database
     return RunWrites(
-        catalog=CatalogStore(database),
-        jobs=JobStore(database),
-        timeline=TimelineStore(database),
+        catalog=worker.stores.catalog,
+        jobs=worker.stores.jobs,
+        timeline=worker.stores.timeline,
         engine=worker.engine,
         stagers=_input_stagers(worker),
         kept=ReadLeaseStore(database),
@@ -99,10 +103,8 @@ def run_writes(worker: WorkerContext) -> RunWrites:
 
 def _input_stagers(worker: WorkerContext) -> dict[JobKind, InputStager]:
     """What makes the rows of the writes that come without any, by kind of job."""
-    timeline, pins = TimelineStore(worker.database), pin_versions(worker)
-    restore = StageEarlier(
-        catalog=CatalogStore(worker.database), timeline=timeline, pins=pins, engine=worker.engine
-    )
+    timeline, pins = worker.stores.timeline, pin_versions(worker)
+    restore = StageEarlier(catalog=worker.stores.catalog, timeline=timeline, pins=pins, engine=worker.engine)
     return {
         JobKind.REFRESH: DeriveView(
             views=ViewStore(worker.database),
@@ -119,7 +121,7 @@ def _input_stagers(worker: WorkerContext) -> dict[JobKind, InputStager]:
 def run_tasks(worker: WorkerContext) -> RunTasks:
     """The lane of tasks."""
     database, engine = worker.database, worker.engine
-    jobs = JobStore(database)
+    jobs = worker.stores.jobs
     handlers: dict[JobKind, TaskHandler] = {
         JobKind.CLEAN: _run_clean(worker),
         JobKind.COMPACTION: _run_table_service(worker, table_service_plans.compaction),
@@ -128,17 +130,17 @@ def run_tasks(worker: WorkerContext) -> RunTasks:
         JobKind.SAVEPOINT: RunNames(names=NamedVersionStore(database)),
         JobKind.TAG: RunNames(names=NamedVersionStore(database)),
         JobKind.COMPARISON: RunComparisons(
-            catalog=CatalogStore(database),
+            catalog=worker.stores.catalog,
             jobs=jobs,
-            timeline=TimelineStore(database),
+            timeline=worker.stores.timeline,
             pins=pin_versions(worker),
             engine=engine,
         ),
         JobKind.READ: _run_reads(worker),
         JobKind.VERIFY: RunVerify(
-            catalog=CatalogStore(database),
+            catalog=worker.stores.catalog,
             jobs=jobs,
-            timeline=TimelineStore(database),
+            timeline=worker.stores.timeline,
             index=ChangelogStore(database),
             leases=ReadLeaseStore(database),
             pins=pin_versions(worker),
@@ -159,8 +161,8 @@ def run_tasks(worker: WorkerContext) -> RunTasks:
 def _run_clean(worker: WorkerContext) -> RunClean:
     database, storage = worker.database, open_storage(worker.settings.storage_uri)
     return RunClean(
-        catalog=CatalogStore(database),
-        jobs=JobStore(database),
+        catalog=worker.stores.catalog,
+        jobs=worker.stores.jobs,
         history=HistoryStore(database),
         archives=TimelineArchiveStore(database),
         files=TimelineFileStore(storage, ParquetReader(storage)),
@@ -180,9 +182,9 @@ def reaper(settings: Settings, database: Database) -> Reap:
 
 
 def _run_table_service(worker: WorkerContext, plan: TableServicePlanner) -> RunTableService:
-    settings, timeline = worker.settings, TimelineStore(worker.database)
+    settings, timeline = worker.settings, worker.stores.timeline
     return RunTableService(
-        catalog=CatalogStore(worker.database),
+        catalog=worker.stores.catalog,
         timeline=timeline,
         engine=worker.engine,
         rebase=RebaseFiles(open_storage(settings.storage_uri)),
@@ -216,7 +218,7 @@ def reconcilers(worker: WorkerContext) -> dict[str, Reconciler]:
 
 def _compaction_reconciler(worker: WorkerContext) -> FileGroupReconciler:
     shapes = TableShapeStore(worker.database)
-    service = CompactGroups(shapes=shapes, commits=TimelineStore(worker.database))
+    service = CompactGroups(shapes=shapes, commits=worker.stores.timeline)
     return FileGroupReconciler(service=service, groups=shapes, jobs=_policy_jobs(worker))
 
 
@@ -226,11 +228,11 @@ def _clustering_reconciler(worker: WorkerContext) -> FileGroupReconciler:
 
 
 def _policy_jobs(worker: WorkerContext) -> PolicyJobs:
-    return PolicyJobs(services=_table_services(worker), jobs=JobStore(worker.database))
+    return PolicyJobs(services=_table_services(worker), jobs=worker.stores.jobs)
 
 
 def _table_services(worker: WorkerContext) -> TableServiceRequests:
-    jobs = JobStore(worker.database)
+    jobs = worker.stores.jobs
     return TableServiceRequests(
         request_job=RequestJob(jobs=jobs, group=GroupAccept(jobs), wake=worker.announce)
     )
@@ -260,7 +262,7 @@ def _metastore_policies(worker: WorkerContext) -> dict[str, Reconciler]:
 
 
 def _deliver_webhooks(worker: WorkerContext) -> DeliverWebhooks:
-    settings, catalog = worker.settings, CatalogStore(worker.database)
+    settings, catalog = worker.settings, worker.stores.catalog
     read_changes = ReadChanges(
         catalog=catalog,
         index=ChangelogStore(worker.database),
@@ -277,7 +279,7 @@ def _deliver_webhooks(worker: WorkerContext) -> DeliverWebhooks:
 
 def _run_exports(worker: WorkerContext) -> RunExports:
     return RunExports(
-        catalog=CatalogStore(worker.database),
+        catalog=worker.stores.catalog,
         exports=ExportStore(worker.database),
         index=ChangelogStore(worker.database),
         storage=open_storage(worker.settings.storage_uri),
@@ -297,8 +299,8 @@ def pin_versions(worker: WorkerContext) -> VersionPins:
 def _run_reads(worker: WorkerContext) -> RunReads:
     settings, database = worker.settings, worker.database
     return RunReads(
-        catalog=CatalogStore(database),
-        timeline=TimelineStore(database),
+        catalog=worker.stores.catalog,
+        timeline=worker.stores.timeline,
         index=ChangelogStore(database),
         pins=pin_versions(worker),
         results=ReadResultStore(database),

@@ -12,9 +12,9 @@ from app.format.definition.dataset_definition import define_dataset, with_retent
 from app.format.definition.evolution import evolve
 from app.format.definition.new_dataset import NewDataset
 from app.format.definition.schema_change import DatasetChanges
-from app.format.errors import DerivedDataset, PreconditionFailed
+from app.format.errors import DerivedDataset, FieldError, InvalidDataset, PreconditionFailed
 from app.format.identifiers import new_id, new_instant_id
-from app.metastore.service.reports import check_metastore
+from app.format.policies import TableServices
 from app.paging import Page
 
 
@@ -27,7 +27,7 @@ class Datasets:
 
     def register(self, tenant_id: str, new: NewDataset) -> Dataset:
         """Raises InvalidDataset, DatasetExists."""
-        check_metastore(new.services, available=self.metastore)
+        _check_metastore(new.services, available=self.metastore)
         return self.catalog.create(tenant_id, new_id(), define_dataset(new))
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
@@ -61,7 +61,7 @@ class Datasets:
         if retained is not msgspec.UNSET:
             evolved = with_retention(evolved, retained.retention)
         if wanted.services is not msgspec.UNSET:
-            check_metastore(wanted.services, available=self.metastore)
+            _check_metastore(wanted.services, available=self.metastore)
             evolved = with_services(evolved, wanted.services)
         if wanted.changes or evolved is dataset.definition:
             refuse_derived(dataset)
@@ -92,4 +92,17 @@ def refuse_derived(dataset: Dataset) -> None:
     if dataset.derived:
         raise DerivedDataset(
             f"{dataset.definition.name!r} is a view: it changes when the datasets that it reads do, so write to these"
+        )
+
+
+def _check_metastore(services: TableServices, *, available: bool) -> None:
+    """Raises InvalidDataset for a dataset that is to be reported where there is no metastore to report to."""
+    if services.metastore is not None and not available:
+        detail = (
+            "this deployment reports to no Hive metastore: leave it out, or have its operator set "
+            "HEADWATER_METASTORE_URI"
+        )
+        raise InvalidDataset(
+            "1 rule(s) of the dataset definition are broken",
+            [FieldError(pointer="/services/metastore", detail=detail)],
         )

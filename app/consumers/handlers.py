@@ -8,14 +8,16 @@ from urllib.parse import quote
 
 import msgspec
 from litestar import Response, delete, get, post, put
+from litestar.datastructures import Headers
 from litestar.params import PathParameter, QueryParameter
 
 from app.consumers.followers import Consumer, ConsumerKind
-from app.consumers.values import ConsumerChange, ConsumerStatus, MaxLag
+from app.consumers.values import ConsumerChange, ConsumerStatus, ExpectedRevision, MaxLag
+from app.format.errors import PreconditionFailed
 from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.context import ApiRequest, services_of, tenant_of
 from app.http.encoding import encode
-from app.http.headers import etag, expected_revision, expected_version
+from app.http.headers import etag, expected_version
 from app.http.json_body import decode_json
 from app.http.openapi.operation_docs import Answer, documented
 from app.http.query_parameters import DatasetReference, PageSize, PageToken
@@ -125,7 +127,7 @@ async def put_consumer(request: ApiRequest, dataset: DatasetReference, name: Nam
     services = services_of(request)
     require_media_type(request, [JSON])
     refuse_encoding(request)
-    expected = expected_revision(request.headers)
+    expected = _expected_revision(request.headers)
     change = decode_json(await read_body(request, _BODY_BYTES_MAX), ConsumerChange)
     found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
     consumer_status, made = await services.threads.run(services.consumers.put, found, name, change, expected)
@@ -284,3 +286,11 @@ def _holder(consumer_status: ConsumerStatus) -> HolderResponse | None:
         if consumer_status.lease_seconds > 0
         else None
     )
+
+
+def _expected_revision(headers: Headers) -> ExpectedRevision:
+    """What If-Match and If-None-Match say of the resource to be put. Raises PreconditionFailed."""
+    unless = headers.get("if-none-match")
+    if unless is not None and unless.strip() != "*":
+        raise PreconditionFailed(f"If-None-Match: {unless} is not understood here", expected="*")
+    return ExpectedRevision(absent=unless is not None, revision=expected_version(headers))

@@ -10,7 +10,6 @@ import msgspec
 from litestar.datastructures import Headers
 from litestar.datastructures.headers import Accept
 
-from app.consumers.values import ExpectedRevision
 from app.format.errors import FieldError, InvalidRequest, PreconditionFailed, PreconditionRequired
 from app.http.problems import NotAcceptable
 
@@ -94,14 +93,6 @@ def require_version(version: int | None) -> int:
     if version is None:
         raise PreconditionRequired('send If-Match with the ETag that this change was made for, such as "7"')
     return version
-
-
-def expected_revision(headers: Headers) -> ExpectedRevision:
-    """What If-Match and If-None-Match say of the resource to be put. Raises PreconditionFailed."""
-    unless = headers.get("if-none-match")
-    if unless is not None and unless.strip() != "*":
-        raise PreconditionFailed(f"If-None-Match: {unless} is not understood here", expected="*")
-    return ExpectedRevision(absent=unless is not None, revision=expected_version(headers))
 
 
 def negotiate(headers: Headers, available: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, insert, select, text, update
 
-from app.catalog.repository.catalog import share_datasets
+from app.catalog.repository.live_datasets import share_datasets
 from app.db.columns import CURRENT_TENANT
 from app.db.session import Database
 from app.format.errors import IdempotencyMismatch, NotFound

@@ -5,9 +5,8 @@ import time
 
 import pytest
 
-from app.catalog.repository.catalog import CatalogStore
+from app.composition import stores_on
 from app.format.identifiers import new_id
-from app.jobs.repository.jobs import JobStore
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.service.relay import Relay
 from app.tenants.repository import TenantStore
@@ -17,13 +16,13 @@ from tests.support.lakehouse import definition, new_job
 @pytest.fixture
 def dataset(database):
     tenant = TenantStore(database).add_tenant(f"relay-{new_id()}")
-    return CatalogStore(database).create(tenant, new_id(), definition())
+    return stores_on(database).catalog.create(tenant, new_id(), definition())
 
 
 def post(database, dataset, count):
     """Writes as many messages about the dataset."""
     for _ in range(count):
-        JobStore(database).accept(dataset.tenant_id, new_job(dataset.id))
+        stores_on(database).jobs.accept(dataset.tenant_id, new_job(dataset.id))
 
 
 def run_until(relay, done, *, seconds_max=20):

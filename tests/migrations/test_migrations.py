@@ -20,12 +20,12 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
 
 import migrations
+from app.composition import stores_on
 from app.db.session import Database
 from app.jobs.tasks import CompactionTask
 from app.jobs.values import JobKind, JobQueue, JobState
 from app.tables import metadata
 from app.tenants.bootstrap import initialise, migrate
-from app.timeline.repository.timeline import TimelineStore
 from app.timeline.values import Published
 from tests.support.lakehouse import RULES, commit_of, message, new_job
 from tests.support.postgres import TestServer
@@ -152,7 +152,7 @@ def check_old_data(stores: Stores) -> None:
     [waiting] = stores.jobs.claim(TENANT, DATASET, "worker", RULES)
     assert stores.jobs.accept(TENANT, new_job(DATASET, key="old-key")).job.id == waiting.id
     commit = commit_of([waiting], [message(3, changes=2)], read_version=1)
-    assert TimelineStore(stores.database).publish(TENANT, [commit]) == (
+    assert stores_on(stores.database).timeline.publish(TENANT, [commit]) == (
         Published(version=2, first_offset=2, next_offset=4),
     )
     assert stores.jobs.get(TENANT, waiting.id).state is JobState.SUCCEEDED

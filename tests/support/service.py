@@ -17,6 +17,7 @@ from app.commit.comparison import Compared, CompareTask
 from app.commit.restore_plan import RestageTask
 from app.commit.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.commit.write_plan import MergeTask
+from app.composition import stores_on
 from app.consumers.repository.followers import FollowerStore
 from app.consumers.service.run_followers import Follow
 from app.db.session import Database
@@ -241,7 +242,7 @@ def running_service(settings: Settings) -> Iterator[Service]:
             settings=settings,
             api=api,
             database=database,
-            jobs=JobStore(database),
+            jobs=stores_on(database).jobs,
             relay=relay,
             run_writes=run_writes(worker),
             run_tasks=run_tasks(worker),

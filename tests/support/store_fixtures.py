@@ -10,6 +10,7 @@ import pytest
 from app.catalog.repository.catalog import CatalogStore
 from app.catalog.values import Dataset
 from app.changes.repository.changelog import ChangelogStore
+from app.composition import COMMIT_PARTICIPANTS, stores_on
 from app.db.session import Database
 from app.format.identifiers import new_id
 from app.jobs.repository.jobs import JobStore
@@ -35,13 +36,14 @@ class Stores:
 
     @classmethod
     def on(cls, database: Database) -> Stores:
+        core = stores_on(database)
         return cls(
             database=database,
             tenants=TenantStore(database),
-            catalog=CatalogStore(database),
-            jobs=JobStore(database),
+            catalog=core.catalog,
+            jobs=core.jobs,
             transactions=TransactionStore(database),
-            timeline=OneByOne(database),
+            timeline=OneByOne(database, COMMIT_PARTICIPANTS),
             changelog=ChangelogStore(database),
             outbox=OutboxStore(database),
         )

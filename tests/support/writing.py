@@ -10,7 +10,6 @@ import msgspec
 import pyarrow as pa
 from sqlalchemy import update
 
-from app.catalog.repository.catalog import CatalogStore
 from app.catalog.tables import heads
 from app.catalog.values import Dataset
 from app.changes.repository.changelog import ChangelogStore
@@ -19,6 +18,7 @@ from app.commit.conflict import Conflicted
 from app.commit.restore_plan import files_by_group
 from app.commit.write_options import WriteOptions
 from app.commit.write_plan import MergeTask
+from app.composition import COMMIT_PARTICIPANTS, stores_on
 from app.db.session import Database
 from app.files.checksums import HashingSink
 from app.files.deletion_vector_file import VectorReader
@@ -34,7 +34,6 @@ from app.format.paths import body_path, dataset_prefix, staged_path
 from app.format.rows.formats import Format
 from app.format.rows.meta_columns import META_NAMES
 from app.format.rows.staging import RawInput, StagedFile
-from app.jobs.repository.jobs import JobStore
 from app.jobs.values import Job, JobKind, RestoreTarget, WriteRequest
 from app.timeline.repository.read_leases import ReadLeaseStore
 from app.timeline.repository.timeline import TimelineStore
@@ -72,7 +71,7 @@ class Timeline(TimelineStore):
     """The catalogue's timeline. `after_refusal`: what happens once a commit was refused. `planned_at`: versions."""
 
     def __init__(self, database: Database) -> None:
-        super().__init__(database)
+        super().__init__(database, COMMIT_PARTICIPANTS)
         self.after_refusal: list[Event] = []
         self.planned_at: list[int] = []
 
@@ -99,8 +98,8 @@ class Writing:
     def __post_init__(self) -> None:
         self.engine = Engine(self.storage)
         self.timeline = Timeline(self.database)
-        self.jobs = JobStore(self.database)
-        self.catalog = CatalogStore(self.database)
+        stores = stores_on(self.database)
+        self.jobs, self.catalog = stores.jobs, stores.catalog
 
     @property
     def tenant_id(self) -> str:

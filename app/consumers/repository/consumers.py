@@ -18,7 +18,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
-from app.catalog.repository.catalog import share_datasets
+from app.catalog.repository.live_datasets import share_datasets
 from app.catalog.tables import heads
 from app.changes.repository.changelog import lock_feed
 from app.changes.values import FeedBounds

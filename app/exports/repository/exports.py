@@ -34,11 +34,10 @@ from app.exports.values import (
 )
 from app.format.errors import ExportEnded, FieldError, InvalidRequest, NotFound, PreconditionFailed
 from app.format.result_file import RunFile
-from app.jobs.repository.job_ends import UNFINISHED, end_jobs, lock_jobs
+from app.jobs.repository.job_ends import UNFINISHED, cancel_locked, lock_jobs
 from app.jobs.repository.replays import replayed_job
 from app.jobs.tables import jobs
 from app.jobs.tasks import ExportTask
-from app.jobs.values import JobState
 from app.paging import Page
 
 
@@ -122,7 +121,7 @@ class ExportStore:
             export, _ = _lock(connection, export_id)
             run_jobs = select(export_runs.c.job_id).where(export_runs.c.export_id == export_id)
             running = lock_jobs(connection, jobs.c.id.in_(run_jobs), UNFINISHED)
-            end_jobs(connection, running, JobState.CANCELLED)
+            cancel_locked(connection, running)
             drop_consumer(connection, export)
             connection.execute(delete(exports).where(exports.c.id == export_id))
 

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
-from app.catalog.repository.catalog import share_datasets
+from app.catalog.repository.live_datasets import share_datasets
 from app.format.errors import HeadwaterError, IdempotencyMismatch, NotFound
 from app.format.instant import InstantState, RowCounts
 from app.jobs.repository.job_ends import post

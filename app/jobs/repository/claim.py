@@ -11,8 +11,15 @@ from app.db.any_of import any_of
 from app.format.errors import AttemptsExhausted, Fault
 from app.format.instant import InstantEvent
 from app.jobs.repository.commit_slots import is_slot_requested, lock_datasets
-from app.jobs.repository.job_ends import NO_LEASE, end_jobs, lock_jobs, lock_with_transactions, move_instants
+from app.jobs.repository.job_ends import (
+    NO_LEASE,
+    fail_locked,
+    lock_jobs,
+    lock_with_transactions,
+    move_instants,
+)
 from app.jobs.repository.job_row import JOB_COLUMNS, job_of
+from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import jobs
 from app.jobs.values import Claim, ClaimRules, Job, JobQueue, JobState, Progress
 
@@ -37,7 +44,13 @@ def held_by(claims: Sequence[Claim]) -> ColumnElement[bool]:
     return and_(tuple_(jobs.c.id, jobs.c.epoch).in_(pairs), _RUNNING)
 
 
-def claim_group(connection: Connection, dataset_id: str, owner: str, rules: ClaimRules) -> list[Job] | None:
+def claim_group(
+    connection: Connection,
+    dataset_id: str,
+    owner: str,
+    rules: ClaimRules,
+    participants: Sequence[FailureParticipant],
+) -> list[Job] | None:
     """The jobs that `owner` now holds, in order of acceptance; empty if there is nothing to do or no room.
 
     None if other datasets than those that were looked for must be locked first: then the caller commits and tries
@@ -52,7 +65,7 @@ def claim_group(connection: Connection, dataset_id: str, owner: str, rules: Clai
     if is_slot_requested(connection, wanted):
         # Whoever ends the turn says so; if it died, the poll finds what waits.
         return []
-    _give_up(connection, wanted, rules.attempts_max)
+    _give_up(connection, wanted, rules.attempts_max, participants)
     next_transaction = _next_transaction(connection, dataset_id, _QUEUED)
     ids: list[str] | None
     if next_transaction is None:
@@ -131,14 +144,15 @@ def _live_groups(connection: Connection, dataset_ids: Sequence[str]) -> int:
     return connection.execute(running).scalar_one()
 
 
-def _give_up(connection: Connection, dataset_ids: Sequence[str], attempts_max: int) -> None:
+def _give_up(
+    connection: Connection,
+    dataset_ids: Sequence[str],
+    attempts_max: int,
+    participants: Sequence[FailureParticipant],
+) -> None:
     out_of_attempts = any_of(jobs.c.dataset_id, dataset_ids), _QUEUED, jobs.c.attempts >= attempts_max
-    end_jobs(
-        connection,
-        lock_with_transactions(connection, *out_of_attempts),
-        JobState.FAILED,
-        exhausted(attempts_max),
-    )
+    given_up = lock_with_transactions(connection, *out_of_attempts)
+    fail_locked(connection, given_up, exhausted(attempts_max), participants)
 
 
 def exhausted(attempts_max: int) -> Fault:

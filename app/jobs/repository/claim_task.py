@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from sqlalchemy import Connection, and_, func, select
 
 from app.format.instant import InstantEvent
 from app.jobs.repository.claim import LEASE_LAPSED, exhausted, take, void
-from app.jobs.repository.job_ends import end_jobs, lock_jobs, move_instants
+from app.jobs.repository.job_ends import fail_locked, lock_jobs, move_instants
+from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import jobs
 from app.jobs.values import ClaimRules, Job, JobQueue, JobState
 
@@ -19,7 +21,13 @@ _SERVICES_LOCK: Final = 0x5E7C
 _QUEUED: Final = and_(jobs.c.state == JobState.QUEUED.value, _TASKS)
 
 
-def claim_task(connection: Connection, dataset_id: str, owner: str, rules: ClaimRules) -> Job | None:
+def claim_task(
+    connection: Connection,
+    dataset_id: str,
+    owner: str,
+    rules: ClaimRules,
+    participants: Sequence[FailureParticipant],
+) -> Job | None:
     """The oldest waiting task of the dataset, held by `owner` now; None if there is none that is free.
 
     Tasks whose attempt died are free again; those out of attempts are failed. Of those that go alone one runs at a
@@ -28,7 +36,7 @@ def claim_task(connection: Connection, dataset_id: str, owner: str, rules: Claim
     in_dataset = jobs.c.dataset_id == dataset_id
     void(connection, lock_jobs(connection, in_dataset, LEASE_LAPSED, _TASKS))
     out_of_attempts = lock_jobs(connection, in_dataset, _QUEUED, jobs.c.attempts >= rules.attempts_max)
-    end_jobs(connection, out_of_attempts, JobState.FAILED, exhausted(rules.attempts_max))
+    fail_locked(connection, out_of_attempts, exhausted(rules.attempts_max), participants)
     oldest = select(jobs.c.id).where(in_dataset, _QUEUED).order_by(jobs.c.seq).limit(1)
     if (
         not _lock_services(connection, dataset_id)

@@ -12,9 +12,9 @@ from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, selec
 
 from app.format.errors import Fault, TransactionFailed
 from app.format.instant import InstantEvent, InstantState, next_state, states_before
+from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import instants, jobs, outbox
 from app.jobs.values import JobKind, JobQueue, JobState, Progress
-from app.views.repository.view_rows import refresh_failed
 
 UNFINISHED = jobs.c.state.in_([state.value for state in JobState if not state.final])
 NO_LEASE: dict[str, Any] = {"owner": None, "group_id": None, "lease_until": None}
@@ -35,13 +35,27 @@ def lock_with_transactions(connection: Connection, *conditions: ColumnElement[bo
     return lock_jobs(connection, UNFINISHED, or_(and_(*conditions), jobs.c.transaction_id.in_(transactions)))
 
 
-def end_jobs(connection: Connection, ids: Sequence[str], state: JobState, fault: Fault | None = None) -> None:
-    """Ends unfinished jobs that the caller has locked. The epoch rises: every claim on them is void.
+def fail_locked(
+    connection: Connection, ids: Sequence[str], fault: Fault, participants: Sequence[FailureParticipant]
+) -> None:
+    """Fails unfinished jobs that the caller has locked."""
+    for row in _end(connection, ids, JobState.FAILED, fault):
+        for participant in participants:
+            participant.job_failed(connection, row.id, JobKind(row.kind), fault)
+
+
+def cancel_locked(connection: Connection, ids: Sequence[str]) -> None:
+    """Cancels unfinished jobs that the caller has locked."""
+    _end(connection, ids, JobState.CANCELLED, None)
+
+
+def _end(connection: Connection, ids: Sequence[str], state: JobState, fault: Fault | None) -> Sequence[Any]:
+    """Ends the jobs and returns their rows. The epoch rises: every claim on them is void.
 
     What waits in their datasets is announced: it may have waited for these.
     """
     if not ids:
-        return
+        return ()
     ended = connection.execute(
         update(jobs)
         .where(jobs.c.id.in_(ids))
@@ -58,13 +72,15 @@ def end_jobs(connection: Connection, ids: Sequence[str], state: JobState, fault:
     move_instants(connection, ids, InstantEvent.ABANDON)
     for dataset_id in sorted({row.dataset_id for row in ended}):
         post(connection, "work", dataset_id)
-    if state is JobState.FAILED:
-        for row in ended:
-            if row.kind == JobKind.REFRESH.value:
-                refresh_failed(connection, row.id, fault)
+    return ended
 
 
-def fail_jobs(connection: Connection, condition: ColumnElement[bool], fault: Fault) -> list[str]:
+def fail_jobs(
+    connection: Connection,
+    condition: ColumnElement[bool],
+    fault: Fault,
+    participants: Sequence[FailureParticipant],
+) -> list[str]:
     """Fails the one job that meets the condition, and the rest of its transaction for its sake. Returns the ids."""
     ids = lock_with_transactions(connection, condition)
     first_failed = connection.execute(
@@ -72,14 +88,15 @@ def fail_jobs(connection: Connection, condition: ColumnElement[bool], fault: Fau
     ).one_or_none()
     if first_failed is None:
         return []
-    end_jobs(connection, [first_failed.id], JobState.FAILED, fault)
+    fail_locked(connection, [first_failed.id], fault, participants)
     consequence = Fault(
         code=TransactionFailed.code,
         title=TransactionFailed.title,
         detail=f"Another write of the transaction failed: {fault.detail}",
         facts={"dataset_id": first_failed.dataset_id, "job_id": first_failed.id, "cause": fault.code},
     )
-    end_jobs(connection, [each for each in ids if each != first_failed.id], JobState.FAILED, consequence)
+    rest = [each for each in ids if each != first_failed.id]
+    fail_locked(connection, rest, consequence, participants)
     return ids
 
 
@@ -106,10 +123,13 @@ def succeed_task(connection: Connection, condition: ColumnElement[bool], result:
     return True
 
 
-def cancel_jobs(connection: Connection, dataset_id: str) -> None:
-    """Cancels all unfinished jobs of a dataset."""
-    ids = lock_with_transactions(connection, jobs.c.dataset_id == dataset_id, UNFINISHED)
-    end_jobs(connection, ids, JobState.CANCELLED)
+class JobCancellation:
+    """Jobs in deletions of datasets."""
+
+    def dataset_deleted(self, connection: Connection, dataset_id: str) -> None:
+        """Cancels all unfinished jobs of the dataset."""
+        ids = lock_with_transactions(connection, jobs.c.dataset_id == dataset_id, UNFINISHED)
+        cancel_locked(connection, ids)
 
 
 def move_instants(connection: Connection, job_ids: Sequence[str], event: InstantEvent) -> None:

@@ -17,13 +17,14 @@ from app.jobs.repository.claim_task import claim_task
 from app.jobs.repository.job_ends import (
     NO_LEASE,
     UNFINISHED,
-    end_jobs,
+    cancel_locked,
     fail_jobs,
     lock_jobs,
     lock_with_transactions,
     succeed_task,
 )
 from app.jobs.repository.job_row import JOB_COLUMNS, get_job, job_of
+from app.jobs.repository.participants import FailureParticipant
 from app.jobs.repository.replays import replayed_job
 from app.jobs.repository.writer_batches import find_batch
 from app.jobs.tables import jobs
@@ -45,10 +46,11 @@ _CLAIM_TRIES_MAX = 3
 
 
 class JobStore:
-    """Jobs, claims and leases in Postgres."""
+    """Jobs, claims and leases in Postgres. `participants` take part in the transactions in which jobs fail."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, participants: Sequence[FailureParticipant]) -> None:
         self._database = database
+        self._participants = tuple(participants)
 
     def accept(self, tenant_id: str, new: NewJob) -> Accepted:
         """`accept_all` of one job. Raises IdempotencyMismatch, NotFound (dataset gone)."""
@@ -98,7 +100,7 @@ class JobStore:
         with self._database.tenant(tenant_id) as connection:
             wanted = jobs.c.id == job_id, UNFINISHED
             if is_uuid(job_id) and (ids := lock_with_transactions(connection, *wanted)):
-                end_jobs(connection, ids, JobState.CANCELLED)
+                cancel_locked(connection, ids)
                 return get_job(connection, job_id)
             state = get_job(connection, job_id).state.value
             raise JobNotCancellable(f"The job has {state} already", state=state)
@@ -114,7 +116,7 @@ class JobStore:
         """
         for _ in range(_CLAIM_TRIES_MAX):
             with self._database.tenant(tenant_id) as connection:
-                claimed = claim_group(connection, dataset_id, owner, rules)
+                claimed = claim_group(connection, dataset_id, owner, rules, self._participants)
             if claimed is not None:
                 return claimed
         return []
@@ -122,7 +124,7 @@ class JobStore:
     def claim_task(self, tenant_id: str, dataset_id: str, owner: str, rules: ClaimRules) -> Job | None:
         """Takes the dataset's oldest waiting task; None if there is none. Tasks run beside writes, each by itself."""
         with self._database.tenant(tenant_id) as connection:
-            return claim_task(connection, dataset_id, owner, rules)
+            return claim_task(connection, dataset_id, owner, rules, self._participants)
 
     def succeed(self, tenant_id: str, claim: Claim, result: dict[str, Any]) -> bool:
         """Ends a held task with what came of it. False if the claim is void."""
@@ -148,7 +150,7 @@ class JobStore:
         False if the claim is void.
         """
         with self._database.tenant(tenant_id) as connection:
-            return bool(fail_jobs(connection, held_by([claim]), fault))
+            return bool(fail_jobs(connection, held_by([claim]), fault, self._participants))
 
     def release(self, tenant_id: str, claims: Sequence[Claim]) -> None:
         """Puts held jobs back after a fault of their run, each to be tried alone; attempts stay counted."""

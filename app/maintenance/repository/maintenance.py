@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, exists, func, or_, select, union_all, update
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
-from app.catalog.repository.catalog import find_dataset
+from app.catalog.repository.live_datasets import LiveDatasets
 from app.catalog.tables import heads
 from app.db.session import Database
 from app.format.errors import NotFound
@@ -30,8 +30,9 @@ _IS_DUE: Final = or_(
 class MaintenanceStore:
     """Datasets to be kept in shape, in Postgres."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, datasets: LiveDatasets) -> None:
         self._database = database
+        self._datasets = datasets
 
     def due(self, limit: int) -> list[tuple[str, str]]:
         """Tenants and datasets that nobody holds: up to `limit` with versions that nobody has looked at, longest first,
@@ -77,7 +78,7 @@ class MaintenanceStore:
                 return None
             connection.execute(update(heads).where(head).values(unkept_since=None))
             try:
-                dataset = find_dataset(connection, dataset_id)
+                dataset = self._datasets.find(connection, dataset_id)
             except NotFound:
                 connection.execute(
                     delete(table_maintenance).where(table_maintenance.c.dataset_id == dataset_id)

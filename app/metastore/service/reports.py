@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.catalog.values import Dataset
-from app.format.errors import FieldError, InvalidDataset, NotFound
-from app.format.policies import TableServices
+from app.format.errors import NotFound
 from app.metastore.values import MetastoreState, MetastoreStates
 
 
@@ -27,16 +26,3 @@ class MetastoreReports:
         if state is None or (state.database, state.table) != (policy.database, policy.table):
             return MetastoreState(database=policy.database, table=policy.table)
         return state
-
-
-def check_metastore(services: TableServices, *, available: bool) -> None:
-    """Raises InvalidDataset for a dataset that is to be reported where there is no metastore to report to."""
-    if services.metastore is not None and not available:
-        detail = (
-            "this deployment reports to no Hive metastore: leave it out, or have its operator set "
-            "HEADWATER_METASTORE_URI"
-        )
-        raise InvalidDataset(
-            "1 rule(s) of the dataset definition are broken",
-            [FieldError(pointer="/services/metastore", detail=detail)],
-        )

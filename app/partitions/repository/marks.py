@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
-from app.catalog.repository.catalog import share_datasets
+from app.catalog.repository.live_datasets import share_datasets
 from app.catalog.tables import heads
 from app.consumers.repository.followers import wake_partition_webhooks
 from app.db.any_of import any_of

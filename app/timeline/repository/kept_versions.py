@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Select, func, or_, select, union_all
 
-from app.catalog.repository.catalog import share_datasets
+from app.catalog.repository.live_datasets import share_datasets
 from app.catalog.tables import heads
 from app.format.errors import NotFound, VersionExpired
 from app.timeline.tables import named_versions, read_leases

@@ -19,12 +19,11 @@ from sqlalchemy import (
 )
 
 from app.catalog.repository.head import move_head
-from app.catalog.repository.schemas import outdated_plan, store_evolved
+from app.catalog.repository.schemas import store_evolved
 from app.catalog.tables import heads
 from app.changelog.corrections import resolved_bound
 from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted, check_conflicts, check_version
-from app.consumers.repository.followers import is_followed, move_follower, wake_follower
 from app.db.any_of import any_of
 from app.format.file_group import ChangelogFile, DataFile
 from app.format.instant import InstantEvent, RowCounts, next_state, states_before
@@ -40,13 +39,14 @@ from app.timeline.repository.conflict_window import (
     in_read_set,
     window_of,
 )
+from app.timeline.repository.definitions import outdated_plan
+from app.timeline.repository.participants import CommitParticipant
 from app.timeline.tables import changelog_files, commits, files, quarantine_files
 from app.timeline.values import Fenced, NewCommit, Overtaken, Published
-from app.views.repository.view_rows import refreshed
 
 
 def publish_commits(
-    connection: Connection, together: Sequence[NewCommit]
+    connection: Connection, together: Sequence[NewCommit], participants: Sequence[CommitParticipant]
 ) -> tuple[Published, ...] | Conflicted | Overtaken | Fenced:
     """Publishes commits of different datasets, all or none, or says why not; then the caller rolls back.
 
@@ -76,10 +76,13 @@ def publish_commits(
         )
         if isinstance(verdict, Conflicted):
             return structs.replace(verdict, dataset_id=commit.dataset_id)
-        overtaken = _advance(connection, commit)
-        if overtaken is not None:
-            return overtaken
-    published = tuple(_publish(connection, commit, found[commit.dataset_id]) for commit in together)
+        for participant in participants:
+            overtaken = participant.publishing(connection, commit)
+            if overtaken is not None:
+                return overtaken
+    published = tuple(
+        _publish(connection, commit, found[commit.dataset_id], participants) for commit in together
+    )
     if len(together) > 1:
         # Whoever runs a transaction goes on with one of its datasets; writes may wait in the others.
         for commit in together:
@@ -101,18 +104,19 @@ def lock_heads(connection: Connection, dataset_ids: Sequence[str]) -> dict[str, 
             heads.c.version,
             heads.c.earliest_version,
             heads.c.next_offset,
-            is_followed(heads.c.dataset_id).label("followed"),
         )
         .where(any_of(heads.c.dataset_id, dataset_ids))
         .order_by(heads.c.dataset_id)
-        .with_for_update(of=heads)
+        .with_for_update()
     ).all()
     if len(rows) != len(dataset_ids):
         raise InconsistentCommit(f"{len(dataset_ids)} commits of {len(rows)} datasets")
     return {row.dataset_id: row for row in rows}
 
 
-def _publish(connection: Connection, commit: NewCommit, head: Any) -> Published:
+def _publish(
+    connection: Connection, commit: NewCommit, head: Any, participants: Sequence[CommitParticipant]
+) -> Published:
     _insert_quarantine(connection, commit)
     if not makes_version(commit):
         unmoved = Published(version=head.version, first_offset=head.next_offset, next_offset=head.next_offset)
@@ -130,20 +134,9 @@ def _publish(connection: Connection, commit: NewCommit, head: Any) -> Published:
     _insert_files(connection, commit, published)
     _complete(connection, commit, published, instant_version=published.version, completed_at=committed_at)
     post(connection, "changes", commit.dataset_id)
-    if head.followed and changes:
-        post(connection, "follow", commit.dataset_id)
+    for participant in participants:
+        participant.published(connection, commit, published)
     return published
-
-
-def _advance(connection: Connection, commit: NewCommit) -> Overtaken | None:
-    """Moves the positions in the feeds that a view's rows were made of, unless one was moved before."""
-    if commit.advances:
-        refreshed(connection, commit.dataset_id)
-    for each in sorted(commit.advances, key=lambda advance: (advance.dataset_id, advance.name)):
-        if not move_follower(connection, each.dataset_id, each.name, each.since, each.next_since):
-            return Overtaken(dataset_id=commit.dataset_id, since=each.since)
-        wake_follower(connection, each.dataset_id, each.name, None)
-    return None
 
 
 def _insert_quarantine(connection: Connection, commit: NewCommit) -> None:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import Connection
 
 from app.commit.conflict import Conflicted
 from app.jobs.repository.claim import held_by
 from app.jobs.repository.commit_slots import lock_datasets, release_slot, request_slot, running_groups
 from app.jobs.repository.job_ends import lock_jobs, post
+from app.timeline.repository.participants import CommitParticipant
 from app.timeline.repository.publish import lock_heads, makes_version, publish_commits
 from app.timeline.values import Fenced, NewCommit, Overtaken, Published, WritesRunning
 
 
 def publish_in_slot(
-    connection: Connection, commit: NewCommit, slot_seconds: float
+    connection: Connection,
+    commit: NewCommit,
+    slot_seconds: float,
+    participants: Sequence[CommitParticipant],
 ) -> Published | Conflicted | Fenced | WritesRunning:
     """Publishes the commit unless writes of its dataset run: then none are claimed for `slot_seconds`, if any.
 
@@ -32,7 +38,7 @@ def publish_in_slot(
         if slot_seconds:
             request_slot(connection, commit.dataset_id, slot_seconds)
         return WritesRunning(groups=groups)
-    outcome = publish_commits(connection, [commit])
+    outcome = publish_commits(connection, [commit], participants)
     if isinstance(outcome, Overtaken):
         raise TypeError("a table service takes in no changes of feeds")
     if not isinstance(outcome, tuple):

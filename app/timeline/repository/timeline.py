@@ -8,7 +8,6 @@ from typing import Final
 
 from sqlalchemy import Connection, select, union_all
 
-from app.catalog.repository.schemas import schema_at
 from app.catalog.tables import heads
 from app.commit.conflict import Conflicted
 from app.db.any_of import any_of
@@ -23,8 +22,10 @@ from app.paging import Page, decode_token, page_of
 from app.timeline.instants import EVERY_INSTANT, InstantFilter
 from app.timeline.ports import OutcomeUnknown
 from app.timeline.repository.data_file_rows import FILE_COLUMNS, data_file
+from app.timeline.repository.definitions import schema_at
 from app.timeline.repository.instant_rows import chosen_instants, latest_instants
 from app.timeline.repository.kept_versions import check_kept
+from app.timeline.repository.participants import CommitParticipant
 from app.timeline.repository.publish import publish_commits
 from app.timeline.repository.publish_in_slot import publish_in_slot
 from app.timeline.tables import commits, files
@@ -34,10 +35,11 @@ _WRITES: Final = tuple(action.value for action in (Action.COMMIT, Action.RESTORE
 
 
 class TimelineStore:
-    """The timeline in Postgres."""
+    """The timeline in Postgres. `participants` take part in the commit transaction."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, participants: Sequence[CommitParticipant]) -> None:
         self._database = database
+        self._participants = tuple(participants)
 
     def live_files(
         self, tenant_id: str, dataset_id: str, version: int, file_groups: Sequence[str] | None
@@ -67,7 +69,7 @@ class TimelineStore:
         """
         try:
             with self._database.tenant(tenant_id) as connection:
-                result = publish_commits(connection, commits)
+                result = publish_commits(connection, commits, self._participants)
                 if not isinstance(result, tuple):
                     connection.rollback()
                 return result
@@ -83,7 +85,7 @@ class TimelineStore:
         """
         try:
             with self._database.tenant(tenant_id) as connection:
-                result = publish_in_slot(connection, commit, slot_seconds)
+                result = publish_in_slot(connection, commit, slot_seconds, self._participants)
                 if isinstance(result, Conflicted | Fenced):
                     connection.rollback()
                 return result

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, and_, func, select, update
+from sqlalchemy import Connection, Row, Select, and_, func, select, update
 
-from app.catalog.repository.catalog import DATASET_COLUMNS, insert_dataset, share_datasets
+from app.catalog.repository.live_datasets import LiveDatasets, share_datasets
 from app.catalog.tables import datasets, heads
 from app.catalog.values import Dataset
 from app.consumers.followers import ConsumerKind
@@ -24,12 +24,14 @@ from app.jobs.tables import instants, jobs
 from app.jobs.values import Accepted, Claim, JobKind, JobState, NewJob, WriteRequest
 from app.paging import Page, decode_token, page_of
 from app.timeline.tables import commits
+from app.views.repository.participant import ViewParticipant
 from app.views.tables import view_inputs, views
 from app.views.values import CheckedView, View, ViewInputStatus, follower_name
 
-_VIEWS: Final = (
+_DATASETS: Final = LiveDatasets(ViewParticipant())
+_VIEWS: Final[Select[Any]] = (
     select(
-        *DATASET_COLUMNS,
+        *_DATASETS.columns(),
         views.c.definition.label("view_definition"),
         views.c.paused,
         views.c.revision,
@@ -44,9 +46,9 @@ _VIEWS: Final = (
     .join(heads, heads.c.dataset_id == datasets.c.id)
     .where(datasets.c.deleted_at.is_(None))
 )
-_INPUTS: Final = (
+_INPUTS: Final[Select[Any]] = (
     select(
-        *DATASET_COLUMNS,
+        *_DATASETS.columns(),
         view_inputs.c.view_id,
         view_inputs.c.relation,
         consumers.c.position,
@@ -92,7 +94,7 @@ class ViewStore:
             for relation, dataset_id in new.inputs.items():
                 if dataset_id not in live:
                     raise NotFound(f"There is no dataset {relation!r}")
-            insert_dataset(connection, new.dataset_id, new.dataset)
+            _DATASETS.insert(connection, new.dataset_id, new.dataset)
             connection.execute(views.insert().values(dataset_id=new.dataset_id, definition=new.definition))
             for relation, dataset_id in sorted(new.inputs.items()):
                 connection.execute(

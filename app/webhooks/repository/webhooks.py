@@ -6,7 +6,7 @@ from typing import Final
 
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
-from app.catalog.repository.catalog import share_datasets
+from app.catalog.repository.live_datasets import share_datasets
 from app.changes.positions import StartingPosition
 from app.changes.repository.changelog import lock_feed
 from app.changes.values import FeedBounds

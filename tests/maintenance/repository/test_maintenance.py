@@ -22,7 +22,7 @@ HOLD = 60.0
 
 @pytest.fixture
 def tables(stores: Stores) -> MaintenanceStore:
-    return MaintenanceStore(stores.database)
+    return MaintenanceStore(stores.database, stores.catalog.live)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from app.composition import stores_on
 from app.files.storage import open_storage
 from app.maintenance.repository.maintenance import MaintenanceStore
 from app.maintenance.service.run_maintenance import RunMaintenance
@@ -55,7 +56,7 @@ def keep(client: httpx.Client, service: Service, visits: str) -> Callable[[], No
         id="tests",
     )
     keeping = RunMaintenance(
-        tables=MaintenanceStore(service.database),
+        tables=MaintenanceStore(service.database, stores_on(service.database).catalog.live),
         reconcilers={"partitions": reconcilers(worker)["partitions"]},
         owner=worker.id,
     )

@@ -91,7 +91,7 @@ def test_looking_up_waits_for_a_commit_that_is_still_under_way(
         target=lambda: outcome.append(stores.timeline.outcome_of_one(tenant_id, dataset.id, [job.id]))
     )
     with stores.database.tenant(tenant_id) as connection:
-        published = publish_commits(connection, [commit_of([job], [message()])])
+        published = publish_commits(connection, [commit_of([job], [message()])], ())
         looking.start()
         looking.join(0.3)
         assert looking.is_alive()

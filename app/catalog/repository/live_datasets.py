@@ -1,0 +1,98 @@
+"""Live datasets, as transactions of any room find, share and register them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, insert, select
+from sqlalchemy.dialects.postgresql import insert as insert_unless
+
+from app.catalog.repository.participants import Derivations
+from app.catalog.repository.schemas import store_schema
+from app.catalog.tables import datasets, heads
+from app.catalog.values import Dataset
+from app.db.any_of import any_of
+from app.format.dataset import DatasetDefinition
+from app.format.errors import DatasetExists, NotFound
+from app.format.identifiers import is_uuid
+
+
+@dataclass(frozen=True, slots=True)
+class LiveDatasets:
+    """Datasets that are not deleted. `derivations` knows which of them are derived."""
+
+    derivations: Derivations
+
+    def columns(self) -> tuple[ColumnElement[Any], ...]:
+        """The members of `Dataset`, from the tables `datasets` and `heads`."""
+        return (
+            datasets.c.id,
+            datasets.c.tenant_id,
+            datasets.c.definition,
+            heads.c.version,
+            heads.c.next_offset,
+            heads.c.earliest_offset,
+            heads.c.earliest_version,
+            datasets.c.created_at,
+            heads.c.committed_at,
+            self.derivations.is_derived().label("derived"),
+        )
+
+    def query(self) -> Select[Any]:
+        """Selects the columns of all live datasets."""
+        return (
+            select(*self.columns())
+            .join(heads, heads.c.dataset_id == datasets.c.id)
+            .where(datasets.c.deleted_at.is_(None))
+        )
+
+    def insert(self, connection: Connection, dataset_id: str, definition: DatasetDefinition) -> Dataset:
+        """A new dataset at version 0. Raises DatasetExists if a live dataset has the name."""
+        new_dataset = (
+            insert_unless(datasets)
+            .values(id=dataset_id, name=definition.name, definition=definition)
+            .on_conflict_do_nothing(
+                index_elements=[datasets.c.tenant_id, datasets.c.name],
+                index_where=datasets.c.deleted_at.is_(None),
+            )
+            .returning(datasets.c.id)
+        )
+        if connection.execute(new_dataset).one_or_none() is None:
+            raise DatasetExists(f"There is a dataset named {definition.name!r} already", name=definition.name)
+        connection.execute(insert(heads).values(dataset_id=dataset_id))
+        store_schema(connection, dataset_id, definition.schema)
+        return self.find(connection, dataset_id)
+
+    def find(self, connection: Connection, reference: str) -> Dataset:
+        """The live dataset with this id or name. Raises NotFound."""
+        if "\0" in reference:
+            raise dataset_not_found(reference)  # Postgres would refuse to compare it with a name
+        # A name never has the form of an id.
+        wanted = datasets.c.id == reference if is_uuid(reference) else datasets.c.name == reference
+        row = connection.execute(self.query().where(wanted)).one_or_none()
+        if row is None:
+            raise dataset_not_found(reference)
+        return dataset_of(row)
+
+
+def share_datasets(connection: Connection, dataset_ids: Collection[str]) -> set[str]:
+    """Keeps live datasets from being deleted until the transaction ends; returns which of them are live."""
+    live = (
+        select(datasets.c.id)
+        .where(any_of(datasets.c.id, dataset_ids), datasets.c.deleted_at.is_(None))
+        .order_by(datasets.c.id)
+        .with_for_update(read=True, key_share=True)
+    )
+    return set(connection.execute(live).scalars())
+
+
+def dataset_of(row: Any) -> Dataset:
+    """The dataset in a row of `LiveDatasets.columns`."""
+    return Dataset(**row._asdict())
+
+
+def dataset_not_found(reference: str) -> NotFound:
+    """The error for a reference to no live dataset."""
+    return NotFound(f"There is no dataset {reference!r}")

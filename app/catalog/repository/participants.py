@@ -1,0 +1,61 @@
+"""What other rooms do in the transactions of the catalogue. `CatalogStore` receives them from the composition root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection
+
+
+class DefinitionCommit(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a dataset's definition, which made `version` and no change in the feed."""
+
+    dataset_id: str
+    version: int
+    committed_at: datetime
+    next_offset: int
+    schema_id: int
+    instant_id: str
+    actor: str | None
+
+
+class DefinitionHistory(Protocol):
+    """Keeps the commits that change definitions."""
+
+    def definition_changed(self, connection: Connection, commit: DefinitionCommit) -> None:
+        """Called after the head has moved to the version. The head's row is locked."""
+        ...
+
+
+class Derivations(Protocol):
+    """Knows which datasets are derived from which."""
+
+    def is_derived(self) -> ColumnElement[bool]:
+        """The condition on a row of `datasets` that the dataset is derived."""
+        ...
+
+    def check_unread(self, connection: Connection, dataset_id: str) -> None:
+        """Raises DatasetInUse if other datasets are derived from it. The dataset's row is locked for update, so that
+        none can be added.
+        """
+        ...
+
+
+class DeletionParticipant(Protocol):
+    """Takes part in the transaction that deletes a dataset."""
+
+    def dataset_deleted(self, connection: Connection, dataset_id: str) -> None:
+        """Called after the dataset was marked as deleted. The rows of its head and of the dataset are locked."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CatalogParticipants:
+    """`deletion` is called in order, which is an order of locks: jobs, views, consumers."""
+
+    history: DefinitionHistory
+    derivations: Derivations
+    deletion: tuple[DeletionParticipant, ...]

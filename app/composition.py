@@ -1,0 +1,34 @@
+"""Which rooms take part in the transactions of the core rooms. Part of every composition root."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from app.catalog.repository.catalog import CatalogStore
+from app.catalog.repository.participants import CatalogParticipants
+from app.consumers.repository.participant import ConsumerParticipant
+from app.db.session import Database
+from app.jobs.repository.job_ends import JobCancellation
+from app.jobs.repository.jobs import JobStore
+from app.platform import Stores
+from app.timeline.repository.definitions import DefinitionCommits
+from app.timeline.repository.timeline import TimelineStore
+from app.views.repository.participant import ViewParticipant
+
+_VIEWS: Final = ViewParticipant()
+# The order of each is the order in which rows are locked.
+COMMIT_PARTICIPANTS: Final = (_VIEWS, ConsumerParticipant())
+FAILURE_PARTICIPANTS: Final = (_VIEWS,)
+CATALOG_PARTICIPANTS: Final = CatalogParticipants(
+    history=DefinitionCommits(), derivations=_VIEWS, deletion=(JobCancellation(), _VIEWS)
+)
+
+
+def stores_on(database: Database) -> Stores:
+    """The core repositories with their participants."""
+    return Stores(
+        database=database,
+        catalog=CatalogStore(database, CATALOG_PARTICIPANTS),
+        jobs=JobStore(database, FAILURE_PARTICIPANTS),
+        timeline=TimelineStore(database, COMMIT_PARTICIPANTS),
+    )
