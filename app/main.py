@@ -10,7 +10,7 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -21,79 +21,22 @@ from litestar.types import ASGIApp
 
 import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.application import application
-from app.catalog.service import Datasets
-from app.changes.handlers.head_watches import head_polls
-from app.changes.handlers.shared_pages import SharedPages
-from app.changes.repository.changelog import ChangelogStore
-from app.changes.service.read_changes import ReadChanges
-from app.changes.service.read_corrections import ReadCorrections
 from app.composition import stores_on
-from app.consumers.repository.consumers import ConsumerStore
-from app.consumers.service.consumers import Consumers
 from app.db.session import Database
-from app.exports.repository.exports import ExportStore
-from app.exports.service.exports import ManageExports
-from app.files.lookups.key_search import KeySearch
-from app.files.parquet_file import ParquetReader
-from app.files.quarantine_file import QuarantineFileStore
-from app.files.slices.slice_merge import MemoryBudget
-from app.files.slices.table_reader import TableReader
-from app.files.staged_file import StagedFileStore
-from app.files.storage import Storage, open_storage
-from app.format.errors import HeadwaterError
-from app.http.context import Check, Services
-from app.http.credentials import Credentials
-from app.http.threads import Threads
+from app.http.context import Services
 from app.http.waiting.subscriptions import Subscriptions
-from app.jobs.handlers.job_watches import job_polls
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
-from app.jobs.service.group_accept import GroupAccept
 from app.jobs.service.relay import Relay
-from app.jobs.service.request_job import RequestJob
-from app.maintenance.service.table_services import TableServiceRequests
 from app.messaging.announcements import Announcements, listen
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WorkQueue
-from app.metastore.repository import MetastoreStateStore
-from app.metastore.service.reports import MetastoreReports
-from app.outbound.addresses import Rules
-from app.overview.repository import OverviewStore
-from app.overview.service import Overview
-from app.partitions.repository.marks import PartitionStore
-from app.partitions.service.maintenance import PartitionMarkers
-from app.partitions.service.partitions import Partitions
-from app.quarantine.repository import QuarantineStore
-from app.quarantine.service import Quarantine
-from app.reads.content import JoinedContent
-from app.reads.repository import ReadResultStore
-from app.reads.service.jobs import ReadJobs
-from app.reads.service.rows import ReadTable
+from app.platform import Platform
+from app.readiness import readiness
 from app.runtime.memory import keep_freed_memory
+from app.services import api_services
 from app.settings import Settings, SettingsError
-from app.tenants.repository import TenantStore
-from app.timeline.files import TimelineFileStore
-from app.timeline.repository.archives import TimelineArchiveStore
-from app.timeline.repository.read_leases import ReadLeaseStore
-from app.timeline.service.read_timeline import ReadTimeline
-from app.transactions.repository import TransactionStore
-from app.transactions.service import AcceptTransaction
-from app.verifications.service.verifications import Verify
-from app.versions.repository.named_versions import NamedVersionStore
-from app.versions.service.comparisons import Comparisons
-from app.versions.service.name_versions import NameVersions
-from app.versions.service.restores import Restores
-from app.versions.service.versions import VersionOf
-from app.views.repository.views import ViewStore
-from app.views.service.views import DerivedViews
-from app.webhooks.repository.webhooks import WebhookStore
-from app.webhooks.sender import HttpSender
-from app.webhooks.service.webhooks import Webhooks
-from app.writes.service.accept import AcceptWrite
-from app.writes.service.explain import ExplainWrite
 
-# Between two polls of a worker its sign of life is old; three missed ones mean that it is gone.
-_POLLS_MISSED_MAX: Final = 3
 _STOP_SECONDS_MAX: Final = 10
 
 
@@ -115,7 +58,8 @@ def compose(settings: Settings) -> Api:
         OutboxSender(queue=queue, announcements=announcements),
         poll_seconds=settings.poll_seconds,
     )
-    services = _services(settings, database, relay, announcements)
+    platform = Platform.on(settings, stores_on(database), relay.wake)
+    services = api_services(platform, readiness(settings, WorkerStore(database), announcements))
 
     @asynccontextmanager
     async def beside(_: Litestar) -> AsyncIterator[None]:
@@ -126,146 +70,6 @@ def compose(settings: Settings) -> Api:
         database.close()
 
     return Api(app=application(services, [beside]), services=services)
-
-
-def _services(settings: Settings, database: Database, relay: Relay, announcements: Announcements) -> Services:
-    catalog, jobs, timeline = (
-        stores_on(database).catalog,
-        stores_on(database).jobs,
-        stores_on(database).timeline,
-    )
-    storage = open_storage(settings.storage_uri)
-    reader = ParquetReader(storage)
-    # What reads have no memory for goes through a folder of their own.
-    memory = MemoryBudget(bytes_max=settings.read_memory_bytes, scratch=settings.data_dir / "reads")
-    quarantine = QuarantineFileStore(storage)
-    threads, subscriptions = Threads(), Subscriptions()
-    transactions = TransactionStore(database)
-    partition_marks = PartitionStore(database)
-    group = GroupAccept(jobs)
-    read_changes = ReadChanges(catalog=catalog, index=ChangelogStore(database), reader=reader)
-    accept_write = _accept_write(settings, database, relay, group, storage)
-    names = NamedVersionStore(database)
-    versions = VersionOf(timeline=timeline, names=names, leases=ReadLeaseStore(database))
-    request_job = RequestJob(jobs=jobs, group=group, wake=relay.wake)
-    corrections = ReadCorrections(index=ChangelogStore(database), reader=reader)
-    return Services(
-        credentials=Credentials(TenantStore(database).authenticate, threads),
-        datasets=Datasets(catalog=catalog, metastore=bool(settings.metastore_uri)),
-        views=DerivedViews(catalog=catalog, views=ViewStore(database), wake=relay.wake),
-        accept_write=accept_write,
-        accept_transaction=AcceptTransaction(catalog=catalog, transactions=transactions, writes=accept_write),
-        read_changes=read_changes,
-        read_corrections=corrections,
-        read_table=ReadTable(
-            catalog=catalog,
-            timeline=timeline,
-            versions=versions,
-            tables=TableReader(storage, reader, memory),
-            corrections=corrections,
-        ),
-        read_jobs=_read_jobs(settings, database, request_job, versions),
-        consumers=Consumers(index=ConsumerStore(database)),
-        explain_write=ExplainWrite(timeline=timeline, search=KeySearch(storage, reader, memory)),
-        exports=ManageExports(exports=ExportStore(database), storage=storage, wake=relay.wake),
-        metastore_reports=MetastoreReports(states=MetastoreStateStore(database)),
-        partitions=Partitions(
-            marks=partition_marks, markers=PartitionMarkers(marks=partition_marks, storage=storage)
-        ),
-        overview=Overview(index=OverviewStore(database), timeline=timeline, versions=versions),
-        table_services=TableServiceRequests(request_job=request_job),
-        verify=Verify(request_job=request_job),
-        name_versions=NameVersions(names=names, versions=versions, jobs=request_job),
-        restores=Restores(names=names, versions=versions, jobs=request_job),
-        comparisons=Comparisons(versions=versions, jobs=request_job),
-        quarantine=Quarantine(
-            index=QuarantineStore(database), files=quarantine, jobs=jobs, storage=storage, wake=relay.wake
-        ),
-        webhooks=Webhooks(
-            catalog=catalog,
-            index=WebhookStore(database),
-            sender=HttpSender(rules=Rules.of(settings.webhook_allow, http=settings.webhook_http)),
-            wake=relay.wake,
-        ),
-        jobs=jobs,
-        transactions=transactions,
-        read_timeline=_read_timeline(database, TimelineFileStore(storage, reader)),
-        readiness=_readiness(settings, WorkerStore(database), announcements),
-        json_body_bytes_max=settings.json_body_bytes_max,
-        upload_bytes_max=settings.upload_bytes_max,
-        threads=threads,
-        subscriptions=subscriptions,
-        pages=SharedPages(read_changes.page_at_known_head, threads),
-        head_polls=head_polls(subscriptions, threads, catalog.get),
-        job_polls=job_polls(subscriptions, threads, jobs.find),
-    )
-
-
-def _accept_write(
-    settings: Settings, database: Database, relay: Relay, group: GroupAccept, storage: Storage
-) -> AcceptWrite:
-    return AcceptWrite(
-        catalog=stores_on(database).catalog,
-        jobs=stores_on(database).jobs,
-        group=group,
-        storage=storage,
-        staged=StagedFileStore(storage),
-        quarantine=QuarantineFileStore(storage),
-        wake=relay.wake,
-        inline_bytes_max=settings.inline_bytes_max,
-        upload_bytes_max=settings.upload_bytes_max,
-    )
-
-
-def _read_jobs(settings: Settings, database: Database, requests: RequestJob, versions: VersionOf) -> ReadJobs:
-    storage = open_storage(settings.storage_uri)
-    return ReadJobs(
-        requests=requests,
-        timeline=stores_on(database).timeline,
-        versions=versions,
-        index=ChangelogStore(database),
-        results=ReadResultStore(database),
-        content=JoinedContent(storage),
-        storage=storage,
-        keep_seconds=settings.read_result_seconds,
-    )
-
-
-def _read_timeline(database: Database, files: TimelineFileStore) -> ReadTimeline:
-    return ReadTimeline(
-        timeline=stores_on(database).timeline, archives=TimelineArchiveStore(database), files=files
-    )
-
-
-def _readiness(
-    settings: Settings, workers: WorkerStore, announcements: Announcements
-) -> Callable[[], list[Check]]:
-    def checks() -> list[Check]:
-        redis = announcements.reachable()
-        return [
-            *_database_checks(workers, settings.poll_seconds * _POLLS_MISSED_MAX),
-            Check(
-                name="redis",
-                ok=redis,
-                required=False,
-                detail="" if redis else "out of reach: work and changes are found by polling",
-            ),
-        ]
-
-    return checks
-
-
-def _database_checks(workers: WorkerStore, seconds: float) -> list[Check]:
-    try:
-        alive = workers.alive(seconds)
-    except HeadwaterError as error:
-        return [Check(name="database", ok=False, detail=error.detail)]
-    # No tables yet, say, or those of another release. The log has the statement, the answer does not.
-    except Exception as error:
-        logging.getLogger(__name__).warning("the database does not fit this release: %s", error)
-        return [Check(name="database", ok=False, detail="it does not have this release's schema")]
-    detail = "" if alive else "no worker has polled lately: writes are accepted and wait"
-    return [Check(name="database", ok=True), Check(name="worker", ok=alive > 0, detail=detail)]
 
 
 @asynccontextmanager

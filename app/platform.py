@@ -1,13 +1,23 @@
-"""What every feature is composed from: the repositories of the core rooms, on one database."""
+"""What features are composed from: the core repositories, storage, settings, and the way to wake the relay."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.catalog.repository.catalog import CatalogStore
+from app.changes.repository.changelog import ChangelogStore
 from app.db.session import Database
+from app.files.parquet_file import ParquetReader
+from app.files.storage import Storage, open_storage
 from app.jobs.repository.jobs import JobStore
+from app.jobs.service.group_accept import GroupAccept
+from app.jobs.service.request_job import RequestJob
+from app.jobs.values import ClaimRules
+from app.settings import Settings
+from app.timeline.repository.read_leases import ReadLeaseStore
 from app.timeline.repository.timeline import TimelineStore
+from app.timeline.service.version_pins import VersionPins
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -18,3 +28,64 @@ class Stores:
     catalog: CatalogStore
     jobs: JobStore
     timeline: TimelineStore
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Platform:
+    """What a process shares among its features. `wake`: called after messages were left for the relay."""
+
+    settings: Settings
+    stores: Stores
+    storage: Storage
+    reader: ParquetReader
+    group: GroupAccept
+    wake: Callable[[], None]
+
+    @classmethod
+    def on(cls, settings: Settings, stores: Stores, wake: Callable[[], None]) -> Platform:
+        """Connects to nothing yet."""
+        storage = open_storage(settings.storage_uri)
+        return cls(
+            settings=settings,
+            stores=stores,
+            storage=storage,
+            reader=ParquetReader(storage),
+            group=GroupAccept(stores.jobs),
+            wake=wake,
+        )
+
+    @property
+    def database(self) -> Database:
+        return self.stores.database
+
+    @property
+    def changelog(self) -> ChangelogStore:
+        return ChangelogStore(self.database)
+
+    @property
+    def leases(self) -> ReadLeaseStore:
+        return ReadLeaseStore(self.database)
+
+    @property
+    def request_job(self) -> RequestJob:
+        return RequestJob(jobs=self.stores.jobs, group=self.group, wake=self.wake)
+
+    @property
+    def pins(self) -> VersionPins:
+        """Pins the versions that a task of this process reads."""
+        settings = self.settings
+        return VersionPins(
+            leases=self.leases,
+            lease_seconds=settings.lease_seconds,
+            heartbeat_seconds=settings.heartbeat_seconds,
+        )
+
+    @property
+    def claim_rules(self) -> ClaimRules:
+        settings = self.settings
+        return ClaimRules(
+            lease_seconds=settings.lease_seconds,
+            group_jobs_max=settings.group_commit_jobs_max,
+            dataset_writers_max=settings.dataset_writers_max,
+            attempts_max=settings.attempts_max,
+        )

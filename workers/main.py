@@ -24,13 +24,13 @@ from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
 from app.jobs.service.relay import Relay
 from app.jobs.values import JobQueue
-from app.maintenance.repository.maintenance import MaintenanceStore
+from app.maintenance.compose import maintenance_store
 from app.maintenance.service.run_maintenance import RunMaintenance
 from app.messaging.announcements import Announcements
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue, celery_app
-from app.retention.repository.feed import RetentionStore
-from app.retention.service.feed import Retain
+from app.platform import Platform
+from app.retention.compose import reaper, retain
 from app.settings import Settings, SettingsError
 from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
@@ -38,7 +38,7 @@ from workers.engine.tasks import TaskSetup
 from workers.jobs.celery_worker import register_tasks, serve
 from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner
-from workers.wiring import WorkerContext, follower_handlers, reaper, reconcilers, run_tasks, run_writes
+from workers.wiring import WorkerContext, follower_handlers, reconcilers, run_tasks, run_writes
 
 _log = logging.getLogger(__name__)
 _SHUTDOWN_SECONDS = 20.0
@@ -81,15 +81,14 @@ def _serve(
     settings: Settings, database: Database, engine: SparkEngine, worker_id: str, stopping: threading.Event
 ) -> None:
     """Wires the use cases to Celery, the poller, the relay, the reaper and retention, and serves until SIGTERM."""
-    jobs, workers = stores_on(database).jobs, WorkerStore(database)
+    stores, workers = stores_on(database), WorkerStore(database)
     relay = Relay(
         OutboxStore(database),
         OutboxSender(queue=WorkQueue(settings.redis_url), announcements=Announcements(settings.redis_url)),
         poll_seconds=settings.poll_seconds,
     )
-    worker = WorkerContext(
-        settings=settings, database=database, engine=engine, announce=relay.wake, id=worker_id
-    )
+    platform = Platform.on(settings, stores, relay.wake)
+    worker = WorkerContext(platform=platform, engine=engine, id=worker_id)
     writes = Runner(
         run_writes(worker),
         name="writes",
@@ -116,8 +115,8 @@ def _serve(
     runners = (writes, tasks, follow, policy_runner)
     poller = Poller(
         [
-            PollSource(find=partial(_waiting, jobs, JobQueue.WRITES), runner=writes),
-            PollSource(find=partial(_waiting, jobs, JobQueue.TASKS), runner=tasks),
+            PollSource(find=partial(_waiting, stores.jobs, JobQueue.WRITES), runner=writes),
+            PollSource(find=partial(_waiting, stores.jobs, JobQueue.TASKS), runner=tasks),
             PollSource(find=followers.due, runner=follow),
         ],
         poll_seconds=settings.poll_seconds,
@@ -129,7 +128,7 @@ def _serve(
     threads = [
         threading.Thread(target=poller.run, args=(stop,), name="poller"),
         threading.Thread(target=relay.run, args=(stop,), name="relay"),
-        *_housekeeping(settings, database, stop),
+        *_housekeeping(platform, stop),
     ]
     if settings.table_services:
         threads.append(threading.Thread(target=policy_poller.run, args=(stop,), name="looks"))
@@ -152,11 +151,13 @@ def _serve(
 def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runner, Poller]:
     """What looks after datasets by itself, and finds those that are due."""
     # Connections of their own, until the process ends: looks take none from writes, and are told apart by their name.
-    database = Database(worker.settings.database_url, application_name="headwater keeper")
-    tables = MaintenanceStore(database, stores_on(database).catalog.live)
+    settings = worker.platform.settings
+    database = Database(settings.database_url, application_name="headwater keeper")
+    platform = Platform.on(settings, stores_on(database), worker.platform.wake)
+    tables = maintenance_store(platform)
     policy_runner = Runner(
         RunMaintenance(
-            tables=tables, reconcilers=reconcilers(replace(worker, database=database)), owner=worker.id
+            tables=tables, reconcilers=reconcilers(replace(worker, platform=platform)), owner=worker.id
         ),
         name="keep",
         threads=_MAINTENANCE_THREADS,
@@ -165,20 +166,22 @@ def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runn
     )
     return policy_runner, Poller(
         [PollSource(find=tables.due, runner=policy_runner)],
-        poll_seconds=worker.settings.maintenance_poll_seconds,
+        poll_seconds=settings.maintenance_poll_seconds,
     )
 
 
-def _housekeeping(settings: Settings, database: Database, stop: threading.Event) -> list[threading.Thread]:
+def _housekeeping(platform: Platform, stop: threading.Event) -> list[threading.Thread]:
     """The threads that remove what is no longer needed, now and then."""
-    reap = reaper(settings, database)
-    retain = Retain(feeds=RetentionStore(database), follower_lag_seconds=settings.follower_lag_seconds)
+    settings = platform.settings
     return [
         threading.Thread(
-            target=reap.run_every, args=(settings.reap_seconds, stop), name="reaper", daemon=True
+            target=reaper(platform).run_every, args=(settings.reap_seconds, stop), name="reaper", daemon=True
         ),
         threading.Thread(
-            target=retain.run_every, args=(settings.retention_seconds, stop), name="retention", daemon=True
+            target=retain(platform).run_every,
+            args=(settings.retention_seconds, stop),
+            name="retention",
+            daemon=True,
         ),
     ]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Final, Protocol
+from typing import Annotated, Final
 
 import msgspec
 
@@ -11,7 +11,6 @@ from app.changes.positions import StartingPosition, _invalid_offset, resolve_pos
 from app.changes.values import FeedBounds
 from app.consumers.followers import Consumer
 from app.format.errors import ConsumerLeased, ConsumerManaged, LeaseLost
-from app.paging import Page
 
 _NATURAL: Final = msgspec.Meta(ge=0, le=2**63 - 1)
 _SECONDS: Final = msgspec.Meta(ge=0, le=2**31 - 1)
@@ -76,45 +75,6 @@ class ConsumerLease(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime
     position: int
     revision: int
-
-
-class ConsumerIndex(Protocol):
-    """The consumers of a dataset. All that a call changes happens in one transaction, or none of it."""
-
-    def get(self, tenant_id: str, dataset_id: str, name: str) -> ConsumerStatus:
-        """Raises NotFound."""
-        ...
-
-    def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Standing items of every kind, by name. Raises InvalidRequest for a token that is none."""
-        ...
-
-    def put(
-        self, tenant_id: str, dataset_id: str, name: str, change: ConsumerChange, expected: ExpectedRevision
-    ) -> tuple[ConsumerStatus, bool]:
-        """Makes or moves a reader's consumer; true if it was made.
-
-        No change between its position and the head is cut meanwhile. Raises NotFound (dataset gone),
-        PreconditionFailed, PreconditionRequired, InvalidRequest, OffsetAhead, OffsetExpired, ConsumerLeased, LeaseLost.
-        """
-        ...
-
-    def delete(self, tenant_id: str, dataset_id: str, name: str, *, revision: int | None) -> None:
-        """Raises NotFound, PreconditionFailed, ConsumerManaged."""
-        ...
-
-    def lease(
-        self, tenant_id: str, dataset_id: str, name: str, member: str, seconds: int, token: str | None
-    ) -> ConsumerLease:
-        """Gives the consumer to a member, or extends the hold that the token is of.
-
-        Raises NotFound, ConsumerLeased, LeaseLost, ConsumerManaged.
-        """
-        ...
-
-    def release(self, tenant_id: str, dataset_id: str, name: str, token: str) -> None:
-        """Ends a hold, if it has not ended by itself. Raises NotFound, LeaseLost, ConsumerManaged."""
-        ...
 
 
 def initial_position(change: ConsumerChange, bounds: FeedBounds) -> int:

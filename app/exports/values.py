@@ -17,7 +17,6 @@ from app.format.result_file import RunFile
 from app.format.schema.schema import Field
 from app.jobs.engine import TaskProgress
 from app.jobs.values import Claim, Job, JobState
-from app.paging import Page
 
 RUNS_SHOWN: Final = 5
 MANIFEST_NAME: Final = "manifest.json"
@@ -198,67 +197,6 @@ class FinishedRun(msgspec.Struct, frozen=True, kw_only=True):
     claim: Claim
     manifest: Manifest
     files: tuple[RunFile, ...]
-
-
-class Exports(Protocol):
-    """Exports and their runs. Each active or paused one has a consumer, whose position is where its next run starts."""
-
-    def create(self, tenant_id: str, new: NewExport) -> Export:
-        """One transaction: the export, its consumer, and the first run with its job.
-
-        One with a schedule has no run before there is a change. Raises NotFound, InvalidRequest, OffsetAhead,
-        OffsetExpired.
-        """
-        ...
-
-    def get(self, tenant_id: str, export_id: str) -> Export:
-        """Raises NotFound."""
-        ...
-
-    def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Export items of a dataset, the latest first. Raises InvalidRequest for a token that is none."""
-        ...
-
-    def change(self, tenant_id: str, export_id: str, change: ExportChange) -> Export:
-        """Raises NotFound, PreconditionFailed, ExportEnded, OffsetExpired."""
-        ...
-
-    def delete(self, tenant_id: str, export_id: str) -> None:
-        """Ends the export and its jobs, and forgets its files. Raises NotFound."""
-        ...
-
-    def start(self, tenant_id: str, export_id: str, new: NewRun) -> StartedRun:
-        """The run from where the export stopped to the head: one that is under way, that failed, or a new one.
-
-        Raises NotFound, ExportEnded, OffsetExpired, IdempotencyMismatch.
-        """
-        ...
-
-    def plan(self, tenant_id: str, export_id: str, job_id: str) -> float | None:
-        """Starts the next run of an export with a schedule if it is due.
-
-        Returns when to look again, as `Follower.follow` does. Raises NotFound.
-        """
-        ...
-
-    def runs(self, tenant_id: str, export_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """ExportRun items, the latest first. Raises NotFound, InvalidRequest for a token that is none."""
-        ...
-
-    def run(self, tenant_id: str, export_id: str, number: int) -> ExportRun:
-        """A run with its manifest, if it has one yet. Raises NotFound."""
-        ...
-
-    def file(self, tenant_id: str, export_id: str, number: int, name: str) -> RunFile:
-        """Raises NotFound."""
-        ...
-
-    def finish(self, tenant_id: str, finished: FinishedRun) -> bool:
-        """One transaction: manifest, files, the position of the consumer, and the success of the job.
-
-        False, and nothing, if the claim is void.
-        """
-        ...
 
 
 class ExportEngine(TaskProgress, Protocol):

@@ -5,15 +5,12 @@ The tenant is the first argument of everything that touches a tenant's data.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import BinaryIO, Protocol
 
 import pyarrow as pa
-
-from app.codecs.record_errors import BadRecord
-from app.format.quarantine import QuarantineFile
 
 
 class ObjectStorage(Protocol):
@@ -35,29 +32,4 @@ class ObjectStorage(Protocol):
 
     def list(self, prefix: str) -> Iterable[tuple[str, datetime]]:
         """Paths below `prefix` with the times they were last changed."""
-        ...
-
-
-class BadRecordSink(Protocol):
-    """An open file of bad records."""
-
-    @property
-    def file(self) -> QuarantineFile | None:
-        """What was written, once the sink is closed; None if there was no record."""
-        ...
-
-    def write(self, records: Sequence[BadRecord]) -> None:
-        """Adds records, a few megabytes at a time. Raises StorageFull."""
-        ...
-
-
-class QuarantineFiles(Protocol):
-    """Keeps bad records."""
-
-    def sink(self, path: str) -> AbstractContextManager[BadRecordSink]:
-        """A new file, closed at the end; left by an exception, or without a record, it leaves no file behind."""
-        ...
-
-    def read(self, file: QuarantineFile, first: int, count: int) -> Generator[BadRecord, None, None]:
-        """Records [first, first + count) of a file, a few megabytes at a time. Raises CorruptFile."""
         ...

@@ -31,7 +31,8 @@ from app.quarantine.service import Quarantine
 from app.reads.service.jobs import ReadJobs
 from app.reads.service.rows import ReadTable
 from app.timeline.service.read_timeline import ReadTimeline
-from app.transactions.service import AcceptTransaction, Transactions
+from app.transactions.repository import TransactionStore
+from app.transactions.service import AcceptTransaction
 from app.verifications.service.verifications import Verify
 from app.versions.service.comparisons import Comparisons
 from app.versions.service.name_versions import NameVersions
@@ -82,7 +83,7 @@ class Services:
     restores: Restores
     comparisons: Comparisons
     jobs: Jobs
-    transactions: Transactions
+    transactions: TransactionStore
     read_timeline: ReadTimeline
     readiness: Callable[[], list[Check]]
     json_body_bytes_max: int

@@ -5,7 +5,7 @@ The tenant is the first argument of everything that touches a tenant's data.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from app.format.errors import Fault, HeadwaterError
@@ -87,24 +87,3 @@ class Jobs(Protocol):
     def runnable(self, limit: int, queue: JobQueue = JobQueue.WRITES) -> list[RunnableDataset]:
         """Datasets of every tenant with claimable jobs in the lane, longest waiting first. Holds ids only."""
         ...
-
-
-class Outbox(Protocol):
-    """Messages written in the same transaction as what they tell of."""
-
-    def relay(self, send: Callable[[OutboxMessage], None], limit: int) -> int:
-        """Hands up to `limit` messages to `send` and removes them once all are sent; returns how many."""
-        ...
-
-
-class OutboxMessage(Protocol):
-    """A wake-up: a dataset has writes (`work`), tasks (`tasks`), new changes (`changes`) or followers that may be due
-    (`follow`).
-    """
-
-    @property
-    def topic(self) -> str: ...
-    @property
-    def tenant_id(self) -> str: ...
-    @property
-    def dataset_id(self) -> str: ...

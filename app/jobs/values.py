@@ -240,3 +240,13 @@ class RunnableDataset(msgspec.Struct, frozen=True, kw_only=True):
 
     tenant_id: str
     dataset_id: str
+
+
+class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """A wake-up: a dataset has writes (`work`), tasks (`tasks`), new changes (`changes`) or followers that may be due
+    (`follow`).
+    """
+
+    topic: str
+    tenant_id: str
+    dataset_id: str

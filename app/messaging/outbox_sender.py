@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from app.jobs.ports import OutboxMessage
+from app.jobs.values import OutboxMessage
 from app.messaging.announcements import Announcements
 from app.messaging.work_queue import FOLLOW_TASK, TASKS_TASK, WRITE_TASK, WorkQueue
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -38,6 +38,10 @@ class TouchedPartitions(Protocol):
         ...
 
 
+METASTORE_RECONCILER: Final = "metastore"
+"""The name of the reconciler that reports datasets."""
+
+
 class MetastoreState(msgspec.Struct, frozen=True, kw_only=True):
     """How far a dataset was reported: what its keeper remembers.
 
@@ -54,11 +58,3 @@ class MetastoreState(msgspec.Struct, frozen=True, kw_only=True):
     retry_at: datetime | None = None
     begun: int | None = None
     after: str | None = None
-
-
-class MetastoreStates(Protocol):
-    """What is remembered of reports."""
-
-    def state(self, tenant_id: str, dataset_id: str) -> MetastoreState | None:
-        """None before the first report."""
-        ...

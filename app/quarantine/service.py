@@ -14,7 +14,8 @@ from app.catalog.service import refuse_derived
 from app.catalog.values import Dataset
 from app.codecs.record_errors import BadRecord, BadRecords
 from app.commit.write_options import OnError, WriteOptions
-from app.files.ports import ObjectStorage, QuarantineFiles
+from app.files.ports import ObjectStorage
+from app.files.quarantine_file import QuarantineFileStore
 from app.format.dataset import DatasetDefinition
 from app.format.errors import AlreadyRedriven, FieldError, InvalidRequest, NotFound
 from app.format.identifiers import new_id, new_instant_id
@@ -26,7 +27,7 @@ from app.format.rows.staging import RawInput
 from app.jobs.ports import Jobs
 from app.jobs.values import Accepted, NewJob, WriteRequest
 from app.paging import Page
-from app.quarantine.ports import QuarantineIndex
+from app.quarantine.repository import QuarantineStore
 from app.quarantine.values import QuarantinePart, RecordRange
 
 REDRIVE_RECORDS_MAX: Final = 100_000
@@ -60,8 +61,8 @@ class Redrive(msgspec.Struct, frozen=True, kw_only=True):
 class Quarantine:
     """Bad records of a dataset's writes."""
 
-    index: QuarantineIndex
-    files: QuarantineFiles
+    index: QuarantineStore
+    files: QuarantineFileStore
     jobs: Jobs
     storage: ObjectStorage
     wake: Callable[[], None]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
-import pyarrow as pa
 
 from app.format.file_format import FileFormat
 from app.format.result_file import RunFile
@@ -90,19 +89,6 @@ class ReadResults(Protocol):
     def files(self, tenant_id: str, job_id: str, *, keep_seconds: float) -> list[RunFile]:
         """Those of a job that has succeeded, in order. Raises ResultExpired if it ended longer ago, NotFound if its
         dataset is gone.
-        """
-        ...
-
-
-class ReadContent(Protocol):
-    """Joins the files of a result to one content."""
-
-    def joined(
-        self, format_: FileFormat, schema: pa.Schema, files: Sequence[RunFile], about: bytes
-    ) -> Iterator[bytes]:
-        """The content in parts. `about`: the members of a JSON object that stand behind its `rows`.
-
-        Parquet takes one file at most. Raises CorruptFile.
         """
         ...
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import msgspec
 
@@ -12,27 +11,9 @@ from app.catalog.values import Dataset
 from app.format.errors import FieldError, HeadwaterError, InvalidRequest, error_of
 from app.format.identifiers import new_id
 from app.jobs.values import NewJob
-from app.transactions.values import AcceptedTransaction, NewTransaction, Transaction
+from app.transactions.repository import TransactionStore
+from app.transactions.values import AcceptedTransaction, NewTransaction
 from app.writes.service.accept import AcceptWrite, IncomingWrite
-
-
-class Transactions(Protocol):
-    """Transactions: jobs that are accepted, claimed, published and ended together."""
-
-    def accept(self, tenant_id: str, new: NewTransaction) -> AcceptedTransaction:
-        """All its jobs QUEUED, or none; a key that is known returns its transaction.
-
-        Raises IdempotencyMismatch, NotFound (a dataset is gone).
-        """
-        ...
-
-    def get(self, tenant_id: str, transaction_id: str) -> Transaction:
-        """Raises NotFound."""
-        ...
-
-    def find_by_key(self, tenant_id: str, idempotency_key: str, request_hash: str) -> Transaction | None:
-        """The transaction that `accept` would replay. Raises IdempotencyMismatch."""
-        ...
 
 
 class IncomingTransaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +32,7 @@ class AcceptTransaction:
     """Takes transactions in: all their writes are accepted, or none is."""
 
     catalog: Catalog
-    transactions: Transactions
+    transactions: TransactionStore
     writes: AcceptWrite
 
     def accept(self, tenant_id: str, incoming: IncomingTransaction) -> AcceptedTransaction:

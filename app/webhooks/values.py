@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from app.changelog.forms import ChangeForm
-from app.changes.positions import StartingPosition
-from app.consumers.followers import Consumer
 from app.consumers.values import MaxLag
 from app.format.errors import Fault, HeadwaterError, InvalidRequest
-from app.paging import Page
 
 # The status by which a receiver says that it wants no more messages.
 GONE: Final = 410
@@ -160,129 +157,3 @@ class WebhookGivenUp(HeadwaterError):
         if reply.status == GONE:
             detail = "the receiver answered 410 Gone, which asks for no more messages"
         super().__init__(detail, status=reply.status, failures=failures)
-
-
-class WebhookSender(Protocol):
-    """Sends messages to URLs that users name, and to none that they may not reach."""
-
-    def check(self, url: str) -> None:
-        """Raises RefusedUrl if nothing may be sent there, as things are now."""
-        ...
-
-    def send(self, url: str, headers: dict[str, str], body: bytes) -> Reply:
-        """Posts a body. Checks again where the URL leads. A failure of any sort is a reply without success."""
-        ...
-
-
-class WebhookIndex(Protocol):
-    """Webhooks and what became of their messages, as their users see and change them."""
-
-    def add(
-        self,
-        tenant_id: str,
-        webhook_id: str,
-        dataset_id: str,
-        definition: WebhookDefinition,
-        secret: str,
-        *,
-        since: int | StartingPosition,
-        max_lag: MaxLag,
-    ) -> Webhook:
-        """`since`: the position to start at. Nothing is cut from there on meanwhile.
-
-        Raises NotFound, OffsetAhead, OffsetExpired.
-        """
-        ...
-
-    def get(self, tenant_id: str, webhook_id: str) -> Webhook:
-        """Raises NotFound."""
-        ...
-
-    def secrets(self, tenant_id: str, webhook_id: str) -> tuple[str, ...]:
-        """Those that sign now, the newest first. Raises NotFound."""
-        ...
-
-    def list(self, tenant_id: str, dataset_id: str | None, *, page_size: int, page_token: str | None) -> Page:
-        """Webhook items, the newest first."""
-        ...
-
-    def change(
-        self,
-        tenant_id: str,
-        webhook_id: str,
-        *,
-        revision: int,
-        definition: WebhookDefinition,
-        state: WebhookState,
-        max_lag: MaxLag,
-        since: int | StartingPosition | None = None,
-    ) -> Webhook:
-        """Changes a webhook that must be at `revision` still; what waits for an attempt is due at once.
-
-        With `since` it goes on from there, and what waits is given up.
-        Raises NotFound, PreconditionFailed, OffsetAhead, OffsetExpired.
-        """
-        ...
-
-    def rotate(self, tenant_id: str, webhook_id: str, secret: str, *, overlap_seconds: float) -> None:
-        """Signs with another secret from now on, and for so long with the one before as well. Raises NotFound."""
-        ...
-
-    def delete(self, tenant_id: str, webhook_id: str, *, revision: int | None) -> None:
-        """Raises NotFound, PreconditionFailed."""
-        ...
-
-    def deliveries(
-        self,
-        tenant_id: str,
-        webhook_id: str,
-        state: DeliveryState | None,
-        *,
-        page_size: int,
-        page_token: str | None,
-    ) -> Page:
-        """Delivery items, the newest first. Raises NotFound."""
-        ...
-
-    def delivery(self, tenant_id: str, webhook_id: str, delivery_id: str) -> Delivery:
-        """Raises NotFound."""
-        ...
-
-    def redeliver(self, tenant_id: str, webhook_id: str, delivery_id: str | None) -> int:
-        """Has one message that has ended (None: all dead ones) sent again; returns how many. Raises NotFound."""
-        ...
-
-
-class Deliveries(Protocol):
-    """What the worker that holds a webhook does with its messages."""
-
-    def work(self, tenant_id: str, webhook_id: str) -> DeliveryWork | None:
-        """What there is to do; None if the webhook is gone."""
-        ...
-
-    def begin(
-        self, tenant_id: str, consumer: Consumer, delivery_id: str, telling: DeliveryFormat, next_since: int
-    ) -> Delivery | None:
-        """Makes the message of the changes from the consumer's position to `next_since`; None if the hold was lost."""
-        ...
-
-    def skip(self, tenant_id: str, consumer: Consumer, next_since: int) -> bool:
-        """Moves past changes that are not asked for; false if the hold was lost."""
-        ...
-
-    def delivered(self, tenant_id: str, delivery: Delivery, status: int) -> None:
-        """Ends a message that arrived, and moves the position past it."""
-        ...
-
-    def failed(
-        self, tenant_id: str, delivery: Delivery, reply: Reply, *, retry_seconds: float | None, dead_max: int
-    ) -> None:
-        """Counts an attempt that failed; the next one is in `retry_seconds`.
-
-        Without one the message is dead: the position moves past it, and after `dead_max` in a row the webhook pauses.
-        """
-        ...
-
-    def pause(self, tenant_id: str, webhook_id: str, error: Fault) -> None:
-        """Pauses a webhook that cannot go on by itself."""
-        ...

@@ -5,33 +5,16 @@ The tenant is the first argument of everything that touches a tenant's data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Protocol
 
 import msgspec
-import pyarrow as pa
 
 from app.commit.restore_plan import RestorePlan
 from app.format.dataset import DatasetDefinition
-from app.format.operation import Operation
 from app.format.quarantine import QuarantineFile
 from app.format.rows.staging import StagedFile
 from app.jobs.values import Job
 from app.timeline.values import Advance
-
-
-class StagedFiles(Protocol):
-    """Writes checked rows as staged input."""
-
-    def write(
-        self,
-        dataset: DatasetDefinition,
-        operation: Operation,
-        tables: Iterable[pa.Table],
-        path: str,
-    ) -> StagedFile | None:
-        """Splits the rows by slot and stores them; None if there is no row."""
-        ...
 
 
 class RestoredVersion(msgspec.Struct, frozen=True, kw_only=True):

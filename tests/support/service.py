@@ -39,6 +39,7 @@ from app.main import Api, compose, server
 from app.messaging.announcements import Announcements
 from app.messaging.outbox_sender import OutboxSender
 from app.messaging.work_queue import WorkQueue
+from app.platform import Platform
 from app.reads.tasks import ReadPart, ReadPartResult
 from app.runtime.loopback import LOOPBACK, free_port
 from app.settings import Settings
@@ -126,6 +127,7 @@ class Service:
     settings: Settings
     api: Api
     database: Database
+    platform: Platform
     jobs: JobStore
     run_writes: RunWrites
     run_tasks: RunTasks
@@ -229,20 +231,16 @@ def running_service(settings: Settings) -> Iterator[Service]:
         sender = OutboxSender(queue=queue, announcements=announcements)
         relay = Relay(OutboxStore(database), sender, poll_seconds=settings.poll_seconds)
         engine = TasksInProcess(open_storage(settings.storage_uri))
-        worker = WorkerContext(
-            settings=settings,
-            database=database,
-            engine=engine,
-            announce=relay.wake,
-            id="tests",
-        )
+        platform = Platform.on(settings, stores_on(database), relay.wake)
+        worker = WorkerContext(platform=platform, engine=engine, id="tests")
         followers = FollowerStore(database)
         yield Service(
             url=f"http://{LOOPBACK}:{port}",
             settings=settings,
             api=api,
             database=database,
-            jobs=stores_on(database).jobs,
+            platform=platform,
+            jobs=platform.stores.jobs,
             relay=relay,
             run_writes=run_writes(worker),
             run_tasks=run_tasks(worker),

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from app.catalog.values import Dataset
+from app.consumers.repository.consumers import ConsumerStore
 from app.consumers.values import (
     ConsumerChange,
-    ConsumerIndex,
     ConsumerLease,
     ConsumerStatus,
     ExpectedRevision,
@@ -26,7 +26,7 @@ _NAME: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}")
 class Consumers:
     """The consumers of a tenant's datasets."""
 
-    index: ConsumerIndex
+    index: ConsumerStore
 
     def get(self, dataset: Dataset, name: str) -> ConsumerStatus:
         """Raises NotFound."""

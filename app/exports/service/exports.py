@@ -11,12 +11,12 @@ import pyarrow as pa
 from app.catalog.values import Dataset
 from app.changelog.change_selection import ChangeSelection
 from app.changes.positions import StartingPosition
+from app.exports.repository.exports import ExportStore
 from app.exports.values import (
     Export,
     ExportChange,
     ExportDefinition,
     ExportRun,
-    Exports,
     NewExport,
     NewRun,
     StartedRun,
@@ -33,7 +33,7 @@ from app.paging import Page
 class ManageExports:
     """The exports of a tenant. `wake` is called after a job or a follower was recorded."""
 
-    exports: Exports
+    exports: ExportStore
     storage: ObjectStorage
     wake: Callable[[], None]
 

@@ -15,13 +15,13 @@ from app.catalog.ports import Catalog
 from app.catalog.values import Dataset
 from app.changes.ports import ChangelogIndex
 from app.consumers.followers import Consumer
+from app.exports.repository.exports import ExportStore
 from app.exports.tasks import ExportedPart, ExportQuery, ExportSpec, export_parts
 from app.exports.values import (
     MANIFEST_NAME,
     ExportDefinition,
     ExportEngine,
     ExportRun,
-    Exports,
     FinishedRun,
     Manifest,
     ManifestFile,
@@ -44,7 +44,7 @@ class RunExports:
     """Does the runs of exports, and starts those of exports with a schedule."""
 
     catalog: Catalog
-    exports: Exports
+    exports: ExportStore
     index: ChangelogIndex
     storage: ObjectStorage
     engine: ExportEngine

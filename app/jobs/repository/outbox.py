@@ -4,20 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 from sqlalchemy import delete, select, tuple_
 
 from app.db.session import Database
-from app.jobs.ports import OutboxMessage
 from app.jobs.tables import outbox
-
-
-class WakeUp(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset has something of the topic; see `OutboxMessage`."""
-
-    topic: str
-    tenant_id: str
-    dataset_id: str
+from app.jobs.values import OutboxMessage
 
 
 class OutboxStore:
@@ -41,7 +32,7 @@ class OutboxStore:
         with self._database.relay() as connection:
             rows = connection.execute(oldest).all()
             for row in rows:
-                send(WakeUp(topic=row.topic, tenant_id=row.tenant_id, dataset_id=row.dataset_id))
+                send(OutboxMessage(topic=row.topic, tenant_id=row.tenant_id, dataset_id=row.dataset_id))
             if rows:
                 sent = [(row.tenant_id, row.id) for row in rows]
                 connection.execute(delete(outbox).where(tuple_(outbox.c.tenant_id, outbox.c.id).in_(sent)))

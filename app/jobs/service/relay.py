@@ -7,7 +7,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from app.jobs.ports import Outbox, OutboxMessage
+from app.jobs.repository.outbox import OutboxStore
+from app.jobs.values import OutboxMessage
 
 _log = logging.getLogger(__name__)
 _BATCH_MESSAGES_MAX: Final = 500
@@ -19,7 +20,9 @@ class Relay:
     A message is sent at least once. Those of one batch that say the same are sent as one.
     """
 
-    def __init__(self, outbox: Outbox, send: Callable[[OutboxMessage], None], *, poll_seconds: float) -> None:
+    def __init__(
+        self, outbox: OutboxStore, send: Callable[[OutboxMessage], None], *, poll_seconds: float
+    ) -> None:
         """`poll_seconds`: how long a message that nobody called `wake` for waits at most."""
         self._outbox = outbox
         self._send = send

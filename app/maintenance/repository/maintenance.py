@@ -86,6 +86,14 @@ class MaintenanceStore:
                 return None
             return ClaimedTable(dataset=dataset, epoch=row.epoch, now=row.now, memory=row.memory)
 
+    def record(self, tenant_id: str, dataset_id: str, reconciler: str) -> ReconcilerRecord | None:
+        """What a reconciler has stored for the dataset; None before its first run."""
+        query = select(table_maintenance.c.memory).where(table_maintenance.c.dataset_id == dataset_id)
+        with self._database.tenant(tenant_id) as connection:
+            memory = connection.execute(query).scalar_one_or_none()
+        found: ReconcilerRecord | None = (memory or {}).get(reconciler)
+        return found
+
     def settle(
         self,
         tenant_id: str,

@@ -12,6 +12,7 @@ from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted
 from app.commit.write_plan import MergeTask
+from app.files.slices.vector_rebase import RebaseFiles
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile
 from app.format.instant import RowCounts
@@ -19,7 +20,6 @@ from app.format.paths import attempt_name, dataset_prefix
 from app.jobs.tasks import TaskRequest, action_of
 from app.jobs.values import Job, WriteRequest
 from app.maintenance.engine import TableServiceEngine
-from app.maintenance.ports import Rebase
 from app.maintenance.service.publish_in_slot import PublishInSlot
 from app.timeline.ports import Timeline
 from app.timeline.values import Fenced, JobOutcome, NewCommit, Published
@@ -56,7 +56,7 @@ class RunTableService:
     catalog: Catalog
     timeline: Timeline
     engine: TableServiceEngine
-    rebase: Rebase
+    rebase: RebaseFiles
     publish: PublishInSlot
     plan: TableServicePlanner
     replans_max: int

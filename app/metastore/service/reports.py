@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
+
+import msgspec
 
 from app.catalog.values import Dataset
 from app.format.errors import NotFound
-from app.metastore.values import MetastoreState, MetastoreStates
+from app.maintenance.values import ReconcilerRecord
+from app.metastore.values import METASTORE_RECONCILER, MetastoreState
+
+RecordOf: TypeAlias = Callable[[str, str, str], ReconcilerRecord | None]
+"""What a reconciler has stored for a dataset, by tenant, dataset and name of the reconciler."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetastoreReports:
-    """The reports of a tenant's datasets."""
+    """The reports of a tenant's datasets. `record`: see `RecordOf`."""
 
-    states: MetastoreStates
+    record: RecordOf
 
     def state(self, dataset: Dataset) -> MetastoreState:
         """Of the table that is named now. Raises NotFound if the dataset names none."""
@@ -22,7 +30,14 @@ class MetastoreReports:
             raise NotFound(
                 f"{dataset.definition.name!r} is reported to no metastore: services.metastore is null"
             )
-        state = self.states.state(dataset.tenant_id, dataset.id)
+        state = self._state(dataset)
         if state is None or (state.database, state.table) != (policy.database, policy.table):
             return MetastoreState(database=policy.database, table=policy.table)
         return state
+
+    def _state(self, dataset: Dataset) -> MetastoreState | None:
+        """None before the first report."""
+        record = self.record(dataset.tenant_id, dataset.id, METASTORE_RECONCILER)
+        if record is None or not record.memory:
+            return None
+        return msgspec.convert(record.memory, MetastoreState)

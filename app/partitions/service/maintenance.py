@@ -11,7 +11,8 @@ from app.catalog.values import Dataset
 from app.files.ports import ObjectStorage
 from app.format.paths import dataset_prefix, marker_path
 from app.maintenance.values import Observation, ReconcileResult
-from app.partitions.values import MarkerWork, PartitionMarks
+from app.partitions.repository.marks import PartitionStore
+from app.partitions.values import MarkerWork
 
 _MARKERS_AT_ONCE: Final = 500
 
@@ -20,7 +21,7 @@ _MARKERS_AT_ONCE: Final = 500
 class PartitionMarkers:
     """The files that say which partitions are done."""
 
-    marks: PartitionMarks
+    marks: PartitionStore
     storage: ObjectStorage
 
     def settle(self, dataset: Dataset) -> bool:
@@ -51,7 +52,7 @@ class PartitionMarkers:
 class PartitionReconciler:
     """The keeper of `services.partition_done`. Where that is turned off, what it has made goes."""
 
-    marks: PartitionMarks
+    marks: PartitionStore
     markers: PartitionMarkers
 
     def reconcile(self, observation: Observation) -> ReconcileResult:

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 from app.catalog.values import Dataset
 from app.format.errors import FieldError, InvalidRequest
+from app.partitions.repository.marks import PartitionStore
 from app.partitions.service.maintenance import PartitionMarkers
-from app.partitions.values import PartitionEvents, PartitionMark, PartitionMarks
+from app.partitions.values import PartitionEvents, PartitionMark
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Partitions:
     """The partitions of a tenant's datasets."""
 
-    marks: PartitionMarks
+    marks: PartitionStore
     markers: PartitionMarkers
 
     def end(self, dataset: Dataset, partitions: Sequence[str]) -> list[PartitionMark]:

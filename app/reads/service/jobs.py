@@ -31,7 +31,8 @@ from app.format.rows.read_order import check_order
 from app.jobs.service.request_job import RequestIdentity, RequestJob
 from app.jobs.tasks import Disposition, ReadQuery, ReadTask
 from app.jobs.values import Accepted, Job, JobKind, JobState
-from app.reads.jobs import NewRead, ReadContent, ReadResult, ReadResults
+from app.reads.content import JoinedContent
+from app.reads.jobs import NewRead, ReadResult, ReadResults
 from app.sql.conditions.parse import parse_filter
 from app.timeline.ports import Timeline
 from app.versions.service.versions import VersionOf
@@ -49,7 +50,7 @@ class ReadJobs:
     versions: VersionOf
     index: ChangelogIndex
     results: ReadResults
-    content: ReadContent
+    content: JoinedContent
     storage: ObjectStorage
     keep_seconds: float
 

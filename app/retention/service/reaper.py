@@ -4,41 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
 
 from app.files.ports import ObjectStorage
 from app.format.paths import dataset_prefix, instant_of, is_marker, job_of
+from app.retention.repository.references import ReferenceStore
 
 _log = logging.getLogger(__name__)
-
-
-class FileReferences(Protocol):
-    """What the reaper must know before it deletes anything."""
-
-    def tenants(self) -> Sequence[str]: ...
-
-    def datasets(self, tenant_id: str) -> Sequence[tuple[str, bool]]:
-        """Ids of all datasets; true for one that was deleted, whose files nobody can read any more."""
-        ...
-
-    def expire_results(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
-        """Removes the files of read jobs that ended longer ago."""
-        ...
-
-    def expire_uploads(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
-        """Removes uploads that no unfinished job reads."""
-        ...
-
-    def unfinished(self, tenant_id: str, dataset_id: str) -> tuple[set[str], set[str]]:
-        """Ids of the instants, and of the jobs, that may still publish or read files."""
-        ...
-
-    def referenced(self, tenant_id: str, dataset_id: str, paths: Sequence[str]) -> set[str]:
-        """Those of the paths that a commit, an unfinished job or an upload refers to."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +22,7 @@ class Reap:
     referenced file, so a wrong clock cannot lose one.
     """
 
-    references: FileReferences
+    references: ReferenceStore
     storage: ObjectStorage
     grace_seconds: float
     upload_seconds_max: float

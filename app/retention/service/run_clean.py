@@ -14,7 +14,8 @@ from app.jobs.tasks import CleanTask
 from app.jobs.values import Job
 from app.retention.service.reaper import Reap
 from app.retention.values import ARCHIVED_MIN, History, HistoryStart
-from app.timeline.archives import TimelineArchives, TimelineFiles
+from app.timeline.files import TimelineFileStore
+from app.timeline.repository.archives import TimelineArchiveStore
 
 _log = logging.getLogger(__name__)
 # Forgotten in one transaction, which commits may have to wait for.
@@ -30,8 +31,8 @@ class RunClean:
     catalog: Catalog
     jobs: Jobs
     history: History
-    archives: TimelineArchives
-    files: TimelineFiles
+    archives: TimelineArchiveStore
+    files: TimelineFileStore
     reap: Reap
     archived_min: int = ARCHIVED_MIN
 

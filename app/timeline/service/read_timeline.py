@@ -7,9 +7,10 @@ from typing import Final
 
 from app.catalog.values import Dataset
 from app.paging import Page, decode_token, encode_token
-from app.timeline.archives import TimelineArchives, TimelineFiles
+from app.timeline.files import TimelineFileStore
 from app.timeline.instants import EVERY_INSTANT, InstantFilter, InstantRecord
 from app.timeline.ports import Timeline
+from app.timeline.repository.archives import TimelineArchiveStore
 
 # A page looks into so many archives at most. One for which they hold too little ends there, and its token goes on.
 ARCHIVES_MAX: Final = 16
@@ -20,8 +21,8 @@ class ReadTimeline:
     """Pages of a dataset's timeline."""
 
     timeline: Timeline
-    archives: TimelineArchives
-    files: TimelineFiles
+    archives: TimelineArchiveStore
+    files: TimelineFileStore
 
     def page(
         self,

@@ -16,18 +16,11 @@ from app.catalog.values import Dataset
 from app.consumers.followers import Consumer
 from app.format.errors import Fault, HeadwaterError, Unavailable
 from app.format.identifiers import new_id
+from app.webhooks.repository.deliveries import DeliveryStore
+from app.webhooks.sender import HttpSender
 from app.webhooks.service.message import Messages, changes_body
 from app.webhooks.service.signing import key_of, signed_headers
-from app.webhooks.values import (
-    GONE,
-    Deliveries,
-    Delivery,
-    DeliveryWork,
-    Reply,
-    WebhookGivenUp,
-    WebhookSender,
-    WebhookState,
-)
+from app.webhooks.values import GONE, Delivery, DeliveryWork, Reply, WebhookGivenUp, WebhookState
 
 _log = logging.getLogger(__name__)
 _JITTER: Final = 0.1
@@ -59,9 +52,9 @@ class DeliverWebhooks:
     """
 
     catalog: Catalog
-    deliveries: Deliveries
+    deliveries: DeliveryStore
     messages: Messages
-    sender: WebhookSender
+    sender: HttpSender
     rules: RetryRules
 
     def follow(self, tenant_id: str, consumer: Consumer) -> float | None:

@@ -14,7 +14,7 @@ from app.changelog.forms import symbols_of
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.changes.values import ChangePage
 from app.codecs.json.encode import encode_changes_json
-from app.partitions.values import PartitionMarks
+from app.partitions.service.partitions import Partitions
 from app.webhooks.values import Delivery, DeliveryFormat, Webhook, WebhookDefinition, WebhookEvents
 
 CHANGES_TYPE: Final = "dataset.changes"
@@ -40,7 +40,7 @@ class Messages:
     """Makes messages of feeds, and of events of partitions."""
 
     read_changes: ReadChanges
-    partitions: PartitionMarks
+    partitions: Partitions
 
     def next_batch(self, dataset: Dataset, definition: WebhookDefinition, position: int) -> MessageBatch:
         """What comes next for a webhook: changes, or only a position further on. Raises what reading a page raises."""
@@ -59,7 +59,7 @@ class Messages:
         return MessageBatch(telling=resolved, next_since=page.next_since, changes=changes)
 
     def _events(self, dataset: Dataset, telling: DeliveryFormat, position: int, limit: int) -> MessageBatch:
-        found = self.partitions.events(dataset.tenant_id, dataset.id, position, limit)
+        found = self.partitions.events(dataset, position, limit)
         events = msgspec.json.encode(found.items) if found.items else None
         return MessageBatch(telling=telling, next_since=found.next_since, changes=events)
 

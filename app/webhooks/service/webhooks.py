@@ -18,6 +18,8 @@ from app.format.dataset import ChangelogProducer
 from app.format.errors import FieldError, NoFeed, PreconditionFailed
 from app.format.identifiers import new_id
 from app.paging import Page
+from app.webhooks.repository.webhooks import WebhookStore
+from app.webhooks.sender import HttpSender
 from app.webhooks.service.deliver import message_headers
 from app.webhooks.service.message import test_body
 from app.webhooks.service.signing import key_of, new_secret
@@ -31,8 +33,6 @@ from app.webhooks.values import (
     Webhook,
     WebhookDefinition,
     WebhookEvents,
-    WebhookIndex,
-    WebhookSender,
     WebhookState,
 )
 
@@ -63,8 +63,8 @@ class Webhooks:
     """The webhooks of a tenant. `wake` is called after one may have something to send."""
 
     catalog: Catalog
-    index: WebhookIndex
-    sender: WebhookSender
+    index: WebhookStore
+    sender: HttpSender
     wake: Callable[[], None]
 
     def create(self, dataset: Dataset, new: Registration) -> tuple[Webhook, str]:

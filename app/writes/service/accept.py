@@ -17,8 +17,10 @@ from app.codecs.json.json_rows import decode_json_rows, decode_ndjson
 from app.codecs.record_errors import BadRecords
 from app.commit.conflict import check_version
 from app.commit.write_options import OnError, WriteOptions, brings_rows, check_options, resolve_mode
-from app.files.ports import ObjectStorage, QuarantineFiles
+from app.files.ports import ObjectStorage
+from app.files.quarantine_file import QuarantineFileStore
 from app.files.received_body import BodySpool, StoredBody
+from app.files.staged_file import StagedFileStore
 from app.format.errors import BodyTooLarge, FieldError, InvalidRequest, MalformedBody
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation, input_schema
@@ -29,7 +31,6 @@ from app.format.schema.schema import Schema
 from app.jobs.ports import Jobs
 from app.jobs.service.group_accept import GroupAccept
 from app.jobs.values import Accepted, Job, NewJob, WriteRequest
-from app.writes.ports import StagedFiles
 
 
 class JsonRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,8 +95,8 @@ class AcceptWrite:
     jobs: Jobs
     group: GroupAccept
     storage: ObjectStorage
-    staged: StagedFiles
-    quarantine: QuarantineFiles
+    staged: StagedFileStore
+    quarantine: QuarantineFileStore
     wake: Callable[[], None]
     inline_bytes_max: int
     upload_bytes_max: int

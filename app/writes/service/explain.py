@@ -17,6 +17,7 @@ from app.commit.storing import Storing, storing_of
 from app.commit.write_options import OnError, WriteOptions
 from app.commit.write_plan import MergeTask, WriteIntent, plan_merge, touched_groups
 from app.commit.write_scope import has_scope, is_no_op, scope_of
+from app.files.lookups.key_search import KeySearch
 from app.format.dataset import ChangelogProducer, DatasetDefinition
 from app.format.errors import FieldError, InvalidRequest
 from app.format.file_group import DataFile, FileKind
@@ -26,7 +27,6 @@ from app.format.operation import Operation, input_schema
 from app.format.rows.record_key import encode_keys
 from app.timeline.ports import Timeline
 from app.writes.explanation import BucketRule, ExplainedFile, ExplainedGroup, WriteExplanation
-from app.writes.key_search import KeySearchPort
 from app.writes.service.accept import IncomingWrite, JsonRows
 from app.writes.service.explained_batch import ExplainedBatch, batch_of, explained_keys
 
@@ -40,7 +40,7 @@ class ExplainWrite:
     """Plans writes as workers do, and asks the indexes that they ask."""
 
     timeline: Timeline
-    search: KeySearchPort
+    search: KeySearch
 
     def keys(self, dataset: Dataset, texts: Sequence[str]) -> WriteExplanation:
         """What an upsert of these keys would touch: each the text of a JSON object of the key fields.

@@ -9,8 +9,7 @@ import pytest
 
 from app.catalog.values import Dataset
 from app.format.errors import IdempotencyMismatch
-from app.jobs.ports import OutboxMessage
-from app.jobs.values import Job
+from app.jobs.values import Job, OutboxMessage
 from tests.support.lakehouse import new_job
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together

@@ -14,8 +14,7 @@ from app.format.definition.new_dataset import NewDataset
 from app.format.identifiers import new_id
 from app.maintenance.tables import table_maintenance
 from app.maintenance.values import ReconcilerRecord
-from app.metastore.repository import METASTORE_RECONCILER
-from app.metastore.values import MetastoreState
+from app.metastore.values import METASTORE_RECONCILER, MetastoreState
 from app.tenants.repository import TenantStore
 from tests.support.http import ORDERS, problem
 from tests.support.service import Service

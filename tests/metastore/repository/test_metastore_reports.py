@@ -13,10 +13,10 @@ from app.catalog.values import Dataset
 from app.format.file_group import DataFile
 from app.format.rows.staging import Slot
 from app.jobs.values import Job
+from app.maintenance.repository.maintenance import MaintenanceStore
 from app.maintenance.tables import table_maintenance
 from app.maintenance.values import ReconcilerRecord
-from app.metastore.repository import METASTORE_RECONCILER, MetastoreStateStore
-from app.metastore.values import MetastoreState
+from app.metastore.values import METASTORE_RECONCILER, MetastoreState
 from app.partitions.repository.touched import TouchedPartitionStore
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
@@ -51,9 +51,9 @@ def test_partitions_whose_files_came_or_went_are_told_while_that_is_known(
 
 
 def test_a_report_is_remembered_under_the_name_of_its_keeper(stores: Stores, dataset: Dataset) -> None:
-    states = MetastoreStateStore(stores.database)
+    tables = MaintenanceStore(stores.database, stores.catalog.live)
     place = dataset.tenant_id, dataset.id
-    assert states.state(*place) is None
+    assert tables.record(*place, METASTORE_RECONCILER) is None
     state = MetastoreState(
         database="lake", table="t", version=3, reported_at=datetime(2026, 11, 22, tzinfo=UTC)
     )
@@ -63,4 +63,5 @@ def test_a_report_is_remembered_under_the_name_of_its_keeper(stores: Stores, dat
     }
     with stores.database.tenant(dataset.tenant_id) as connection:
         connection.execute(insert(table_maintenance).values(dataset_id=dataset.id, memory=memory))
-    assert states.state(*place) == state
+    assert tables.record(*place, METASTORE_RECONCILER) == memory[METASTORE_RECONCILER]
+    assert tables.record(*place, "compaction") is None

@@ -9,9 +9,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.composition import stores_on
 from app.files.storage import open_storage
-from app.maintenance.repository.maintenance import MaintenanceStore
+from app.maintenance.compose import maintenance_store
 from app.maintenance.service.run_maintenance import RunMaintenance
 from app.retention.repository.references import ReferenceStore
 from app.retention.service.reaper import Reap
@@ -49,14 +48,12 @@ def write(client: httpx.Client, service: Service, path: str, *rows: dict[str, An
 def keep(client: httpx.Client, service: Service, visits: str) -> Callable[[], None]:
     """Does what the keeper of partitions does in a worker, if the dataset is due."""
     worker = WorkerContext(
-        settings=service.settings,
-        database=service.database,
+        platform=service.platform,
         engine=TasksInProcess(open_storage(service.settings.storage_uri)),
-        announce=service.relay.wake,
         id="tests",
     )
     keeping = RunMaintenance(
-        tables=MaintenanceStore(service.database, stores_on(service.database).catalog.live),
+        tables=maintenance_store(service.platform),
         reconcilers={"partitions": reconcilers(worker)["partitions"]},
         owner=worker.id,
     )

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from app.consumers.followers import ConsumerKind
+from app.webhooks.repository.deliveries import DeliveryStore
 from app.webhooks.service.deliver import DeliverWebhooks
-from app.webhooks.values import Deliveries
 from tests.support.http import upsert
 from tests.support.receiver import Receiver
 from tests.support.service import Service
@@ -33,7 +33,7 @@ class Killed(BaseException):
 class DiesAfterSending:
     """Messages in Postgres, of a worker that is killed when it would note what came of one."""
 
-    def __init__(self, deliveries: Deliveries) -> None:
+    def __init__(self, deliveries: DeliveryStore) -> None:
         self._deliveries = deliveries
 
     def __getattr__(self, name: str) -> Any:

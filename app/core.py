@@ -1,0 +1,42 @@
+"""Composes the use cases of the core rooms: the catalogue, the feed of changes, consumers and the timeline."""
+
+from __future__ import annotations
+
+from app.catalog.service import Datasets
+from app.changes.service.read_changes import ReadChanges
+from app.changes.service.read_corrections import ReadCorrections
+from app.consumers.repository.consumers import ConsumerStore
+from app.consumers.service.consumers import Consumers
+from app.platform import Platform
+from app.timeline.files import TimelineFileStore
+from app.timeline.repository.archives import TimelineArchiveStore
+from app.timeline.service.read_timeline import ReadTimeline
+
+
+def datasets(platform: Platform) -> Datasets:
+    """Datasets in the API."""
+    return Datasets(catalog=platform.stores.catalog, metastore=bool(platform.settings.metastore_uri))
+
+
+def read_changes(platform: Platform) -> ReadChanges:
+    """Pages of feeds."""
+    return ReadChanges(catalog=platform.stores.catalog, index=platform.changelog, reader=platform.reader)
+
+
+def read_corrections(platform: Platform) -> ReadCorrections:
+    """Corrections of feeds."""
+    return ReadCorrections(index=platform.changelog, reader=platform.reader)
+
+
+def consumers(platform: Platform) -> Consumers:
+    """Positions in feeds, in the API."""
+    return Consumers(index=ConsumerStore(platform.database))
+
+
+def read_timeline(platform: Platform) -> ReadTimeline:
+    """Timelines in the API."""
+    return ReadTimeline(
+        timeline=platform.stores.timeline,
+        archives=TimelineArchiveStore(platform.database),
+        files=TimelineFileStore(platform.storage, platform.reader),
+    )

@@ -1,0 +1,37 @@
+"""Composes the use cases of exports."""
+
+from __future__ import annotations
+
+from app.consumers.followers import ConsumerKind, Follower
+from app.exports.repository.exports import ExportStore
+from app.exports.service.exports import ManageExports
+from app.exports.service.run import RunExports
+from app.exports.values import ExportEngine
+from app.jobs.service.run_tasks import TaskHandler
+from app.jobs.values import JobKind
+from app.platform import Platform
+
+
+def manage_exports(platform: Platform) -> ManageExports:
+    """Exports in the API."""
+    return ManageExports(exports=ExportStore(platform.database), storage=platform.storage, wake=platform.wake)
+
+
+def tasks(platform: Platform, engine: ExportEngine) -> dict[JobKind, TaskHandler]:
+    """The kind of task that writes the files of a run."""
+    return {JobKind.EXPORT: _run_exports(platform, engine)}
+
+
+def followers(platform: Platform, engine: ExportEngine) -> dict[ConsumerKind, Follower]:
+    """The kind of consumer that starts runs."""
+    return {ConsumerKind.EXPORT: _run_exports(platform, engine)}
+
+
+def _run_exports(platform: Platform, engine: ExportEngine) -> RunExports:
+    return RunExports(
+        catalog=platform.stores.catalog,
+        exports=ExportStore(platform.database),
+        index=platform.changelog,
+        storage=platform.storage,
+        engine=engine,
+    )

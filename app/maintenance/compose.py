@@ -1,0 +1,62 @@
+"""Composes the use cases of table services."""
+
+from __future__ import annotations
+
+from app.files.slices.vector_rebase import RebaseFiles
+from app.jobs.service.run_tasks import TaskHandler
+from app.jobs.values import JobKind
+from app.maintenance.engine import TableServiceEngine
+from app.maintenance.repository.maintenance import MaintenanceStore
+from app.maintenance.repository.table_shapes import TableShapeStore
+from app.maintenance.service import table_service_plans
+from app.maintenance.service.clustering_policy import ClusterGroups
+from app.maintenance.service.compaction_policy import CompactGroups
+from app.maintenance.service.file_group_reconciler import FileGroupReconciler
+from app.maintenance.service.policy_jobs import PolicyJobs
+from app.maintenance.service.publish_in_slot import PublishInSlot
+from app.maintenance.service.run_table_service import RunTableService, TableServicePlanner
+from app.maintenance.service.table_services import TableServiceRequests
+from app.maintenance.values import Reconciler
+from app.platform import Platform
+
+
+def table_services(platform: Platform) -> TableServiceRequests:
+    """Accepts compactions, clusterings and cleans."""
+    return TableServiceRequests(request_job=platform.request_job)
+
+
+def maintenance_store(platform: Platform) -> MaintenanceStore:
+    """The datasets that policies have to look at."""
+    return MaintenanceStore(platform.database, platform.stores.catalog.live)
+
+
+def tasks(platform: Platform, engine: TableServiceEngine) -> dict[JobKind, TaskHandler]:
+    """The kinds of task that rewrite file groups."""
+    return {
+        JobKind.COMPACTION: _run(platform, engine, table_service_plans.compaction),
+        JobKind.CLUSTERING: _run(platform, engine, table_service_plans.clustering),
+    }
+
+
+def reconcilers(platform: Platform) -> dict[str, Reconciler]:
+    """The policies that start compactions and clusterings."""
+    shapes = TableShapeStore(platform.database)
+    jobs = PolicyJobs(services=table_services(platform), jobs=platform.stores.jobs)
+    compaction = CompactGroups(shapes=shapes, commits=platform.stores.timeline)
+    return {
+        "compaction": FileGroupReconciler(service=compaction, groups=shapes, jobs=jobs),
+        "clustering": FileGroupReconciler(service=ClusterGroups(orders=shapes), groups=shapes, jobs=jobs),
+    }
+
+
+def _run(platform: Platform, engine: TableServiceEngine, plan: TableServicePlanner) -> RunTableService:
+    settings, timeline = platform.settings, platform.stores.timeline
+    return RunTableService(
+        catalog=platform.stores.catalog,
+        timeline=timeline,
+        engine=engine,
+        rebase=RebaseFiles(platform.storage),
+        publish=PublishInSlot(timeline=timeline, writers_max=settings.dataset_writers_max),
+        plan=plan,
+        replans_max=settings.replans_max,
+    )

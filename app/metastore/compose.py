@@ -1,0 +1,24 @@
+"""Composes the use cases of reports to a Hive metastore."""
+
+from __future__ import annotations
+
+from app.maintenance.values import Reconciler
+from app.metastore.service.maintenance import MetastoreReconciler
+from app.metastore.service.reports import MetastoreReports, RecordOf
+from app.metastore.values import METASTORE_RECONCILER, Metastore, TouchedPartitions
+from app.overview.values import OverviewIndex
+
+
+def metastore_reports(record: RecordOf) -> MetastoreReports:
+    """Reports in the API."""
+    return MetastoreReports(record=record)
+
+
+def reconcilers(
+    metastore: Metastore | None, overview: OverviewIndex, touched: TouchedPartitions
+) -> dict[str, Reconciler]:
+    """The policy that reports datasets, if the deployment has a metastore."""
+    if metastore is None:
+        return {}
+    policy = MetastoreReconciler(metastore=metastore, overview=overview, touched=touched)
+    return {METASTORE_RECONCILER: policy}

@@ -1,0 +1,18 @@
+"""Composes the use cases of overviews."""
+
+from __future__ import annotations
+
+from app.overview.repository import OverviewStore
+from app.overview.service import Overview
+from app.platform import Platform
+from app.versions.service.versions import VersionOf
+
+
+def overview_store(platform: Platform) -> OverviewStore:
+    """What Postgres knows of the files of a version."""
+    return OverviewStore(platform.database)
+
+
+def overview(platform: Platform, versions: VersionOf) -> Overview:
+    """Overviews in the API."""
+    return Overview(index=overview_store(platform), timeline=platform.stores.timeline, versions=versions)

@@ -1,0 +1,28 @@
+"""Composes the use cases of partitions."""
+
+from __future__ import annotations
+
+from app.maintenance.values import Reconciler
+from app.partitions.repository.marks import PartitionStore
+from app.partitions.repository.touched import TouchedPartitionStore
+from app.partitions.service.maintenance import PartitionMarkers, PartitionReconciler
+from app.partitions.service.partitions import Partitions
+from app.platform import Platform
+
+
+def partitions(platform: Platform) -> Partitions:
+    """Marks and events of partitions."""
+    marks = PartitionStore(platform.database)
+    return Partitions(marks=marks, markers=PartitionMarkers(marks=marks, storage=platform.storage))
+
+
+def touched_partitions(platform: Platform) -> TouchedPartitionStore:
+    """Which partitions had files come or go."""
+    return TouchedPartitionStore(platform.database)
+
+
+def reconcilers(platform: Platform) -> dict[str, Reconciler]:
+    """The policy that marks partitions as done."""
+    marks = PartitionStore(platform.database)
+    markers = PartitionMarkers(marks=marks, storage=platform.storage)
+    return {"partitions": PartitionReconciler(marks=marks, markers=markers)}

@@ -1,0 +1,19 @@
+"""Composes the use cases of quarantined records."""
+
+from __future__ import annotations
+
+from app.files.quarantine_file import QuarantineFileStore
+from app.platform import Platform
+from app.quarantine.repository import QuarantineStore
+from app.quarantine.service import Quarantine
+
+
+def quarantine(platform: Platform) -> Quarantine:
+    """Quarantined records in the API."""
+    return Quarantine(
+        index=QuarantineStore(platform.database),
+        files=QuarantineFileStore(platform.storage),
+        jobs=platform.stores.jobs,
+        storage=platform.storage,
+        wake=platform.wake,
+    )

@@ -1,0 +1,57 @@
+"""Composes the use cases of reads."""
+
+from __future__ import annotations
+
+from app.core import read_corrections
+from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.table_reader import TableReader
+from app.jobs.service.run_tasks import TaskHandler
+from app.jobs.values import JobKind
+from app.platform import Platform
+from app.reads.content import JoinedContent
+from app.reads.jobs import ReadEngine
+from app.reads.repository import ReadResultStore
+from app.reads.service.jobs import ReadJobs
+from app.reads.service.rows import ReadTable
+from app.reads.service.run import RunReads
+from app.versions.service.versions import VersionOf
+
+
+def read_table(platform: Platform, versions: VersionOf, memory: MemoryBudget) -> ReadTable:
+    """Pages of rows in the API."""
+    return ReadTable(
+        catalog=platform.stores.catalog,
+        timeline=platform.stores.timeline,
+        versions=versions,
+        tables=TableReader(platform.storage, platform.reader, memory),
+        corrections=read_corrections(platform),
+    )
+
+
+def read_jobs(platform: Platform, versions: VersionOf) -> ReadJobs:
+    """Read jobs in the API."""
+    return ReadJobs(
+        requests=platform.request_job,
+        timeline=platform.stores.timeline,
+        versions=versions,
+        index=platform.changelog,
+        results=ReadResultStore(platform.database),
+        content=JoinedContent(platform.storage),
+        storage=platform.storage,
+        keep_seconds=platform.settings.read_result_seconds,
+    )
+
+
+def tasks(platform: Platform, engine: ReadEngine) -> dict[JobKind, TaskHandler]:
+    """The kind of task that reads rows to files."""
+    read = RunReads(
+        catalog=platform.stores.catalog,
+        timeline=platform.stores.timeline,
+        index=platform.changelog,
+        pins=platform.pins,
+        results=ReadResultStore(platform.database),
+        storage=platform.storage,
+        engine=engine,
+        inline_bytes_max=platform.settings.read_inline_bytes_max,
+    )
+    return {JobKind.READ: read}

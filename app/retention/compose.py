@@ -1,0 +1,56 @@
+"""Composes the use cases that remove what is no longer kept."""
+
+from __future__ import annotations
+
+from app.jobs.service.run_tasks import TaskHandler
+from app.jobs.values import JobKind
+from app.maintenance.service.table_services import TableServiceRequests
+from app.maintenance.values import Reconciler
+from app.platform import Platform
+from app.retention.repository.feed import RetentionStore
+from app.retention.repository.history import HistoryStore
+from app.retention.repository.references import ReferenceStore
+from app.retention.service.feed import Retain
+from app.retention.service.history_reconciler import HistoryReconciler
+from app.retention.service.reaper import Reap
+from app.retention.service.run_clean import RunClean
+from app.timeline.files import TimelineFileStore
+from app.timeline.repository.archives import TimelineArchiveStore
+
+
+def reaper(platform: Platform) -> Reap:
+    """Removes files that nothing refers to."""
+    settings = platform.settings
+    return Reap(
+        references=ReferenceStore(platform.database),
+        storage=platform.storage,
+        grace_seconds=settings.orphan_grace_seconds,
+        upload_seconds_max=settings.upload_keep_seconds,
+        result_seconds_max=settings.read_result_seconds,
+    )
+
+
+def retain(platform: Platform) -> Retain:
+    """Cuts off the beginnings of feeds."""
+    return Retain(
+        feeds=RetentionStore(platform.database),
+        follower_lag_seconds=platform.settings.follower_lag_seconds,
+    )
+
+
+def tasks(platform: Platform) -> dict[JobKind, TaskHandler]:
+    """The kind of task that cleans the history of a dataset."""
+    clean = RunClean(
+        catalog=platform.stores.catalog,
+        jobs=platform.stores.jobs,
+        history=HistoryStore(platform.database),
+        archives=TimelineArchiveStore(platform.database),
+        files=TimelineFileStore(platform.storage, platform.reader),
+        reap=reaper(platform),
+    )
+    return {JobKind.CLEAN: clean}
+
+
+def reconcilers(platform: Platform, services: TableServiceRequests) -> dict[str, Reconciler]:
+    """The policy that starts cleans."""
+    return {"history": HistoryReconciler(history=HistoryStore(platform.database), cleans=services)}

@@ -1,0 +1,17 @@
+"""Composes the use cases of transactions."""
+
+from __future__ import annotations
+
+from app.platform import Platform
+from app.transactions.repository import TransactionStore
+from app.transactions.service import AcceptTransaction
+from app.writes.service.accept import AcceptWrite
+
+
+def accept_transaction(platform: Platform, writes: AcceptWrite) -> AcceptTransaction:
+    """Accepts and finds transactions in the API."""
+    return AcceptTransaction(
+        catalog=platform.stores.catalog,
+        transactions=TransactionStore(platform.database),
+        writes=writes,
+    )

@@ -1,0 +1,29 @@
+"""Composes the use cases of verifications."""
+
+from __future__ import annotations
+
+from app.jobs.service.run_tasks import TaskHandler
+from app.jobs.values import JobKind
+from app.platform import Platform
+from app.verifications.engine import Verification
+from app.verifications.service.run import RunVerify
+from app.verifications.service.verifications import Verify
+
+
+def verify(platform: Platform) -> Verify:
+    """Verifications in the API."""
+    return Verify(request_job=platform.request_job)
+
+
+def tasks(platform: Platform, engine: Verification) -> dict[JobKind, TaskHandler]:
+    """The kind of task that compares a feed with its table."""
+    run = RunVerify(
+        catalog=platform.stores.catalog,
+        jobs=platform.stores.jobs,
+        timeline=platform.stores.timeline,
+        index=platform.changelog,
+        leases=platform.leases,
+        pins=platform.pins,
+        engine=engine,
+    )
+    return {JobKind.VERIFY: run}

@@ -1,0 +1,36 @@
+"""Composes the use cases of views."""
+
+from __future__ import annotations
+
+from app.consumers.followers import ConsumerKind, Follower
+from app.jobs.values import JobKind
+from app.platform import Platform
+from app.views.engine import Derivation
+from app.views.repository.views import ViewStore
+from app.views.service.refresh import DeriveView, FollowInputs
+from app.views.service.views import DerivedViews
+from app.writes.ports import InputStager
+
+
+def derived_views(platform: Platform) -> DerivedViews:
+    """Views in the API."""
+    return DerivedViews(
+        catalog=platform.stores.catalog, views=ViewStore(platform.database), wake=platform.wake
+    )
+
+
+def stagers(platform: Platform, engine: Derivation) -> dict[JobKind, InputStager]:
+    """The kind of write whose input is a query."""
+    refresh = DeriveView(
+        views=ViewStore(platform.database),
+        timeline=platform.stores.timeline,
+        index=platform.changelog,
+        pins=platform.pins,
+        engine=engine,
+    )
+    return {JobKind.REFRESH: refresh}
+
+
+def followers(platform: Platform) -> dict[ConsumerKind, Follower]:
+    """The kind of consumer that starts refreshes."""
+    return {ConsumerKind.VIEW: FollowInputs(views=ViewStore(platform.database), wake=platform.wake)}

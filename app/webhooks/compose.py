@@ -1,0 +1,43 @@
+"""Composes the use cases of webhooks."""
+
+from __future__ import annotations
+
+from app.consumers.followers import ConsumerKind, Follower
+from app.core import read_changes
+from app.outbound.addresses import Rules
+from app.partitions.service.partitions import Partitions
+from app.platform import Platform
+from app.settings import Settings
+from app.webhooks.repository.deliveries import DeliveryStore
+from app.webhooks.repository.webhooks import WebhookStore
+from app.webhooks.sender import HttpSender
+from app.webhooks.service.deliver import DeliverWebhooks, RetryRules
+from app.webhooks.service.message import Messages
+from app.webhooks.service.webhooks import Webhooks
+
+
+def webhooks(platform: Platform) -> Webhooks:
+    """Webhooks in the API."""
+    return Webhooks(
+        catalog=platform.stores.catalog,
+        index=WebhookStore(platform.database),
+        sender=_sender(platform.settings),
+        wake=platform.wake,
+    )
+
+
+def followers(platform: Platform, partitions: Partitions) -> dict[ConsumerKind, Follower]:
+    """The kinds of consumer whose changes, or events of partitions, are delivered."""
+    settings = platform.settings
+    deliver = DeliverWebhooks(
+        catalog=platform.stores.catalog,
+        deliveries=DeliveryStore(platform.database, keep_seconds=settings.webhook_keep_seconds),
+        messages=Messages(read_changes=read_changes(platform), partitions=partitions),
+        sender=_sender(settings),
+        rules=RetryRules(after_seconds=settings.webhook_retry_seconds, dead_max=settings.webhook_dead_max),
+    )
+    return {ConsumerKind.WEBHOOK: deliver, ConsumerKind.PARTITION_WEBHOOK: deliver}
+
+
+def _sender(settings: Settings) -> HttpSender:
+    return HttpSender(rules=Rules.of(settings.webhook_allow, http=settings.webhook_http))

@@ -1,0 +1,57 @@
+"""Composes the use cases of writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app.files.lookups.key_search import KeySearch
+from app.files.quarantine_file import QuarantineFileStore
+from app.files.slices.slice_merge import MemoryBudget
+from app.files.staged_file import StagedFileStore
+from app.jobs.values import JobKind
+from app.platform import Platform
+from app.writes.engine import WriteEngine
+from app.writes.ports import InputStager
+from app.writes.service.accept import AcceptWrite
+from app.writes.service.explain import ExplainWrite
+from app.writes.service.run import RunWrites
+
+
+def accept_write(platform: Platform) -> AcceptWrite:
+    """Accepts writes in the API."""
+    return AcceptWrite(
+        catalog=platform.stores.catalog,
+        jobs=platform.stores.jobs,
+        group=platform.group,
+        storage=platform.storage,
+        staged=StagedFileStore(platform.storage),
+        quarantine=QuarantineFileStore(platform.storage),
+        wake=platform.wake,
+        inline_bytes_max=platform.settings.inline_bytes_max,
+        upload_bytes_max=platform.settings.upload_bytes_max,
+    )
+
+
+def explain_write(platform: Platform, memory: MemoryBudget) -> ExplainWrite:
+    """Explains writes in the API."""
+    search = KeySearch(platform.storage, platform.reader, memory)
+    return ExplainWrite(timeline=platform.stores.timeline, search=search)
+
+
+def run_writes(
+    platform: Platform, engine: WriteEngine, owner: str, stagers: Mapping[JobKind, InputStager]
+) -> RunWrites:
+    """Runs writes in a worker, which `owner` names."""
+    return RunWrites(
+        catalog=platform.stores.catalog,
+        jobs=platform.stores.jobs,
+        timeline=platform.stores.timeline,
+        engine=engine,
+        stagers=stagers,
+        kept=platform.leases,
+        announce=platform.wake,
+        owner=owner,
+        rules=platform.claim_rules,
+        heartbeat_seconds=platform.settings.heartbeat_seconds,
+        replans_max=platform.settings.replans_max,
+    )
