@@ -63,7 +63,7 @@ def api_services(platform: Platform, readiness: Callable[[], list[Check]]) -> Se
         quarantine=quarantine(platform),
         webhooks=webhooks(platform),
         jobs=stores.jobs,
-        transactions=transactions.transactions,
+        transactions=transactions,
         read_timeline=core.read_timeline(platform),
         readiness=readiness,
         json_body_bytes_max=settings.json_body_bytes_max,

@@ -31,7 +31,6 @@ from app.quarantine.service import Quarantine
 from app.reads.service.jobs import ReadJobs
 from app.reads.service.rows import ReadTable
 from app.timeline.service.read_timeline import ReadTimeline
-from app.transactions.repository import TransactionStore
 from app.transactions.service import AcceptTransaction
 from app.verifications.service.verifications import Verify
 from app.versions.service.comparisons import Comparisons
@@ -83,7 +82,7 @@ class Services:
     restores: Restores
     comparisons: Comparisons
     jobs: Jobs
-    transactions: TransactionStore
+    transactions: AcceptTransaction
     read_timeline: ReadTimeline
     readiness: Callable[[], list[Check]]
     json_body_bytes_max: int

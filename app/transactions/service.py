@@ -12,7 +12,7 @@ from app.format.errors import FieldError, HeadwaterError, InvalidRequest, error_
 from app.format.identifiers import new_id
 from app.jobs.values import NewJob
 from app.transactions.repository import TransactionStore
-from app.transactions.values import AcceptedTransaction, NewTransaction
+from app.transactions.values import AcceptedTransaction, NewTransaction, Transaction
 from app.writes.service.accept import AcceptWrite, IncomingWrite
 
 
@@ -29,11 +29,15 @@ class IncomingTransaction(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptTransaction:
-    """Takes transactions in: all their writes are accepted, or none is."""
+    """Accepts transactions, all writes of each or none, and finds them again."""
 
     catalog: Catalog
     transactions: TransactionStore
     writes: AcceptWrite
+
+    def get(self, tenant_id: str, transaction_id: str) -> Transaction:
+        """A transaction that was accepted. Raises NotFound."""
+        return self.transactions.get(tenant_id, transaction_id)
 
     def accept(self, tenant_id: str, incoming: IncomingTransaction) -> AcceptedTransaction:
         """Checks and records a transaction.
