@@ -8,7 +8,7 @@ PORT ?= 8080
 HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up init test histories conformance-long check lint format types contracts openapi lock clean \
+.PHONY: help setup demo up init test histories mutants conformance-long check lint format types contracts openapi lock clean \
 	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-waiting bench-write
 
 help: ## list the targets
@@ -33,6 +33,9 @@ test: check ## everything CI checks
 
 histories: setup ## many random histories on the real stack (HISTORIES=50)
 	@HISTORIES=$(HISTORIES) $(BIN)/python -m pytest tests/flows/test_histories.py
+
+mutants: setup ## take guards of the commit path out of a copy, one at a time: their tests must fail (MUTANTS="--share 10")
+	@$(BIN)/python -m tests.mutants $(MUTANTS)
 
 conformance-long: setup ## every way to write on every kind of dataset, and many random histories (about an hour)
 	@CONFORMANCE=long $(BIN)/python -m pytest tests/conformance

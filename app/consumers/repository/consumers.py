@@ -144,7 +144,7 @@ def behind_since(dataset_id: ColumnElement[str], position: ColumnElement[int]) -
     return (
         select(commits.c.committed_at)
         .where(commits.c.dataset_id == dataset_id, commits.c.next_offset > position)
-        .order_by(commits.c.next_offset)
+        .order_by(commits.c.next_offset, commits.c.version)
         .limit(1)
         .scalar_subquery()
     )

@@ -120,20 +120,24 @@ def _next_transaction(connection: Connection, dataset_id: str, waiting: ColumnEl
 def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
     """Puts jobs whose lease ran out back into the queue, all of a group (and of a transaction) at once.
 
-    Their epoch rises, so a worker that was only slow finds every claim of its group void, not just some.
+    None of them is running then, so a worker that was only slow finds every claim of its group void, not just some.
     """
     lapsed = lock_with_transactions(connection, any_of(jobs.c.dataset_id, dataset_ids), _LAPSED)
     void(connection, lapsed)
 
 
 def void(connection: Connection, lapsed: Sequence[str]) -> None:
-    """Puts jobs back into their queue that the caller has locked; every claim on them is void."""
+    """Puts jobs back into their queue that the caller has locked; every claim on them is void.
+
+    A claim is of a running job at an epoch: it is void while the job waits, and after, since the next claim raises the
+    epoch.
+    """
     if not lapsed:
         return
     connection.execute(
         update(jobs)
         .where(jobs.c.id.in_(lapsed))
-        .values(state=JobState.QUEUED.value, epoch=jobs.c.epoch + 1, abandoned=True, **NO_LEASE)
+        .values(state=JobState.QUEUED.value, abandoned=True, **NO_LEASE)
     )
 
 

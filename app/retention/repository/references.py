@@ -52,16 +52,11 @@ class ReferenceStore:
             return [(row[0], row[1]) for row in connection.execute(query)]
 
     def expire_uploads(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:
-        """Removes uploads that no unfinished job reads."""
+        """Removes uploads made longer ago. `referenced` still finds the file of one that an unfinished job reads."""
         before = func.clock_timestamp() - func.make_interval(0, 0, 0, 0, 0, 0, older_than_seconds)
-        reading = select(1).where(
-            jobs.c.dataset_id == dataset_id, _UNFINISHED_JOB, uploads.c.path == _RAW_PATH
-        )
         with self._database.tenant(tenant_id) as connection:
             connection.execute(
-                delete(uploads).where(
-                    uploads.c.dataset_id == dataset_id, uploads.c.created_at < before, ~reading.exists()
-                )
+                delete(uploads).where(uploads.c.dataset_id == dataset_id, uploads.c.created_at < before)
             )
 
     def expire_results(self, tenant_id: str, dataset_id: str, *, older_than_seconds: float) -> None:

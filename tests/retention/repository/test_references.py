@@ -82,7 +82,7 @@ def test_input_is_referenced_until_its_job_ends(
     assert references.unfinished(tenant_id, dataset.id) == (set(), set())
 
 
-def test_old_uploads_are_forgotten_unless_a_job_reads_them(
+def test_file_of_an_expired_upload_stays_while_a_job_reads_it(
     stores: Stores, references: ReferenceStore, tenant_id: str, dataset: Dataset
 ) -> None:
     for path in ("uploads/read", "uploads/idle"):

@@ -1,0 +1,62 @@
+"""What a machine has on its disk once a file is acknowledged: the content, and each folder entry that leads to it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from app.files.storage import LocalStorage
+
+
+@dataclass
+class Disk:
+    """Notes what is synced, by the path under the root: of files also how many bytes they had then."""
+
+    root: Path
+    synced: list[tuple[str, int | None]] = field(default_factory=list)
+
+    def fsync(self, descriptor: int) -> None:
+        status = os.fstat(descriptor)
+        [path] = [
+            path for path in (self.root, *self.root.rglob("*")) if os.path.samestat(path.stat(), status)
+        ]
+        self.synced.append((str(path.relative_to(self.root)), None if path.is_dir() else status.st_size))
+
+
+@pytest.fixture
+def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    disk = Disk(tmp_path)
+    monkeypatch.setattr(os, "fsync", disk.fsync)
+    return disk
+
+
+def test_a_file_is_synced_with_all_its_bytes_and_then_its_folder(disk: Disk) -> None:
+    with LocalStorage(disk.root).create("file") as file:
+        file.write(b"12345")
+        assert disk.synced == []
+    assert disk.synced == [("file", 5), (".", None)]
+
+
+def test_each_new_folder_is_synced_into_the_one_that_holds_it(disk: Disk) -> None:
+    storage = LocalStorage(disk.root)
+    with storage.create("a/b/file"):
+        assert disk.synced == [(".", None), ("a", None)]
+    assert disk.synced[2:] == [("a/b/file", 0), ("a/b", None)]
+    disk.synced.clear()
+    with storage.create("a/c/file"):
+        assert disk.synced == [("a", None)]
+
+
+def test_a_file_that_was_not_finished_is_gone_and_nothing_is_synced(disk: Disk) -> None:
+    def half() -> None:
+        with LocalStorage(disk.root).create("half") as file:
+            file.write(b"half")
+            raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        half()
+    assert disk.synced == []
+    assert list(disk.root.iterdir()) == []

@@ -1,0 +1,169 @@
+"""Guards of files: that they are durable, found damaged when they are, and deleted only when nothing needs them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.guard import Guard
+
+FILE_GUARDS: Final = (
+    Guard(
+        name="reaper queries what is unfinished before what is referenced",
+        module="app.retention.service.reaper",
+        text="""\
+        busy_instants, busy_jobs = self.references.unfinished(tenant_id, dataset_id)
+        kept = set() if gone else self.references.referenced(tenant_id, dataset_id, old)
+""",
+        without="""\
+        kept = set() if gone else self.references.referenced(tenant_id, dataset_id, old)
+        busy_instants, busy_jobs = self.references.unfinished(tenant_id, dataset_id)
+""",
+        tests=(
+            "tests.services.test_reap::test_reaper_keeps_files_that_are_published_between_its_two_questions",
+        ),
+    ),
+    Guard(
+        name="reaper keeps files of open instants",
+        module="app.retention.service.reaper",
+        text=" and instant_of(path) not in busy_instants",
+        tests=("tests.services.test_reap::test_reaper_keeps_files_of_open_instants_however_old",),
+    ),
+    Guard(
+        name="reaper keeps files of unfinished jobs",
+        module="app.retention.service.reaper",
+        text=" and job_of(path) not in busy_jobs",
+        tests=("tests.services.test_reap::test_reaper_keeps_files_of_unfinished_jobs_however_old",),
+    ),
+    Guard(
+        name="reaper keeps referenced files",
+        module="app.retention.service.reaper",
+        text="if path not in kept and ",
+        without="if ",
+        tests=("tests.services.test_reap::test_reaper_deletes_what_nothing_refers_to",),
+    ),
+    Guard(
+        name="reaper keeps young files",
+        module="app.retention.service.reaper",
+        text="if written < before and (",
+        without="if (",
+        tests=("tests.services.test_reap::test_reaper_keeps_young_files",),
+    ),
+    Guard(
+        name="reaper keeps markers of live datasets",
+        module="app.retention.service.reaper",
+        text=" and (gone or not is_marker(path))",
+        tests=("tests.services.test_reap::test_reaper_leaves_markers_to_live_datasets_only",),
+    ),
+    *(
+        Guard(
+            name=f"reaper queries {column}",
+            module="app.retention.repository.references",
+            text=f"    {column},\n",
+            tests=("tests.ports.test_reap::test_reaper_keeps_files_that_a_column_refers_to",),
+        )
+        for column in (
+            "files.c.path",
+            "files.c.vector_path",
+            "files.c.index_path",
+            "changelog_files.c.path",
+            "quarantine_files.c.path",
+            "uploads.c.path",
+            "export_files.c.path",
+            "read_files.c.path",
+            "timeline_archives.c.path",
+        )
+    ),
+    Guard(
+        name="reaper queries the input of unfinished jobs",
+        module="app.retention.repository.references",
+        text="found = set(connection.execute(reading).scalars())",
+        without="found: set[str] = set()",
+        tests=("tests.ports.test_reap::test_reaper_keeps_files_that_a_column_refers_to",),
+    ),
+    Guard(
+        name="files are synced",
+        module="app.files.storage",
+        text="                    os.fsync(file.fileno())\n",
+        tests=("tests.files.test_durability::test_a_file_is_synced_with_all_its_bytes_and_then_its_folder",),
+    ),
+    Guard(
+        name="files are flushed before they are synced",
+        module="app.files.storage",
+        text="                    file.flush()\n",
+        tests=("tests.files.test_durability::test_a_file_is_synced_with_all_its_bytes_and_then_its_folder",),
+    ),
+    Guard(
+        name="folders of new files are synced",
+        module="app.files.storage",
+        text="            _sync_folder(target.parent)\n",
+        tests=("tests.files.test_durability::test_a_file_is_synced_with_all_its_bytes_and_then_its_folder",),
+    ),
+    Guard(
+        name="folders of new folders are synced",
+        module="app.files.storage",
+        text="        folder.mkdir()\n        _sync_folder(folder.parent)\n",
+        without="        folder.mkdir()\n",
+        tests=("tests.files.test_durability::test_each_new_folder_is_synced_into_the_one_that_holds_it",),
+    ),
+    Guard(
+        name="unfinished files are removed",
+        module="app.files.storage",
+        text="                    target.unlink(missing_ok=True)\n",
+        tests=(
+            "tests.files.test_durability::test_a_file_that_was_not_finished_is_gone_and_nothing_is_synced",
+        ),
+    ),
+    Guard(
+        name="paths are written once",
+        module="app.files.storage",
+        text='target.open("xb"',
+        without='target.open("wb"',
+        tests=("tests.files.test_storage::test_a_path_is_written_once",),
+    ),
+    Guard(
+        name="sizes of files are checked at each open",
+        module="app.files.checksums",
+        text="if size != file.size_bytes:",
+        without="if False:",
+        tests=("tests.files.test_checksums::test_a_file_that_is_truncated_after_its_first_read_is_corrupt",),
+    ),
+    Guard(
+        name="checksums of files are checked",
+        module="app.files.checksums",
+        text="if digest.hexdigest() != entry.checksum:",
+        without="if False:",
+        tests=("tests.files.test_checksums::test_a_file_with_other_bytes_is_corrupt",),
+    ),
+    Guard(
+        name="deletion vectors are checked",
+        module="app.files.deletion_vector_file",
+        text=" if _checksum(data) == vector.checksum else None",
+        tests=("tests.files.test_index_files::test_a_damaged_vector_is_refused_and_named",),
+    ),
+    Guard(
+        name="deletion vectors have as many rows as recorded",
+        module="app.files.deletion_vector_file",
+        text=" or len(deleted) != vector.cardinality",
+        tests=("tests.files.test_index_files::test_a_vector_with_other_rows_than_recorded_is_refused",),
+    ),
+    Guard(
+        name="rows that were deleted before stay deleted",
+        module="app.format.index.deletion_vector",
+        text="return added if existing is None else existing | added",
+        without="return added",
+        tests=("tests.format.test_deletion_vector::test_a_union_holds_what_either_holds",),
+    ),
+    Guard(
+        name="bytes behind a deletion vector are refused",
+        module="app.format.index.deletion_vector",
+        text=" or len(deleted.serialize()) != len(data)",
+        tests=("tests.format.test_deletion_vector::test_bytes_behind_a_bitmap_are_refused",),
+    ),
+    Guard(
+        name="positions fit a deletion vector",
+        module="app.format.index.deletion_vector",
+        text="if len(positions) and not 0 <= int(positions.min()) <= int(positions.max()) < POSITIONS_MAX:",
+        without="if False:",
+        tests=("tests.format.test_deletion_vector::test_positions_that_no_row_has_are_refused",),
+    ),
+)

@@ -1,0 +1,217 @@
+"""Takes guards out of copies of the tree, one at a time in each, and runs the tests that must fail then.
+
+Each run of pytest is a fork of this process, which has imported what the project depends on and nothing of the project
+itself: that takes longer than most of the tests. So this must run in a process without threads.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from enum import Enum
+from importlib import import_module
+from importlib.util import cache_from_source
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, NoReturn
+
+import msgspec
+import pytest
+
+from tests.mutants.guard import ROOT, Guard
+
+# For one guard; a test that waits for ever does not say what it found.
+_SECONDS_MAX: Final = 300
+_LINES_SHOWN: Final = 25
+_IMPORTED_ONCE: Final = (
+    "alembic.config",
+    "httpx",
+    "hypothesis",
+    "litestar",
+    "psycopg",
+    "pyarrow.compute",
+    "pyarrow.fs",
+    "pyarrow.ipc",
+    "pyarrow.parquet",
+    "sqlalchemy.dialects.postgresql.psycopg",
+    "xdist.scheduler",
+)
+# Plugins of pytest are among what is imported once, so that it cannot rewrite their assertions; theirs do not matter.
+_PYTEST: Final = (
+    "-q",
+    "-x",
+    "-p",
+    "no:cacheprovider",
+    "-W",
+    "ignore:Module already imported:pytest.PytestAssertRewriteWarning",
+)
+_OF_THE_PROJECT: Final = {"app", "clients", "migrations", "tests", "workers"}
+
+
+class Verdict(str, Enum):
+    """What the tests of a guard say to its absence."""
+
+    CAUGHT = "caught"
+    SURVIVED = "survived"
+    # The text is not found once, or pytest could not run the tests, or not to their end.
+    BROKEN = "broken"
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """`detail`: the end of what pytest has printed, unless the guard is caught."""
+
+    guard: Guard
+    verdict: Verdict
+    detail: str = ""
+
+
+class Tree:
+    """A copy of the repository in a folder of its own, in which one run of tests goes on at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.root = folder / "tree"
+        self._log = folder / "log"
+
+    @classmethod
+    @contextmanager
+    def copied(cls) -> Iterator[Tree]:
+        """All files that git knows or would add."""
+        listing = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        with TemporaryDirectory(prefix="headwater-mutants-") as folder:
+            tree = cls(Path(folder))
+            for name in filter(None, listing.split("\0")):
+                if (ROOT / name).is_file():
+                    target = tree.root / name
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(ROOT / name, target)
+            yield tree
+
+    def start(self, tests: Sequence[str], seconds_max: int = 0) -> int:
+        """Begins to run tests, up to the first that fails; returns the id of the process."""
+        process = os.fork()
+        if process == 0:
+            self._run(tests, seconds_max)
+        return process
+
+    def output(self) -> str:
+        """The end of what the last run has printed."""
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-_LINES_SHOWN:])
+
+    def take_out(self, guard: Guard) -> None:
+        """Raises ValueError, OSError, SyntaxError."""
+        path = guard.path(self.root)
+        self._put(path, guard.taken_out(path.read_text(encoding="utf-8")))
+
+    def restore(self, guard: Guard) -> None:
+        """Makes the module of a guard what it is in the repository."""
+        self._put(guard.path(self.root), guard.path().read_text(encoding="utf-8"))
+
+    def _put(self, path: Path, source: str) -> None:
+        path.write_text(source, encoding="utf-8")
+        # A compiled module is taken for the source of the same size and second.
+        Path(cache_from_source(str(path))).unlink(missing_ok=True)
+
+    def _run(self, tests: Sequence[str], seconds_max: int) -> NoReturn:
+        """Pytest, in a process of its own that knows the project by this tree only."""
+        code = 3
+        try:
+            log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(log, 1)
+            os.dup2(log, 2)
+            os.chdir(self.root)
+            for name in [name for name in sys.modules if name.split(".")[0] in _OF_THE_PROJECT]:
+                del sys.modules[name]
+            sys.path[:] = [str(self.root), *(path for path in sys.path if path not in ("", str(ROOT)))]
+            os.environ["PYTHONPATH"] = str(self.root)
+            # As if interrupted, so that the servers of the tests are stopped.
+            signal.signal(signal.SIGALRM, signal.default_int_handler)
+            signal.alarm(seconds_max)
+            calls = _Calls()
+            code = int(pytest.main([*_PYTEST, *tests], plugins=[calls]))
+            if code == 1 and not calls.failed:
+                code = 3
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+
+class _Calls:
+    """A plugin of pytest: whether a test has failed, rather than what sets it up."""
+
+    def __init__(self) -> None:
+        self.failed = False
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.failed |= report.when == "call" and report.failed
+
+
+class _Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One test under way without a guard."""
+
+    guard: Guard
+    test: str
+    tree: Tree
+
+
+def warm() -> None:
+    """Imports what each run of tests would import otherwise."""
+    for name in _IMPORTED_ONCE:
+        import_module(name)
+
+
+def passing(guards: Sequence[Guard]) -> str | None:
+    """None if all tests pass while no guard is missing, else what pytest printed.
+
+    Then it means nothing that they fail.
+    """
+    with Tree.copied() as tree:
+        tests = sorted({test for guard in guards for test in guard.test_ids(tree.root)})
+        _, status = os.waitpid(tree.start(tests), 0)
+        return tree.output() if os.waitstatus_to_exitcode(status) else None
+
+
+def hunt(guards: Iterable[Guard], processes: int = 1) -> Iterator[Report]:
+    """Takes each guard out and runs each of its tests by itself; all must fail. A report for each test, as it ends."""
+    waiting = [(guard, test) for guard in guards for test in guard.test_ids()]
+    running: dict[int, _Run] = {}
+    with ExitStack() as copies:
+        free = [copies.enter_context(Tree.copied()) for _ in range(min(processes, len(waiting)))]
+        while waiting or running:
+            while waiting and free:
+                guard, test = waiting.pop(0)
+                tree = free.pop()
+                try:
+                    tree.take_out(guard)
+                except (ValueError, OSError, SyntaxError) as error:
+                    free.append(tree)
+                    yield Report(guard=guard, verdict=Verdict.BROKEN, detail=str(error))
+                    continue
+                running[tree.start([test], _SECONDS_MAX)] = _Run(guard=guard, test=test, tree=tree)
+            if running:
+                process, status = os.wait()
+                run = running.pop(process)
+                run.tree.restore(run.guard)
+                free.append(run.tree)
+                yield _report(run, os.waitstatus_to_exitcode(status))
+
+
+def _report(run: _Run, code: int) -> Report:
+    if code == 1:
+        return Report(guard=run.guard, verdict=Verdict.CAUGHT)
+    verdict = Verdict.SURVIVED if code == 0 else Verdict.BROKEN
+    return Report(guard=run.guard, verdict=verdict, detail=f"{run.test}\n{run.tree.output()}")

@@ -1,0 +1,127 @@
+"""Guards of what is kept of the past: versions that are read, changes that consumers still need, instants."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.guard import Guard
+
+VERSION_GUARDS: Final = (
+    Guard(
+        name="files of versions expire before a hold is made, or after",
+        module="app.retention.repository.history",
+        text="""\
+            lock_history(connection, dataset_id)
+            _forget_what_has_run_out(connection, dataset_id)
+            head = _head(connection, dataset_id, lock=True)
+            unseen""",
+        without="""\
+            _forget_what_has_run_out(connection, dataset_id)
+            head = _head(connection, dataset_id, lock=True)
+            unseen""",
+        tests=("tests.ports.test_locks::test_version_that_a_reader_is_about_to_hold_keeps_its_files",),
+    ),
+    Guard(
+        name="a hold is made before its version expires, or not at all",
+        module="app.timeline.repository.read_leases",
+        text="""\
+            share_history(connection, dataset_id)
+            check_kept(connection, dataset_id, version)
+            connection.execute(
+""",
+        without="""\
+            check_kept(connection, dataset_id, version)
+            connection.execute(
+""",
+        tests=("tests.ports.test_locks::test_version_that_a_clean_is_about_to_expire_is_not_held",),
+    ),
+    Guard(
+        name="a version that is gone is not held",
+        module="app.timeline.repository.read_leases",
+        text="""\
+            check_kept(connection, dataset_id, version)
+            connection.execute(
+""",
+        without="""\
+            connection.execute(
+""",
+        tests=("tests.timeline.repository.test_read_leases::test_what_is_kept_can_be_held",),
+    ),
+    Guard(
+        name="names and holds keep files",
+        module="app.retention.repository.history",
+        text="""\
+                    ~seen.exists(),
+""",
+        tests=("tests.retention.repository.test_history::test_names_and_readers_keep_what_they_need",),
+    ),
+    Guard(
+        name="versions of running writes are kept",
+        module="app.retention.repository.history",
+        text="return beginning if started is None else min(beginning, _version_at(connection, dataset_id, started))",
+        without="return beginning",
+        tests=(
+            "tests.retention.repository.test_history::test_what_running_writes_may_have_been_planned_at_is_kept",
+        ),
+    ),
+    Guard(
+        name="consumers that keep up keep their changes",
+        module="app.retention.repository.feed",
+        text="""\
+    end = min([end, *fences])
+""",
+        tests=("tests.retention.repository.test_retention::test_consumers_that_keep_up_hold_their_changes",),
+    ),
+    Guard(
+        name="savepoints keep the feed",
+        module="app.retention.repository.feed",
+        text="(fence, _savepoints_fence(connection, dataset_id))",
+        without="(fence,)",
+        tests=("tests.versions.repository.test_savepoints::test_savepoint_keeps_the_feed_from_there_on",),
+    ),
+    Guard(
+        name="a feed is cut before a consumer is made, or after",
+        module="app.retention.repository.feed",
+        text="""\
+            lock_feed(connection, dataset_id)
+""",
+        tests=("tests.ports.test_locks::test_feed_is_cut_behind_a_consumer_that_is_being_made",),
+    ),
+    Guard(
+        name="a feed is cut before a consumer is moved, or after",
+        module="app.retention.repository.feed",
+        text="""\
+                .with_for_update(read=True)
+""",
+        tests=("tests.ports.test_locks::test_feed_is_cut_behind_a_consumer_that_is_being_moved",),
+    ),
+    Guard(
+        name="an open instant is not archived",
+        module="app.timeline.repository.archives",
+        text="""\
+, ~OPEN_INSTANT
+""",
+        without="""\
+
+""",
+        tests=("tests.ports.test_consistency::test_open_instant_is_not_archived",),
+    ),
+    Guard(
+        name="only the holder of a clean archives instants",
+        module="app.timeline.repository.archives",
+        text="if lock_jobs(connection, held_by([claim])):",
+        without="if True:",
+        tests=(
+            "tests.timeline.repository.test_timeline_archives::test_only_who_holds_the_clean_archives_and_each_instant_once",
+        ),
+    ),
+    Guard(
+        name="an instant is archived once",
+        module="app.timeline.repository.archives",
+        text="if gone != len(ids):",
+        without="if False:",
+        tests=(
+            "tests.timeline.repository.test_timeline_archives::test_only_who_holds_the_clean_archives_and_each_instant_once",
+        ),
+    ),
+)

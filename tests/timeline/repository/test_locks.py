@@ -1,0 +1,210 @@
+"""Locks that make one transaction wait for another: each race is held where it would go wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+import msgspec
+import pytest
+from sqlalchemy import Connection, delete, insert, select, text, update
+
+from app.catalog.tables import heads
+from app.catalog.values import Dataset
+from app.changes.repository.changelog import lock_feed
+from app.commit.commit_message import CommitMessage
+from app.commit.write_options import WriteOptions
+from app.consumers.followers import ConsumerKind
+from app.consumers.repository.followers import add_follower
+from app.consumers.tables import consumers
+from app.db.session import Database
+from app.format.dataset import Retention
+from app.format.errors import BatchOutOfOrder, VersionExpired
+from app.format.identifiers import new_id, new_instant_id
+from app.jobs.repository.accept import accept_jobs
+from app.jobs.repository.claim import lease_end
+from app.jobs.values import Accepted, Job, NewJob
+from app.retention.repository.feed import RetentionStore
+from app.retention.repository.history import HistoryStore
+from app.timeline.repository.kept_versions import check_kept, lock_history, share_history
+from app.timeline.repository.publish import lock_heads
+from app.timeline.repository.read_leases import ReadLeaseStore
+from app.timeline.tables import read_leases
+from tests.support.lakehouse import commit_of, definition, message, new_job
+from tests.support.store_fixtures import Stores
+from tests.support.waiting import until
+
+Result = TypeVar("Result")
+_WAITERS = text("SELECT count(*) FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()")
+
+
+@contextmanager
+def racing(connection: Connection, call: Callable[[], Result]) -> Iterator[Future[Result]]:
+    """Calls it in another thread until it has ended or waits for a lock; on leaving it may go on."""
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(call)
+        until(
+            lambda: future.done() or connection.execute(_WAITERS).scalar_one() > 0,
+            "the call to wait or to end",
+        )
+        yield future
+
+
+def batch(dataset: Dataset, number: int) -> NewJob:
+    new = new_job(dataset.id)
+    options = WriteOptions(writer_id="w", batch_id=number)
+    return msgspec.structs.replace(new, request=msgspec.structs.replace(new.request, options=options))
+
+
+def test_batch_that_another_request_is_about_to_take_is_answered_with_its_job(
+    stores: Stores, tenant_id: str, dataset: Dataset
+) -> None:
+    first, second = batch(dataset, 1), batch(dataset, 1)
+    with stores.database.tenant(tenant_id) as connection:
+        accept_jobs(connection, [first])
+        with racing(connection, lambda: stores.jobs.accept(tenant_id, second)) as other:
+            connection.commit()
+    outcome = other.result()
+    assert (outcome.job.id, outcome.replayed) == (first.id, True)
+
+
+def test_batch_below_one_that_another_request_is_about_to_take_is_out_of_order(
+    stores: Stores, tenant_id: str, dataset: Dataset
+) -> None:
+    with stores.database.tenant(tenant_id) as connection:
+        accept_jobs(connection, [batch(dataset, 2)])
+        with racing(connection, lambda: _accepted(stores, tenant_id, batch(dataset, 1))) as other:
+            connection.commit()
+    assert isinstance(other.result(), BatchOutOfOrder)
+
+
+def _accepted(stores: Stores, tenant_id: str, new: NewJob) -> Accepted | BatchOutOfOrder:
+    try:
+        return stores.jobs.accept(tenant_id, new)
+    except BatchOutOfOrder as error:
+        return error
+
+
+@pytest.fixture
+def cleaned(stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]) -> Dataset:
+    """A history of two versions that begins at the second, which has removed the file of the first."""
+    first = message(0)
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [first]))
+    removal = CommitMessage(file_group=first.file_group, removed=(first.added[0].path,))
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [removal], read_version=1))
+    ReadLeaseStore(stores.database).hold(tenant_id, dataset.id, 1, "first", 60)
+    with stores.database.tenant(tenant_id) as connection:
+        connection.execute(update(heads).where(heads.c.dataset_id == dataset.id).values(earliest_version=2))
+    return dataset
+
+
+def test_version_that_a_reader_is_about_to_hold_keeps_its_files(
+    stores: Stores, tenant_id: str, cleaned: Dataset
+) -> None:
+    """The reader has found it kept, by the hold of another, and has not committed its own when that one ends."""
+    history, leases = HistoryStore(stores.database), ReadLeaseStore(stores.database)
+    with stores.database.tenant(tenant_id) as connection:
+        share_history(connection, cleaned.id)
+        check_kept(connection, cleaned.id, 1)
+        leases.release(tenant_id, cleaned.id, "first")
+        with racing(connection, lambda: history.forget(tenant_id, cleaned.id, 0, 10)) as gone:
+            connection.execute(
+                insert(read_leases).values(
+                    dataset_id=cleaned.id, reader="second", version=1, lease_until=lease_end(60)
+                )
+            )
+            connection.commit()
+    assert gone.result().files == 0
+    assert len(stores.timeline.live_files(tenant_id, cleaned.id, 1, None)) == 1
+    leases.release(tenant_id, cleaned.id, "second")
+    assert history.forget(tenant_id, cleaned.id, 0, 10).files == 1
+
+
+def test_version_that_a_clean_is_about_to_expire_is_not_held(
+    stores: Stores, tenant_id: str, cleaned: Dataset
+) -> None:
+    """The clean ends the hold that has kept the version, and has not committed that when another reader comes."""
+    leases = ReadLeaseStore(stores.database)
+    with stores.database.tenant(tenant_id) as connection:
+        lock_history(connection, cleaned.id)
+        connection.execute(delete(read_leases).where(read_leases.c.dataset_id == cleaned.id))
+        with racing(connection, lambda: _held(leases, tenant_id, cleaned.id)) as held:
+            connection.commit()
+    assert held.result() is False
+
+
+def _held(leases: ReadLeaseStore, tenant_id: str, dataset_id: str) -> bool:
+    try:
+        leases.hold(tenant_id, dataset_id, 1, "second", 60)
+    except VersionExpired:
+        return False
+    return True
+
+
+@pytest.fixture
+def feed(stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]) -> Dataset:
+    """Commits of 3, 2 and 4 changes, of which the last change is to be kept."""
+    for version, changes in enumerate((3, 2, 4)):
+        commit = commit_of([running()], [message(version, changes=changes)], read_version=version)
+        stores.timeline.publish_one(tenant_id, commit)
+    before = stores.catalog.get(tenant_id, dataset.id)
+    changelog = msgspec.structs.replace(before.definition.changelog, retention=Retention(changes=1))
+    definition = msgspec.structs.replace(before.definition, changelog=changelog)
+    return stores.catalog.evolve(
+        tenant_id, dataset.id, definition, version=before.version, instant_id=new_instant_id()
+    )
+
+
+def cut(stores: Stores, feed: Dataset) -> int:
+    return RetentionStore(stores.database).cut(feed.tenant_id, feed.id, follower_lag_seconds=60)
+
+
+def test_feed_is_cut_behind_a_consumer_that_is_being_made(stores: Stores, feed: Dataset) -> None:
+    """The cut waits until the consumer is there: it was promised what the feed held when it was made."""
+    with stores.database.tenant(feed.tenant_id) as connection:
+        lock_feed(connection, feed.id)
+        with racing(connection, lambda: cut(stores, feed)) as changes:
+            add_follower(connection, feed.id, "c", ConsumerKind.READER, 3)
+            connection.commit()
+    assert changes.result() == 3
+
+
+def test_feed_is_cut_behind_a_consumer_that_is_being_moved(stores: Stores, feed: Dataset) -> None:
+    """Where it was it is too late to keep anything, and where it goes it is not."""
+    with stores.database.tenant(feed.tenant_id) as connection:
+        add_follower(connection, feed.id, "c", ConsumerKind.READER, 0, max_lag_rows=6)
+    with stores.database.tenant(feed.tenant_id) as connection:
+        connection.execute(update(consumers).where(consumers.c.dataset_id == feed.id).values(position=3))
+        with racing(connection, lambda: cut(stores, feed)) as changes:
+            connection.commit()
+    assert changes.result() == 3
+
+
+def test_heads_are_locked_in_the_order_of_their_ids_whatever_the_plan(
+    stores: Stores, database: Database, tenant_id: str
+) -> None:
+    """Two commits of the same datasets would otherwise wait for each other."""
+    first, second = sorted(
+        stores.catalog.create(tenant_id, new_id(), definition(name)).id for name in ("one", "two")
+    )
+    # The rows now lie in the other order on disk.
+    with database.tenant(tenant_id) as connection:
+        connection.execute(update(heads).where(heads.c.dataset_id == second).values(earliest_version=0))
+        connection.execute(update(heads).where(heads.c.dataset_id == first).values(earliest_version=0))
+
+    def lock_both() -> None:
+        with database.tenant(tenant_id) as connection:
+            for index in ("indexscan", "bitmapscan", "indexonlyscan"):
+                connection.execute(text(f"SET LOCAL enable_{index} = off"))
+            lock_heads(connection, [second, first])
+
+    of_first, of_second = (
+        select(heads.c.version).where(heads.c.dataset_id == each) for each in (first, second)
+    )
+    with database.tenant(tenant_id) as connection:
+        connection.execute(of_first.with_for_update())
+        with racing(connection, lock_both):
+            assert connection.execute(of_second.with_for_update(skip_locked=True)).all() != []
+            connection.commit()
