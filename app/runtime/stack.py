@@ -15,8 +15,8 @@ from app.runtime.data_directory import DataDirectory
 from app.runtime.java import java_home
 from app.runtime.loopback import LOOPBACK, free_port, is_free
 from app.runtime.postgres import EmbeddedPostgres
-from app.runtime.redis import EmbeddedRedis
 from app.runtime.supervisor import StopRequestedError, Supervisor, to_standard_error
+from app.runtime.valkey import EmbeddedValkey
 
 READY_SECONDS_MAX = 180.0
 
@@ -45,7 +45,7 @@ def run(
     Servers whose URL the environment sets are used rather than embedded. Port 0 takes any free one.
 
     Raises:
-        StackError, StartError, DataDirectoryError, PostgresError, RedisError, JavaError, AccountError: it
+        StackError, StartError, DataDirectoryError, PostgresError, ValkeyError, JavaError, AccountError: it
         cannot be started; whatever was started is stopped.
     """
     port = port or free_port()
@@ -112,9 +112,9 @@ def _start_servers(
         database_url, owner_url = postgres.url, postgres.owner_url
     redis_url = environment.get("HEADWATER_REDIS_URL")
     if not redis_url:
-        redis = EmbeddedRedis(directory.path)
-        supervisor.start(redis.child())
-        redis_url = redis.url
+        valkey = EmbeddedValkey(directory.path)
+        supervisor.start(valkey.child())
+        redis_url = valkey.url
     variables["HEADWATER_DATABASE_URL"] = database_url
     variables["HEADWATER_REDIS_URL"] = redis_url
     return owner_url

@@ -7,9 +7,9 @@ from app.runtime.data_directory import DataDirectoryError
 from app.runtime.java import JavaError
 from app.runtime.loopback import NoPortError
 from app.runtime.postgres import PostgresError
-from app.runtime.redis import RedisError
 from app.runtime.stack import StackError, run
 from app.runtime.supervisor import StartError
+from app.runtime.valkey import ValkeyError
 from clients.cli.failure import CommandError
 
 FAILURES = (
@@ -18,7 +18,7 @@ FAILURES = (
     JavaError,
     NoPortError,
     PostgresError,
-    RedisError,
+    ValkeyError,
     StackError,
     StartError,
 )
@@ -27,7 +27,7 @@ FAILURES = (
 def up(*, port: int = 8080, data: Path = Path(".headwater")) -> None:
     """Start everything on this machine and keep it running until Ctrl-C.
 
-    PostgreSQL and Redis are embedded unless HEADWATER_DATABASE_URL and HEADWATER_REDIS_URL name servers.
+    PostgreSQL and Valkey are embedded unless HEADWATER_DATABASE_URL and HEADWATER_REDIS_URL name servers.
 
     Parameters
     ----------

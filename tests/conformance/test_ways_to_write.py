@@ -10,8 +10,6 @@ from tests.conformance.histories import Combination, combinations
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark says so of every pandas from 3 on; no task here uses pandas.
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
 

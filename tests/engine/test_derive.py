@@ -41,8 +41,6 @@ from workers.engine.task_files import TaskResources
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark says so of every pandas from 3 on; no task here uses pandas.
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
 SHOPS = {"id": "int64", "shop": "string", "n": "int32", "price": "decimal(9, 2)"}

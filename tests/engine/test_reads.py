@@ -21,8 +21,6 @@ from workers.engine.spark_engine import SparkEngine
 
 pytestmark = [
     pytest.mark.spark,
-    # PySpark says so of every pandas from 3 on; no task here uses pandas.
-    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning"),
 ]
 
 

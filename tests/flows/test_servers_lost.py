@@ -88,7 +88,7 @@ def test_api_killed_between_accepting_and_answering(deployment: Deployment, tabl
 
 
 def test_writes_commit_while_redis_is_away(deployment: Deployment, table: Table) -> None:
-    deployment.processes["redis"].kill()
+    deployment.processes["valkey"].kill()
     try:
         table.write("upsert", [{"id": 1, "note": "without"}])
         table.write("upsert", [{"id": 2, "note": "without"}])
@@ -96,7 +96,7 @@ def test_writes_commit_while_redis_is_away(deployment: Deployment, table: Table)
         assert ready.status_code == 200
         assert {check["name"]: check["ok"] for check in ready.json()["checks"]}["redis"] is False
     finally:
-        deployment.processes["redis"].start()
+        deployment.processes["valkey"].start()
     # A server that was restarted knows nothing of what was sent to the one before.
     table.write("upsert", [{"id": 2, "note": "with"}])
     assert table.sound() == [{"id": 1, "note": "without"}, {"id": 2, "note": "with"}]

@@ -8,7 +8,7 @@ import pytest
 from redis import RedisError
 
 from app.messaging.announcements import CHANNEL, Announcements, listen
-from app.runtime.redis import EmbeddedRedis
+from app.runtime.valkey import EmbeddedValkey
 
 
 def hear(redis_url, act, count, *, seconds_max=20):
@@ -47,7 +47,7 @@ def publish_when_heard(announcements, *messages):
 
 
 def test_an_announcement_reaches_the_listener(tmp_path):
-    with EmbeddedRedis(tmp_path) as server:
+    with EmbeddedValkey(tmp_path) as server:
         announcements = Announcements(server.url)
         messages = [("t", "a"), ("t", "b")]
         assert hear(server.url, lambda: publish_when_heard(announcements, *messages), 2) == messages
@@ -56,7 +56,7 @@ def test_an_announcement_reaches_the_listener(tmp_path):
 
 
 def test_a_message_that_is_no_announcement_is_passed_over(tmp_path):
-    with EmbeddedRedis(tmp_path) as server:
+    with EmbeddedValkey(tmp_path) as server:
         announcements = Announcements(server.url)
 
         def act():
@@ -69,7 +69,7 @@ def test_a_message_that_is_no_announcement_is_passed_over(tmp_path):
 
 
 def test_the_listener_comes_back_with_redis(tmp_path):
-    server = EmbeddedRedis(tmp_path)
+    server = EmbeddedValkey(tmp_path)
     server.start()
     announcements = Announcements(server.url)
 

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL and Redis: real servers, started, used, killed and started again."""
+"""The embedded PostgreSQL and Valkey: real servers, started, used, killed and started again."""
 
 import os
 import signal
@@ -12,7 +12,7 @@ import redis
 from app.runtime.account import account_for
 from app.runtime.child import launch, reap
 from app.runtime.postgres import EmbeddedPostgres, PostgresError
-from app.runtime.redis import EmbeddedRedis
+from app.runtime.valkey import EmbeddedValkey
 
 
 def mode(path):
@@ -103,9 +103,9 @@ def test_the_server_does_not_run_as_root(tmp_path):
         reap(process)
 
 
-def test_redis_answers_with_its_password_only(tmp_path):
+def test_valkey_requires_its_password(tmp_path):
     folder = tmp_path / 'a "folder" with blanks'
-    with EmbeddedRedis(folder) as server:
+    with EmbeddedValkey(folder) as server:
         with redis.Redis.from_url(server.url) as client:
             client.lpush("jobs", "1")
             assert client.rpop("jobs") == b"1"
@@ -114,6 +114,6 @@ def test_redis_answers_with_its_password_only(tmp_path):
             pytest.raises(redis.AuthenticationError),
         ):
             stranger.ping()
-    assert mode(folder / "redis.password") == 0o600
-    assert mode(folder / "redis" / "redis.conf") == 0o600
+    assert mode(folder / "valkey.password") == 0o600
+    assert mode(folder / "valkey" / "valkey.conf") == 0o600
     assert not server.is_ready()

@@ -138,7 +138,7 @@ def test_every_killed_child_is_named_and_comes_back(start):
     service = start()
     service.note()
     before = service.ask()
-    names = {"redis-server": "redis", "postgres": "postgres"}
+    names = {"valkey-server": "valkey", "postgres": "postgres"}
     children = psutil.Process(service.process.pid).children()
     for child in children:
         child.kill()

@@ -1,4 +1,4 @@
-"""The whole service as real processes: Postgres, Redis, the API and two workers with Spark."""
+"""The whole service as real processes: Postgres, Valkey, the API and two workers with Spark."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from app.runtime.child import ChildSpec
 from app.runtime.java import java_home
 from app.runtime.loopback import LOOPBACK, free_port
 from app.runtime.postgres import EmbeddedPostgres
-from app.runtime.redis import EmbeddedRedis
 from app.runtime.stack import answers_ready
+from app.runtime.valkey import EmbeddedValkey
 from app.tenants.bootstrap import initialise
 from tests.support.gates import Gates
 from tests.support.process import Process
@@ -49,7 +49,7 @@ _SETTINGS = {
 
 @dataclass(kw_only=True)
 class Deployment:
-    """Running processes by name: postgres, redis, api, first, second (the workers).
+    """Running processes by name: postgres, valkey, api, first, second (the workers).
 
     The workers differ: the second also takes a group of a dataset that the first is at (two writers at most).
     """
@@ -68,7 +68,7 @@ class Deployment:
     def running(cls, directory: Path) -> Iterator[Self]:
         """Starts everything below `directory`, and stops it in the end."""
         with ExitStack() as stack:
-            postgres, redis = EmbeddedPostgres(directory), EmbeddedRedis(directory)
+            postgres, valkey = EmbeddedPostgres(directory), EmbeddedValkey(directory)
             processes: dict[str, Process] = {}
 
             def start(spec: ChildSpec, *, wait: bool = True) -> None:
@@ -77,12 +77,12 @@ class Deployment:
                 stack.callback(processes[spec.name].stop)
 
             start(postgres.child())
-            start(redis.child())
+            start(valkey.child())
             postgres.provision()
             key = initialise(postgres.owner_url, application_url=postgres.url).api_key
             assert key is not None
             port = free_port()
-            common = _environment(directory, redis.url, port)
+            common = _environment(directory, valkey.url, port)
             proxies = {name: stack.enter_context(BreakingProxy.before(postgres.url)) for name in WORKERS}
             start(_api(common | {"HEADWATER_DATABASE_URL": postgres.url}, port), wait=False)
             for writers, name in enumerate(WORKERS, start=1):

@@ -8,20 +8,23 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from app.runtime.redis import EmbeddedRedis
+from app.runtime.valkey import EmbeddedValkey
 from tests.support.postgres import TestServer
 from tests.support.service import Service, running_service, settings_for
 
 
 @pytest.fixture(scope="session")
-def redis() -> Iterator[EmbeddedRedis]:
-    """A Redis server."""
-    with TemporaryDirectory(prefix="headwater-tests-") as directory, EmbeddedRedis(Path(directory)) as server:
+def redis() -> Iterator[EmbeddedValkey]:
+    """A Valkey server, which speaks the Redis protocol."""
+    with (
+        TemporaryDirectory(prefix="headwater-tests-") as directory,
+        EmbeddedValkey(Path(directory)) as server,
+    ):
         yield server
 
 
 @pytest.fixture(scope="session")
-def service(postgres: TestServer, redis: EmbeddedRedis) -> Iterator[Service]:
+def service(postgres: TestServer, redis: EmbeddedValkey) -> Iterator[Service]:
     """The API on a database of its own."""
     with (
         postgres.fresh_database() as name,

