@@ -103,14 +103,14 @@ bench-write: setup ## all ways to write beside DuckLake and delta-rs, in an envi
 	@$(PYTHON) requirements/build_environment.py --venv .venv-bench requirements/dev.txt requirements/bench.txt
 	@.venv-bench/bin/python -m bench.write $(BENCH)
 
-# One resolution for every platform and Python from 3.11; each set keeps to the versions of the one before it.
+# One resolution for every platform and Python from 3.11; each set keeps to the versions of the development set.
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-emit-index-url --no-emit-find-links --no-header --no-annotate
-lock: setup ## resolve requirements/*.in again (UPGRADE=--upgrade takes newer versions)
-	$(COMPILE) $(UPGRADE) requirements/dev.in -o requirements/dev.txt
+	--no-emit-index-url --no-emit-find-links --no-header --no-annotate --no-emit-package headwater-client
+lock: setup ## resolve the packages in pyproject.toml and requirements/*.in again (UPGRADE=--upgrade takes newer versions)
+	$(COMPILE) $(UPGRADE) pyproject.toml --all-extras requirements/dev.in -o requirements/dev.txt
 	$(COMPILE) -c requirements/dev.txt requirements/build.in -o requirements/build.txt
-	$(COMPILE) -c requirements/dev.txt requirements/runtime.in -o requirements/runtime.txt
+	$(COMPILE) -c requirements/dev.txt pyproject.toml -o requirements/runtime.txt
 	$(COMPILE) $(UPGRADE) requirements/bench.in -o requirements/bench.txt
 
 clean: ## remove the environment and caches; data directories stay
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info clients/python/*.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

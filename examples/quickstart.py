@@ -8,7 +8,7 @@ import time
 from decimal import Decimal
 from itertools import islice
 
-from clients.headwater_client import Headwater, NewDataset, NewField, Problem
+from headwater_client import Headwater, NewDataset, NewField, Problem
 
 ORDERS = NewDataset(
     name=f"quickstart_py_{time.time_ns()}",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from clients.headwater_client import Headwater, NewDataset, NewField, OrderBy
+from headwater_client import Headwater, NewDataset, NewField, OrderBy
 
 FIELDS = (
     NewField(name="id", type="int64"),

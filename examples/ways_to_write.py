@@ -6,7 +6,7 @@ HEADWATER_URL=http://127.0.0.1:8080 HEADWATER_API_KEY=$(cat .headwater/operator.
 
 import time
 
-from clients.headwater_client import (
+from headwater_client import (
     Dataset,
     DatasetWrite,
     Headwater,

@@ -14,12 +14,14 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+# The packages of this repository. The server depends on the client, so it is installed first.
+PACKAGES = {"headwater-client": ROOT / "clients" / "python", "headwater": ROOT}
 
 
 def fingerprint(locks: list[Path]) -> str:
-    """Digest of what decides what the environment holds: the locks, the package's metadata and its place."""
+    """Digest of what decides what the environment holds: the locks, the metadata of our packages, and their place."""
     digest = hashlib.sha256(str(ROOT).encode())
-    for path in [*locks, ROOT / "pyproject.toml", ROOT / "requirements" / "runtime.in"]:
+    for path in [*locks, *(folder / "pyproject.toml" for folder in PACKAGES.values())]:
         digest.update(path.read_bytes())
     return digest.hexdigest()
 
@@ -30,7 +32,7 @@ def interpreter(environment: Path) -> Path:
 
 
 def build(environment: Path, locks: list[Path]) -> None:
-    """Fill the environment, each lock in the order given, then the project; create it unless it is there.
+    """Fill the environment, each lock in the order given, then our packages; create it unless it is there.
 
     One that is there is brought up to date in place: processes that run from it keep running.
     """
@@ -43,8 +45,9 @@ def build(environment: Path, locks: list[Path]) -> None:
     for lock in locks:
         print(f"setup: installing {lock}", flush=True)
         subprocess.run([*install, "--require-hashes", "-r", str(lock)], check=True)
-    print("setup: installing headwater itself, editable", flush=True)
-    subprocess.run([*install, "--editable", str(ROOT)], check=True)
+    for name, folder in PACKAGES.items():
+        print(f"setup: installing {name}, editable", flush=True)
+        subprocess.run([*install, "--editable", str(folder)], check=True)
     subprocess.run([*pip, "check"], check=True, stdout=subprocess.DEVNULL)
 
 

@@ -26,7 +26,7 @@ from clients.demo.flights_view import ViewBehind, show_view, verify
 from clients.demo.fold import FeedBroken, difference, fold
 from clients.demo.replay import Batch, Follower, Written, write_batches
 from clients.demo.screen import Screen
-from clients.headwater_client import Dataset, Headwater, JobUnfinished, Problem
+from headwater_client import Dataset, Headwater, JobUnfinished, Problem
 
 _DAYS = 365
 _FAILURES = (

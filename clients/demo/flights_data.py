@@ -16,7 +16,7 @@ from typing import Final
 import polars as pl
 import pyarrow as pa
 
-from clients.headwater_client import NewDataset, NewField
+from headwater_client import NewDataset, NewField
 
 KEY: Final = ("carrier", "flight", "origin", "sched_dep")
 _LOCAL: Final = "timestamp_ntz"

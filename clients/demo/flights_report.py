@@ -17,7 +17,7 @@ from clients.demo.flights_data import KEY, Flights
 from clients.demo.fold import CORRECT_FROM, SYMBOLS, FeedMismatch
 from clients.demo.replay import Written
 from clients.demo.screen import Screen
-from clients.headwater_client import Dataset, Headwater
+from headwater_client import Dataset, Headwater
 
 _SHOWN: Final = ("stage", "status", "tailnum", "dep", "dep_delay", "arr", "arr_delay", "air_time")
 _OP_STYLES: Final = {"+A": "green", "-R": "red", "-C": "red", "+C": "green"}

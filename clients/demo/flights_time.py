@@ -8,7 +8,7 @@ from rich.text import Text
 
 from clients.demo.flights_data import KEY
 from clients.demo.screen import Screen
-from clients.headwater_client import Dataset, Headwater
+from headwater_client import Dataset, Headwater
 
 _WAIT_SECONDS_MAX = 300.0
 

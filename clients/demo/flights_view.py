@@ -11,7 +11,7 @@ from rich.text import Text
 
 from clients.demo.flights_data import KEY
 from clients.demo.screen import Screen
-from clients.headwater_client import Change, Dataset, Headwater, NewView, View
+from headwater_client import Change, Dataset, Headwater, NewView, View
 
 _LATE_MINUTES: Final = 60
 _WAIT_SECONDS_MAX: Final = 300.0

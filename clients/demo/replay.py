@@ -13,7 +13,7 @@ from typing import Final, Self
 
 import pyarrow as pa
 
-from clients.headwater_client import Dataset, Headwater, Job
+from headwater_client import Dataset, Headwater, Job
 
 _POLL_SECONDS: Final = 1
 _JOB_SECONDS_MAX: Final = 300.0

@@ -8,7 +8,7 @@ from itertools import count
 import httpx
 import pytest
 
-from clients.headwater_client import Dataset, Headwater, NewDataset, NewField
+from headwater_client import Dataset, Headwater, NewDataset, NewField
 from tests.support.service import Service
 
 _numbers = count(1)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from clients.headwater_client import NewDataset, NewField, Problem
+from headwater_client import NewDataset, NewField, Problem
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from clients.headwater_client import (
+from headwater_client import (
     Consumer,
     Headwater,
     MaxLag,
@@ -15,7 +15,7 @@ from clients.headwater_client import (
     Problem,
     Retention,
 )
-from clients.headwater_client.pages import ChangePage
+from headwater_client.pages import ChangePage
 
 
 @pytest.fixture

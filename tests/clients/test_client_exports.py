@@ -5,8 +5,8 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from clients.headwater_client import DamagedDownload, Problem
-from clients.headwater_client import exports as client_exports
+from headwater_client import DamagedDownload, Problem
+from headwater_client import exports as client_exports
 from tests.support.exports import stored
 
 
@@ -35,7 +35,7 @@ def test_an_export_is_made_waited_for_and_fetched(headwater, orders, tmp_path):
 def test_an_export_goes_on_pauses_and_is_scheduled(headwater, orders):
     headwater.write_rows(orders, [{"id": 1, "note": "a"}], wait=30)
     export = headwater.create_export(
-        orders, query="changes", format="ndjson", form="upsert", every_seconds=3600, name="hourly"
+        orders, query="changes", format="ndjson", delivery_format="upsert", every_seconds=3600, name="hourly"
     )
     headwater.wait_for_export(export, seconds=30)
     assert headwater.pause_export(export).state == "paused"

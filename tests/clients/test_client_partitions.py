@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clients.headwater_client import Dataset, Headwater, NewDataset, NewField, Problem
+from headwater_client import Dataset, Headwater, NewDataset, NewField, Problem
 from tests.support.receiver import receiving
 from tests.support.waiting import until
 

@@ -3,8 +3,8 @@
 import pyarrow.csv as pacsv
 import pytest
 
-from clients.headwater_client import OrderBy, Problem
-from clients.headwater_client import read_jobs as client_reads
+from headwater_client import OrderBy, Problem
+from headwater_client import read_jobs as client_reads
 
 
 @pytest.fixture(autouse=True)

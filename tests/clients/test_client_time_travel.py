@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clients.headwater_client import Problem
+from headwater_client import Problem
 
 
 @pytest.fixture

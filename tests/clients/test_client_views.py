@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clients.headwater_client import Bucket, Dataset, Headwater, NewView, Problem
+from headwater_client import Bucket, Dataset, Headwater, NewView, Problem
 from tests.support.service import Service
 
 SQL = "SELECT id, upper(note) AS note FROM orders WHERE note <> ''"

@@ -6,7 +6,7 @@ import httpx
 import msgspec
 import pytest
 
-from clients.headwater_client import Headwater, JobUnfinished, Problem
+from headwater_client import Headwater, JobUnfinished, Problem
 
 JOB = {
     "id": "j", "kind": "write", "state": "queued", "operation": "upsert", "attempts": 0,

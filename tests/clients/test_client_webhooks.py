@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clients.headwater_client import Dataset, Headwater, MaxLag, Problem
+from headwater_client import Dataset, Headwater, MaxLag, Problem
 from tests.support.receiver import receiving
 from tests.support.waiting import until
 
@@ -12,7 +12,12 @@ from tests.support.waiting import until
 def test_webhooks_are_looked_after(headwater: Headwater, orders: Dataset, service) -> None:
     with receiving() as receiver, service.working():
         webhook = headwater.create_webhook(
-            orders, receiver.url, form="upsert", columns=["id"], where="id > 0", max_lag=MaxLag(changes=5)
+            orders,
+            receiver.url,
+            delivery_format="upsert",
+            columns=["id"],
+            where="id > 0",
+            max_lag=MaxLag(changes=5),
         )
         assert webhook.secret is not None
         assert webhook.max_lag.changes == 5
@@ -32,8 +37,11 @@ def test_webhooks_are_looked_after(headwater: Headwater, orders: Dataset, servic
         assert receiver.messages[-1].signatures_of(secret) == 1
         assert headwater.get_delivery(webhook, dead.id).webhook_id == webhook.id
 
-        paused = headwater.change_webhook(webhook, state="paused", description="until Monday")
+        paused = headwater.change_webhook(
+            webhook, state="paused", description="until Monday", delivery_format="retract"
+        )
         assert (paused.state, paused.description, paused.secret) == ("paused", "until Monday", None)
+        assert (webhook.delivery_format, paused.delivery_format) == ("upsert", "retract")
         with pytest.raises(Problem) as refusal:
             headwater.change_webhook(webhook, state="active")
         assert refusal.value.code == "precondition-failed"

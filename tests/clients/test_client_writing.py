@@ -2,7 +2,7 @@
 
 import pytest
 
-from clients.headwater_client import (
+from headwater_client import (
     AddField,
     Bucket,
     DatasetWrite,
@@ -186,7 +186,7 @@ def test_a_transaction_happens_in_all_its_datasets_or_in_none(headwater, orders)
     upload = headwater.upload(others, b"id,note\n7,from a file\n")
     writes = [
         DatasetWrite(dataset=orders, rows=rows(1, 2), operation="insert"),
-        DatasetWrite(dataset="others", upload=upload, form="csv"),
+        DatasetWrite(dataset="others", upload=upload, format="csv"),
     ]
     done = headwater.transact(writes, idempotency_key="once", wait=30)
     assert (done.state, [job.committed_version for job in done.jobs]) == ("succeeded", [1, 1])

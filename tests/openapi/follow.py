@@ -7,12 +7,12 @@ import json
 import os
 from pathlib import Path
 
-from headwater_client import AuthenticatedClient
-from headwater_client.api.changes import read_changes
-from headwater_client.api.datasets import change_dataset, create_dataset, list_dataset_schemas
-from headwater_client.api.jobs import get_job
-from headwater_client.api.writes import create_upload, create_write
-from headwater_client.models import (
+from headwater_api import AuthenticatedClient
+from headwater_api.api.changes import read_changes
+from headwater_api.api.datasets import change_dataset, create_dataset, list_dataset_schemas
+from headwater_api.api.jobs import get_job
+from headwater_api.api.writes import create_upload, create_write
+from headwater_api.models import (
     AddField,
     AddFieldKind,
     Dataset,
@@ -36,7 +36,7 @@ from headwater_client.models import (
     UploadSource,
     UploadSourceKind,
 )
-from headwater_client.types import File
+from headwater_api.types import File
 
 client = AuthenticatedClient(
     base_url=os.environ["HEADWATER_URL"],

@@ -48,7 +48,7 @@ def test_a_python_client(service, tmp_path):
     configuration.write_text('{"post_hooks": []}')
     generator = [sys.executable, "-m", "openapi_python_client", "generate", "--meta", "none"]
     told = run(
-        [*generator, "--path", DOCUMENT, "--output-path", "headwater_client", "--config", configuration],
+        [*generator, "--path", DOCUMENT, "--output-path", "headwater_api", "--config", configuration],
         tmp_path,
     )
     # The raw forms of a write are for curl and for clients made by hand; all else must come out whole.

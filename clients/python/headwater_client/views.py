@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from clients.headwater_client.connection import decoded
-from clients.headwater_client.feed import walk_list
-from clients.headwater_client.jobs import JobCalls
-from clients.headwater_client.pages import JSON
-from clients.headwater_client.values import Bucket, Job, TableType
+from headwater_client.connection import decoded
+from headwater_client.feed import walk_list
+from headwater_client.jobs import JobCalls
+from headwater_client.pages import JSON
+from headwater_client.values import Bucket, Job, TableType
 
 _PATH: Final = "/views"
 

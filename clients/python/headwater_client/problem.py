@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from clients.headwater_client.values import Job, Transaction
+from headwater_client.values import Job, Transaction
 
 _TEXT_MAX = 500
 

@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from clients.headwater_client.connection import dataset_path, decoded
-from clients.headwater_client.feed import walk_list
-from clients.headwater_client.jobs import JobCalls, made_up
-from clients.headwater_client.pages import JSON
-from clients.headwater_client.values import Dataset, Job
+from headwater_client.connection import dataset_path, decoded
+from headwater_client.feed import walk_list
+from headwater_client.jobs import JobCalls, made_up
+from headwater_client.pages import JSON
+from headwater_client.values import Dataset, Job
 
 Kind = Literal["savepoints", "tags"]
 Point = int | str | datetime

@@ -11,7 +11,7 @@ from typing import IO, Any, Final
 
 import httpx
 
-from clients.headwater_client.problem import Problem, problem_of
+from headwater_client.problem import Problem, problem_of
 
 _ATTEMPTS: Final = 6
 _DELAY_SECONDS_FIRST: Final = 0.2

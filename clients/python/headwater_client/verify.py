@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-from clients.headwater_client.connection import dataset_path
-from clients.headwater_client.jobs import JobCalls, made_up
-from clients.headwater_client.pages import JSON
-from clients.headwater_client.values import Dataset, Job
+from headwater_client.connection import dataset_path
+from headwater_client.jobs import JobCalls, made_up
+from headwater_client.pages import JSON
+from headwater_client.values import Dataset, Job
 
 
 class VerifyCalls(JobCalls):

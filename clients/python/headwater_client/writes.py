@@ -1,4 +1,4 @@
-"""Writes: rows in any form, deletes without rows, compaction and clustering."""
+"""Writes: rows in any format, deletes without rows, compaction and clustering."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final, Literal
 import msgspec
 import pyarrow as pa
 
-from clients.headwater_client.connection import dataset_path
-from clients.headwater_client.encode import arrow_stream, ndjson
-from clients.headwater_client.jobs import JobCalls, made_up
-from clients.headwater_client.pages import ARROW_STREAM, JSON
-from clients.headwater_client.transport import Body
-from clients.headwater_client.values import Dataset, Format, Job, Operation, Upload
-from clients.headwater_client.write_options import DEFAULTS, WriteOptions
+from headwater_client.connection import dataset_path
+from headwater_client.encode import arrow_stream, ndjson
+from headwater_client.jobs import JobCalls, made_up
+from headwater_client.pages import ARROW_STREAM, JSON
+from headwater_client.transport import Body
+from headwater_client.values import Dataset, Format, Job, Operation, Upload
+from headwater_client.write_options import DEFAULTS, WriteOptions
 
 _MEDIA_TYPES: Final[Mapping[Format, str]] = {
     "ndjson": "application/x-ndjson",
@@ -78,7 +78,7 @@ class WriteCalls(JobCalls):
         self,
         dataset: Dataset | str,
         body: Body,
-        form: Format,
+        format: Format,  # noqa: A002
         *,
         operation: Operation = "upsert",
         options: WriteOptions = DEFAULTS,
@@ -94,7 +94,7 @@ class WriteCalls(JobCalls):
         return self._start(
             f"{dataset_path(dataset)}/writes",
             body=body,
-            headers={"Content-Type": _MEDIA_TYPES[form]} | ({"Content-Encoding": "gzip"} if gzip else {}),
+            headers={"Content-Type": _MEDIA_TYPES[format]} | ({"Content-Encoding": "gzip"} if gzip else {}),
             params={"operation": operation} | options.params(),
             idempotency_key=_key(options, idempotency_key),
             wait=wait,
@@ -116,7 +116,7 @@ class WriteCalls(JobCalls):
         self,
         dataset: Dataset | str,
         upload: Upload,
-        form: Format,
+        format: Format,  # noqa: A002
         *,
         operation: Operation = "upsert",
         options: WriteOptions = DEFAULTS,
@@ -125,7 +125,7 @@ class WriteCalls(JobCalls):
         wait: float = 0,
     ) -> Job:
         """Writes the rows of an upload; see `write` for the rest."""
-        source = {"kind": "upload", "upload_id": upload.id, "format": form}
+        source = {"kind": "upload", "upload_id": upload.id, "format": format}
         source |= {"compression": "gzip"} if gzip else {}
         envelope = {"operation": operation, "source": source} | options.members()
         return self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)

@@ -7,10 +7,10 @@ import uuid
 
 import msgspec
 
-from clients.headwater_client.connection import WAIT_SECONDS_MAX, Connection, job_path
-from clients.headwater_client.problem import JobUnfinished, problem_of_job
-from clients.headwater_client.transport import Body
-from clients.headwater_client.values import Job
+from headwater_client.connection import WAIT_SECONDS_MAX, Connection, job_path
+from headwater_client.problem import JobUnfinished, problem_of_job
+from headwater_client.transport import Body
+from headwater_client.values import Job
 
 
 def made_up(idempotency_key: str | None) -> str:

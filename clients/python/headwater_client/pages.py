@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from clients.headwater_client.values import Change
+from headwater_client.values import Change
 
 JSON = "application/json"
 ARROW_STREAM = "application/vnd.apache.arrow.stream"

@@ -1,6 +1,6 @@
 """The typed Python client: register datasets, write in every way, wait for jobs, follow the feed, read tables.
 
-    from clients.headwater_client import Headwater, NewDataset, NewField
+    from headwater_client import Headwater, NewDataset, NewField
 
     with Headwater(url, api_key) as headwater:
         orders = headwater.create_dataset(
@@ -13,24 +13,24 @@
 It needs httpx, msgspec and pyarrow, and nothing of the service.
 """
 
-from clients.headwater_client.client import Headwater
-from clients.headwater_client.consumers import Consumer, ConsumerLease, Holder, Lag, MaxLag
-from clients.headwater_client.explain import WriteExplanation
-from clients.headwater_client.exports import (
+from headwater_client.client import Headwater
+from headwater_client.consumers import Consumer, ConsumerLease, Holder, Lag, MaxLag
+from headwater_client.explain import WriteExplanation
+from headwater_client.exports import (
     DamagedDownload,
     Export,
     ExportFile,
     ExportManifest,
     ExportRun,
 )
-from clients.headwater_client.feed import Since
-from clients.headwater_client.overview import Instant, Partition, TableFile, TableStatistics
-from clients.headwater_client.pages import ChangePage, ChangeTable, RowTable
-from clients.headwater_client.partitions import MetastoreReport, PartitionEvent, PartitionMark
-from clients.headwater_client.problem import FieldError, JobUnfinished, Problem, TransactionUnfinished
-from clients.headwater_client.quarantine import QuarantinedRecord
-from clients.headwater_client.read_jobs import OrderBy, ReadOptions, ResultFile, ResultFiles
-from clients.headwater_client.schema_changes import (
+from headwater_client.feed import Since
+from headwater_client.overview import Instant, Partition, TableFile, TableStatistics
+from headwater_client.pages import ChangePage, ChangeTable, RowTable
+from headwater_client.partitions import MetastoreReport, PartitionEvent, PartitionMark
+from headwater_client.problem import FieldError, JobUnfinished, Problem, TransactionUnfinished
+from headwater_client.quarantine import QuarantinedRecord
+from headwater_client.read_jobs import OrderBy, ReadOptions, ResultFile, ResultFiles
+from headwater_client.schema_changes import (
     AddField,
     DropField,
     RelaxField,
@@ -39,10 +39,10 @@ from clients.headwater_client.schema_changes import (
     SchemaChange,
     WidenField,
 )
-from clients.headwater_client.time_travel import NamedVersion
-from clients.headwater_client.transactions import DatasetWrite
-from clients.headwater_client.transport import Body
-from clients.headwater_client.values import (
+from headwater_client.time_travel import NamedVersion
+from headwater_client.transactions import DatasetWrite
+from headwater_client.transport import Body
+from headwater_client.values import (
     Bucket,
     Change,
     Column,
@@ -62,9 +62,9 @@ from clients.headwater_client.values import (
     Transaction,
     Upload,
 )
-from clients.headwater_client.views import NewView, View, ViewInput
-from clients.headwater_client.webhooks import DatasetIdentity, Delivery, Webhook, WebhookTest
-from clients.headwater_client.write_options import Overwrite, WriteOptions
+from headwater_client.views import NewView, View, ViewInput
+from headwater_client.webhooks import DatasetIdentity, Delivery, Webhook, WebhookTest
+from headwater_client.write_options import Overwrite, WriteOptions
 
 __all__ = [
     "AddField",

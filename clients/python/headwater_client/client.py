@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from clients.headwater_client.consumers import ConsumerCalls
-from clients.headwater_client.datasets import DatasetCalls
-from clients.headwater_client.explain import ExplainCalls
-from clients.headwater_client.exports import ExportCalls
-from clients.headwater_client.overview import OverviewCalls
-from clients.headwater_client.partitions import PartitionCalls
-from clients.headwater_client.quarantine import QuarantineCalls
-from clients.headwater_client.read_jobs import ReadJobCalls
-from clients.headwater_client.reads import ReadCalls
-from clients.headwater_client.time_travel import TimeTravelCalls
-from clients.headwater_client.transactions import TransactionCalls
-from clients.headwater_client.verify import VerifyCalls
-from clients.headwater_client.views import ViewCalls
-from clients.headwater_client.webhooks import WebhookCalls
-from clients.headwater_client.writes import WriteCalls
+from headwater_client.consumers import ConsumerCalls
+from headwater_client.datasets import DatasetCalls
+from headwater_client.explain import ExplainCalls
+from headwater_client.exports import ExportCalls
+from headwater_client.overview import OverviewCalls
+from headwater_client.partitions import PartitionCalls
+from headwater_client.quarantine import QuarantineCalls
+from headwater_client.read_jobs import ReadJobCalls
+from headwater_client.reads import ReadCalls
+from headwater_client.time_travel import TimeTravelCalls
+from headwater_client.transactions import TransactionCalls
+from headwater_client.verify import VerifyCalls
+from headwater_client.views import ViewCalls
+from headwater_client.webhooks import WebhookCalls
+from headwater_client.writes import WriteCalls
 
 
 class Headwater(

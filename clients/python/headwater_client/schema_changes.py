@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from clients.headwater_client.values import NewField
+from headwater_client.values import NewField
 
 
 class AddField(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="add"):

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Final, Literal
 from urllib.parse import quote
 
 import msgspec
 
-from clients.headwater_client.connection import Connection, decoded
-from clients.headwater_client.consumers import MaxLag
-from clients.headwater_client.feed import Since, walk_list
-from clients.headwater_client.pages import JSON
-from clients.headwater_client.values import Dataset
+from headwater_client.connection import Connection, decoded
+from headwater_client.consumers import MaxLag
+from headwater_client.feed import Since, walk_list
+from headwater_client.pages import JSON
+from headwater_client.values import Dataset
 
-Form = Literal["two_event", "single_event", "retract", "upsert", "debezium", "delta"]
+DeliveryFormat = Literal["two_event", "single_event", "retract", "upsert", "debezium", "delta"]
+_WIRE_NAMES: Final = {"delivery_format": "form"}
 DeliveryState = Literal["pending", "delivered", "dead"]
 
 
@@ -27,7 +28,7 @@ class DatasetIdentity(msgspec.Struct, frozen=True, kw_only=True):
     name: str
 
 
-class Webhook(msgspec.Struct, frozen=True, kw_only=True):
+class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename=_WIRE_NAMES):
     """A webhook. The changes before `position` are done with, `pending` more are there.
 
     `error`: the problem for which the service paused it. `secret`: only as it is registered.
@@ -38,7 +39,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     state: str
     events: str
-    form: str
+    delivery_format: str
     columns: tuple[str, ...] | None
     where: str | None
     partitions: tuple[str, ...] | None
@@ -102,7 +103,7 @@ class WebhookCalls(Connection):
         url: str,
         *,
         events: Literal["changes", "partitions"] = "changes",
-        form: Form = "two_event",
+        delivery_format: DeliveryFormat = "two_event",
         columns: Sequence[str] | None = None,
         where: str | None = None,
         partitions: Sequence[str] | None = None,
@@ -121,7 +122,7 @@ class WebhookCalls(Connection):
             "dataset": dataset.id if isinstance(dataset, Dataset) else dataset,
             "url": url,
             "events": events,
-            "form": form,
+            "form": delivery_format,
             "columns": columns,
             "where": where,
             "partitions": partitions,
@@ -148,8 +149,8 @@ class WebhookCalls(Connection):
     def change_webhook(
         self, webhook: Webhook | str, *, revision: int | None = None, **members: Any
     ) -> Webhook:
-        """Changes what is named: `url`, `form`, `columns`, `where`, `partitions`, `batch_changes_max`, `description`,
-        `max_lag`, `state` (`active` or `paused`), and `since`, the position to go on from.
+        """Changes what is named: `url`, `delivery_format`, `columns`, `where`, `partitions`, `batch_changes_max`,
+        `description`, `max_lag`, `state` (`active` or `paused`), and `since`, the position to go on from.
 
         `revision` is the one that the change was made for; unless said, that of the value `webhook`, or the one that
         the webhook is at now. Raises Problem `precondition-failed` where it is at another.
@@ -159,7 +160,7 @@ class WebhookCalls(Connection):
         answer = self._transport.send(
             "PATCH",
             _path(webhook),
-            body=msgspec.json.encode(members),
+            body=msgspec.json.encode({_WIRE_NAMES.get(name, name): value for name, value in members.items()}),
             headers={"Content-Type": JSON, "If-Match": f'"{revision}"'},
             repeatable=False,
         )

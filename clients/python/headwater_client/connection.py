@@ -11,9 +11,9 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from clients.headwater_client.pages import JSON
-from clients.headwater_client.transport import Transport
-from clients.headwater_client.values import Dataset, Job, Transaction
+from headwater_client.pages import JSON
+from headwater_client.transport import Transport
+from headwater_client.values import Dataset, Job, Transaction
 
 WAIT_SECONDS_MAX: Final = 60
 

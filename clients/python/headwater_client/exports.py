@@ -12,12 +12,13 @@ from urllib.parse import quote
 
 import msgspec
 
-from clients.headwater_client.connection import dataset_path, decoded
-from clients.headwater_client.consumers import MaxLag, Start
-from clients.headwater_client.feed import walk_list
-from clients.headwater_client.jobs import JobCalls, made_up
-from clients.headwater_client.pages import JSON
-from clients.headwater_client.values import Dataset, Field
+from headwater_client.connection import dataset_path, decoded
+from headwater_client.consumers import MaxLag, Start
+from headwater_client.feed import walk_list
+from headwater_client.jobs import JobCalls, made_up
+from headwater_client.pages import JSON
+from headwater_client.values import Dataset, Field
+from headwater_client.webhooks import DeliveryFormat
 
 ExportQuery = Literal["changes", "incremental"]
 ExportFormat = Literal["parquet", "csv", "ndjson", "arrow"]
@@ -51,7 +52,7 @@ class ExportRun(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
 
 
-class Export(msgspec.Struct, frozen=True, kw_only=True):
+class Export(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format": "form"}):
     """An export. `offset` is where its next run starts; `runs` are the latest, the last one first."""
 
     id: str
@@ -59,7 +60,7 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None
     query: str
     format: str
-    form: str | None
+    delivery_format: str | None
     columns: tuple[str, ...] | None
     where: str | None
     partitions: tuple[str, ...] | None
@@ -108,7 +109,7 @@ class ExportFile(msgspec.Struct, frozen=True, kw_only=True):
     next_offset: int | None
 
 
-class ExportManifest(msgspec.Struct, frozen=True, kw_only=True):
+class ExportManifest(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format": "form"}):
     """A run with what it has written. Before it has succeeded, `files` is empty and what they hold None."""
 
     export_id: str
@@ -118,7 +119,7 @@ class ExportManifest(msgspec.Struct, frozen=True, kw_only=True):
     error: dict[str, Any] | None
     dataset: str
     query: str
-    form: str | None
+    delivery_format: str | None
     format: str
     offsets: ExportOffsets
     versions: ExportVersions | None
@@ -151,7 +152,7 @@ class ExportCalls(JobCalls):
         *,
         query: ExportQuery,
         format: ExportFormat,  # noqa: A002 - as the API calls it
-        form: str | None = None,
+        delivery_format: DeliveryFormat | None = None,
         columns: Sequence[str] | None = None,
         where: str | None = None,
         partitions: Sequence[str] | None = None,
@@ -169,7 +170,7 @@ class ExportCalls(JobCalls):
         given = {
             "query": query,
             "format": format,
-            "form": form,
+            "form": delivery_format,
             "columns": columns,
             "where": where,
             "partitions": partitions,

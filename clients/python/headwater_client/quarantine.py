@@ -10,12 +10,12 @@ from typing import Any
 
 import msgspec
 
-from clients.headwater_client.connection import dataset_path, decoded
-from clients.headwater_client.feed import walk_list
-from clients.headwater_client.jobs import JobCalls, made_up
-from clients.headwater_client.pages import JSON
-from clients.headwater_client.problem import FieldError
-from clients.headwater_client.values import Dataset, Job
+from headwater_client.connection import dataset_path, decoded
+from headwater_client.feed import walk_list
+from headwater_client.jobs import JobCalls, made_up
+from headwater_client.pages import JSON
+from headwater_client.problem import FieldError
+from headwater_client.values import Dataset, Job
 
 
 class QuarantinedRecord(msgspec.Struct, frozen=True, kw_only=True):

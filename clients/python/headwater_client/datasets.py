@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from clients.headwater_client.connection import Connection, dataset_path, decoded
-from clients.headwater_client.feed import walk_list
-from clients.headwater_client.pages import JSON
-from clients.headwater_client.schema_changes import SchemaChange
-from clients.headwater_client.values import (
+from headwater_client.connection import Connection, dataset_path, decoded
+from headwater_client.feed import walk_list
+from headwater_client.pages import JSON
+from headwater_client.schema_changes import SchemaChange
+from headwater_client.values import (
     Dataset,
     DatasetPage,
     NewDataset,

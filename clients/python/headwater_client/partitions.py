@@ -7,9 +7,9 @@ from datetime import datetime
 
 import msgspec
 
-from clients.headwater_client.connection import Connection, dataset_path, decoded
-from clients.headwater_client.pages import JSON
-from clients.headwater_client.values import Dataset
+from headwater_client.connection import Connection, dataset_path, decoded
+from headwater_client.pages import JSON
+from headwater_client.values import Dataset
 
 
 class PartitionMark(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,11 +7,11 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Literal
 
-from clients.headwater_client import pages
-from clients.headwater_client.connection import Connection, dataset_path, decoded
-from clients.headwater_client.feed import Since, walk_feed, walk_list
-from clients.headwater_client.pages import ARROW_STREAM, JSON, ChangePage, ChangeTable, RowTable
-from clients.headwater_client.values import (
+from headwater_client import pages
+from headwater_client.connection import Connection, dataset_path, decoded
+from headwater_client.feed import Since, walk_feed, walk_list
+from headwater_client.pages import ARROW_STREAM, JSON, ChangePage, ChangeTable, RowTable
+from headwater_client.values import (
     Change,
     Correction,
     CorrectionPage,

@@ -8,23 +8,23 @@ from typing import Any
 
 import msgspec
 
-from clients.headwater_client.connection import WAIT_SECONDS_MAX, Connection, transaction_path
-from clients.headwater_client.encode import rows_json
-from clients.headwater_client.jobs import made_up
-from clients.headwater_client.pages import JSON
-from clients.headwater_client.problem import TransactionUnfinished, problem_of_transaction
-from clients.headwater_client.values import Dataset, Format, Operation, Transaction, Upload
-from clients.headwater_client.write_options import DEFAULTS, WriteOptions
+from headwater_client.connection import WAIT_SECONDS_MAX, Connection, transaction_path
+from headwater_client.encode import rows_json
+from headwater_client.jobs import made_up
+from headwater_client.pages import JSON
+from headwater_client.problem import TransactionUnfinished, problem_of_transaction
+from headwater_client.values import Dataset, Format, Operation, Transaction, Upload
+from headwater_client.write_options import DEFAULTS, WriteOptions
 
 
 class DatasetWrite(msgspec.Struct, frozen=True, kw_only=True):
-    """One write of a transaction: rows, or an upload with its `form`, or (delete) a filter, or partitions by globs."""
+    """One write of a transaction: rows, an upload with its `format`, or (delete) a filter, or partitions by globs."""
 
     dataset: Dataset | str
     operation: Operation = "upsert"
     rows: Sequence[Mapping[str, Any]] | None = None
     upload: Upload | None = None
-    form: Format = "ndjson"
+    format: Format = "ndjson"
     gzip: bool = False
     where: str | None = None
     partitions: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class DatasetWrite(msgspec.Struct, frozen=True, kw_only=True):
         elif self.upload is not None:
             packed = {"compression": "gzip"} if self.gzip else {}
             written["source"] = {
-                "kind": "upload", "upload_id": self.upload.id, "format": self.form, **packed
+                "kind": "upload", "upload_id": self.upload.id, "format": self.format, **packed
             }  # fmt: skip
         if self.where is not None:
             written["where"] = self.where

@@ -13,12 +13,12 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from clients.headwater_client.connection import dataset_path, decoded
-from clients.headwater_client.feed import walk_list
-from clients.headwater_client.pages import JSON, ChangePage
-from clients.headwater_client.problem import Problem
-from clients.headwater_client.reads import ReadCalls
-from clients.headwater_client.values import Dataset
+from headwater_client.connection import dataset_path, decoded
+from headwater_client.feed import walk_list
+from headwater_client.pages import JSON, ChangePage
+from headwater_client.problem import Problem
+from headwater_client.reads import ReadCalls
+from headwater_client.values import Dataset
 
 Start = int | Literal["earliest", "now"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from clients.headwater_client.connection import Connection, dataset_path
-from clients.headwater_client.encode import row_json, rows_json
-from clients.headwater_client.pages import JSON
-from clients.headwater_client.values import Dataset, Operation
-from clients.headwater_client.write_options import DEFAULTS, WriteOptions
+from headwater_client.connection import Connection, dataset_path
+from headwater_client.encode import row_json, rows_json
+from headwater_client.pages import JSON
+from headwater_client.values import Dataset, Operation
+from headwater_client.write_options import DEFAULTS, WriteOptions
 
 
 class ExplainedFile(msgspec.Struct, frozen=True, kw_only=True):

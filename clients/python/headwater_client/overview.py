@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from clients.headwater_client.connection import Connection, dataset_path, decoded
-from clients.headwater_client.feed import walk_list
-from clients.headwater_client.values import Dataset, RowCounts
+from headwater_client.connection import Connection, dataset_path, decoded
+from headwater_client.feed import walk_list
+from headwater_client.values import Dataset, RowCounts
 
 
 class Instant(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,11 +12,11 @@ import msgspec
 import pyarrow as pa
 import pyarrow.ipc as ipc
 
-from clients.headwater_client.connection import dataset_path, job_path
-from clients.headwater_client.exports import DamagedDownload
-from clients.headwater_client.jobs import JobCalls, made_up
-from clients.headwater_client.pages import JSON
-from clients.headwater_client.values import Dataset, Job
+from headwater_client.connection import dataset_path, job_path
+from headwater_client.exports import DamagedDownload
+from headwater_client.jobs import JobCalls, made_up
+from headwater_client.pages import JSON
+from headwater_client.values import Dataset, Job
 
 ReadQuery = Literal["snapshot", "read_optimized", "incremental"]
 ReadFormat = Literal["json", "csv", "ndjson", "arrow", "parquet"]

