@@ -8,7 +8,7 @@ PORT ?= 8080
 HISTORIES ?= 50
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up init test histories mutants conformance-long check lint format types contracts openapi lock clean \
+.PHONY: help setup demo up init test histories mutants figures conformance-long check lint format types contracts openapi typescript lock clean \
 	bench bench-latency bench-upsert bench-feed bench-exports bench-reads bench-clustering bench-compaction bench-memory bench-small-writes bench-waiting bench-write
 
 help: ## list the targets
@@ -59,6 +59,9 @@ contracts: setup ## the direction of imports
 openapi: setup ## write the schema that the service serves to openapi/openapi.json
 	@mkdir -p openapi
 	@$(BIN)/headwater openapi > openapi/openapi.json.new && mv openapi/openapi.json.new openapi/openapi.json
+
+typescript: ## build and test the TypeScript package from openapi/openapi.json (needs Node.js 20 and npm)
+	@cd clients/typescript && npm ci --no-audit --no-fund && npm run build && npm test
 
 # Each starts a service of its own in a scratch folder (BENCH="--scratch DIR" says where, --help what else can be set)
 # and leaves bench/results/NAME.json. docs/performance.md explains them.

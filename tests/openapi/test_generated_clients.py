@@ -1,7 +1,8 @@
-"""Clients generated from the committed document, run against the live service."""
+"""Clients generated from the committed document, and the TypeScript package, run against the live service."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,12 @@ import pytest
 
 HERE = Path(__file__).parent
 DOCUMENT = HERE.parents[1] / "openapi" / "openapi.json"
+TYPESCRIPT = HERE.parents[1] / "clients" / "typescript"
 OUT_OF_REACH = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH")
+
+needs_npm = pytest.mark.skipif(
+    shutil.which("npm") is None, reason="npm, which builds the TypeScript package, is not installed"
+)
 
 SEEN = {
     "versions": [1, 2],
@@ -70,15 +76,15 @@ def test_a_python_client(service, tmp_path):
     assert json.loads(printed) == SEEN
 
 
-@pytest.mark.skipif(
-    shutil.which("npm") is None, reason="npm, which generates the TypeScript client, is not here"
-)
-def test_a_typescript_client(service, tmp_path):
-    folder = tmp_path / "tests" / "openapi" / "typescript"
-    ignored = shutil.ignore_patterns("node_modules", "generated", "build")
-    shutil.copytree(HERE / "typescript", folder, ignore=ignored)
-    (tmp_path / "openapi").mkdir()
-    shutil.copy(DOCUMENT, tmp_path / "openapi")
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    """The TypeScript package, built from a copy of its sources."""
+    root = tmp_path_factory.mktemp("typescript")
+    folder = root / "clients" / "typescript"
+    ignored = shutil.ignore_patterns("node_modules", "generated", "dist", "build")
+    shutil.copytree(TYPESCRIPT, folder, ignore=ignored)
+    (root / "openapi").mkdir()
+    shutil.copy(DOCUMENT, root / "openapi")
     installed = subprocess.run(
         ["npm", "ci", "--no-audit", "--no-fund"],
         cwd=folder,
@@ -88,22 +94,47 @@ def test_a_typescript_client(service, tmp_path):
         check=False,
     )
     if installed.returncode != 0 and any(code in installed.stderr for code in OUT_OF_REACH):
-        pytest.skip("the npm registry is out of reach")
+        pytest.skip("the npm registry cannot be reached")
     assert installed.returncode == 0, installed.stderr
-    run(["npx", "--no-install", "openapi-ts"], folder)
-    run(["npx", "--no-install", "tsc", "--project", "."], folder)
+    run(["npm", "run", "build"], folder)
+    return folder
+
+
+@needs_npm
+def test_the_typescript_package_passes_its_own_tests(package):
+    printed = run(["npm", "test"], package)
+    assert "# fail 0" in printed
+    assert re.search(r"^# pass [1-9]", printed, re.MULTILINE)
+
+
+@needs_npm
+def test_the_typescript_package_works_with_the_live_service(package, service):
+    run(["npm", "run", "build:test"], package)
     with service.working():
         printed = run(
             ["node", "build/follow.js"],
-            folder,
+            package,
             HEADWATER_URL=service.url,
             HEADWATER_API_KEY=service.new_key("typescript client"),
         )
     assert json.loads(printed) == SEEN
 
 
-def test_the_lock_of_the_typescript_client_pins_by_hash_and_names_no_host():
-    lock = json.loads((HERE / "typescript" / "package-lock.json").read_text())
+@needs_npm
+def test_the_typescript_package_is_ready_to_publish(package):
+    [packed] = json.loads(run(["npm", "pack", "--dry-run", "--ignore-scripts", "--json"], package))
+    files = {file["path"] for file in packed["files"]}
+    assert {"LICENSE", "README.md", "dist/index.js", "dist/index.d.ts", "package.json"} <= files
+    assert {name.partition("/")[0] for name in files} == {"LICENSE", "README.md", "dist", "package.json"}
+    described = json.loads((package / "package.json").read_text())
+    assert described["license"] == "Apache-2.0"
+    assert "private" not in described
+    versions = {**described.get("dependencies", {}), **described["devDependencies"]}
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in versions.values()), versions
+
+
+def test_the_lock_of_the_typescript_package_pins_by_hash_and_names_no_host():
+    lock = json.loads((TYPESCRIPT / "package-lock.json").read_text())
     packages = {name: package for name, package in lock["packages"].items() if name}
     assert packages
     for name, package in packages.items():

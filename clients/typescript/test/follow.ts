@@ -1,45 +1,29 @@
-// Registers a dataset, writes to it, waits for the job and follows the feed, with the generated client.
+// Registers a dataset, writes to it, waits for the job and follows the feed, against a live service.
 // Takes HEADWATER_URL and HEADWATER_API_KEY from the environment; prints what it saw as one line of JSON.
 
-import { createClient } from './generated/client/index.js';
 import {
   changeDataset,
+  connect,
   createDataset,
   createWrite,
-  getJob,
   listDatasetSchemas,
   readChanges,
-} from './generated/index.js';
-import type { Change, Job, Problem } from './generated/index.js';
+  value,
+  waitForJob,
+} from 'headwater-client';
+import type { Change, Job, Problem } from 'headwater-client';
 
-const client = createClient({
-  baseUrl: process.env.HEADWATER_URL!,
-  auth: () => process.env.HEADWATER_API_KEY!,
-});
-
-function value<T>(answer: { data?: T; error?: unknown }): T {
-  if (answer.data === undefined) throw new Error(JSON.stringify(answer.error));
-  return answer.data;
-}
+const client = connect({ url: process.env.HEADWATER_URL!, apiKey: process.env.HEADWATER_API_KEY! });
 
 async function write(dataset: string, rows: Array<Record<string, unknown>>): Promise<Job> {
-  const accepted = value(
-    await createWrite({
-      client,
-      path: { dataset },
-      body: { operation: 'upsert', source: { kind: 'rows', rows } },
-    }),
+  const accepted = await value(
+    createWrite({ client, path: { dataset }, body: { operation: 'upsert', source: { kind: 'rows', rows } } }),
   );
-  let job = accepted;
-  while (job.state === 'queued' || job.state === 'running') {
-    job = value(await getJob({ client, path: { job: job.id }, query: { wait: 20 } }));
-  }
-  if (job.state !== 'succeeded') throw new Error(job.error?.detail ?? job.state);
-  return job;
+  return waitForJob(client, accepted.id, 60);
 }
 
-const dataset = value(
-  await createDataset({
+const dataset = await value(
+  createDataset({
     client,
     body: {
       name: 'readings',
@@ -62,10 +46,10 @@ const jobs = [
 const changes: Change[] = [];
 let since = 0;
 while (changes.length < 3) {
-  const page = value(
-    await readChanges({ client, path: { dataset: dataset.id }, query: { since: String(since), feed: 'longpoll' } }),
+  const page = await value(
+    readChanges({ client, path: { dataset: dataset.id }, query: { since: String(since), feed: 'longpoll' } }),
   );
-  // The others are those of other forms, which are asked for by `form`.
+  // The other types are those of other delivery formats.
   changes.push(...(page.changes as Change[]));
   since = page.next_since;
 }
@@ -77,8 +61,8 @@ const refused = await createWrite({
 });
 const problem = refused.error as Problem;
 
-const changed = value(
-  await changeDataset({
+const changed = await value(
+  changeDataset({
     client,
     path: { dataset: dataset.id },
     headers: { 'If-Match': `"${jobs[1].committed_version}"` },
@@ -90,10 +74,10 @@ const changed = value(
     },
   }),
 );
-const firstPage = value(
-  await readChanges({ client, path: { dataset: dataset.id }, query: { limit: 1, schema: '1' } }),
+const firstPage = await value(
+  readChanges({ client, path: { dataset: dataset.id }, query: { limit: 1, schema: '1' } }),
 );
-const schemas = value(await listDatasetSchemas({ client, path: { dataset: dataset.id } }));
+const schemas = await value(listDatasetSchemas({ client, path: { dataset: dataset.id } }));
 
 console.log(
   JSON.stringify({

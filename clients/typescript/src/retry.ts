@@ -1,0 +1,52 @@
+// Repeats requests that are safe to repeat while the service cannot be reached or asks to come back later.
+
+const ATTEMPTS = 6;
+const FIRST_DELAY_MS = 200;
+const DELAY_MS_MAX = 10_000;
+const RETRY_AFTER_MS_MAX = 60_000;
+const STATUSES = new Set([429, 502, 503, 504]);
+
+/** The settings of `retryingFetch`; tests replace them. */
+export interface RetryOptions {
+  fetch?: (request: Request) => Promise<Response>;
+  sleep?: (milliseconds: number) => Promise<void>;
+}
+
+/** Whether sending a request twice does no more than sending it once. */
+export function isRepeatable(request: Request): boolean {
+  return request.method === 'GET' || request.method === 'HEAD' || request.headers.has('Idempotency-Key');
+}
+
+/** The delay in milliseconds before the next attempt; undefined if the service asks for more than a minute. */
+export function delayOf(attempt: number, retryAfter: string | null, now: number = Date.now()): number | undefined {
+  if (retryAfter !== null) {
+    const seconds = Number(retryAfter);
+    const wanted = Number.isNaN(seconds) ? Date.parse(retryAfter) - now : seconds * 1000;
+    if (!Number.isNaN(wanted)) return wanted > RETRY_AFTER_MS_MAX ? undefined : Math.max(wanted, 0);
+  }
+  const longest = Math.min(FIRST_DELAY_MS * 2 ** attempt, DELAY_MS_MAX);
+  // Clients that lost the same service at the same time must not return at the same time.
+  return longest / 2 + (Math.random() * longest) / 2;
+}
+
+/** A `fetch` that makes up to six attempts for requests that are safe to repeat, and one for all others. */
+export function retryingFetch(options: RetryOptions = {}): (request: Request) => Promise<Response> {
+  const send = options.fetch ?? ((request: Request) => globalThis.fetch(request));
+  const sleep = options.sleep ?? ((ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)));
+  return async (request) => {
+    if (!isRepeatable(request)) return send(request);
+    for (let attempt = 1; ; attempt += 1) {
+      const last = attempt === ATTEMPTS;
+      try {
+        const response = await send(last ? request : request.clone());
+        const delay = delayOf(attempt, response.headers.get('Retry-After'));
+        if (last || delay === undefined || !STATUSES.has(response.status)) return response;
+        await response.body?.cancel();
+        await sleep(delay);
+      } catch (error) {
+        if (last || request.signal.aborted) throw error;
+        await sleep(delayOf(attempt, null)!);
+      }
+    }
+  };
+}
