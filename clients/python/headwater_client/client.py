@@ -1,11 +1,22 @@
-"""The client."""
+"""The blocking client: every operation runs to its end in the calling thread."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from functools import wraps
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+import httpx
+
 from headwater_client.consumers import ConsumerCalls
 from headwater_client.datasets import DatasetCalls
+from headwater_client.driver import BlockingDriver
 from headwater_client.explain import ExplainCalls
 from headwater_client.exports import ExportCalls
+from headwater_client.jobs import JobCalls
+from headwater_client.operations import Operations
 from headwater_client.overview import OverviewCalls
 from headwater_client.partitions import PartitionCalls
 from headwater_client.quarantine import QuarantineCalls
@@ -18,24 +29,61 @@ from headwater_client.views import ViewCalls
 from headwater_client.webhooks import WebhookCalls
 from headwater_client.writes import WriteCalls
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
-class Headwater(
-    DatasetCalls,
-    WriteCalls,
-    TransactionCalls,
-    QuarantineCalls,
-    ExplainCalls,
-    VerifyCalls,
-    TimeTravelCalls,
-    ConsumerCalls,
-    ExportCalls,
-    WebhookCalls,
-    ViewCalls,
-    OverviewCalls,
-    PartitionCalls,
-    ReadCalls,
-    ReadJobCalls,
-):
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+
+
+def finished(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """The result of a coroutine over a `BlockingDriver`, which never suspends."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    coroutine.close()
+    raise RuntimeError("an operation of the blocking client suspended")
+
+
+def blocking(
+    operation: Callable[Concatenate[Any, Arguments], Coroutine[Any, Any, Result]],
+) -> Callable[Concatenate[Headwater, Arguments], Result]:
+    """The method of `Headwater` that returns the result of an operation."""
+
+    @wraps(operation)
+    def call(self: Headwater, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        return finished(operation(self._operations, *args, **kwargs))
+
+    return call
+
+
+def iterating(
+    operation: Callable[Concatenate[Any, Arguments], AsyncGenerator[Item, None]],
+) -> Callable[Concatenate[Headwater, Arguments], Generator[Item, None, None]]:
+    """The method of `Headwater` that iterates over the items of an operation."""
+
+    @wraps(operation)
+    def call(
+        self: Headwater, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Generator[Item, None, None]:
+        items = operation(self._operations, *args, **kwargs)
+        try:
+            while True:
+                try:
+                    item = finished(items.__anext__())
+                except StopAsyncIteration:
+                    return
+                yield item
+        finally:
+            finished(items.aclose())
+
+    return call
+
+
+class Headwater:
     """A connection to the service with one credential, which decides the tenant.
 
     Requests that are safe to repeat are repeated while the service cannot be reached or asks to come back
@@ -44,3 +92,154 @@ class Headwater(
     value, its id or its name.
     Methods raise Problem where the service refuses, and httpx.TransportError where it cannot be reached.
     """
+
+    def __init__(self, url: str, api_key: str, *, transport: httpx.BaseTransport | None = None) -> None:
+        self._driver = BlockingDriver(url, api_key, transport)
+        self._operations = Operations(self._driver)
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """The client that HEADWATER_URL and HEADWATER_API_KEY describe. Raises KeyError."""
+        return cls(environment["HEADWATER_URL"], environment["HEADWATER_API_KEY"])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._driver.close()
+
+    # Datasets and their schemas
+    create_dataset = blocking(DatasetCalls.create_dataset)
+    get_dataset = blocking(DatasetCalls.get_dataset)
+    datasets = iterating(DatasetCalls.datasets)
+    delete_dataset = blocking(DatasetCalls.delete_dataset)
+    change_schema = blocking(DatasetCalls.change_schema)
+    change_retention = blocking(DatasetCalls.change_retention)
+    change_services = blocking(DatasetCalls.change_services)
+    get_schema = blocking(DatasetCalls.get_schema)
+    schemas = iterating(DatasetCalls.schemas)
+
+    # Writes
+    write_rows = blocking(WriteCalls.write_rows)
+    write_arrow = blocking(WriteCalls.write_arrow)
+    write = blocking(WriteCalls.write)
+    upload = blocking(WriteCalls.upload)
+    write_upload = blocking(WriteCalls.write_upload)
+    delete_where = blocking(WriteCalls.delete_where)
+    delete_partitions = blocking(WriteCalls.delete_partitions)
+    compact = blocking(WriteCalls.compact)
+    clean = blocking(WriteCalls.clean)
+    cluster = blocking(WriteCalls.cluster)
+
+    # Transactions
+    transact = blocking(TransactionCalls.transact)
+    get_transaction = blocking(TransactionCalls.get_transaction)
+    wait_for_transaction = blocking(TransactionCalls.wait_for_transaction)
+
+    # Quarantine
+    quarantine = iterating(QuarantineCalls.quarantine)
+    redrive = blocking(QuarantineCalls.redrive)
+    redrive_job = blocking(QuarantineCalls.redrive_job)
+    discard_quarantine = blocking(QuarantineCalls.discard_quarantine)
+
+    # Explanations of writes
+    explain_keys = blocking(ExplainCalls.explain_keys)
+    explain_write = blocking(ExplainCalls.explain_write)
+
+    # Jobs
+    get_job = blocking(JobCalls.get_job)
+    wait = blocking(JobCalls.wait)
+    cancel = blocking(JobCalls.cancel)
+
+    # The feed, and the table
+    changes = iterating(ReadCalls.changes)
+    change_pages = iterating(ReadCalls.change_pages)
+    change_tables = iterating(ReadCalls.change_tables)
+    corrections = iterating(ReadCalls.corrections)
+    rows = iterating(ReadCalls.rows)
+    row_tables = iterating(ReadCalls.row_tables)
+
+    # Read jobs
+    read = blocking(ReadJobCalls.read)
+    read_result = blocking(ReadJobCalls.read_result)
+    read_to_files = blocking(ReadJobCalls.read_to_files)
+    start_read = blocking(ReadJobCalls.start_read)
+    result_files = blocking(ReadJobCalls.result_files)
+    download_result = blocking(ReadJobCalls.download_result)
+
+    # Consumers
+    create_consumer = blocking(ConsumerCalls.create_consumer)
+    get_consumer = blocking(ConsumerCalls.get_consumer)
+    consumers = iterating(ConsumerCalls.consumers)
+    commit = blocking(ConsumerCalls.commit)
+    bound_consumer = blocking(ConsumerCalls.bound_consumer)
+    delete_consumer = blocking(ConsumerCalls.delete_consumer)
+    lease_consumer = blocking(ConsumerCalls.lease_consumer)
+    release_consumer = blocking(ConsumerCalls.release_consumer)
+    consume = iterating(ConsumerCalls.consume)
+
+    # Named versions, restores, comparisons
+    create_savepoint = blocking(TimeTravelCalls.create_savepoint)
+    create_tag = blocking(TimeTravelCalls.create_tag)
+    savepoints = iterating(TimeTravelCalls.savepoints)
+    tags = iterating(TimeTravelCalls.tags)
+    delete_savepoint = blocking(TimeTravelCalls.delete_savepoint)
+    delete_tag = blocking(TimeTravelCalls.delete_tag)
+    restore = blocking(TimeTravelCalls.restore)
+    roll_back = blocking(TimeTravelCalls.roll_back)
+    compare = blocking(TimeTravelCalls.compare)
+
+    # The table from outside
+    timeline = iterating(OverviewCalls.timeline)
+    files = iterating(OverviewCalls.files)
+    partitions = iterating(OverviewCalls.partitions)
+    statistics = blocking(OverviewCalls.statistics)
+
+    # Partitions
+    end_partitions = blocking(PartitionCalls.end_partitions)
+    partition_events = iterating(PartitionCalls.partition_events)
+    metastore_report = blocking(PartitionCalls.metastore_report)
+
+    # Exports
+    create_export = blocking(ExportCalls.create_export)
+    exports = iterating(ExportCalls.exports)
+    get_export = blocking(ExportCalls.get_export)
+    pause_export = blocking(ExportCalls.pause_export)
+    resume_export = blocking(ExportCalls.resume_export)
+    schedule_export = blocking(ExportCalls.schedule_export)
+    delete_export = blocking(ExportCalls.delete_export)
+    run_export = blocking(ExportCalls.run_export)
+    export_runs = iterating(ExportCalls.export_runs)
+    get_export_run = blocking(ExportCalls.get_export_run)
+    wait_for_export = blocking(ExportCalls.wait_for_export)
+    download_export = blocking(ExportCalls.download_export)
+
+    # Webhooks
+    create_webhook = blocking(WebhookCalls.create_webhook)
+    get_webhook = blocking(WebhookCalls.get_webhook)
+    webhooks = iterating(WebhookCalls.webhooks)
+    change_webhook = blocking(WebhookCalls.change_webhook)
+    delete_webhook = blocking(WebhookCalls.delete_webhook)
+    rotate_webhook_secret = blocking(WebhookCalls.rotate_webhook_secret)
+    try_webhook = blocking(WebhookCalls.try_webhook)
+    deliveries = iterating(WebhookCalls.deliveries)
+    get_delivery = blocking(WebhookCalls.get_delivery)
+    redeliver = blocking(WebhookCalls.redeliver)
+    redeliver_dead = blocking(WebhookCalls.redeliver_dead)
+
+    # Views
+    create_view = blocking(ViewCalls.create_view)
+    get_view = blocking(ViewCalls.get_view)
+    views = iterating(ViewCalls.views)
+    refresh_view = blocking(ViewCalls.refresh_view)
+    pause_view = blocking(ViewCalls.pause_view)
+    delete_view = blocking(ViewCalls.delete_view)
+
+    # Verifications
+    verify = blocking(VerifyCalls.verify)

@@ -1,47 +1,76 @@
-"""A connection with a credential, and where the resources are that it asks for."""
+"""What all operations share: requests that are sent again where that is safe, and where resources are."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 import httpx
 import msgspec
 
+from headwater_client.driver import Body, Driver, Request
 from headwater_client.pages import JSON
-from headwater_client.transport import Transport
+from headwater_client.problem import problem_of
+from headwater_client.retry import delay_after_error, delay_after_problem, is_repeatable
 from headwater_client.values import Dataset, Job, Transaction
 
 WAIT_SECONDS_MAX: Final = 60
 
+Kind = TypeVar("Kind")
+
 
 class Connection:
-    """What all calls share. Closed by `close`, or as a context."""
+    """Sends requests through a driver."""
 
-    def __init__(self, url: str, api_key: str, *, transport: httpx.BaseTransport | None = None) -> None:
-        self._transport = Transport(url, api_key, transport)
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
 
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """The client that HEADWATER_URL and HEADWATER_API_KEY describe. Raises KeyError."""
-        return cls(environment["HEADWATER_URL"], environment["HEADWATER_API_KEY"])
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Body | None = None,
+        repeatable: bool = False,
+        patience_seconds: float = 0.0,
+    ) -> httpx.Response:
+        """The response, if it is a success.
 
-    def __enter__(self) -> Self:
-        return self
+        Reads and requests with an idempotency key are sent again while the service cannot be reached or is busy;
+        `repeatable`: so is this one. Raises Problem, httpx.TransportError.
+        """
+        request = Request(
+            method=method,
+            path=path,
+            params=dict(params or {}),
+            headers=dict(headers or {}),
+            body=body,
+            patience_seconds=patience_seconds,
+        )
+        repeatable = repeatable or is_repeatable(request)
+        attempt = 1
+        while True:
+            try:
+                response = await self._driver.send(request)
+            except httpx.TransportError as error:
+                delay = delay_after_error(attempt, error, repeatable=repeatable)
+                if delay is None:
+                    raise
+            else:
+                if response.is_success:
+                    return response
+                problem = problem_of(response)
+                retry_after = response.headers.get("retry-after")
+                delay = delay_after_problem(attempt, problem, retry_after, repeatable=repeatable)
+                if delay is None:
+                    raise problem
+            await self._driver.sleep(delay)
+            attempt += 1
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Closes its connections."""
-        self._transport.close()
-
-    def _get(
+    async def _get(
         self,
         path: str,
         params: Mapping[str, Any] | None = None,
@@ -49,13 +78,9 @@ class Connection:
         accept: str = JSON,
         patience_seconds: float = 0,
     ) -> httpx.Response:
-        return self._transport.send(
-            "GET",
-            path,
-            params=params,
-            headers={"Accept": accept},
-            repeatable=True,
-            patience_seconds=patience_seconds,
+        headers = {"Accept": accept}
+        return await self._send(
+            "GET", path, params=params, headers=headers, patience_seconds=patience_seconds
         )
 
 
@@ -75,6 +100,6 @@ def transaction_path(transaction: Transaction | str) -> str:
     return f"/transactions/{quote(name, safe='')}"
 
 
-def decoded(kind: Any, response: httpx.Response) -> Any:
+def decoded(kind: type[Kind], response: httpx.Response) -> Kind:
     """The value in a JSON response."""
     return msgspec.json.decode(response.content, type=kind)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -84,7 +84,7 @@ class ConsumerLease(msgspec.Struct, frozen=True, kw_only=True):
 class ConsumerCalls(ReadCalls):
     """Keeps positions in feeds."""
 
-    def create_consumer(
+    async def create_consumer(
         self,
         dataset: Dataset | str,
         name: str,
@@ -94,19 +94,20 @@ class ConsumerCalls(ReadCalls):
     ) -> Consumer:
         """A new consumer. Raises Problem `precondition-failed` where there is one of the name."""
         change = {"offset": offset, "max_lag": max_lag}
-        return self._put(dataset, name, change, {"If-None-Match": "*"})
+        return await self._put(dataset, name, change, {"If-None-Match": "*"})
 
-    def get_consumer(self, dataset: Dataset | str, name: str) -> Consumer:
+    async def get_consumer(self, dataset: Dataset | str, name: str) -> Consumer:
         """A consumer as it stands now."""
-        return msgspec.json.decode(self._get(_path(dataset, name)).content, type=Consumer)
+        return decoded(Consumer, await self._get(_path(dataset, name)))
 
-    def consumers(self, dataset: Dataset | str) -> Iterator[Consumer]:
+    async def consumers(self, dataset: Dataset | str) -> AsyncGenerator[Consumer, None]:
         """Every position in the feed that is kept, by name; those of webhooks, exports and views, too."""
         fetch = partial(self._get, f"{dataset_path(dataset)}/consumers")
-        for page in walk_list(fetch, partial(decoded, ConsumerPage), {"page_size": 1_000}):
-            yield from page.items
+        async for page in walk_list(fetch, partial(decoded, ConsumerPage), {"page_size": 1_000}):
+            for item in page.items:
+                yield item
 
-    def commit(
+    async def commit(
         self,
         dataset: Dataset | str,
         consumer: Consumer,
@@ -121,19 +122,21 @@ class ConsumerCalls(ReadCalls):
         `lease-lost` where another member has come. `reset` lets it go back.
         """
         change = {"offset": offset, "reset": reset} | ({} if lease is None else {"lease": lease.token})
-        return self._put(dataset, consumer.name, change, {"If-Match": f'"{consumer.revision}"'})
+        return await self._put(dataset, consumer.name, change, {"If-Match": f'"{consumer.revision}"'})
 
-    def bound_consumer(self, dataset: Dataset | str, consumer: Consumer, max_lag: MaxLag | None) -> Consumer:
+    async def bound_consumer(
+        self, dataset: Dataset | str, consumer: Consumer, max_lag: MaxLag | None
+    ) -> Consumer:
         """The consumer with another bound on its lag; None for none."""
         headers = {"If-Match": f'"{consumer.revision}"'}
-        return self._put(dataset, consumer.name, {"max_lag": max_lag}, headers)
+        return await self._put(dataset, consumer.name, {"max_lag": max_lag}, headers)
 
-    def delete_consumer(self, dataset: Dataset | str, consumer: Consumer | str) -> None:
+    async def delete_consumer(self, dataset: Dataset | str, consumer: Consumer | str) -> None:
         """Forgets a position. It keeps no changes any more."""
         name = consumer.name if isinstance(consumer, Consumer) else consumer
-        self._transport.send("DELETE", _path(dataset, name), repeatable=False)
+        await self._send("DELETE", _path(dataset, name))
 
-    def lease_consumer(
+    async def lease_consumer(
         self,
         dataset: Dataset | str,
         name: str,
@@ -148,21 +151,21 @@ class ConsumerCalls(ReadCalls):
         """
         body = {"member": member, "seconds": seconds} | ({} if lease is None else {"token": lease.token})
         # Without a token the second of two requests would end the lease that the first one got: it does no harm.
-        answer = self._transport.send(
+        answer = await self._send(
             "POST",
             f"{_path(dataset, name)}/lease",
             body=msgspec.json.encode(body),
             headers={"Content-Type": JSON},
             repeatable=True,
         )
-        return msgspec.json.decode(answer.content, type=ConsumerLease)
+        return decoded(ConsumerLease, answer)
 
-    def release_consumer(self, dataset: Dataset | str, name: str, lease: ConsumerLease) -> None:
+    async def release_consumer(self, dataset: Dataset | str, name: str, lease: ConsumerLease) -> None:
         """Lets go of a consumer."""
         params = {"token": lease.token}
-        self._transport.send("DELETE", f"{_path(dataset, name)}/lease", params=params, repeatable=True)
+        await self._send("DELETE", f"{_path(dataset, name)}/lease", params=params, repeatable=True)
 
-    def consume(
+    async def consume(
         self,
         dataset: Dataset | str,
         name: str,
@@ -176,7 +179,7 @@ class ConsumerCalls(ReadCalls):
         limit: int = 1_000,
         follow: bool = True,
         poll_seconds: int = 25,
-    ) -> Iterator[ChangePage]:
+    ) -> AsyncGenerator[ChangePage, None]:
         """Pages of the feed from where the consumer stands, each committed once the next one is asked for.
 
         So whoever dies between two pages gets the last one again: every change comes at least once. The consumer is
@@ -184,8 +187,8 @@ class ConsumerCalls(ReadCalls):
         `poll_seconds`, and than the work on a page takes): others that consume under the same name are refused with
         Problem `consumer-leased`, and this one with `lease-lost` where it was too slow and another has come.
         """
-        consumer = self._get_or_create(dataset, name, start)
-        turn = _Turn(self, dataset, consumer, member, lease_seconds)
+        consumer = await self._get_or_create(dataset, name, start)
+        turn = await _Turn.begin(self, dataset, consumer, member, lease_seconds)
         try:
             pages = self.change_pages(
                 dataset,
@@ -197,24 +200,24 @@ class ConsumerCalls(ReadCalls):
                 follow=follow,
                 poll_seconds=poll_seconds,
             )
-            for page in pages:
+            async for page in pages:
                 yield page
-                turn.done(page.next_since)
+                await turn.done(page.next_since)
         finally:
-            turn.end()
+            await turn.end()
 
-    def _get_or_create(self, dataset: Dataset | str, name: str, start: Start) -> Consumer:
+    async def _get_or_create(self, dataset: Dataset | str, name: str, start: Start) -> Consumer:
         try:
-            return self.create_consumer(dataset, name, offset=start)
+            return await self.create_consumer(dataset, name, offset=start)
         except Problem as problem:
             if problem.code != "precondition-failed":
                 raise
-        return self.get_consumer(dataset, name)
+        return await self.get_consumer(dataset, name)
 
-    def _put(
+    async def _put(
         self, dataset: Dataset | str, name: str, change: dict[str, Any], headers: dict[str, str]
     ) -> Consumer:
-        answer: httpx.Response = self._transport.send(
+        answer = await self._send(
             "PUT",
             _path(dataset, name),
             body=msgspec.json.encode(change),
@@ -222,7 +225,7 @@ class ConsumerCalls(ReadCalls):
             # The condition keeps it from being done twice.
             repeatable=True,
         )
-        return msgspec.json.decode(answer.content, type=Consumer)
+        return decoded(Consumer, answer)
 
 
 class _Turn:
@@ -243,50 +246,63 @@ class _Turn:
         self._lease: ConsumerLease | None = None
         self._extend_at = 0.0
         self._consumer = consumer
+
+    @classmethod
+    async def begin(
+        cls,
+        calls: ConsumerCalls,
+        dataset: Dataset | str,
+        consumer: Consumer,
+        member: str | None,
+        lease_seconds: int,
+    ) -> _Turn:
+        """Leases the consumer if there is a member."""
+        turn = cls(calls, dataset, consumer, member, lease_seconds)
         if member is not None:
-            self._hold(member)
-            # Another may have moved it before it let go of it.
-            self._consumer = calls.get_consumer(dataset, consumer.name)
+            await turn._hold(member)
+            # Another member may have moved it before its lease ended.
+            turn._consumer = await calls.get_consumer(dataset, consumer.name)
+        return turn
 
     @property
     def offset(self) -> int:
         """Where the consumer stands."""
         return self._consumer.offset
 
-    def done(self, next_since: int) -> None:
+    async def done(self, next_since: int) -> None:
         """Commits a page, and holds the consumer for another while."""
         if next_since != self.offset:
-            self._consumer = self._commit(next_since)
+            self._consumer = await self._commit(next_since)
         if self._member is not None and time.monotonic() > self._extend_at:
-            self._hold(self._member)
+            await self._hold(self._member)
 
-    def end(self) -> None:
+    async def end(self) -> None:
         """Lets go of the consumer."""
         if self._lease is not None:
             # It runs out by itself.
             with suppress(Problem, httpx.TransportError):
-                self._calls.release_consumer(self._dataset, self._consumer.name, self._lease)
+                await self._calls.release_consumer(self._dataset, self._consumer.name, self._lease)
 
-    def _hold(self, member: str) -> None:
-        self._lease = self._calls.lease_consumer(
+    async def _hold(self, member: str) -> None:
+        self._lease = await self._calls.lease_consumer(
             self._dataset, self._consumer.name, member=member, seconds=self._lease_seconds, lease=self._lease
         )
         self._extend_at = time.monotonic() + self._lease_seconds / 3
 
-    def _commit(self, offset: int) -> Consumer:
+    async def _commit(self, offset: int) -> Consumer:
         try:
-            return self._calls.commit(self._dataset, self._consumer, offset, lease=self._lease)
+            return await self._calls.commit(self._dataset, self._consumer, offset, lease=self._lease)
         except Problem as problem:
             if problem.code != "precondition-failed":
                 raise
-            found = self._calls.get_consumer(self._dataset, self._consumer.name)
+            found = await self._calls.get_consumer(self._dataset, self._consumer.name)
             if found.offset == offset:
                 # The answer to the first attempt was lost.
                 return found
             if found.offset != self.offset:
                 raise
         # Its bounds have changed, not its position.
-        return self._calls.commit(self._dataset, found, offset, lease=self._lease)
+        return await self._calls.commit(self._dataset, found, offset, lease=self._lease)
 
 
 def _path(dataset: Dataset | str, name: str) -> str:

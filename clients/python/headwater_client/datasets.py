@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from functools import partial
 from typing import Any
 
@@ -25,29 +25,28 @@ from headwater_client.values import (
 class DatasetCalls(Connection):
     """Registers, finds and ends datasets, and changes their schemas."""
 
-    def create_dataset(self, new: NewDataset) -> Dataset:
+    async def create_dataset(self, new: NewDataset) -> Dataset:
         """Registers a dataset."""
         body = msgspec.json.encode(new.document())
-        answer = self._transport.send(
-            "POST", "/datasets", body=body, headers={"Content-Type": JSON}, repeatable=False
-        )
-        return msgspec.json.decode(answer.content, type=Dataset)
+        answer = await self._send("POST", "/datasets", body=body, headers={"Content-Type": JSON})
+        return decoded(Dataset, answer)
 
-    def get_dataset(self, dataset: Dataset | str) -> Dataset:
+    async def get_dataset(self, dataset: Dataset | str) -> Dataset:
         """A dataset as it stands now."""
-        return msgspec.json.decode(self._get(dataset_path(dataset)).content, type=Dataset)
+        return decoded(Dataset, await self._get(dataset_path(dataset)))
 
-    def datasets(self) -> Iterator[Dataset]:
+    async def datasets(self) -> AsyncGenerator[Dataset, None]:
         """The tenant's datasets by name."""
         decode = partial(decoded, DatasetPage)
-        for page in walk_list(partial(self._get, "/datasets"), decode, {"page_size": 1_000}):
-            yield from page.items
+        async for page in walk_list(partial(self._get, "/datasets"), decode, {"page_size": 1_000}):
+            for item in page.items:
+                yield item
 
-    def delete_dataset(self, dataset: Dataset | str) -> None:
+    async def delete_dataset(self, dataset: Dataset | str) -> None:
         """Ends a dataset and cancels its jobs."""
-        self._transport.send("DELETE", dataset_path(dataset), repeatable=False)
+        await self._send("DELETE", dataset_path(dataset))
 
-    def change_schema(
+    async def change_schema(
         self, dataset: Dataset | str, *changes: SchemaChange, version: int | None = None
     ) -> Dataset:
         """The dataset under its next schema: all of the changes one after another, or none.
@@ -55,41 +54,41 @@ class DatasetCalls(Connection):
         `version` is the one that the changes were made for; unless said, that of the value `dataset`, or the one that
         the dataset is at now. Raises Problem `precondition-failed` where it is at another.
         """
-        return self._change(dataset, {"changes": changes}, version)
+        return await self._change(dataset, {"changes": changes}, version)
 
-    def change_retention(
+    async def change_retention(
         self, dataset: Dataset | str, retention: Retention | None, *, version: int | None = None
     ) -> Dataset:
         """The dataset with its feed kept for another time; None keeps it for ever. `version`: see `change_schema`."""
-        return self._change(dataset, {"changelog": {"retention": retention}}, version)
+        return await self._change(dataset, {"changelog": {"retention": retention}}, version)
 
-    def change_services(
+    async def change_services(
         self, dataset: Dataset | str, services: Mapping[str, Any], *, version: int | None = None
     ) -> Dataset:
         """The dataset with other table services, as its JSON form has them. `version`: see `change_schema`."""
-        return self._change(dataset, {"services": services}, version)
+        return await self._change(dataset, {"services": services}, version)
 
-    def _change(self, dataset: Dataset | str, change: dict[str, Any], version: int | None) -> Dataset:
+    async def _change(self, dataset: Dataset | str, change: dict[str, Any], version: int | None) -> Dataset:
         if version is None:
-            found = dataset if isinstance(dataset, Dataset) else self.get_dataset(dataset)
+            found = dataset if isinstance(dataset, Dataset) else await self.get_dataset(dataset)
             version = found.version
-        answer = self._transport.send(
+        answer = await self._send(
             "PATCH",
             dataset_path(dataset),
             body=msgspec.json.encode(change),
             headers={"Content-Type": JSON, "If-Match": f'"{version}"'},
-            repeatable=False,
         )
-        return msgspec.json.decode(answer.content, type=Dataset)
+        return decoded(Dataset, answer)
 
-    def get_schema(self, dataset: Dataset | str, schema_id: int | None = None) -> Schema:
+    async def get_schema(self, dataset: Dataset | str, schema_id: int | None = None) -> Schema:
         """The schema of a dataset, or one that it had."""
         params: dict[str, Any] = {} if schema_id is None else {"id": schema_id}
-        answer = self._get(f"{dataset_path(dataset)}/schema", params)
-        return msgspec.json.decode(answer.content, type=Schema)
+        answer = await self._get(f"{dataset_path(dataset)}/schema", params)
+        return decoded(Schema, answer)
 
-    def schemas(self, dataset: Dataset | str) -> Iterator[Schema]:
+    async def schemas(self, dataset: Dataset | str) -> AsyncGenerator[Schema, None]:
         """Every schema that the dataset had, the latest first."""
         fetch = partial(self._get, f"{dataset_path(dataset)}/schemas")
-        for page in walk_list(fetch, partial(decoded, SchemaPage), {"page_size": 1_000}):
-            yield from page.items
+        async for page in walk_list(fetch, partial(decoded, SchemaPage), {"page_size": 1_000}):
+            for item in page.items:
+                yield item

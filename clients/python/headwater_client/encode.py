@@ -10,9 +10,6 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.ipc as ipc
-
 
 def ndjson(rows: Iterable[Mapping[str, Any]]) -> bytes:
     """One JSON object a line. Raises ValueError for NaN and infinity, TypeError for what has no form."""
@@ -22,15 +19,6 @@ def ndjson(rows: Iterable[Mapping[str, Any]]) -> bytes:
 def rows_json(rows: Iterable[Mapping[str, Any]]) -> bytes:
     """A JSON array. Raises as `ndjson` does."""
     return f"[{','.join(row_json(row) for row in rows)}]".encode()
-
-
-def arrow_stream(table: pa.Table | pa.RecordBatch | pa.RecordBatchReader) -> bytes:
-    """An Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with ipc.new_stream(sink, table.schema) as writer:
-        for batch in [table] if isinstance(table, pa.Table | pa.RecordBatch) else table:
-            writer.write(batch)
-    return bytes(sink.getvalue().to_pybytes())
 
 
 def row_json(row: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from headwater_client.connection import Connection, dataset_path
+from headwater_client.connection import Connection, dataset_path, decoded
 from headwater_client.encode import row_json, rows_json
 from headwater_client.pages import JSON
 from headwater_client.values import Dataset, Operation
@@ -86,13 +86,15 @@ class WriteExplanation(msgspec.Struct, frozen=True, kw_only=True):
 class ExplainCalls(Connection):
     """Asks what writes would do."""
 
-    def explain_keys(self, dataset: Dataset | str, keys: Sequence[Mapping[str, Any]]) -> WriteExplanation:
+    async def explain_keys(
+        self, dataset: Dataset | str, keys: Sequence[Mapping[str, Any]]
+    ) -> WriteExplanation:
         """What an upsert of these keys would touch: where each key is, and how its row would be replaced."""
         params = {"key": [row_json(key) for key in keys]}
-        answer = self._get(f"{dataset_path(dataset)}/explain-write", params)
-        return msgspec.json.decode(answer.content, type=WriteExplanation)
+        answer = await self._get(f"{dataset_path(dataset)}/explain-write", params)
+        return decoded(WriteExplanation, answer)
 
-    def explain_write(
+    async def explain_write(
         self,
         dataset: Dataset | str,
         rows: Sequence[Mapping[str, Any]],
@@ -102,11 +104,11 @@ class ExplainCalls(Connection):
     ) -> WriteExplanation:
         """What a write of these rows (1,000 at most) would touch; nothing is written."""
         source = {"kind": "rows", "rows": msgspec.Raw(rows_json(rows))}
-        answer = self._transport.send(
+        answer = await self._send(
             "POST",
             f"{dataset_path(dataset)}/explain-write",
             body=msgspec.json.encode({"operation": operation, "source": source} | options.members()),
             headers={"Content-Type": JSON},
             repeatable=True,
         )
-        return msgspec.json.decode(answer.content, type=WriteExplanation)
+        return decoded(WriteExplanation, answer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -14,20 +14,17 @@ import msgspec
 
 from headwater_client.connection import dataset_path, decoded
 from headwater_client.consumers import MaxLag, Start
+from headwater_client.download import DamagedDownload, DownloadCalls
 from headwater_client.feed import walk_list
-from headwater_client.jobs import JobCalls, made_up
+from headwater_client.jobs import made_up
 from headwater_client.pages import JSON
 from headwater_client.values import Dataset, Field
 from headwater_client.webhooks import DeliveryFormat
 
 ExportQuery = Literal["changes", "incremental"]
 ExportFormat = Literal["parquet", "csv", "ndjson", "arrow"]
-_STEP_BYTES: Final = 8 * 1024 * 1024
+_CHUNK_BYTES: Final = 1024 * 1024
 MANIFEST_NAME: Final = "manifest.json"
-
-
-class DamagedDownload(Exception):
-    """A file that was fetched is not the one that the manifest lists."""
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,10 +140,10 @@ class ExportRunPage(msgspec.Struct, frozen=True, kw_only=True):
     next_page_token: str | None
 
 
-class ExportCalls(JobCalls):
+class ExportCalls(DownloadCalls):
     """Exports of the tenant's datasets."""
 
-    def create_export(
+    async def create_export(
         self,
         dataset: Dataset | str,
         *,
@@ -182,64 +179,65 @@ class ExportCalls(JobCalls):
             "max_lag": max_lag,
         }
         body = {member: value for member, value in given.items() if value is not None}
-        answer = self._transport.send(
+        answer = await self._send(
             "POST",
             f"{dataset_path(dataset)}/exports",
             body=msgspec.json.encode(body),
             headers={"Content-Type": JSON},
-            repeatable=False,
         )
-        return msgspec.json.decode(answer.content, type=Export)
+        return decoded(Export, answer)
 
-    def exports(self, dataset: Dataset | str) -> Iterator[Export]:
+    async def exports(self, dataset: Dataset | str) -> AsyncGenerator[Export, None]:
         """The exports of a dataset, the latest first; those that have ended too."""
         fetch = partial(self._get, f"{dataset_path(dataset)}/exports")
-        for page in walk_list(fetch, partial(decoded, ExportPage), {"page_size": 1_000}):
-            yield from page.items
+        async for page in walk_list(fetch, partial(decoded, ExportPage), {"page_size": 1_000}):
+            for item in page.items:
+                yield item
 
-    def get_export(self, export: Export | str) -> Export:
+    async def get_export(self, export: Export | str) -> Export:
         """An export as it stands."""
-        return msgspec.json.decode(self._get(export_path(export)).content, type=Export)
+        return decoded(Export, await self._get(export_path(export)))
 
-    def pause_export(self, export: Export | str) -> Export:
+    async def pause_export(self, export: Export | str) -> Export:
         """Has an export with a schedule wait where it is. What is under way goes on."""
-        return self._change_export(export, {"state": "paused"})
+        return await self._change_export(export, {"state": "paused"})
 
-    def resume_export(self, export: Export | str) -> Export:
+    async def resume_export(self, export: Export | str) -> Export:
         """Has an export go on that was paused or has ended."""
-        return self._change_export(export, {"state": "active"})
+        return await self._change_export(export, {"state": "active"})
 
-    def schedule_export(self, export: Export | str, every_seconds: int | None) -> Export:
+    async def schedule_export(self, export: Export | str, every_seconds: int | None) -> Export:
         """Changes when an export goes on by itself; None: never again."""
         schedule = None if every_seconds is None else {"every_seconds": every_seconds}
-        return self._change_export(export, {"schedule": schedule})
+        return await self._change_export(export, {"schedule": schedule})
 
-    def delete_export(self, export: Export | str) -> None:
+    async def delete_export(self, export: Export | str) -> None:
         """Ends an export, and removes its runs with their files."""
-        self._transport.send("DELETE", export_path(export), repeatable=False)
+        await self._send("DELETE", export_path(export))
 
-    def run_export(self, export: Export | str, *, idempotency_key: str | None = None) -> ExportRun:
+    async def run_export(self, export: Export | str, *, idempotency_key: str | None = None) -> ExportRun:
         """Exports now what there is from where it stopped to the head; the run that this starts."""
-        answer = self._transport.send(
+        answer = await self._send(
             "POST",
             f"{export_path(export)}/runs",
             headers={"Idempotency-Key": made_up(idempotency_key)},
             repeatable=True,
         )
-        return msgspec.json.decode(answer.content, type=ExportRun)
+        return decoded(ExportRun, answer)
 
-    def export_runs(self, export: Export | str) -> Iterator[ExportRun]:
+    async def export_runs(self, export: Export | str) -> AsyncGenerator[ExportRun, None]:
         """The runs of an export, the latest first."""
         fetch = partial(self._get, f"{export_path(export)}/runs")
-        for page in walk_list(fetch, partial(decoded, ExportRunPage), {"page_size": 1_000}):
-            yield from page.items
+        async for page in walk_list(fetch, partial(decoded, ExportRunPage), {"page_size": 1_000}):
+            for item in page.items:
+                yield item
 
-    def get_export_run(self, export: Export | str, number: int) -> ExportManifest:
+    async def get_export_run(self, export: Export | str, number: int) -> ExportManifest:
         """A run as it stands, with its manifest once it has succeeded."""
-        answer = self._get(f"{export_path(export)}/runs/{number}")
-        return msgspec.json.decode(answer.content, type=ExportManifest)
+        answer = await self._get(f"{export_path(export)}/runs/{number}")
+        return decoded(ExportManifest, answer)
 
-    def wait_for_export(
+    async def wait_for_export(
         self, export: Export | str, number: int | None = None, *, seconds: float = 600
     ) -> ExportManifest:
         """A run, the last one unless said, once it has succeeded.
@@ -247,50 +245,44 @@ class ExportCalls(JobCalls):
         Raises JobUnfinished; Problem if it fails or is cancelled; LookupError if there is none yet.
         """
         if number is None:
-            runs = self.get_export(export).runs
+            runs = (await self.get_export(export)).runs
             if not runs:
                 raise LookupError("the export has no run yet")
             number = runs[0].number
-        self.wait(self.get_export_run(export, number).job_id, seconds=seconds)
-        return self.get_export_run(export, number)
+        run = await self.get_export_run(export, number)
+        await self.wait(run.job_id, seconds=seconds)
+        return await self.get_export_run(export, number)
 
-    def download_export(self, run: ExportManifest, folder: Path) -> list[Path]:
+    async def download_export(self, run: ExportManifest, folder: Path) -> list[Path]:
         """Fetches the files of a run, and its manifest beside them; the paths of the files, in order.
 
         What is there already with the right content is not fetched again. Raises DamagedDownload.
         """
-        folder.mkdir(parents=True, exist_ok=True)
+        await self._driver.run(partial(folder.mkdir, parents=True, exist_ok=True))
         files = f"{export_path(run.export_id)}/runs/{run.number}/files"
-        paths = [self._download(files, file, folder / file.name) for file in run.files]
-        (folder / MANIFEST_NAME).write_bytes(self._get(f"{files}/{MANIFEST_NAME}").content)
+        paths = [await self._download(files, file, folder / file.name) for file in run.files]
+        manifest = await self._get(f"{files}/{MANIFEST_NAME}")
+        await self._driver.run((folder / MANIFEST_NAME).write_bytes, manifest.content)
         return paths
 
-    def _download(self, files: str, file: ExportFile, path: Path) -> Path:
-        if path.exists() and _is(file, path):
+    async def _download(self, files: str, file: ExportFile, path: Path) -> Path:
+        if await self._driver.run(_is, file, path):
             return path
-        begun = path.with_name(f"{path.name}.part")
-        with begun.open("wb") as out:
-            # In parts, so that no more than one is in memory, or asked for again if the connection breaks.
-            for start in range(0, file.size_bytes, _STEP_BYTES):
-                asked = {"Range": f"bytes={start}-{min(start + _STEP_BYTES, file.size_bytes) - 1}"}
-                part = self._transport.send(
-                    "GET", f"{files}/{quote(file.name)}", headers=asked, repeatable=True
-                )
-                out.write(part.content)
-        if not _is(file, begun):
+        partial_path = path.with_name(f"{path.name}.part")
+        await self._download_parts(f"{files}/{quote(file.name)}", file.size_bytes, partial_path)
+        if not await self._driver.run(_is, file, partial_path):
             raise DamagedDownload(f"{file.name} is not what the manifest lists; fetch it again")
-        return begun.replace(path)
+        return await self._driver.run(partial_path.replace, path)
 
-    def _change_export(self, export: Export | str, change: dict[str, Any]) -> Export:
-        tag = self._get(export_path(export)).headers["etag"]
-        answer = self._transport.send(
+    async def _change_export(self, export: Export | str, change: dict[str, Any]) -> Export:
+        tag = (await self._get(export_path(export))).headers["etag"]
+        answer = await self._send(
             "PATCH",
             export_path(export),
             body=msgspec.json.encode(change),
             headers={"Content-Type": JSON, "If-Match": tag},
-            repeatable=False,
         )
-        return msgspec.json.decode(answer.content, type=Export)
+        return decoded(Export, answer)
 
 
 def export_path(export: Export | str) -> str:
@@ -300,7 +292,10 @@ def export_path(export: Export | str) -> str:
 
 def _is(file: ExportFile, path: Path) -> bool:
     """Whether there is what the manifest lists."""
-    if path.stat().st_size != file.size_bytes:
+    if not path.exists() or path.stat().st_size != file.size_bytes:
         return False
+    digest = hashlib.sha256()
     with path.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest() == file.sha256
+        while chunk := content.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest() == file.sha256

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any, Literal, Protocol, TypeVar
 
 import httpx
@@ -31,33 +31,33 @@ Positioned = TypeVar("Positioned", bound=FeedPage)
 Listed = TypeVar("Listed", bound=ListPage)
 
 
-def walk_feed(
-    fetch: Callable[[dict[str, Any]], httpx.Response],
+async def walk_feed(
+    fetch: Callable[[dict[str, Any]], Awaitable[httpx.Response]],
     decode: Callable[[httpx.Response], Positioned],
     params: dict[str, Any],
     *,
     follow: bool,
     poll_seconds: int,
-) -> Iterator[Positioned]:
+) -> AsyncGenerator[Positioned, None]:
     """Pages from `since` to the head; with `follow` for ever, an empty one for each poll that saw nothing."""
     if follow:
         params = {**params, "feed": "longpoll", "timeout": poll_seconds}
     while True:
-        page = decode(fetch(params))
+        page = decode(await fetch(params))
         params = {**params, "since": page.next_since}
         yield page
         if not follow and page.pending == 0:
             return
 
 
-def walk_list(
-    fetch: Callable[[dict[str, Any]], httpx.Response],
+async def walk_list(
+    fetch: Callable[[dict[str, Any]], Awaitable[httpx.Response]],
     decode: Callable[[httpx.Response], Listed],
     params: dict[str, Any],
-) -> Iterator[Listed]:
+) -> AsyncGenerator[Listed, None]:
     """Every page of a list or of one version of a table."""
     while True:
-        page = decode(fetch(params))
+        page = decode(await fetch(params))
         yield page
         if page.next_page_token is None:
             return

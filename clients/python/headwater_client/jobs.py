@@ -5,11 +5,9 @@ from __future__ import annotations
 import time
 import uuid
 
-import msgspec
-
-from headwater_client.connection import WAIT_SECONDS_MAX, Connection, job_path
+from headwater_client.connection import WAIT_SECONDS_MAX, Connection, decoded, job_path
+from headwater_client.driver import Body
 from headwater_client.problem import JobUnfinished, problem_of_job
-from headwater_client.transport import Body
 from headwater_client.values import Job
 
 
@@ -21,33 +19,33 @@ def made_up(idempotency_key: str | None) -> str:
 class JobCalls(Connection):
     """Follows jobs."""
 
-    def get_job(self, job: Job | str) -> Job:
+    async def get_job(self, job: Job | str) -> Job:
         """A job as it stands, however it ended."""
-        return self._job(job, 0)
+        return await self._job(job, 0)
 
-    def wait(self, job: Job | str, *, seconds: float = 600) -> Job:
+    async def wait(self, job: Job | str, *, seconds: float = 600) -> Job:
         """The job once it has succeeded. Raises JobUnfinished; Problem if it fails or is cancelled."""
         deadline = time.monotonic() + seconds
-        found = job if isinstance(job, Job) else self.get_job(job)
+        found = job if isinstance(job, Job) else await self.get_job(job)
         while not found.ended:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise JobUnfinished(found, seconds)
-            found = self._job(found, min(int(left) + 1, WAIT_SECONDS_MAX))
+            found = await self._job(found, min(int(left) + 1, WAIT_SECONDS_MAX))
         if problem := problem_of_job(found):
             raise problem
         return found
 
-    def cancel(self, job: Job | str) -> Job:
+    async def cancel(self, job: Job | str) -> Job:
         """Cancels a job that has not ended: nothing of it will be visible."""
-        answer = self._transport.send("POST", f"{job_path(job)}/cancel", repeatable=False)
-        return msgspec.json.decode(answer.content, type=Job)
+        answer = await self._send("POST", f"{job_path(job)}/cancel")
+        return decoded(Job, answer)
 
-    def _job(self, job: Job | str, wait: int) -> Job:
-        answer = self._get(job_path(job), {"wait": wait} if wait else {}, patience_seconds=wait)
-        return msgspec.json.decode(answer.content, type=Job)
+    async def _job(self, job: Job | str, wait: int) -> Job:
+        answer = await self._get(job_path(job), {"wait": wait} if wait else {}, patience_seconds=wait)
+        return decoded(Job, answer)
 
-    def _start(
+    async def _start(
         self,
         path: str,
         *,
@@ -63,7 +61,7 @@ class JobCalls(Connection):
         """
         deadline = time.monotonic() + wait
         first_wait = min(int(wait), WAIT_SECONDS_MAX)
-        answer = self._transport.send(
+        answer = await self._send(
             "POST",
             path,
             body=body,
@@ -76,5 +74,5 @@ class JobCalls(Connection):
             repeatable=True,
             patience_seconds=first_wait,
         )
-        job = msgspec.json.decode(answer.content, type=Job)
-        return self.wait(job, seconds=max(deadline - time.monotonic(), 0)) if wait else job
+        job = decoded(Job, answer)
+        return await self.wait(job, seconds=max(deadline - time.monotonic(), 0)) if wait else job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -198,7 +198,7 @@ class OverviewCalls(Connection):
         states: Sequence[str] | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
-    ) -> Iterator[Instant]:
+    ) -> AsyncGenerator[Instant, None]:
         """Attempts to change the dataset, the latest request first; of some kinds, or requested in [since, until)."""
         wanted = {
             "action": None if actions is None else list(actions),
@@ -217,7 +217,7 @@ class OverviewCalls(Connection):
         partition: str | None = None,
         kind: str | None = None,
         statistics: bool = False,
-    ) -> Iterator[TableFile]:
+    ) -> AsyncGenerator[TableFile, None]:
         """The data files of a version, the latest unless said; of one partition by its path, of one kind."""
         wanted = {
             "version": version,
@@ -230,20 +230,25 @@ class OverviewCalls(Connection):
 
     def partitions(
         self, dataset: Dataset | str, *, version: int | None = None, tag: str | None = None
-    ) -> Iterator[Partition]:
+    ) -> AsyncGenerator[Partition, None]:
         """The partitions of a version, the latest unless said."""
         wanted = {"version": version, "tag": tag}
         return self._walk(f"{dataset_path(dataset)}/partitions", PartitionPage, wanted)
 
-    def statistics(self, dataset: Dataset | str, *, columns: Sequence[str] | None = None) -> TableStatistics:
+    async def statistics(
+        self, dataset: Dataset | str, *, columns: Sequence[str] | None = None
+    ) -> TableStatistics:
         """The table in numbers, with bounds and nulls of the columns that are named."""
         params = {} if columns is None else {"columns": list(columns)}
         found: TableStatistics = decoded(
-            TableStatistics, self._get(f"{dataset_path(dataset)}/statistics", params)
+            TableStatistics, await self._get(f"{dataset_path(dataset)}/statistics", params)
         )
         return found
 
-    def _walk(self, path: str, page_type: type[Any], wanted: dict[str, Any]) -> Iterator[Any]:
+    async def _walk(
+        self, path: str, page_type: type[Any], wanted: dict[str, Any]
+    ) -> AsyncGenerator[Any, None]:
         params = {"page_size": 1_000, **{name: value for name, value in wanted.items() if value is not None}}
-        for page in walk_list(partial(self._get, path), partial(decoded, page_type), params):
-            yield from page.items
+        async for page in walk_list(partial(self._get, path), partial(decoded, page_type), params):
+            for item in page.items:
+                yield item

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import msgspec
-import pyarrow as pa
-import pyarrow.ipc as ipc
 
+from headwater_client.arrow import ArrowData
 from headwater_client.values import Change
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 JSON = "application/json"
 ARROW_STREAM = "application/vnd.apache.arrow.stream"
@@ -28,19 +30,23 @@ class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
     schema_id: int
 
 
-class ChangeTable(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes in order, as a flat table.
+class ChangeTable(ArrowData, frozen=True, kw_only=True):
+    """Changes in order, as Arrow data: see `to_arrow`, `to_pandas`, `to_polars`, `to_duckdb`.
 
     Columns: `offset` int64, `op` uint8 (0 +A, 1 -R, 2 -C, 3 +C), `system_time`, `event_time`, `version` int64,
     `corrects_offset` int64, then those of the dataset. A system column whose name the dataset uses is called
     `_hw_<name>`.
     """
 
-    table: pa.Table
     next_since: int
     pending: int
     earliest: int
     schema_id: int
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows as a pyarrow table: `to_arrow`."""
+        return self.to_arrow()
 
 
 class RowPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,13 +58,17 @@ class RowPage(msgspec.Struct, frozen=True, kw_only=True):
     next_page_token: str | None
 
 
-class RowTable(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of the table at `version`, with the columns that the dataset had then."""
+class RowTable(ArrowData, frozen=True, kw_only=True):
+    """Rows of the table at `version`, as Arrow data, with the columns that the dataset had then."""
 
-    table: pa.Table
     version: int
     schema_id: int
     next_page_token: str | None
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows as a pyarrow table: `to_arrow`."""
+        return self.to_arrow()
 
 
 def change_page(response: httpx.Response) -> ChangePage:
@@ -69,7 +79,7 @@ def change_page(response: httpx.Response) -> ChangePage:
 def change_table(response: httpx.Response) -> ChangeTable:
     """The page in an Arrow response."""
     return ChangeTable(
-        table=_table(response),
+        parts=(response.content,),
         next_since=int(response.headers["headwater-next-since"]),
         pending=int(response.headers["headwater-pending"]),
         earliest=int(response.headers["headwater-earliest"]),
@@ -85,13 +95,8 @@ def row_page(response: httpx.Response) -> RowPage:
 def row_table(response: httpx.Response) -> RowTable:
     """The page in an Arrow response."""
     return RowTable(
-        table=_table(response),
+        parts=(response.content,),
         version=int(response.headers["headwater-version"]),
         schema_id=int(response.headers["headwater-schema-id"]),
         next_page_token=response.headers.get("headwater-next-page-token"),
     )
-
-
-def _table(response: httpx.Response) -> pa.Table:
-    with ipc.open_stream(response.content) as reader:
-        return reader.read_all()

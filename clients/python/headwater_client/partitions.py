@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 
 import msgspec
@@ -59,9 +59,11 @@ class _Events(msgspec.Struct, frozen=True, kw_only=True):
 class PartitionCalls(Connection):
     """Says which partitions are done, and follows what becomes of them."""
 
-    def end_partitions(self, dataset: Dataset | str, partitions: Sequence[str]) -> tuple[PartitionMark, ...]:
+    async def end_partitions(
+        self, dataset: Dataset | str, partitions: Sequence[str]
+    ) -> tuple[PartitionMark, ...]:
         """Marks partitions, by their paths, as done: they get no more input. All of them, or none."""
-        answer = self._transport.send(
+        answer = await self._send(
             "POST",
             f"{dataset_path(dataset)}/partitions/done",
             body=msgspec.json.encode({"partitions": partitions}),
@@ -71,17 +73,22 @@ class PartitionCalls(Connection):
         found: _Marks = decoded(_Marks, answer)
         return found.items
 
-    def partition_events(self, dataset: Dataset | str, *, since: int = 0) -> Iterator[PartitionEvent]:
+    async def partition_events(
+        self, dataset: Dataset | str, *, since: int = 0
+    ) -> AsyncGenerator[PartitionEvent, None]:
         """What became of partitions, from event `since` on, up to the last that there is."""
         path = f"{dataset_path(dataset)}/partitions/events"
         while True:
-            page: _Events = decoded(_Events, self._get(path, {"since": since, "limit": 1_000}))
-            yield from page.items
+            page: _Events = decoded(_Events, await self._get(path, {"since": since, "limit": 1_000}))
+            for item in page.items:
+                yield item
             since = page.next_since
             if since >= page.count:
                 return
 
-    def metastore_report(self, dataset: Dataset | str) -> MetastoreReport:
+    async def metastore_report(self, dataset: Dataset | str) -> MetastoreReport:
         """How far the dataset was reported to the Hive table that its `services.metastore` names."""
-        found: MetastoreReport = decoded(MetastoreReport, self._get(f"{dataset_path(dataset)}/metastore"))
+        found: MetastoreReport = decoded(
+            MetastoreReport, await self._get(f"{dataset_path(dataset)}/metastore")
+        )
         return found

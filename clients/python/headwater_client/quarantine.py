@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -51,16 +51,17 @@ class QuarantinePage(msgspec.Struct, frozen=True, kw_only=True):
 class QuarantineCalls(JobCalls):
     """Looks into the quarantine of a dataset, and empties it."""
 
-    def quarantine(
+    async def quarantine(
         self, dataset: Dataset | str, *, job: Job | str | None = None
-    ) -> Iterator[QuarantinedRecord]:
+    ) -> AsyncGenerator[QuarantinedRecord, None]:
         """The bad records of a dataset, or those of one job, in the order in which they were set aside."""
         params: dict[str, Any] = {"page_size": 1_000} | ({} if job is None else {"job": _id(job)})
         fetch = partial(self._get, f"{dataset_path(dataset)}/quarantine")
-        for page in walk_list(fetch, partial(decoded, QuarantinePage), params):
-            yield from page.items
+        async for page in walk_list(fetch, partial(decoded, QuarantinePage), params):
+            for item in page.items:
+                yield item
 
-    def redrive(
+    async def redrive(
         self,
         dataset: Dataset | str,
         records: Mapping[str, str | None],
@@ -76,23 +77,23 @@ class QuarantineCalls(JobCalls):
             {"id": record} | ({} if payload is None else {"payload": payload})
             for record, payload in records.items()
         ]
-        return self._redrive(dataset, {"records": chosen}, idempotency_key, wait)
+        return await self._redrive(dataset, {"records": chosen}, idempotency_key, wait)
 
-    def redrive_job(
+    async def redrive_job(
         self, dataset: Dataset | str, job: Job | str, *, idempotency_key: str | None = None, wait: float = 0
     ) -> Job:
         """Writes the bad records of a job again that wait, as they were; 100,000 at a time."""
-        return self._redrive(dataset, {"job": _id(job)}, idempotency_key, wait)
+        return await self._redrive(dataset, {"job": _id(job)}, idempotency_key, wait)
 
-    def discard_quarantine(self, dataset: Dataset | str, job: Job | str) -> None:
+    async def discard_quarantine(self, dataset: Dataset | str, job: Job | str) -> None:
         """Forgets the bad records of a job for good."""
         path = f"{dataset_path(dataset)}/quarantine"
-        self._transport.send("DELETE", path, params={"job": _id(job)}, repeatable=False)
+        await self._send("DELETE", path, params={"job": _id(job)})
 
-    def _redrive(
+    async def _redrive(
         self, dataset: Dataset | str, body: Mapping[str, Any], idempotency_key: str | None, wait: float
     ) -> Job:
-        return self._start(
+        return await self._start(
             f"{dataset_path(dataset)}/quarantine/redrive",
             body=msgspec.json.encode(body),
             headers={"Content-Type": JSON},

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-import httpx
 import msgspec
-import pyarrow as pa
-import pyarrow.ipc as ipc
 
-from headwater_client.connection import dataset_path, job_path
-from headwater_client.exports import DamagedDownload
-from headwater_client.jobs import JobCalls, made_up
+from headwater_client.arrow import ArrowData
+from headwater_client.connection import dataset_path, decoded, job_path
+from headwater_client.download import DamagedDownload, DownloadCalls
+from headwater_client.jobs import made_up
 from headwater_client.pages import JSON
 from headwater_client.values import Dataset, Job
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 ReadQuery = Literal["snapshot", "read_optimized", "incremental"]
 ReadFormat = Literal["json", "csv", "ndjson", "arrow", "parquet"]
-_STEP_BYTES: Final = 8 * 1024 * 1024
 
 
 class OrderBy(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,24 +79,27 @@ class ResultFiles(msgspec.Struct, frozen=True, kw_only=True):
     size_bytes: int
 
 
-class ReadJobCalls(JobCalls):
+class ReadJobCalls(DownloadCalls):
     """Has the service read tables, and fetches what it read."""
 
-    def read(self, dataset: Dataset | str, *, wait: float = 600, **options: Unpack[ReadOptions]) -> pa.Table:
+    async def read(
+        self, dataset: Dataset | str, *, wait: float = 600, **options: Unpack[ReadOptions]
+    ) -> ArrowData:
         """The rows that a read job reads, all in memory here: see `ReadOptions`.
 
         Raises JobUnfinished; Problem if it fails.
         """
-        job = self.start_read(dataset, format="arrow", wait=wait, **options)
-        answer = self._get(f"{job_path(job)}/result")
-        if answer.headers["headwater-disposition"] == "inline":
-            return ipc.open_stream(answer.content).read_all()
-        listed = msgspec.json.decode(answer.content, type=ResultFiles)
-        return pa.concat_tables(
-            ipc.open_file(self._get(file.links.self_).content).read_all() for file in listed.files
-        )
+        return await self.read_result(await self.start_read(dataset, format="arrow", wait=wait, **options))
 
-    def read_to_files(
+    async def read_result(self, job: Job | str) -> ArrowData:
+        """The rows of a read job of the format `arrow` that has succeeded, all in memory here."""
+        answer = await self._get(f"{job_path(job)}/result")
+        if answer.headers["headwater-disposition"] == "inline":
+            return ArrowData(parts=(answer.content,))
+        files = decoded(ResultFiles, answer).files
+        return ArrowData(parts=tuple([(await self._get(file.links.self_)).content for file in files]))
+
+    async def read_to_files(
         self,
         dataset: Dataset | str,
         folder: Path,
@@ -108,10 +112,10 @@ class ReadJobCalls(JobCalls):
 
         Raises JobUnfinished, DamagedDownload; Problem if the job fails.
         """
-        job = self.start_read(dataset, format=format, disposition="files", wait=wait, **options)
-        return self.download_result(job, folder)
+        job = await self.start_read(dataset, format=format, disposition="files", wait=wait, **options)
+        return await self.download_result(job, folder)
 
-    def start_read(
+    async def start_read(
         self,
         dataset: Dataset | str,
         *,
@@ -127,7 +131,7 @@ class ReadJobCalls(JobCalls):
             asked["order_by"] = [
                 OrderBy(column=each) if isinstance(each, str) else each for each in options["order_by"]
             ]
-        return self._start(
+        return await self._start(
             f"{dataset_path(dataset)}/reads",
             body=msgspec.json.encode(asked),
             headers={"Content-Type": JSON},
@@ -135,26 +139,19 @@ class ReadJobCalls(JobCalls):
             wait=wait,
         )
 
-    def result_files(self, job: Job | str) -> ResultFiles:
+    async def result_files(self, job: Job | str) -> ResultFiles:
         """The files of a read job that was asked for them, or whose result was too large for one answer."""
-        return msgspec.json.decode(self._get(f"{job_path(job)}/result").content, type=ResultFiles)
+        return decoded(ResultFiles, await self._get(f"{job_path(job)}/result"))
 
-    def download_result(self, job: Job | str, folder: Path) -> list[Path]:
+    async def download_result(self, job: Job | str, folder: Path) -> list[Path]:
         """Fetches the files of a result; their paths, in order. Raises DamagedDownload."""
-        folder.mkdir(parents=True, exist_ok=True)
-        return [self._save(file, folder / file.name) for file in self.result_files(job).files]
+        await self._driver.run(partial(folder.mkdir, parents=True, exist_ok=True))
+        listed = await self.result_files(job)
+        return [await self._save(file, folder / file.name) for file in listed.files]
 
-    def _save(self, file: ResultFile, path: Path) -> Path:
-        begun = path.with_name(f"{path.name}.part")
-        with begun.open("wb") as out:
-            # In parts, so that no more than one is in memory, or asked for again if the connection breaks.
-            for start in range(0, file.size_bytes, _STEP_BYTES):
-                last = min(start + _STEP_BYTES, file.size_bytes) - 1
-                out.write(self._part(file, start, last).content)
-        if begun.stat().st_size != file.size_bytes:
+    async def _save(self, file: ResultFile, path: Path) -> Path:
+        partial_path = path.with_name(f"{path.name}.part")
+        await self._download_parts(file.links.self_, file.size_bytes, partial_path)
+        if (await self._driver.run(partial_path.stat)).st_size != file.size_bytes:
             raise DamagedDownload(f"{file.name} is not what the result lists; fetch it again")
-        return begun.replace(path)
-
-    def _part(self, file: ResultFile, first: int, last: int) -> httpx.Response:
-        asked = {"Range": f"bytes={first}-{last}"}
-        return self._transport.send("GET", file.links.self_, headers=asked, repeatable=True)
+        return await self._driver.run(partial_path.replace, path)

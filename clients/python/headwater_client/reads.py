@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Literal
@@ -26,7 +26,7 @@ class ReadCalls(Connection):
 
     # The feed
 
-    def changes(
+    async def changes(
         self,
         dataset: Dataset | str,
         *,
@@ -37,13 +37,13 @@ class ReadCalls(Connection):
         limit: int = 1_000,
         follow: bool = False,
         poll_seconds: int = 25,
-    ) -> Iterator[Change]:
+    ) -> AsyncGenerator[Change, None]:
         """Changes one by one, from position `since` on.
 
         To go on later, keep the offset of the last change plus one, and keep it after a `+A`, `-R` or `+C`
         only, so that a `-C` is never parted from its `+C`. See `change_pages` for the rest.
         """
-        for page in self.change_pages(
+        async for page in self.change_pages(
             dataset,
             since=since,
             columns=columns,
@@ -53,7 +53,8 @@ class ReadCalls(Connection):
             follow=follow,
             poll_seconds=poll_seconds,
         ):
-            yield from page.changes
+            for item in page.changes:
+                yield item
 
     def change_pages(
         self,
@@ -66,7 +67,7 @@ class ReadCalls(Connection):
         limit: int = 1_000,
         follow: bool = False,
         poll_seconds: int = 25,
-    ) -> Iterator[ChangePage]:
+    ) -> AsyncGenerator[ChangePage, None]:
         """Pages of the feed from position `since` on, to its head.
 
         `where` is a filter on rows, `partitions` are globs of partition paths (see `rows`): changes for which neither
@@ -93,23 +94,24 @@ class ReadCalls(Connection):
         limit: int = 10_000,
         follow: bool = False,
         poll_seconds: int = 25,
-    ) -> Iterator[ChangeTable]:
+    ) -> AsyncGenerator[ChangeTable, None]:
         """As `change_pages`, in the columnar form, which is the fast one."""
         fetch = self._feed_of(dataset, ARROW_STREAM, poll_seconds)
         params = _feed_params(since, columns, where, partitions, limit)
         return walk_feed(fetch, pages.change_table, params, follow=follow, poll_seconds=poll_seconds)
 
-    def corrections(
+    async def corrections(
         self, dataset: Dataset | str, first: int = 0, end: int | None = None
-    ) -> Iterator[Correction]:
+    ) -> AsyncGenerator[Correction, None]:
         """Which changes with offsets `first` to before `end` (the head) were taken back by now, and by which.
 
         Raises Problem `offset-expired` where the feed is not kept back to `first`.
         """
         fetch = partial(self._get, f"{dataset_path(dataset)}/changes/corrected")
         params = {"from": first, "limit": 10_000} | ({} if end is None else {"to": end})
-        for page in walk_list(fetch, partial(decoded, CorrectionPage), params):
-            yield from page.corrections
+        async for page in walk_list(fetch, partial(decoded, CorrectionPage), params):
+            for item in page.corrections:
+                yield item
 
     def _feed_of(self, dataset: Dataset | str, accept: str, patience_seconds: int) -> Any:
         path = f"{dataset_path(dataset)}/changes"
@@ -117,7 +119,7 @@ class ReadCalls(Connection):
 
     # The table
 
-    def rows(
+    async def rows(
         self,
         dataset: Dataset | str,
         *,
@@ -131,7 +133,7 @@ class ReadCalls(Connection):
         corrected_since: bool = False,
         query_type: QueryType = "snapshot",
         limit: int = 1_000,
-    ) -> Iterator[dict[str, Any]]:
+    ) -> AsyncGenerator[dict[str, Any], None]:
         """Rows of the table, all of one version: the latest unless one, a moment, or a name is given.
 
         `where` is a filter, such as `price > 10 AND day < DATE '2026-01-01'`; `partitions` are globs of partition
@@ -143,8 +145,11 @@ class ReadCalls(Connection):
         params = _row_params(
             version, as_of, tag, columns, where, partitions, meta, corrected_since, query_type, limit
         )
-        for page in walk_list(partial(self._get, f"{dataset_path(dataset)}/rows"), pages.row_page, params):
-            yield from page.rows
+        async for page in walk_list(
+            partial(self._get, f"{dataset_path(dataset)}/rows"), pages.row_page, params
+        ):
+            for item in page.rows:
+                yield item
 
     def row_tables(
         self,
@@ -160,7 +165,7 @@ class ReadCalls(Connection):
         corrected_since: bool = False,
         query_type: QueryType = "snapshot",
         limit: int = 10_000,
-    ) -> Iterator[RowTable]:
+    ) -> AsyncGenerator[RowTable, None]:
         """As `rows`, in pages of Arrow tables."""
         fetch = partial(self._get, f"{dataset_path(dataset)}/rows", accept=ARROW_STREAM)
         params = _row_params(

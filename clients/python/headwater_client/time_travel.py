@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from functools import partial
 from typing import Any, Literal
@@ -42,7 +42,7 @@ class NamedVersionPage(msgspec.Struct, frozen=True, kw_only=True):
 class TimeTravelCalls(JobCalls):
     """Names versions, and takes datasets back to them."""
 
-    def create_savepoint(
+    async def create_savepoint(
         self,
         dataset: Dataset | str,
         name: str,
@@ -54,9 +54,9 @@ class TimeTravelCalls(JobCalls):
     ) -> Job:
         """Keeps a version (the latest when the job runs, unless given) to go back to, and the feed since."""
         body = {"name": name, "version": version, "keep_seconds": keep_seconds}
-        return self._ask(dataset, "savepoints", body, idempotency_key, wait)
+        return await self._ask(dataset, "savepoints", body, idempotency_key, wait)
 
-    def create_tag(
+    async def create_tag(
         self,
         dataset: Dataset | str,
         name: str,
@@ -68,25 +68,25 @@ class TimeTravelCalls(JobCalls):
     ) -> Job:
         """Gives a version (the latest when the job runs, unless given) a name to read it by."""
         body = {"name": name, "version": version, "keep_seconds": keep_seconds}
-        return self._ask(dataset, "tags", body, idempotency_key, wait)
+        return await self._ask(dataset, "tags", body, idempotency_key, wait)
 
-    def savepoints(self, dataset: Dataset | str) -> Iterator[NamedVersion]:
+    def savepoints(self, dataset: Dataset | str) -> AsyncGenerator[NamedVersion, None]:
         """The savepoints of a dataset by name."""
         return self._named(dataset, "savepoints")
 
-    def tags(self, dataset: Dataset | str) -> Iterator[NamedVersion]:
+    def tags(self, dataset: Dataset | str) -> AsyncGenerator[NamedVersion, None]:
         """The tags of a dataset by name."""
         return self._named(dataset, "tags")
 
-    def delete_savepoint(self, dataset: Dataset | str, name: str) -> None:
+    async def delete_savepoint(self, dataset: Dataset | str, name: str) -> None:
         """Ends a savepoint: its version is kept no longer than the history says."""
-        self._forget(dataset, "savepoints", name)
+        await self._forget(dataset, "savepoints", name)
 
-    def delete_tag(self, dataset: Dataset | str, name: str) -> None:
+    async def delete_tag(self, dataset: Dataset | str, name: str) -> None:
         """Ends a tag: its version is kept no longer than the history says."""
-        self._forget(dataset, "tags", name)
+        await self._forget(dataset, "tags", name)
 
-    def restore(
+    async def restore(
         self,
         dataset: Dataset | str,
         to: Point,
@@ -97,9 +97,9 @@ class TimeTravelCalls(JobCalls):
     ) -> Job:
         """Gives the dataset the rows of an earlier version, by a write that its feed tells."""
         body = {**_point(to), "expected_version": expected_version}
-        return self._ask(dataset, "restores", body, idempotency_key, wait)
+        return await self._ask(dataset, "restores", body, idempotency_key, wait)
 
-    def roll_back(
+    async def roll_back(
         self,
         dataset: Dataset | str,
         instants: int = 1,
@@ -110,9 +110,9 @@ class TimeTravelCalls(JobCalls):
     ) -> Job:
         """Undoes the newest versions that writes have made."""
         body = {"instants": instants, "expected_version": expected_version}
-        return self._ask(dataset, "rollbacks", body, idempotency_key, wait)
+        return await self._ask(dataset, "rollbacks", body, idempotency_key, wait)
 
-    def compare(
+    async def compare(
         self,
         dataset: Dataset | str,
         since: Point | None = None,
@@ -127,13 +127,13 @@ class TimeTravelCalls(JobCalls):
             for side, point in (("from", since), ("to", until))
             for name, value in _point(point).items()
         }
-        return self._ask(dataset, "comparisons", body, idempotency_key, wait)
+        return await self._ask(dataset, "comparisons", body, idempotency_key, wait)
 
-    def _ask(
+    async def _ask(
         self, dataset: Dataset | str, what: str, body: dict[str, Any], key: str | None, wait: float
     ) -> Job:
         given = {name: value for name, value in body.items() if value is not None}
-        return self._start(
+        return await self._start(
             f"{dataset_path(dataset)}/{what}",
             body=msgspec.json.encode(given),
             headers={"Content-Type": JSON},
@@ -141,14 +141,15 @@ class TimeTravelCalls(JobCalls):
             wait=wait,
         )
 
-    def _named(self, dataset: Dataset | str, kind: Kind) -> Iterator[NamedVersion]:
+    async def _named(self, dataset: Dataset | str, kind: Kind) -> AsyncGenerator[NamedVersion, None]:
         fetch = partial(self._get, f"{dataset_path(dataset)}/{kind}")
-        for page in walk_list(fetch, partial(decoded, NamedVersionPage), {"page_size": 1_000}):
-            yield from page.items
+        async for page in walk_list(fetch, partial(decoded, NamedVersionPage), {"page_size": 1_000}):
+            for item in page.items:
+                yield item
 
-    def _forget(self, dataset: Dataset | str, kind: Kind, name: str) -> None:
+    async def _forget(self, dataset: Dataset | str, kind: Kind, name: str) -> None:
         path = f"{dataset_path(dataset)}/{kind}/{quote(name, safe='')}"
-        self._transport.send("DELETE", path, repeatable=False)
+        await self._send("DELETE", path)
 
 
 def _point(point: Point | None) -> dict[str, Any]:

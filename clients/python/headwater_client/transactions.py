@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from headwater_client.connection import WAIT_SECONDS_MAX, Connection, transaction_path
+from headwater_client.connection import WAIT_SECONDS_MAX, Connection, decoded, transaction_path
 from headwater_client.encode import rows_json
 from headwater_client.jobs import made_up
 from headwater_client.pages import JSON
@@ -51,7 +51,7 @@ class DatasetWrite(msgspec.Struct, frozen=True, kw_only=True):
 class TransactionCalls(Connection):
     """Writes to several datasets at once."""
 
-    def transact(
+    async def transact(
         self, writes: Sequence[DatasetWrite], *, idempotency_key: str | None = None, wait: float = 0
     ) -> Transaction:
         """Writes to 2–16 different datasets: all of it becomes visible at once, or nothing.
@@ -61,7 +61,7 @@ class TransactionCalls(Connection):
         """
         deadline = time.monotonic() + wait
         first_wait = min(int(wait), WAIT_SECONDS_MAX)
-        answer = self._transport.send(
+        answer = await self._send(
             "POST",
             "/transactions",
             body=msgspec.json.encode({"writes": [write.document() for write in writes]}),
@@ -73,29 +73,35 @@ class TransactionCalls(Connection):
             repeatable=True,
             patience_seconds=first_wait,
         )
-        found = msgspec.json.decode(answer.content, type=Transaction)
+        found = decoded(Transaction, answer)
         return (
-            self.wait_for_transaction(found, seconds=max(deadline - time.monotonic(), 0)) if wait else found
+            await self.wait_for_transaction(found, seconds=max(deadline - time.monotonic(), 0))
+            if wait
+            else found
         )
 
-    def get_transaction(self, transaction: Transaction | str) -> Transaction:
+    async def get_transaction(self, transaction: Transaction | str) -> Transaction:
         """A transaction as it stands, however it ended."""
-        return self._transaction(transaction, 0)
+        return await self._transaction(transaction, 0)
 
-    def wait_for_transaction(self, transaction: Transaction | str, *, seconds: float = 600) -> Transaction:
+    async def wait_for_transaction(
+        self, transaction: Transaction | str, *, seconds: float = 600
+    ) -> Transaction:
         """The transaction once it has succeeded. Raises TransactionUnfinished; Problem if it fails or is cancelled."""
         deadline = time.monotonic() + seconds
-        found = transaction if isinstance(transaction, Transaction) else self.get_transaction(transaction)
+        found = (
+            transaction if isinstance(transaction, Transaction) else await self.get_transaction(transaction)
+        )
         while not found.ended:
             left = deadline - time.monotonic()
             if left <= 0:
                 raise TransactionUnfinished(found, seconds)
-            found = self._transaction(found, min(int(left) + 1, WAIT_SECONDS_MAX))
+            found = await self._transaction(found, min(int(left) + 1, WAIT_SECONDS_MAX))
         if problem := problem_of_transaction(found):
             raise problem
         return found
 
-    def _transaction(self, transaction: Transaction | str, wait: int) -> Transaction:
+    async def _transaction(self, transaction: Transaction | str, wait: int) -> Transaction:
         params = {"wait": wait} if wait else {}
-        answer = self._get(transaction_path(transaction), params, patience_seconds=wait)
-        return msgspec.json.decode(answer.content, type=Transaction)
+        answer = await self._get(transaction_path(transaction), params, patience_seconds=wait)
+        return decoded(Transaction, answer)

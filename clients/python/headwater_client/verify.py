@@ -13,7 +13,7 @@ from headwater_client.values import Dataset, Job
 class VerifyCalls(JobCalls):
     """Has the service compare feeds with their tables."""
 
-    def verify(
+    async def verify(
         self,
         dataset: Dataset | str,
         *,
@@ -25,7 +25,7 @@ class VerifyCalls(JobCalls):
 
         The `result` of the job says what was found, once it has succeeded: `equal`, and if not, `first_difference`.
         """
-        return self._start(
+        return await self._start(
             f"{dataset_path(dataset)}/verify",
             body=msgspec.json.encode({} if version is None else {"version": version}),
             headers={"Content-Type": JSON},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -73,41 +73,43 @@ class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
 class ViewCalls(JobCalls):
     """Registers, finds, refreshes, pauses and ends views."""
 
-    def create_view(self, new: NewView) -> View:
+    async def create_view(self, new: NewView) -> View:
         """Registers a view; its first refresh is queued."""
-        answer = self._transport.send(
-            "POST", _PATH, body=msgspec.json.encode(new), headers={"Content-Type": JSON}, repeatable=False
+        answer = await self._send(
+            "POST", _PATH, body=msgspec.json.encode(new), headers={"Content-Type": JSON}
         )
-        return msgspec.json.decode(answer.content, type=View)
+        return decoded(View, answer)
 
-    def get_view(self, view: View | str) -> View:
+    async def get_view(self, view: View | str) -> View:
         """A view as it stands now, given as its value, its id or its name."""
-        return msgspec.json.decode(self._get(view_path(view)).content, type=View)
+        return decoded(View, await self._get(view_path(view)))
 
-    def views(self) -> Iterator[View]:
+    async def views(self) -> AsyncGenerator[View, None]:
         """The tenant's views by name."""
-        for page in walk_list(partial(self._get, _PATH), partial(decoded, ViewPage), {"page_size": 1_000}):
-            yield from page.items
+        async for page in walk_list(
+            partial(self._get, _PATH), partial(decoded, ViewPage), {"page_size": 1_000}
+        ):
+            for item in page.items:
+                yield item
 
-    def refresh_view(self, view: View | str, *, wait: float = 0) -> Job:
+    async def refresh_view(self, view: View | str, *, wait: float = 0) -> Job:
         """A refresh of what is there now; with `wait`, once it has succeeded: then the view shows it."""
-        return self._start(f"{view_path(view)}/refresh", idempotency_key=None, wait=wait)
+        return await self._start(f"{view_path(view)}/refresh", idempotency_key=None, wait=wait)
 
-    def pause_view(self, view: View | str, *, paused: bool = True) -> View:
+    async def pause_view(self, view: View | str, *, paused: bool = True) -> View:
         """Stops a view from following its inputs by itself, or has it go on. It can be refreshed all the same."""
-        etag = self._get(view_path(view)).headers["ETag"]
-        answer = self._transport.send(
+        etag = (await self._get(view_path(view))).headers["ETag"]
+        answer = await self._send(
             "PATCH",
             view_path(view),
             body=msgspec.json.encode({"paused": paused}),
             headers={"Content-Type": JSON, "If-Match": etag},
-            repeatable=False,
         )
-        return msgspec.json.decode(answer.content, type=View)
+        return decoded(View, answer)
 
-    def delete_view(self, view: View | str) -> None:
+    async def delete_view(self, view: View | str) -> None:
         """Ends a view, and its dataset with it."""
-        self._transport.send("DELETE", view_path(view), repeatable=False)
+        await self._send("DELETE", view_path(view))
 
 
 def view_path(view: View | str) -> str:

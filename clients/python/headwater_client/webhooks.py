@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any, Final, Literal
@@ -97,7 +97,7 @@ class DeliveryPage(msgspec.Struct, frozen=True, kw_only=True):
 class WebhookCalls(Connection):
     """Registers webhooks and looks after them."""
 
-    def create_webhook(
+    async def create_webhook(
         self,
         dataset: Dataset | str,
         url: str,
@@ -132,21 +132,22 @@ class WebhookCalls(Connection):
             "description": description,
             "max_lag": max_lag,
         }
-        return decoded(Webhook, self._post("/webhooks", wanted))
+        return decoded(Webhook, await self._post("/webhooks", wanted))
 
-    def get_webhook(self, webhook: Webhook | str) -> Webhook:
+    async def get_webhook(self, webhook: Webhook | str) -> Webhook:
         """A webhook as it stands."""
-        return decoded(Webhook, self._get(_path(webhook)))
+        return decoded(Webhook, await self._get(_path(webhook)))
 
-    def webhooks(self, dataset: Dataset | str | None = None) -> Iterator[Webhook]:
+    async def webhooks(self, dataset: Dataset | str | None = None) -> AsyncGenerator[Webhook, None]:
         """The tenant's webhooks, or those of one dataset, the newest first."""
         params: dict[str, Any] = {"page_size": 1_000}
         if dataset is not None:
             params["dataset"] = dataset.id if isinstance(dataset, Dataset) else dataset
-        for page in walk_list(partial(self._get, "/webhooks"), partial(decoded, WebhookPage), params):
-            yield from page.items
+        async for page in walk_list(partial(self._get, "/webhooks"), partial(decoded, WebhookPage), params):
+            for item in page.items:
+                yield item
 
-    def change_webhook(
+    async def change_webhook(
         self, webhook: Webhook | str, *, revision: int | None = None, **members: Any
     ) -> Webhook:
         """Changes what is named: `url`, `delivery_format`, `columns`, `where`, `partitions`, `batch_changes_max`,
@@ -156,57 +157,62 @@ class WebhookCalls(Connection):
         the webhook is at now. Raises Problem `precondition-failed` where it is at another.
         """
         if revision is None:
-            revision = (webhook if isinstance(webhook, Webhook) else self.get_webhook(webhook)).revision
-        answer = self._transport.send(
+            revision = (webhook if isinstance(webhook, Webhook) else await self.get_webhook(webhook)).revision
+        answer = await self._send(
             "PATCH",
             _path(webhook),
             body=msgspec.json.encode({_WIRE_NAMES.get(name, name): value for name, value in members.items()}),
             headers={"Content-Type": JSON, "If-Match": f'"{revision}"'},
-            repeatable=False,
         )
         return decoded(Webhook, answer)
 
-    def delete_webhook(self, webhook: Webhook | str) -> None:
+    async def delete_webhook(self, webhook: Webhook | str) -> None:
         """Ends a webhook."""
-        self._transport.send("DELETE", _path(webhook), repeatable=False)
+        await self._send("DELETE", _path(webhook))
 
-    def rotate_webhook_secret(self, webhook: Webhook | str) -> str:
+    async def rotate_webhook_secret(self, webhook: Webhook | str) -> str:
         """A new secret; for a day messages are signed with the one before as well."""
-        secret: str = decoded(dict[str, Any], self._post(f"{_path(webhook)}/rotate-secret"))["secret"]
+        secret: str = decoded(dict[str, Any], await self._post(f"{_path(webhook)}/rotate-secret"))["secret"]
         return secret
 
-    def try_webhook(self, webhook: Webhook | str) -> WebhookTest:
+    async def try_webhook(self, webhook: Webhook | str) -> WebhookTest:
         """What comes of a message of type `webhook.test` that is sent now."""
-        return decoded(WebhookTest, self._post(f"{_path(webhook)}/test"))
+        return decoded(WebhookTest, await self._post(f"{_path(webhook)}/test"))
 
-    def deliveries(self, webhook: Webhook | str, *, state: DeliveryState | None = None) -> Iterator[Delivery]:
+    async def deliveries(
+        self, webhook: Webhook | str, *, state: DeliveryState | None = None
+    ) -> AsyncGenerator[Delivery, None]:
         """The messages of a webhook, the newest first."""
         params: dict[str, Any] = {"page_size": 1_000} | ({} if state is None else {"state": state})
         fetch = partial(self._get, f"{_path(webhook)}/deliveries")
-        for page in walk_list(fetch, partial(decoded, DeliveryPage), params):
-            yield from page.items
+        async for page in walk_list(fetch, partial(decoded, DeliveryPage), params):
+            for item in page.items:
+                yield item
 
-    def get_delivery(self, webhook: Webhook | str, delivery_id: str) -> Delivery:
+    async def get_delivery(self, webhook: Webhook | str, delivery_id: str) -> Delivery:
         """A message as it stands."""
-        return decoded(Delivery, self._get(f"{_path(webhook)}/deliveries/{quote(delivery_id, safe='')}"))
+        return decoded(
+            Delivery, await self._get(f"{_path(webhook)}/deliveries/{quote(delivery_id, safe='')}")
+        )
 
-    def redeliver(self, delivery: Delivery) -> Delivery:
+    async def redeliver(self, delivery: Delivery) -> Delivery:
         """Has a message that has ended sent again."""
         path = f"{_path(delivery.webhook_id)}/deliveries/{delivery.id}/redeliver"
-        return decoded(Delivery, self._post(path))
+        return decoded(Delivery, await self._post(path))
 
-    def redeliver_dead(self, webhook: Webhook | str) -> int:
+    async def redeliver_dead(self, webhook: Webhook | str) -> int:
         """Has all messages sent again that were given up; returns how many."""
-        count: int = decoded(dict[str, int], self._post(f"{_path(webhook)}/redeliver-dead"))["deliveries"]
+        count: int = decoded(dict[str, int], await self._post(f"{_path(webhook)}/redeliver-dead"))[
+            "deliveries"
+        ]
         return count
 
-    def _post(self, path: str, body: Any = None) -> Any:
-        return self._transport.send(
+    async def _post(self, path: str, body: Any = None) -> Any:
+        return await self._send(
             "POST",
             path,
             body=None if body is None else msgspec.json.encode(body),
             headers=None if body is None else {"Content-Type": JSON},
-            repeatable=False,
         )
 
 

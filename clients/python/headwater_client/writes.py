@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
-import pyarrow as pa
 
-from headwater_client.connection import dataset_path
-from headwater_client.encode import arrow_stream, ndjson
+from headwater_client.arrow import encoded_stream
+from headwater_client.connection import dataset_path, decoded
+from headwater_client.driver import Body
+from headwater_client.encode import ndjson
 from headwater_client.jobs import JobCalls, made_up
 from headwater_client.pages import ARROW_STREAM, JSON
-from headwater_client.transport import Body
 from headwater_client.values import Dataset, Format, Job, Operation, Upload
 from headwater_client.write_options import DEFAULTS, WriteOptions
 
@@ -27,7 +27,7 @@ _MEDIA_TYPES: Final[Mapping[Format, str]] = {
 class WriteCalls(JobCalls):
     """Writes to one dataset at a time."""
 
-    def write_rows(
+    async def write_rows(
         self,
         dataset: Dataset | str,
         rows: Iterable[Mapping[str, Any]],
@@ -43,7 +43,7 @@ class WriteCalls(JobCalls):
         are changes, in the feed's form or Debezium's. Raises ValueError for NaN and infinity, TypeError for what has
         no form.
         """
-        return self.write(
+        return await self.write(
             dataset,
             ndjson(rows),
             "ndjson",
@@ -53,20 +53,23 @@ class WriteCalls(JobCalls):
             wait=wait,
         )
 
-    def write_arrow(
+    async def write_arrow(
         self,
         dataset: Dataset | str,
-        table: pa.Table | pa.RecordBatch | pa.RecordBatchReader,
+        table: Any,
         *,
         operation: Operation = "upsert",
         options: WriteOptions = DEFAULTS,
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Writes an Arrow table, batch or stream; see `write` for the rest."""
-        return self.write(
+        """Writes a pyarrow table, batch or reader, or a data frame of polars or pandas; see `write` for the rest.
+
+        Raises MissingPackage without pyarrow.
+        """
+        return await self.write(
             dataset,
-            arrow_stream(table),
+            encoded_stream(table),
             "arrow",
             operation=operation,
             options=options,
@@ -74,7 +77,7 @@ class WriteCalls(JobCalls):
             wait=wait,
         )
 
-    def write(
+    async def write(
         self,
         dataset: Dataset | str,
         body: Body,
@@ -91,7 +94,7 @@ class WriteCalls(JobCalls):
         Returns the job as soon as the write is durable. With `wait`, returns it once it has succeeded, and
         raises JobUnfinished after so many seconds, Problem if it fails.
         """
-        return self._start(
+        return await self._start(
             f"{dataset_path(dataset)}/writes",
             body=body,
             headers={"Content-Type": _MEDIA_TYPES[format]} | ({"Content-Encoding": "gzip"} if gzip else {}),
@@ -100,9 +103,9 @@ class WriteCalls(JobCalls):
             wait=wait,
         )
 
-    def upload(self, dataset: Dataset | str, body: Body) -> Upload:
+    async def upload(self, dataset: Dataset | str, body: Body) -> Upload:
         """Stores a large input as it is, to be written by `write_upload`; a Path is streamed."""
-        answer = self._transport.send(
+        answer = await self._send(
             "POST",
             f"{dataset_path(dataset)}/uploads",
             body=body,
@@ -110,9 +113,9 @@ class WriteCalls(JobCalls):
             # A second copy that no write names is removed by the service.
             repeatable=True,
         )
-        return msgspec.json.decode(answer.content, type=Upload)
+        return decoded(Upload, answer)
 
-    def write_upload(
+    async def write_upload(
         self,
         dataset: Dataset | str,
         upload: Upload,
@@ -128,9 +131,9 @@ class WriteCalls(JobCalls):
         source = {"kind": "upload", "upload_id": upload.id, "format": format}
         source |= {"compression": "gzip"} if gzip else {}
         envelope = {"operation": operation, "source": source} | options.members()
-        return self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)
+        return await self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)
 
-    def delete_where(
+    async def delete_where(
         self,
         dataset: Dataset | str,
         where: str,
@@ -142,9 +145,9 @@ class WriteCalls(JobCalls):
         """Deletes the rows that a filter selects, such as `price > 10 AND day < DATE '2026-01-01'`."""
         options = WriteOptions(expected_version=expected_version)
         envelope = {"operation": "delete", "where": where} | options.members()
-        return self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)
+        return await self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)
 
-    def delete_partitions(
+    async def delete_partitions(
         self,
         dataset: Dataset | str,
         globs: Sequence[str],
@@ -156,9 +159,9 @@ class WriteCalls(JobCalls):
         """Deletes the partitions whose paths match one of `globs`, such as `day=2026-11-*`."""
         options = WriteOptions(expected_version=expected_version)
         envelope = {"operation": "delete_partition", "partitions": list(globs)} | options.members()
-        return self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)
+        return await self._write_envelope(dataset, envelope, _key(options, idempotency_key), wait)
 
-    def compact(
+    async def compact(
         self,
         dataset: Dataset | str,
         *,
@@ -172,8 +175,8 @@ class WriteCalls(JobCalls):
         """
         path = f"{dataset_path(dataset)}/compactions"
         if partitions is None:
-            return self._start(path, idempotency_key=made_up(idempotency_key), wait=wait)
-        return self._start(
+            return await self._start(path, idempotency_key=made_up(idempotency_key), wait=wait)
+        return await self._start(
             path,
             body=msgspec.json.encode({"partitions": list(partitions)}),
             headers={"Content-Type": JSON},
@@ -181,7 +184,7 @@ class WriteCalls(JobCalls):
             wait=wait,
         )
 
-    def clean(
+    async def clean(
         self,
         dataset: Dataset | str,
         *,
@@ -195,7 +198,7 @@ class WriteCalls(JobCalls):
         With neither, the dataset's `services.history` says what is kept. Names and readers keep their versions.
         """
         wanted = {"versions": versions, "seconds": seconds}
-        return self._start(
+        return await self._start(
             f"{dataset_path(dataset)}/cleans",
             body=msgspec.json.encode({name: value for name, value in wanted.items() if value is not None}),
             headers={"Content-Type": JSON},
@@ -203,7 +206,7 @@ class WriteCalls(JobCalls):
             wait=wait,
         )
 
-    def cluster(
+    async def cluster(
         self,
         dataset: Dataset | str,
         columns: Sequence[str] | None = None,
@@ -218,7 +221,7 @@ class WriteCalls(JobCalls):
         What is not given is as `services.clustering` of the dataset says. `partitions`: globs; all, unless given.
         """
         wanted = {"columns": columns, "order": order, "partitions": partitions}
-        return self._start(
+        return await self._start(
             f"{dataset_path(dataset)}/clusterings",
             body=msgspec.json.encode({name: value for name, value in wanted.items() if value is not None}),
             headers={"Content-Type": JSON},
@@ -226,10 +229,10 @@ class WriteCalls(JobCalls):
             wait=wait,
         )
 
-    def _write_envelope(
+    async def _write_envelope(
         self, dataset: Dataset | str, envelope: Mapping[str, Any], key: str | None, wait: float
     ) -> Job:
-        return self._start(
+        return await self._start(
             f"{dataset_path(dataset)}/writes",
             body=msgspec.json.encode(envelope),
             headers={"Content-Type": JSON},

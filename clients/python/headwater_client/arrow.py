@@ -1,0 +1,90 @@
+"""Rows as Arrow data, for whichever library reads them: pyarrow, pandas, polars or DuckDB. None of them is required."""
+
+from __future__ import annotations
+
+import importlib
+import io
+from collections.abc import Iterable
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+_FILE_MAGIC = b"ARROW1"
+
+
+class MissingPackage(ImportError):
+    """A library that the called method needs is not installed; the message says how to install it."""
+
+
+class ArrowData(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows as the service sent them: Arrow IPC streams or files with one schema, in order."""
+
+    parts: tuple[bytes, ...]
+
+    def to_arrow(self) -> pa.Table:
+        """A pyarrow table. Raises MissingPackage."""
+        pyarrow, ipc = required("pyarrow", extra="arrow"), required("pyarrow.ipc", extra="arrow")
+        tables = [
+            (ipc.open_file(part) if part.startswith(_FILE_MAGIC) else ipc.open_stream(part)).read_all()
+            for part in self.parts
+        ]
+        return tables[0] if len(tables) == 1 else pyarrow.concat_tables(tables)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A pandas data frame. Raises MissingPackage."""
+        required("pandas", extra="pandas")
+        return self.to_arrow().to_pandas()
+
+    def to_polars(self) -> pl.DataFrame:
+        """A polars data frame, without pyarrow. Raises MissingPackage."""
+        polars = required("polars", extra="polars")
+        frames = [
+            (polars.read_ipc if part.startswith(_FILE_MAGIC) else polars.read_ipc_stream)(io.BytesIO(part))
+            for part in self.parts
+        ]
+        return frames[0] if len(frames) == 1 else polars.concat(frames)
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """A DuckDB relation, of the default connection unless one is specified. Raises MissingPackage."""
+        source = required("duckdb", extra="duckdb") if connection is None else connection
+        return source.from_arrow(self.to_arrow())
+
+
+def encoded_stream(table: Any) -> bytes:
+    """The Arrow IPC stream of a pyarrow table, batch or reader, or of any value that exports Arrow data.
+
+    The latter are polars and pandas data frames, for example. Raises MissingPackage.
+    """
+    pyarrow, ipc = required("pyarrow", extra="arrow"), required("pyarrow.ipc", extra="arrow")
+    if isinstance(table, pyarrow.RecordBatch):
+        batches: Iterable[Any] = [table]
+    elif isinstance(table, pyarrow.Table | pyarrow.RecordBatchReader):
+        batches = table
+    else:
+        batches = table = pyarrow.table(table)
+    sink = pyarrow.BufferOutputStream()
+    with ipc.new_stream(sink, table.schema) as writer:
+        for batch in [batches] if isinstance(batches, pyarrow.Table) else batches:
+            writer.write(batch)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def required(name: str, *, extra: str) -> ModuleType:
+    """An optional library's module. Raises MissingPackage."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        package = name.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise
+        raise MissingPackage(
+            f"this needs the package {package}, which is not installed: pip install 'headwater-client[{extra}]'",
+            name=package,
+        ) from error

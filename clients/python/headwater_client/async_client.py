@@ -1,0 +1,45 @@
+"""The client for programs that run in an event loop of asyncio."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import httpx
+
+from headwater_client.driver import AsyncDriver
+from headwater_client.operations import Operations
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class AsyncHeadwater(Operations):
+    """A connection to the service with one credential, for use with `await` and `async for`.
+
+    It has the methods of `Headwater`, which describes them.
+    """
+
+    def __init__(self, url: str, api_key: str, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
+        driver = AsyncDriver(url, api_key, transport)
+        super().__init__(driver)
+        self._connections = driver
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """The client that HEADWATER_URL and HEADWATER_API_KEY describe. Raises KeyError."""
+        return cls(environment["HEADWATER_URL"], environment["HEADWATER_API_KEY"])
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._connections.aclose()

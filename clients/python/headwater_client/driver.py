@@ -1,0 +1,138 @@
+"""What the client needs from its surroundings: to send a request, to wait, and to do file work.
+
+The operations are coroutines over this interface, and do no I/O of their own. `BlockingDriver` never suspends, so the
+blocking client runs a coroutine to its end at once; `AsyncDriver` suspends in the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import IO, Any, Final, Protocol, TypeVar
+
+import httpx
+import msgspec
+
+Result = TypeVar("Result")
+
+Body = bytes | Path
+"""What a request sends: bytes, or a file, which is streamed and never held in memory."""
+
+_CHUNK_BYTES: Final = 256 * 1024
+_CONNECT_SECONDS: Final = 30.0
+_READ_SECONDS: Final = 60.0
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """A request without its credential. `patience_seconds`: how much longer than usual the service may take."""
+
+    method: str
+    path: str
+    params: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    body: Body | None = None
+    patience_seconds: float = 0.0
+
+    @property
+    def timeout(self) -> httpx.Timeout:
+        """The longest time for each step of the request."""
+        return httpx.Timeout(_CONNECT_SECONDS, read=_READ_SECONDS + self.patience_seconds)
+
+
+class Driver(Protocol):
+    """Sends requests with a credential, waits, and does file work."""
+
+    async def send(self, request: Request) -> httpx.Response:
+        """The response, whatever its status. Raises httpx.TransportError."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Waits."""
+
+    async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """The result of work that reads or writes files."""
+
+
+class BlockingDriver:
+    """Sends requests in the calling thread. Several threads may use it at once."""
+
+    def __init__(self, url: str, api_key: str, transport: httpx.BaseTransport | None) -> None:
+        self._client = httpx.Client(base_url=url, headers=_credential(api_key), transport=transport)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._client.close()
+
+    async def send(self, request: Request) -> httpx.Response:
+        """See `Driver`."""
+        if isinstance(request.body, Path):
+            with request.body.open("rb") as content:
+                return self._client.send(self._built(request, content))
+        return self._client.send(self._built(request, request.body))
+
+    async def sleep(self, seconds: float) -> None:
+        """See `Driver`."""
+        time.sleep(seconds)  # noqa: ASYNC251 - this driver blocks
+
+    async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """See `Driver`."""
+        return work(*arguments)
+
+    def _built(self, request: Request, content: Any) -> httpx.Request:
+        return self._client.build_request(
+            request.method,
+            request.path,
+            params=request.params,
+            headers=request.headers,
+            content=content,
+            timeout=request.timeout,
+        )
+
+
+class AsyncDriver:
+    """Sends requests in the running event loop of asyncio."""
+
+    def __init__(self, url: str, api_key: str, transport: httpx.AsyncBaseTransport | None) -> None:
+        self._client = httpx.AsyncClient(base_url=url, headers=_credential(api_key), transport=transport)
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._client.aclose()
+
+    async def send(self, request: Request) -> httpx.Response:
+        """See `Driver`."""
+        headers = dict(request.headers)
+        if isinstance(request.body, Path):
+            headers["Content-Length"] = str((await self.run(request.body.stat)).st_size)
+            content: bytes | AsyncIterator[bytes] | None = self._chunks(request.body)
+        else:
+            content = request.body
+        return await self._client.request(
+            request.method,
+            request.path,
+            params=request.params,
+            headers=headers,
+            content=content,
+            timeout=request.timeout,
+        )
+
+    async def sleep(self, seconds: float) -> None:
+        """See `Driver`."""
+        await asyncio.sleep(seconds)
+
+    async def run(self, work: Callable[..., Result], *arguments: Any) -> Result:
+        """See `Driver`."""
+        return await asyncio.to_thread(work, *arguments)
+
+    async def _chunks(self, path: Path) -> AsyncIterator[bytes]:
+        file: IO[bytes] = await self.run(path.open, "rb")
+        try:
+            while chunk := await self.run(file.read, _CHUNK_BYTES):
+                yield chunk
+        finally:
+            file.close()
+
+
+def _credential(api_key: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {api_key}"}

@@ -1,0 +1,85 @@
+"""Rows as Arrow data, in each library that reads them, none of which the client requires."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.ipc as ipc
+import pytest
+
+from headwater_client import ArrowData, MissingPackage
+from headwater_client.arrow import encoded_stream
+
+ROWS = [{"id": 1, "note": "a"}, {"id": 2, "note": None}]
+TABLE = pa.Table.from_pylist(ROWS, pa.schema({"id": pa.int64(), "note": pa.string()}))
+
+
+def file_of(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+DATA = [
+    ArrowData(parts=(encoded_stream(TABLE),)),
+    ArrowData(parts=(file_of(TABLE),)),
+    ArrowData(parts=(file_of(TABLE.slice(0, 1)), file_of(TABLE.slice(1)))),
+]
+
+
+@pytest.mark.parametrize("data", DATA, ids=["stream", "file", "two files"])
+def test_each_library_gets_the_same_rows(data: ArrowData) -> None:
+    assert data.to_arrow() == TABLE
+    assert data.to_polars().equals(pl.DataFrame(ROWS))
+    frame = data.to_pandas()
+    assert (list(frame["id"]), list(frame["note"])) == ([1, 2], ["a", None])
+    with duckdb.connect() as connection:
+        assert data.to_duckdb(connection).aggregate("sum(id), count(note)").fetchall() == [(3, 1)]
+    assert data.to_duckdb().filter("id = 2").fetchall() == [(2, None)]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [TABLE, TABLE.to_batches()[0], TABLE.to_reader(), pl.DataFrame(ROWS), TABLE.to_pandas()],
+    ids=["table", "batch", "reader", "polars", "pandas"],
+)
+def test_tables_of_each_library_are_encoded(table: object) -> None:
+    assert ipc.open_stream(encoded_stream(table)).read_all().to_pylist() == ROWS
+
+
+def test_pages_are_arrow_data(service, headwater, orders) -> None:
+    headwater.write_arrow(orders, pl.DataFrame(ROWS))
+    service.work()
+    (page,) = headwater.row_tables(orders)
+    assert page.to_polars().sort("id").rows() == [(1, "a"), (2, None)]
+    (changes,) = headwater.change_tables(orders)
+    assert list(changes.to_pandas()["op"]) == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("package", "method", "extra"),
+    [
+        ("pyarrow", "to_arrow", "arrow"),
+        ("pandas", "to_pandas", "pandas"),
+        ("polars", "to_polars", "polars"),
+        ("duckdb", "to_duckdb", "duckdb"),
+    ],
+)
+def test_a_missing_package_is_named(monkeypatch, package: str, method: str, extra: str) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingPackage, match=rf"package {package}.*headwater-client\[{extra}\]") as missing:
+        getattr(DATA[0], method)()
+    assert missing.value.name == package
+
+
+def test_the_client_loads_none_of_them() -> None:
+    program = (
+        "import sys, headwater_client; print(*{'pyarrow', 'pandas', 'polars', 'duckdb'} & set(sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == ""
