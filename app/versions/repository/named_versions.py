@@ -186,8 +186,9 @@ def _tag(connection: Connection, dataset_id: str, name: str, version: int) -> bo
 
 def taken(found: NamedVersion | None, name: str) -> NameTaken:
     """Why a name cannot be given."""
+    kind = "version" if found is None else found.kind.value
     return NameTaken(
-        f"there is a version named {name!r} already: savepoints and tags share their names",
+        f"there is a {kind} named {name!r} already: savepoints and tags share their names",
         name=name,
         version=None if found is None else found.version,
         kind=None if found is None else found.kind.value,

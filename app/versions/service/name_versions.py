@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from app.catalog.values import Dataset
-from app.format.errors import NameTaken, NotFound
+from app.format.errors import NotFound
 from app.format.version_names import check_version_name
 from app.jobs.service.request_job import RequestIdentity, RequestJob
 from app.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.jobs.values import Accepted
 from app.paging import Page
 from app.versions.ports import NamedVersions
+from app.versions.repository.named_versions import taken
 from app.versions.service.versions import VersionOf
 
 
@@ -60,9 +61,4 @@ class NameVersions:
             found = self.names.get(dataset.tenant_id, dataset.id, name)
         except NotFound:
             return
-        raise NameTaken(
-            f"there is a {found.kind.value} named {name!r} already: savepoints and tags share their names",
-            name=name,
-            version=found.version,
-            kind=found.kind.value,
-        )
+        raise taken(found, name)
