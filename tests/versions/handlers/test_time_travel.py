@@ -14,6 +14,7 @@ from sqlalchemy import update
 from app.catalog.tables import heads
 from app.commit.restore_plan import RestageTask
 from app.format.rows.staging import StagedFile
+from app.jobs.values import JobKind
 from tests.support.http import ORDERS, upsert
 from tests.support.service import Service
 
@@ -227,7 +228,7 @@ def test_restore_that_meets_another_commit_reads_again_what_differs(
     history: list[Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    engine = service.run_writes.restore.engine
+    engine = service.run_writes.stagers[JobKind.RESTORE].engine  # type: ignore[attr-defined]
     rules = msgspec.structs.replace(service.run_writes.rules, dataset_writers_max=2)
     other = replace(service.run_writes, rules=rules)
     staged: list[int] = []
