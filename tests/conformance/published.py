@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import combinations as combinations_of
 from pathlib import Path
+from textwrap import fill
 from typing import Final
 
 from app.format.dataset import DatasetDefinition
@@ -133,7 +134,8 @@ def _ways() -> Iterator[str]:
         yield f"| `{way.name}` | ✓ | {' | '.join(cells)} |\n"
     yield "\n"
     for reasons, number in notes.items():
-        yield f"{number}. {'; '.join(f'`{pointer}`: {detail}' for pointer, detail in reasons)}\n"
+        note = f"{number}. {'; '.join(f'`{pointer}`: {detail}' for pointer, detail in reasons)}"
+        yield fill(note, 120, subsequent_indent="   ", break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 if __name__ == "__main__":
