@@ -111,8 +111,8 @@ def _postponed_rule(operation: Operation, _: WriteOptions, dataset: DatasetDefin
     if postpones and operation in _APPENDING:
         yield (
             "/operation",
-            f"under bucket mode postpone keys are looked at in compaction only, so {operation.value} cannot refuse "
-            "those that are there: use upsert, or register the dataset with fixed_now",
+            f"under bucket mode postpone only compaction looks up keys, so {operation.value} cannot reject "
+            "existing ones: use upsert, or register the dataset with fixed_now",
         )
 
 

@@ -94,12 +94,19 @@ def test_every_operation_has_its_section(method, path):
     assert f"{method} {path}" in headings
 
 
+def parameters(method, path):
+    """The parameters of an operation; those that several share are components."""
+    shared = DOCUMENT["components"].get("parameters", {})
+    stated = DOCUMENT["paths"][path][method.lower()].get("parameters", [])
+    return [shared[each["$ref"].rsplit("/", 1)[1]] if "$ref" in each else each for each in stated]
+
+
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_every_parameter_is_told_of(method, path):
     told = (DOCS / "api.md").read_text()
     conventions = told.partition("## Conventions")[2].partition("## Datasets")[0]
-    section = re.split(r"^#+ ", told.partition(f"### `{method} {path}`\n")[2], flags=re.MULTILINE)[0]
-    for parameter in DOCUMENT["paths"][path][method.lower()].get("parameters", []):
+    section = re.split(r"^#{1,3} ", told.partition(f"### `{method} {path}`\n")[2], flags=re.MULTILINE)[0]
+    for parameter in parameters(method, path):
         if parameter["in"] != "path":
             assert re.search(rf"\b{parameter['name']}\b", section + conventions), parameter["name"]
 
@@ -107,7 +114,7 @@ def test_every_parameter_is_told_of(method, path):
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 def test_limits_of_parameters_are_told(method, path):
     told = (DOCS / "api.md").read_text()
-    for parameter in DOCUMENT["paths"][path][method.lower()].get("parameters", []):
+    for parameter in parameters(method, path):
         largest = int(parameter["schema"].get("maximum", 2**63))
         assert largest >= 2**63 - 1 or f"–{largest:,}" in told or f"{largest} s" in told, parameter["name"]
 

@@ -1,0 +1,126 @@
+"""The documentation is in plain technical English, and its lines are short."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LINE_MAX = 120
+
+# Not rewritten yet.
+PENDING = ("docs/ARCHITECTURE.md", "docs/decisions/")
+
+# A phrase that documentation does not use, and what it uses instead.
+PHRASES = {
+    r"tells?|told|telling": "return, report, emit, contain",
+    r"whoever|nobody": "name the reader, the client or the operator",
+    r"anew": "again",
+    r"by and by": "later",
+    r"of old": "old, archived",
+    r"unless (it |that is )?said|unless (it says|given|asked)": "default",
+    r"asks? for|asked for|is asked|are asked|asks": "request",
+    r"so many": "this number of",
+    r"as (it|they) (came|come)": "unchanged, unmerged",
+    r"sets? aside": "quarantine",
+    r"driven again|drives? again": "redrive",
+    r"(?<!there )(is|are|be) none": "there is no; not a",
+    r"(cannot|can) be had": "available",
+    r"moot": "no-op",
+    r"landmarks?": "starting position",
+    r"stretch(es)?": "range",
+    r"keepers?": "maintenance policy, reconciler",
+    r"bells?": "notify",
+    r"lanes?": "queue",
+    r"findings": "error, result, difference",
+    r"forgets?|forgotten|forgetting": "expire, delete",
+    r"meets?|met": "match, join, exist",
+    r"said|says (who|when|that)": "specified, documented",
+    r"looks? (at|up and|for|on)|looked at": "check, poll, read",
+    r"takes? (its|their) turns?|in its turn|taking turns": "in order, alternate",
+    r"comes? (out|about)|came about": "result, happen",
+    r"make of it|made of it|what (came|comes|became|becomes) of": "result",
+}
+BANNED = re.compile("|".join(rf"\b(?:{phrase})\b" for phrase in PHRASES), re.IGNORECASE)
+
+# Sentences that use a phrase in its usual sense.
+ALLOWED: dict[str, tuple[str, ...]] = {
+    # The last column of the summary: a target was met or missed.
+    "docs/performance.md": ("| met |", "| met within the noise |"),
+}
+
+
+def documents():
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", "*.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    names = [line for line in listing.stdout.splitlines() if (ROOT / line).is_file()]
+    return sorted(each for each in names if not each.startswith(PENDING))
+
+
+def prose(name):
+    """The lines outside of fenced blocks, with their numbers."""
+    fenced = False
+    for number, line in enumerate((ROOT / name).read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, line
+
+
+def words(line):
+    """A line without code and the targets of links."""
+    return re.sub(r"`[^`]*`|\]\([^)]*\)", " ", line)
+
+
+def test_the_documents_are_found():
+    assert {"README.md", "CHANGELOG.md", "docs/api.md", "docs/concepts.md"} <= set(documents())
+
+
+@pytest.mark.parametrize("name", documents())
+def test_lines_of_prose_are_short(name):
+    # Cells of tables cannot be wrapped, nor can a word or a link.
+    long = {
+        f"{name}:{number}": len(line)
+        for number, line in prose(name)
+        if len(line) > LINE_MAX and not line.startswith("|") and " " in line.lstrip("#*- ")
+    }
+    assert not long, f"more than {LINE_MAX} characters"
+
+
+@pytest.mark.parametrize("name", documents())
+def test_documents_use_the_usual_words(name):
+    found = {}
+    for number, line in prose(name):
+        for allowed in ALLOWED.get(name, ()):
+            line = line.replace(allowed, "")
+        if match := BANNED.search(words(line)):
+            found[f"{name}:{number} {match[0]}"] = replacement(match[0])
+    assert not found
+
+
+def replacement(found):
+    return next(plain for phrase, plain in PHRASES.items() if re.fullmatch(phrase, found, re.IGNORECASE))
+
+
+def test_every_exception_is_needed():
+    exceptions = [(name, text) for name, texts in ALLOWED.items() for text in texts]
+    unused = [
+        (name, text)
+        for name, text in exceptions
+        if not BANNED.search(words(text)) or text not in (ROOT / name).read_text(encoding="utf-8")
+    ]
+    assert not unused
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["It is told what became of it.", "Those of old go by and by.", "1,000 unless said.", "It is none."],
+)
+def test_a_riddle_is_noticed(sentence):
+    assert BANNED.search(sentence)
