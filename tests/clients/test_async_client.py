@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from headwater_client import AsyncHeadwater, Headwater, Problem
+from headwater_client.driver import AsyncDriver
 from tests.clients.test_client_waiting import job, problem
 
 
@@ -94,10 +95,11 @@ def answering(*answers: httpx.Response | Exception) -> tuple[AsyncHeadwater, lis
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     seconds: list[float] = []
 
-    async def sleep(delay: float) -> None:
+    async def sleep(_: AsyncDriver, delay: float) -> None:
         seconds.append(delay)
 
-    monkeypatch.setattr(asyncio, "sleep", sleep)
+    # Not asyncio's own: the service, in another thread, sleeps as well.
+    monkeypatch.setattr(AsyncDriver, "sleep", sleep)
     return seconds
 
 
@@ -124,16 +126,22 @@ def test_it_repeats_what_is_safe_to_repeat(pauses) -> None:
     assert len(sent) == 1
 
 
-def test_requests_run_at_the_same_time() -> None:
+def test_requests_and_the_pauses_before_their_repetition_run_at_the_same_time() -> None:
+    refused: list[str] = []
+
     async def handle(request: httpx.Request) -> httpx.Response:
-        await asyncio.sleep(0.2)
-        return job()
+        await asyncio.sleep(0.1)
+        if request.url.path in refused:
+            return job()
+        refused.append(request.url.path)
+        return problem(503, "unavailable", {"retry-after": "1"})
 
     client = AsyncHeadwater("http://service", "hw_key", transport=httpx.MockTransport(handle))
 
     async def use() -> None:
-        await asyncio.gather(*(client.get_job("j") for _ in range(20)))
+        await asyncio.gather(*(client.get_job(f"j{number}") for number in range(20)))
 
     began = time.monotonic()
     asyncio.run(use())
-    assert time.monotonic() - began < 2
+    assert len(refused) == 20
+    assert 1 <= time.monotonic() - began < 5

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from headwater_client import Headwater, JobUnfinished, Problem
+from headwater_client.driver import BlockingDriver
 
 JOB = {
     "id": "j", "kind": "write", "state": "queued", "operation": "upsert", "attempts": 0,
@@ -23,8 +24,21 @@ JOB = {
 def pauses(monkeypatch):
     """The pauses between attempts, which take no time here."""
     seconds = []
-    monkeypatch.setattr(time, "sleep", seconds.append)
+
+    async def sleep(_, delay):
+        seconds.append(delay)
+
+    # Not the standard library's own: the service, in another thread, sleeps as well.
+    monkeypatch.setattr(BlockingDriver, "sleep", sleep)
     return seconds
+
+
+def test_the_pause_between_attempts_takes_its_time():
+    client, sent = answering(problem(503, "unavailable", {"retry-after": "1"}), job())
+    began = time.monotonic()
+    client.get_job("j")
+    assert 1 <= time.monotonic() - began < 5
+    assert len(sent) == 2
 
 
 def answering(*answers):
