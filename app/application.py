@@ -16,6 +16,7 @@ from app.http.auth import PUBLIC, Authentication, require_scope
 from app.http.context import Services
 from app.http.dependencies import dependencies, resolve_in_sequence
 from app.http.middleware import edge
+from app.http.options import options_handlers
 from app.http.problems import JobFailed, on_headwater_error, on_http_exception, on_job_failed, on_unexpected
 from app.http.query_parameters import refuse_unknown_parameters
 from app.http.request import JSON_BODY_BYTES_MAX, ApiRequest
@@ -29,7 +30,7 @@ Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 def application(services: Services, lifespan: Sequence[Lifespan] = ()) -> ASGIApp:
     """The application on these services. `lifespan`: what runs beside it, from its start to its stop."""
     litestar = Litestar(
-        route_handlers=[*ROUTES, get_schema],
+        route_handlers=[*options_handlers([*ROUTES, get_schema]), *ROUTES, get_schema],
         dependencies=dependencies(services),
         request_class=ApiRequest,
         response_class=ApiResponse,

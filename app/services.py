@@ -13,6 +13,7 @@ from app.http.context import Check, Services
 from app.http.credentials import Credentials
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
+from app.idempotency.compose import run_once
 from app.jobs.handlers.job_watches import job_polls
 from app.maintenance.compose import maintenance_store, table_services
 from app.metastore.compose import metastore_reports
@@ -64,6 +65,7 @@ def api_services(platform: Platform, readiness: Callable[[], list[Check]]) -> Se
         webhooks=webhooks(platform),
         jobs=stores.jobs,
         transactions=transactions,
+        run_once=run_once(platform),
         read_timeline=core.read_timeline(platform),
         readiness=readiness,
         json_body_bytes_max=settings.json_body_bytes_max,

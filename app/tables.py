@@ -5,6 +5,7 @@ from __future__ import annotations
 import app.catalog.tables
 import app.consumers.tables
 import app.exports.tables
+import app.idempotency.tables
 import app.jobs.tables
 import app.maintenance.tables
 import app.partitions.tables

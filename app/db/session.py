@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from contextvars import ContextVar
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Executable, create_engine, event, make_url, text
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -23,6 +24,17 @@ RELAY_ROLE: Final = "headwater_relay"
 _AS_TENANT: Final = text("SELECT set_config('headwater.tenant_id', :value, true)")
 _AS_CREDENTIAL: Final = text("SELECT set_config('headwater.key_digest', :value, true)")
 _AS_RELAY: Final = text(f"SET LOCAL ROLE {RELAY_ROLE}")
+
+
+class _Shared(NamedTuple):
+    """A transaction that others of its tenant join."""
+
+    database: Database
+    tenant_id: str
+    connection: Connection
+
+
+_SHARED: ContextVar[_Shared | None] = ContextVar("shared_transaction", default=None)
 
 
 class CommitInDoubt(Unavailable):
@@ -73,14 +85,27 @@ class Database:
             connection.autocommit = False
 
     @contextmanager
-    def tenant(self, tenant_id: str) -> Iterator[Connection]:
+    def tenant(self, tenant_id: str, *, shared: bool = False) -> Iterator[Connection]:
         """A transaction that sees and makes rows of this tenant only; committed at the end, unless it raises.
 
-        Raises Unavailable if the database cannot be reached or does not answer in time, CommitInDoubt if the
-        connection breaks at the commit.
+        Until a `shared` one ends, transactions that its thread begins for the tenant are savepoints of it: they are
+        committed with it, or not at all. Raises Unavailable if the database cannot be reached or does not answer in
+        time, CommitInDoubt if the connection breaks at the commit.
         """
+        outer = _SHARED.get()
+        if outer is not None and outer.database is self:
+            if outer.tenant_id != tenant_id:
+                raise AssertionError("a shared transaction is of one tenant")
+            with outer.connection.begin_nested():
+                yield outer.connection
+            return
         with self._transaction(_AS_TENANT, {"value": tenant_id}) as connection:
-            yield connection
+            token = _SHARED.set(_Shared(self, tenant_id, connection)) if shared else None
+            try:
+                yield connection
+            finally:
+                if token is not None:
+                    _SHARED.reset(token)
 
     @contextmanager
     def credential(self, digest: bytes) -> Iterator[Connection]:

@@ -21,6 +21,7 @@ from app.http.in_flight import InFlight
 from app.http.request import ApiRequest as ApiRequest
 from app.http.threads import OUTBOUND_THREADS_MAX, Threads
 from app.http.waiting.subscriptions import Subscriptions
+from app.idempotency.service import RunOnce
 from app.jobs.handlers.job_watches import JobPolls
 from app.jobs.ports import Jobs
 from app.maintenance.service.table_services import TableServiceRequests
@@ -83,6 +84,7 @@ class Services:
     comparisons: Comparisons
     jobs: Jobs
     transactions: AcceptTransaction
+    run_once: RunOnce
     read_timeline: ReadTimeline
     readiness: Callable[[], list[Check]]
     json_body_bytes_max: int

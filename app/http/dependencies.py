@@ -26,12 +26,14 @@ from app.http.headers import (
     parse_preference,
     require_version,
 )
+from app.http.idempotency import Idempotency
 from app.http.in_flight import InFlight
 from app.http.openapi.operation_docs import documentation_of
 from app.http.query_options import decode_options, options_type
 from app.http.query_parameters import DatasetReference
 from app.http.request import ApiRequest
 from app.http.threads import Threads
+from app.idempotency.service import RunOnce
 from app.jobs.handlers.accepted import Acceptance
 from app.jobs.handlers.waiting import JobWaiter, waiter_of
 from app.tenants.values import Principal
@@ -131,6 +133,22 @@ async def acceptance(
     )
 
 
+async def idempotency(
+    request: ApiRequest,
+    idempotency_key: Provided[str | None],
+    threads: Provided[Threads],
+    run_once: Provided[RunOnce],
+) -> Idempotency:
+    """What creates the resource of this request: once for each Idempotency-Key."""
+    return Idempotency(
+        request=request,
+        key=idempotency_key,
+        body=await request.body() if request.route_handler.parsed_data_field is not None else b"",
+        threads=threads,
+        run_once=run_once,
+    )
+
+
 PROVIDERS: Final[Mapping[str, Callable[..., Any]]] = {
     provider.__name__: provider
     for provider in (
@@ -143,6 +161,7 @@ PROVIDERS: Final[Mapping[str, Callable[..., Any]]] = {
         media_type,
         found,
         acceptance,
+        idempotency,
     )
 }
 """What is read from a request, by the name of the parameter that it is provided as."""

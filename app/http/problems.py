@@ -81,6 +81,9 @@ _RETRY_AFTER_SECONDS: Final = {
     "storage-full": 60,
 }
 
+# Request Timeout, Too Early, Too Many Requests.
+_PASSING: Final = frozenset({408, 425, 429})
+
 _log = logging.getLogger(__name__)
 
 
@@ -126,6 +129,11 @@ def status_of(code: str) -> int:
     return STATUS.get(code, 500)
 
 
+def is_final(error: HeadwaterError) -> bool:
+    """Whether the same request would be refused again: neither a failure of the service, nor a limit on its rate."""
+    return status_of(error.code) < 500 and status_of(error.code) not in _PASSING
+
+
 def document(code: str, title: str, detail: str, facts: Mapping[str, Any]) -> dict[str, Any]:
     """The members of a problem document. Facts never hide the standard ones."""
     return {
@@ -156,7 +164,7 @@ def respond(
     elif code in _RETRY_AFTER_SECONDS:
         sent["Retry-After"] = str(_RETRY_AFTER_SECONDS[code])
     return Response(
-        msgspec.json.encode({**members, "instance": request.url.path}, enc_hook=str),
+        msgspec.json.encode({**members, "instance": request.url.path}, enc_hook=str) + b"\n",
         status_code=members["status"],
         media_type=PROBLEM_JSON,
         headers=sent,

@@ -18,6 +18,11 @@ def encode_json(value: Any) -> bytes:
     return msgspec.json.encode(value, enc_hook=str)
 
 
+def encode_body(value: Any) -> bytes:
+    """The JSON text of a value as a body: with a newline at its end, for terminals."""
+    return encode_json(value) + b"\n"
+
+
 class ApiResponse(Response[_T]):
     """A response with a value. A plain return value is wrapped in one."""
 
@@ -27,7 +32,7 @@ class ApiResponse(Response[_T]):
     def render(self, content: Any, media_type: str, enc_hook: Any = None) -> bytes:
         """The body: structs by the one encoder, text and bytes as they are."""
         if isinstance(content, msgspec.Struct):
-            return encode_json(content)
+            return encode_body(content)
         return super().render(content, media_type, enc_hook)
 
 

@@ -114,6 +114,8 @@ jobs: Final = Table(
     CheckConstraint("(finished_at IS NOT NULL) = (state NOT IN ('queued', 'running'))", name="finish"),
     of_dataset(),
     of_transaction(),
+    Index("jobs_accepted", "tenant_id", "seq"),
+    Index("jobs_of_dataset", "tenant_id", "dataset_id", "seq"),
     Index("jobs_unfinished", "tenant_id", "dataset_id", "seq", postgresql_where=UNFINISHED),
     Index(
         "jobs_transaction", "tenant_id", "transaction_id", postgresql_where=text("transaction_id IS NOT NULL")

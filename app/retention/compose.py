@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.idempotency.compose import reply_store
 from app.jobs.service.run_tasks import TaskHandler
 from app.jobs.values import JobKind
 from app.maintenance.service.table_services import TableServiceRequests
@@ -31,9 +32,10 @@ def reaper(platform: Platform) -> Reap:
 
 
 def retain(platform: Platform) -> Retain:
-    """Cuts off the beginnings of feeds."""
+    """Cuts off the beginnings of feeds, and removes idempotency keys that have expired."""
     return Retain(
         feeds=RetentionStore(platform.database),
+        keys=reply_store(platform),
         follower_lag_seconds=platform.settings.follower_lag_seconds,
     )
 

@@ -154,3 +154,23 @@ def test_the_schema_needs_no_credential_and_names_no_other_host(anonymous):
         answer = anonymous.get(path)
         assert answer.json()["openapi"].startswith("3.1")
         assert b"cdn" not in answer.content
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/datasets", "GET, HEAD, OPTIONS, POST"),
+        ("/health/live", "GET, HEAD, OPTIONS"),
+        ("/jobs/1/cancel", "OPTIONS, POST"),
+    ],
+)
+def test_options_answers_with_the_methods_of_a_path(service, path, allowed):
+    with httpx.Client(base_url=service.url, trust_env=False) as anonymous:
+        answer = anonymous.options(path)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert answer.headers["allow"] == allowed
+
+
+def test_json_ends_with_a_newline_for_terminals(client):
+    assert client.get("/health/live").content.endswith(b"}\n")
+    assert client.get("/nowhere").content.endswith(b"}\n")

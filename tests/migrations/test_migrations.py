@@ -22,6 +22,8 @@ from sqlalchemy.pool import NullPool
 import migrations
 from app.composition import stores_on
 from app.db.session import Database
+from app.idempotency.repository import ReplyStore
+from app.idempotency.values import KeyedRequest
 from app.jobs.tasks import CompactionTask
 from app.jobs.values import JobKind, JobQueue, JobState
 from app.tables import metadata
@@ -190,6 +192,25 @@ def test_bytes_of_earlier_commits_are_counted_anew(postgres: TestServer) -> None
                 (2, 0, 0),
                 (3, 250, 100),
             ]
+
+
+def test_a_stored_reply_outlives_an_upgrade(postgres: TestServer) -> None:
+    request = KeyedRequest(scope="/datasets", key="old-key", request_hash="hash-of-the-request")
+    with postgres.fresh_database(template="template0") as name:
+        with owner_connection(postgres, name) as connection:
+            migrate(connection, "0006")
+        with postgres.administration(name) as administration:
+            administration.execute(data_of("0006"))
+        initialise(postgres.owner_url(name), application_url=postgres.application_url(name))
+        database = Database(postgres.application_url(name))
+        outcome = ReplyStore(database).once(TENANT, request, pytest.fail, keep_seconds=60)
+        assert (outcome.replayed, outcome.reply.status, outcome.reply.body) == (
+            True,
+            201,
+            b'{"name": "orders"}',
+        )
+        assert outcome.reply.headers["Location"] == f"/datasets/{DATASET}"
+        database.close()
 
 
 WAITING_COMPACTION = f"""

@@ -18,6 +18,7 @@ from litestar.utils.signature import ParsedSignature
 from app.http.auth import PUBLIC
 from app.http.body_stream import JSON
 from app.http.dependencies import PROVIDERS
+from app.http.idempotency import REPLAYED
 from app.http.openapi.openapi_components import INT64_MAX, Components
 from app.http.openapi.operation_docs import BINARY, TEXT, Answer, Documentation, documentation_of
 from app.http.query_options import options_type
@@ -190,6 +191,8 @@ def _answers(handler: HTTPRouteHandler, documentation: Documentation) -> Mapping
     if declared is not None:
         return declared
     headers = {**getattr(response_class, "header_descriptions", {}), **documentation.headers}
+    if "idempotency" in handler.parsed_fn_signature.parameters:
+        headers |= REPLAYED
     content = documentation.content or ({} if value in (None, type(None)) else {JSON: value})
     status = handler.status_code
     described = documentation.description or _first_sentence(value) or HTTPStatus(status).phrase

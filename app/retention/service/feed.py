@@ -11,6 +11,7 @@ from typing import Final, Protocol
 _log = logging.getLogger(__name__)
 # Removed in one transaction.
 _FILES: Final = 1_000
+_KEYS: Final = 1_000
 
 
 class FeedRetention(Protocol):
@@ -36,17 +37,30 @@ class FeedRetention(Protocol):
         ...
 
 
+class ExpiringKeys(Protocol):
+    """Idempotency keys that expire."""
+
+    def expire(self, tenant_id: str, limit: int) -> int:
+        """Removes up to `limit` keys that have expired; returns how many there were."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retain:
-    """Cuts all feeds that are kept for a time. Any number of processes may do so at once."""
+    """Cuts all feeds that are kept for a time, and removes idempotency keys that have expired.
+
+    Any number of processes may do so at once.
+    """
 
     feeds: FeedRetention
+    keys: ExpiringKeys
     follower_lag_seconds: float
 
     def run(self) -> int:
         """One round over all datasets; returns how many changes were cut. One that fails holds up no other."""
         cut = 0
         for tenant_id in self.feeds.tenants():
+            self._expire_keys(tenant_id)
             for dataset_id in self.feeds.datasets(tenant_id):
                 try:
                     cut += self._retain(tenant_id, dataset_id)
@@ -63,6 +77,13 @@ class Retain:
                     _log.info("cut %d changes off the beginnings of feeds", changes)
             except Exception:
                 _log.exception("a round of retention failed")
+
+    def _expire_keys(self, tenant_id: str) -> None:
+        try:
+            while self.keys.expire(tenant_id, _KEYS) == _KEYS:
+                pass
+        except Exception:
+            _log.exception("the expired idempotency keys of tenant %s could not be removed", tenant_id)
 
     def _retain(self, tenant_id: str, dataset_id: str) -> int:
         # What the round before has cut: pages that were being read then have had the time to end.

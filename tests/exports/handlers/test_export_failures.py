@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.idempotency.repository import ReplyStore
 from app.retention.repository.feed import RetentionStore
 from app.retention.service.feed import Retain
 from tests.support.exports import EVERY_MINUTE, ONCE, contents, pass_time, reap, run_of, stored, write
@@ -116,7 +117,9 @@ def test_an_export_keeps_the_feed_until_it_has_written_it(client, service):
     assert [each["name"] for each in client.get(f"{path}/consumers").json()["items"]] == [
         f"export:{export.rsplit('/', 1)[1]}"
     ]
-    retain = Retain(feeds=RetentionStore(service.database), follower_lag_seconds=3600)
+    retain = Retain(
+        feeds=RetentionStore(service.database), keys=ReplyStore(service.database), follower_lag_seconds=3600
+    )
     retain.run()
     assert client.get(f"{path}/changes").json()["earliest"] == 0
     service.work()

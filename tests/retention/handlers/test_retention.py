@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.idempotency.repository import ReplyStore
 from app.retention.repository.feed import RetentionStore
 from app.retention.service.feed import Retain
 from tests.support.http import EVENTS, ORDERS, problem, upsert
@@ -13,7 +14,9 @@ from tests.support.streams import blocks
 @pytest.fixture
 def retain(service):
     """Runs a round of retention."""
-    retain = Retain(feeds=RetentionStore(service.database), follower_lag_seconds=3600)
+    retain = Retain(
+        feeds=RetentionStore(service.database), keys=ReplyStore(service.database), follower_lag_seconds=3600
+    )
     return retain.run
 
 

@@ -24,6 +24,7 @@ from app.consumers.values import ConsumerChange, ExpectedRevision
 from app.format.dataset import Retention
 from app.format.errors import OffsetExpired
 from app.format.identifiers import new_id, new_instant_id
+from app.idempotency.repository import ReplyStore
 from app.jobs.values import Job
 from app.retention.repository.feed import RetentionStore
 from app.retention.repository.references import ReferenceStore
@@ -220,7 +221,7 @@ def test_a_round_cuts_every_feed_and_forgets_with_the_next(
     stores: Stores, retention: RetentionStore, feed: Dataset
 ) -> None:
     keep(stores, feed, changes=1)
-    rounds = Retain(feeds=retention, follower_lag_seconds=WEEK)
+    rounds = Retain(feeds=retention, keys=ReplyStore(stores.database), follower_lag_seconds=WEEK)
     other = stores.tenants.add_tenant(f"tenant-{new_id()}")
     stores.catalog.create(other, new_id(), definition())
     assert rounds.run() == 5

@@ -37,9 +37,39 @@ class Feeds:
         return gone
 
 
+@dataclass
+class Keys:
+    """Expired idempotency keys of tenants; those of `broken` cannot be removed."""
+
+    expired: dict[str, int] = field(default_factory=dict)
+    broken: str = ""
+    calls: list[str] = field(default_factory=list)
+
+    def expire(self, tenant_id: str, limit: int) -> int:
+        self.calls.append(tenant_id)
+        if tenant_id == self.broken:
+            raise Unavailable("its keys are locked")
+        gone = min(limit, self.expired.get(tenant_id, 0))
+        self.expired[tenant_id] = self.expired.get(tenant_id, 0) - gone
+        return gone
+
+
+def test_expired_idempotency_keys_are_removed_in_bounded_batches() -> None:
+    keys = Keys(expired={"t": 2_500, "u": 1_000})
+    Retain(feeds=Feeds(to_forget={}), keys=keys, follower_lag_seconds=7).run()
+    assert keys.expired == {"t": 0, "u": 0}
+    assert keys.calls == ["t"] * 3 + ["u"] * 2
+
+
+def test_keys_that_cannot_be_removed_hold_up_no_other_tenant_and_no_feed() -> None:
+    feeds, keys = Feeds(to_forget={}), Keys(expired={"u": 1}, broken="t")
+    assert Retain(feeds=feeds, keys=keys, follower_lag_seconds=7).run() == len("long") + len("short")
+    assert keys.expired["u"] == 0
+
+
 def test_every_feed_has_its_turn_whatever_becomes_of_the_others() -> None:
     feeds = Feeds(to_forget={"long": 2_500})
-    assert Retain(feeds=feeds, follower_lag_seconds=7).run() == len("long") + len("short")
+    assert Retain(feeds=feeds, keys=Keys(), follower_lag_seconds=7).run() == len("long") + len("short")
     assert feeds.to_forget["long"] == 0
     assert feeds.calls == [
         ("expire_files", "t", "broken"),
@@ -63,5 +93,5 @@ def test_rounds_go_on_until_they_are_told_to_stop() -> None:
             raise Unavailable("the database is away")
 
     feeds = Failing(to_forget={})
-    Retain(feeds=feeds, follower_lag_seconds=7).run_every(0.001, stop)
+    Retain(feeds=feeds, keys=Keys(), follower_lag_seconds=7).run_every(0.001, stop)
     assert len(feeds.calls) == 3

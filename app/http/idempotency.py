@@ -1,0 +1,112 @@
+"""Idempotency-Key on requests that create something and are not jobs: handlers run what they create through it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from app.format.errors import HeadwaterError
+from app.http.body_stream import JSON
+from app.http.problems import is_final, on_headwater_error
+from app.http.request import ApiRequest
+from app.http.response import ApiResponse
+from app.http.threads import Threads
+from app.idempotency.service import RunOnce
+from app.idempotency.values import KeyedRequest, Outcome, Refused, StoredReply
+
+REPLAYED: Final = {
+    "Idempotency-Replayed": "`true` if this is the stored reply to an earlier request with the same key."
+}
+"""The header of a replayed reply, with its description."""
+
+_Reply = TypeVar("_Reply", bound=ApiResponse[Any])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Idempotency:
+    """Runs the creation of one request: once, if the request has an Idempotency-Key."""
+
+    request: ApiRequest
+    key: str | None
+    body: bytes
+    threads: Threads
+    run_once: RunOnce
+
+    async def run(
+        self, create: Callable[[], _Reply], *, content: str = "", threads: Threads | None = None
+    ) -> _Reply:
+        """The reply of `create`, or the reply that an earlier request with the key got.
+
+        `create` runs in a thread, in one transaction with the key: what it changes in the database is kept with the
+        reply, or not at all. It returns a response with its status, and may raise. Errors below 500 are replies, too;
+        others leave the key free. `content` is the checksum of a body that is not JSON; `threads` are used instead of
+        the usual ones. Raises IdempotencyMismatch, IdempotencyInFlight, and what `create` raises.
+        """
+        threads = threads or self.threads
+        if self.key is None:
+            return await threads.run(create)
+        keyed = KeyedRequest(
+            scope=self.request.url.path, key=self.key, request_hash=self._request_hash(content)
+        )
+        return await threads.run(self._run, keyed, create)
+
+    def _run(self, keyed: KeyedRequest, create: Callable[[], _Reply]) -> _Reply:
+        results: list[_Reply | HeadwaterError] = []
+
+        def act() -> StoredReply:
+            try:
+                reply = create()
+            except HeadwaterError as error:
+                if not is_final(error):
+                    raise
+                results.append(error)
+                raise Refused(_problem(self.request, error)) from error
+            results.append(reply)
+            return _stored(reply)
+
+        outcome = self.run_once.run(self.request.user.tenant_id, keyed, act)
+        if outcome.replayed:
+            return cast("_Reply", _replay(outcome))
+        result = results[-1]
+        if isinstance(result, HeadwaterError):
+            raise result
+        return result
+
+    def _request_hash(self, content: str) -> str:
+        # Sorted: the same members in another order, or with other spaces, are the same request.
+        value = msgspec.json.decode(self.body) if self.body else None
+        parts = [self.request.method, self.request.url.query, content, value]
+        return hashlib.sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
+
+
+def _stored(reply: ApiResponse[Any]) -> StoredReply:
+    assert reply.status_code is not None, "a reply that is stored has a status"
+    return StoredReply(
+        status=reply.status_code,
+        headers={**reply.headers, "Content-Type": JSON},
+        body=reply.render(reply.content, JSON),
+    )
+
+
+def _problem(request: ApiRequest, error: HeadwaterError) -> StoredReply:
+    problem = on_headwater_error(request, error)
+    assert problem.status_code is not None
+    return StoredReply(
+        status=problem.status_code,
+        headers={**problem.headers, "Content-Type": str(problem.media_type)},
+        body=problem.content,
+    )
+
+
+def _replay(outcome: Outcome) -> ApiResponse[bytes]:
+    headers = {name: value for name, value in outcome.reply.headers.items() if name != "Content-Type"}
+    return ApiResponse(
+        outcome.reply.body,
+        status_code=outcome.reply.status,
+        media_type=outcome.reply.headers["Content-Type"],
+        headers={**headers, "Idempotency-Replayed": "true"},
+    )
