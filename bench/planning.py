@@ -26,7 +26,7 @@ from app.commit.commit_message import CommitMessage
 from app.composition import stores_on
 from app.db.session import Database
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.format.file_group import ChangelogFile, DataFile, bucket_file_group
 from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import Action, InstantState, RowCounts
@@ -127,13 +127,13 @@ def timed(seconds: list[float]) -> Iterator[None]:
 
 
 def _definition(live: int, versions: int) -> Any:
-    fields = [NewField(name="day", type="string"), NewField(name="id", type="int64")]
-    new = NewDataset(
+    fields = [CreateField(name="day", type="string"), CreateField(name="id", type="int64")]
+    new = CreateDataset(
         name=f"files_{live}_versions_{versions}",
-        schema=NewSchema(fields=fields),
+        schema=CreateSchema(fields=fields),
         record_key=["day", "id"],
         partition_by=["day"],
-        bucket=NewBucket(count=_BUCKETS),
+        bucket=CreateBucket(count=_BUCKETS),
     )
     return define_dataset(new)
 

@@ -1,8 +1,9 @@
-"""The JSON forms of what the API answers with."""
+"""The JSON of datasets, schemas and uploads, and the options of their lists."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
@@ -10,104 +11,160 @@ from app.catalog.values import Dataset, SchemaVersion, Upload
 from app.format.dataset import Aggregate, Bucket, Changelog, IndexType, MergeMode, SequenceGroup, TableType
 from app.format.policies import TableServices
 from app.format.schema.schema import Field
+from app.http.page_options import PageOptions
+
+
+class ListDatasetsOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `list_datasets`."""
+
+
+class ListSchemasOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `list_dataset_schemas`."""
 
 
 class ColumnResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A column of a dataset."""
 
     name: str
+    """Its name."""
     type: str
+    """Its type."""
     nullable: bool
+    """Whether it may hold nulls."""
     doc: str | None
+    """What it holds, for its users."""
 
 
 class ColumnsResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The columns of a dataset, in order."""
 
     fields: list[ColumnResponse]
+    """The columns."""
 
 
 class DatasetLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
-    """Where a dataset's resources are."""
+    """The paths of a dataset's resources."""
 
-    self_: str
+    self_: Annotated[str, msgspec.Meta(examples=["/datasets/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"])]
+    """The dataset."""
     writes: str
+    """Where rows are written."""
     uploads: str
+    """Where large inputs are stored."""
     changes: str
+    """Its feed of changes."""
     rows: str
+    """Its table."""
     timeline: str
+    """What happened to it."""
     files: str
+    """Its data files."""
     partitions: str
+    """Its partitions."""
     statistics: str
+    """The statistics of its columns."""
 
 
 class IndexResponse(msgspec.Struct, frozen=True, kw_only=True, rename={"type_": "type"}):
     """How keys are found among the files of a file group."""
 
     type_: IndexType
+    """The kind of index."""
 
 
 class DatasetResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far.
-
-    Changes before `earliest_offset`, and versions before `earliest_version`, are kept no longer.
-    """
+    """A dataset."""
 
     id: str
+    """Its id, which it keeps when it is renamed."""
     name: str
+    """Its name."""
     schema: ColumnsResponse
+    """Its columns."""
     record_key: list[str]
+    """The fields that identify a row; none for an append-only dataset."""
     ordering_field: str | None
+    """Of two rows with one key, the one with the larger value of this field wins; null for the one written last."""
     event_time_field: str | None
+    """The field that says when a row happened; null for none."""
     partition_by: list[str]
+    """What the table is partitioned by."""
     table_type: TableType
+    """How updates are stored."""
     bucket: Bucket
+    """How rows are spread over file groups."""
     index: IndexResponse | None
+    """How keys are found among the files of a file group; null without a key."""
     merge_mode: MergeMode
+    """What happens to rows with one key."""
     sequence_groups: list[SequenceGroup]
+    """Fields of a partial merge that follow ordering fields of their own."""
     aggregates: dict[str, Aggregate]
+    """How the values of each field become one."""
     delete_marker: str | None
+    """A boolean field: an upserted row in which it is true deletes its key; null for none."""
     changelog: Changelog
+    """Settings of the change feed."""
     target_bytes: int
+    """The size at which a data file is ended and the next begun."""
     services: TableServices
+    """What is done for the dataset by itself."""
     version: int
+    """The version of its last commit; its ETag."""
     next_offset: int
+    """The number of changes so far: the offset of the next one."""
     earliest_offset: int
+    """The first change that is kept."""
     earliest_version: int
+    """The first version that is kept."""
     created_at: datetime
+    """When it was registered."""
     committed_at: datetime | None
+    """When its last commit was made; null before the first."""
     links: DatasetLinks
+    """The paths of its resources."""
 
 
 class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
     """Datasets by name."""
 
     items: list[DatasetResponse]
+    """The datasets of this page."""
     next_page_token: str | None
+    """The token of the next page; null on the last one."""
 
 
 class SchemaResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A schema with the ids that its fields keep for ever. `id` counts the dataset's schemas from 1."""
+    """A schema with the ids that its fields keep for ever."""
 
-    id: int
+    id: Annotated[int, msgspec.Meta(examples=[1])]
+    """Counts the dataset's schemas from 1."""
     fields: list[Field]
+    """The columns, in order."""
     created_at: datetime
+    """When the dataset got it."""
 
 
 class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
     """Schemas of a dataset, the latest first."""
 
     items: list[SchemaResponse]
+    """The schemas of this page."""
     next_page_token: str | None
+    """The token of the next page; null on the last one."""
 
 
 class UploadResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """An upload, to be named by a write. `checksum` is XXH3-128, hexadecimal."""
+    """Stored bytes that a write can name."""
 
     id: str
+    """Its id."""
     size_bytes: int
+    """The number of bytes."""
     checksum: str
+    """The XXH3-128 of the bytes, hexadecimal."""
     created_at: datetime
+    """When it was stored."""
 
 
 def dataset_path(dataset: Dataset) -> str:

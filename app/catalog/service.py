@@ -8,10 +8,15 @@ import msgspec
 
 from app.catalog.ports import Catalog
 from app.catalog.values import Dataset, SchemaVersion
-from app.format.definition.dataset_definition import define_dataset, with_retention, with_services
+from app.format.definition.dataset_definition import (
+    define_dataset,
+    with_name,
+    with_retention,
+    with_services,
+)
 from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import NewDataset
-from app.format.definition.schema_change import DatasetChanges
+from app.format.definition.new_dataset import CreateDataset
+from app.format.definition.schema_change import UpdateDataset
 from app.format.errors import DerivedDataset, FieldError, InvalidDataset, PreconditionFailed
 from app.format.identifiers import new_id, new_instant_id
 from app.format.policies import TableServices
@@ -25,7 +30,7 @@ class Datasets:
     catalog: Catalog
     metastore: bool = False
 
-    def register(self, tenant_id: str, new: NewDataset) -> Dataset:
+    def register(self, tenant_id: str, new: CreateDataset) -> Dataset:
         """Raises InvalidDataset, DatasetExists."""
         _check_metastore(new.services, available=self.metastore)
         return self.catalog.create(tenant_id, new_id(), define_dataset(new))
@@ -38,19 +43,19 @@ class Datasets:
         """Datasets by name."""
         return self.catalog.list(tenant_id, page_size=page_size, page_token=page_token)
 
-    def evolve(
+    def change(
         self,
         tenant_id: str,
         reference: str,
-        wanted: DatasetChanges,
+        wanted: UpdateDataset,
         *,
         version: int,
         actor: str | None = None,
     ) -> Dataset:
-        """Changes the schema of a dataset that must be at `version` still, how long its feed is kept, or its services.
+        """Changes the name of a dataset that must be at `version` still, its schema, its retention or its services.
 
         That makes the next version. Raises NotFound, PreconditionFailed, SchemaChangeRefused, InvalidDataset,
-        DerivedDataset (the schema of a view is that of its SQL).
+        DatasetExists, DerivedDataset (the schema of a view is that of its SQL).
         """
         dataset = self.catalog.get(tenant_id, reference)
         if dataset.version != version:
@@ -58,6 +63,8 @@ class Datasets:
                 f"The dataset is at version {dataset.version}, not {version}", version=dataset.version
             )
         evolved, retained = dataset.definition, wanted.changelog
+        if wanted.name is not msgspec.UNSET:
+            evolved = with_name(evolved, wanted.name)
         if retained is not msgspec.UNSET:
             evolved = with_retention(evolved, retained.retention)
         if wanted.services is not msgspec.UNSET:
@@ -71,7 +78,7 @@ class Datasets:
         )
 
     def schema(self, dataset: Dataset, schema_id: int | None) -> SchemaVersion:
-        """A schema of the dataset, the one it has unless said. Raises NotFound."""
+        """A schema of the dataset; the present one by default. Raises NotFound."""
         wanted = dataset.definition.schema.id if schema_id is None else schema_id
         return self.catalog.schema(dataset.tenant_id, dataset.id, wanted)
 
@@ -80,7 +87,7 @@ class Datasets:
         return self.catalog.schemas(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
 
     def delete(self, tenant_id: str, reference: str, *, version: int | None) -> None:
-        """Ends a dataset; `version`, if given, must be its version still.
+        """Deletes a dataset, which must be at `version` still, if there is one.
 
         Raises NotFound, PreconditionFailed, DatasetInUse.
         """

@@ -92,43 +92,50 @@ class ChangelogProducer(str, Enum):
 
 
 class Bucket(msgspec.Struct, frozen=True, kw_only=True):
-    """How rows are spread over file groups and, within a group, over buckets.
-
-    `count`: file groups of a partition (of the dataset, under key_dynamic); 1 for unaware. `key`: the fields that are
-    hashed (default: the record key). `target_rows`, `max_buckets`: a group of a dynamic mode opens another bucket once
-    its buckets hold so many live rows, up to so many buckets (None: no bound). `fixed_now`: postponed rows get one of
-    `count` buckets at once. `shuffle_by_partition`: append-only rows of one write and partition go to one file.
-    """
+    """How rows are spread over file groups and, within a group, over buckets."""
 
     mode: BucketMode
+    """How a row finds its file group."""
     count: int
+    """The file groups of a partition (of the dataset, under `key_dynamic`)."""
     key: tuple[str, ...] = ()
+    """The fields that are hashed; empty for the record key."""
     function: BucketFunction = BucketFunction.HASH
+    """From the values of the key to the number of a bucket."""
     target_rows: int | None = None
+    """A file group of a dynamic mode opens another bucket once its buckets have so many live rows."""
     max_buckets: int | None = None
+    """The most buckets of a file group; null for no limit."""
     fixed_now: bool = False
+    """Postponed rows get one of `count` buckets at once."""
     shuffle_by_partition: bool = False
+    """Append-only: the rows of one write and partition go to one file."""
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """How long changes are kept, at least: until they are older than `seconds`, or beyond the last `changes`.
-
-    None is no bound; one of the two is set.
-    """
+    """How long changes are kept, at least; one of the two limits is set."""
 
     seconds: int | None = None
+    """Changes are kept until they are older; null for no limit of age."""
     changes: int | None = None
+    """The last so many changes are kept; null for no limit of number."""
 
 
 class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
     """What the system columns of the feed are called where it is a flat table, as in Arrow and Parquet."""
 
     offset: str = "offset"
+    """The offset of a change."""
     op: str = "op"
+    """Its operation."""
     system_time: str = "system_time"
+    """When it was committed."""
     event_time: str = "event_time"
+    """When it happened."""
     version: str = "version"
+    """The version that it is part of."""
     corrects_offset: str = "corrects_offset"
+    """The offset of the change that it corrects."""
 
     def of(self, column: str) -> str:
         """The name of a system column; any other keeps its own."""
@@ -142,15 +149,20 @@ class Changelog(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the change feed. Without a retention its changes are kept for ever."""
 
     producer: ChangelogProducer = ChangelogProducer.FULL
+    """How the changes are found."""
     retention: Retention | None = None
+    """How long changes are kept; null keeps them for ever."""
     vocabulary: Vocabulary = DEFAULT_VOCABULARY
+    """The names of the system columns."""
 
 
 class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Fields of a partial merge that follow an ordering field of their own."""
 
     ordering_field: str
+    """The field whose larger value wins."""
     fields: tuple[str, ...]
+    """The fields that follow it."""
 
 
 class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,13 @@ import msgspec
 from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.dataset_rules import Fault, broken_rules
-from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import (
+    CreateBucket,
+    CreateChangelog,
+    CreateDataset,
+    CreateField,
+    CreateSchema,
+)
 from app.format.errors import FieldError, InvalidDataset
 from app.sql.queries.plan import ViewPlan
 
@@ -25,8 +31,8 @@ class NewView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     record_key: list[str] | None = None
     partition_by: list[str] = []
     table_type: TableType = TableType.COPY_ON_WRITE
-    bucket: NewBucket | None = None
-    changelog: NewChangelog = NewChangelog()
+    bucket: CreateBucket | None = None
+    changelog: CreateChangelog = CreateChangelog()
 
 
 def define_view(new: NewView, plan: ViewPlan) -> DatasetDefinition:
@@ -34,9 +40,11 @@ def define_view(new: NewView, plan: ViewPlan) -> DatasetDefinition:
 
     Raises InvalidDataset with every fault found.
     """
-    dataset = NewDataset(
+    dataset = CreateDataset(
         name=new.name,
-        schema=NewSchema(fields=[NewField(name=field.name, type=field.type) for field in plan.schema.fields]),
+        schema=CreateSchema(
+            fields=[CreateField(name=field.name, type=field.type) for field in plan.schema.fields]
+        ),
         record_key=list(plan.suggested_key) if new.record_key is None else new.record_key,
         partition_by=new.partition_by,
         table_type=new.table_type,
@@ -53,6 +61,6 @@ def define_view(new: NewView, plan: ViewPlan) -> DatasetDefinition:
 def _faults(new: NewView) -> Iterator[Fault]:
     if new.changelog.producer is not ChangelogProducer.FULL:
         yield "/changelog/producer", "the feed of a view tells how its rows change: expected 'full'"
-    bucket = new.bucket or NewBucket()
+    bucket = new.bucket or CreateBucket()
     if bucket.mode is BucketMode.POSTPONE and not bucket.fixed_now:
         yield "/bucket/mode", "rows of a view are seen once they are refreshed, not once they are compacted"

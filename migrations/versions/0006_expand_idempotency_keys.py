@@ -1,4 +1,4 @@
-"""Idempotency keys of requests that are not jobs, with their replies; lists of jobs.
+"""Idempotency keys of requests that are not jobs, with their replies; renames of datasets; lists of jobs.
 
 Revision ID: 0006
 Revises: 0005
@@ -37,6 +37,8 @@ STATEMENTS = (
         USING (tenant_id = {TENANT}) WITH CHECK (tenant_id = {TENANT})
     """,
     "GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_keys TO headwater_app",
+    # Datasets may be renamed.
+    "GRANT UPDATE (name) ON datasets TO headwater_app",
     # Jobs are listed by the order of their acceptance, of a dataset or of all.
     "CREATE INDEX jobs_accepted ON jobs (tenant_id, seq)",
     "CREATE INDEX jobs_of_dataset ON jobs (tenant_id, dataset_id, seq)",

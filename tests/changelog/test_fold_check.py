@@ -15,7 +15,7 @@ from app.changelog.fold_check import BEFORE, check_fold
 from app.changelog.verification import Difference, DifferenceKind, FoldVerdict
 from app.format.dataset import DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import OFFSET_COLUMN
 
@@ -25,11 +25,11 @@ Change = tuple[int, Op, Any]
 
 def dataset(*key: str) -> DatasetDefinition:
     fields = [
-        NewField(name="k", type="int64"),
-        NewField(name="v", type="double"),
-        NewField(name="tags", type="list<struct<a: string, m: map<string, int32>>>"),
+        CreateField(name="k", type="int64"),
+        CreateField(name="v", type="double"),
+        CreateField(name="tags", type="list<struct<a: string, m: map<string, int32>>>"),
     ]
-    return define_dataset(NewDataset(name="t", schema=NewSchema(fields=fields), record_key=list(key)))
+    return define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=fields), record_key=list(key)))
 
 
 KEYED, HEAP = dataset("k"), dataset()

@@ -12,7 +12,13 @@ from app.commit.merge.merge import MergeResult, merge
 from app.commit.write_plan import WriteIntent
 from app.format.dataset import Aggregate, BucketMode, DatasetDefinition, MergeMode
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema, NewSequenceGroup
+from app.format.definition.new_dataset import (
+    CreateBucket,
+    CreateDataset,
+    CreateField,
+    CreateSchema,
+    CreateSequenceGroup,
+)
 from app.format.instant import RowCounts
 from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op, fold
@@ -27,18 +33,18 @@ from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 from tests.commit.reference import Key, Row, Table, Write, exact
 
 FIELDS = [
-    NewField(name="k", type="string"),
-    NewField(name="n", type="int32"),
-    NewField(name="ts", type="int64"),
-    NewField(name="price", type="decimal(10, 2)"),
-    NewField(name="tags", type="map<string, list<int32>>"),
-    NewField(name="g", type="int64"),
-    NewField(name="name", type="string"),
-    NewField(name="items", type="list<struct<a: int32>>"),
-    NewField(name="flag", type="boolean"),
-    NewField(name="size", type="int8"),
-    NewField(name="big", type="int64"),
-    NewField(name="ratio", type="double"),
+    CreateField(name="k", type="string"),
+    CreateField(name="n", type="int32"),
+    CreateField(name="ts", type="int64"),
+    CreateField(name="price", type="decimal(10, 2)"),
+    CreateField(name="tags", type="map<string, list<int32>>"),
+    CreateField(name="g", type="int64"),
+    CreateField(name="name", type="string"),
+    CreateField(name="items", type="list<struct<a: int32>>"),
+    CreateField(name="flag", type="boolean"),
+    CreateField(name="size", type="int8"),
+    CreateField(name="big", type="int64"),
+    CreateField(name="ratio", type="double"),
 ]
 VALUES: dict[str, Any] = dict.fromkeys(
     ("ts", "price", "tags", "g", "name", "items", "flag", "size", "big", "ratio")
@@ -50,9 +56,9 @@ def row(k: str, ts: int | None = 1, n: int = 0, **values: Any) -> Row:
 
 
 def dataset(*, ordered: bool = False, key: Sequence[str] = ("k",), **parts: Any) -> DatasetDefinition:
-    parts.setdefault("schema", NewSchema(fields=FIELDS))
+    parts.setdefault("schema", CreateSchema(fields=FIELDS))
     parts.setdefault("ordering_field", "ts" if ordered else None)
-    return define_dataset(NewDataset(name="t", record_key=list(key), **parts))
+    return define_dataset(CreateDataset(name="t", record_key=list(key), **parts))
 
 
 _NUMBERS = [Aggregate.SUM, Aggregate.MIN, Aggregate.MAX, Aggregate.COUNT]
@@ -68,8 +74,8 @@ _FUNCTIONS = {
     "ratio": [Aggregate.SUM, Aggregate.MIN, Aggregate.MAX, *_ANY],
 }
 _GROUPS = [
-    NewSequenceGroup(ordering_field="g", fields=["name", "items"]),
-    NewSequenceGroup(ordering_field="big", fields=["ratio"]),
+    CreateSequenceGroup(ordering_field="g", fields=["name", "items"]),
+    CreateSequenceGroup(ordering_field="big", fields=["ratio"]),
 ]
 
 
@@ -89,7 +95,7 @@ def datasets(draw: st.DrawFn, *, ordered: bool | None = None) -> DatasetDefiniti
         parts["aggregates"] = draw(st.fixed_dictionaries({}, optional=optional))
     # Under key_dynamic the partition is no part of the key, so that a row can come with another one.
     if draw(st.booleans()):
-        parts |= {"partition_by": ["n"], "bucket": NewBucket(mode=BucketMode.KEY_DYNAMIC)}
+        parts |= {"partition_by": ["n"], "bucket": CreateBucket(mode=BucketMode.KEY_DYNAMIC)}
         return dataset(ordered=ordered, **parts)
     return dataset(ordered=ordered, key=draw(st.sampled_from([["k"], ["k", "n"]])), **parts)
 

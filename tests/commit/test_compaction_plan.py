@@ -8,7 +8,7 @@ import pytest
 from app.commit.compaction_plan import plan_compaction
 from app.format.dataset import DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.file_group import DataFile, DeletionVector, FileKind, bucket_file_group
 from app.format.rows.staging import Slot
 
@@ -36,10 +36,10 @@ no     a:b24 b:b24 c:b24 d:b24 e:b24 f:b24 g:b24   a,b,c,d,e f,g
 
 
 def dataset(*, keyed: bool) -> DatasetDefinition:
-    fields = [NewField(name="id", type="int64"), NewField(name="p", type="string")]
-    new = NewDataset(
+    fields = [CreateField(name="id", type="int64"), CreateField(name="p", type="string")]
+    new = CreateDataset(
         name="t",
-        schema=NewSchema(fields=fields),
+        schema=CreateSchema(fields=fields),
         record_key=["id", "p"] if keyed else [],
         partition_by=["p"],
     )

@@ -13,7 +13,7 @@ from app.commit.comparison import Compared, FieldChange, compare_files, compare_
 from app.format.dataset import DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.definition.schema_change import (
     AddField,
     DropField,
@@ -26,14 +26,14 @@ from tests.support.lakehouse import data_file
 
 Row = dict[str, Any]
 FIELDS = [
-    NewField(name="id", type="int64"),
-    NewField(name="n", type="double"),
-    NewField(name="tags", type="list<string>"),
+    CreateField(name="id", type="int64"),
+    CreateField(name="n", type="double"),
+    CreateField(name="tags", type="list<string>"),
 ]
 
 
 def dataset(*key: str) -> DatasetDefinition:
-    return define_dataset(NewDataset(name="t", schema=NewSchema(fields=FIELDS), record_key=list(key)))
+    return define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=FIELDS), record_key=list(key)))
 
 
 VALUES = st.fixed_dictionaries(
@@ -105,7 +105,7 @@ def test_fields_are_compared_by_their_ids() -> None:
         [
             DropField(name="tags"),
             RenameField(name="n", to="measure"),
-            AddField(field=NewField(name="tags", type="string")),
+            AddField(field=CreateField(name="tags", type="string")),
             ReorderFields(names=["tags", "measure", "id"]),
         ],
     )
@@ -121,8 +121,8 @@ def test_fields_are_compared_by_their_ids() -> None:
 
 
 def test_what_was_widened_and_relaxed_is_narrowed_and_required_the_other_way_round() -> None:
-    fields = [NewField(name="id", type="int64"), NewField(name="n", type="int32", nullable=False)]
-    before = define_dataset(NewDataset(name="t", schema=NewSchema(fields=fields), record_key=["id"]))
+    fields = [CreateField(name="id", type="int64"), CreateField(name="n", type="int32", nullable=False)]
+    before = define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=fields), record_key=["id"]))
     after = evolve(before, [WidenField(name="n", type_="int64"), RelaxField(name="n")])
     assert [each.change for each in compare_schemas(before.schema, after.schema)] == [
         FieldChange.WIDENED, FieldChange.RELAXED,

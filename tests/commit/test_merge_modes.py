@@ -9,7 +9,7 @@ import pytest
 
 from app.commit.merge.merge import MergeResult, merge
 from app.format.dataset import Aggregate, BucketMode, DatasetDefinition, MergeMode
-from app.format.definition.new_dataset import NewBucket, NewField, NewSchema, NewSequenceGroup
+from app.format.definition.new_dataset import CreateBucket, CreateField, CreateSchema, CreateSequenceGroup
 from app.format.instant import RowCounts
 from app.format.operation import Operation
 from app.format.rows.changelog import Op
@@ -158,7 +158,7 @@ def test_a_sum_fits_if_all_of_it_does() -> None:
 
 def partial(*, ordered: bool = False, groups: bool = False, **parts: Any) -> DatasetDefinition:
     if groups:
-        parts["sequence_groups"] = [NewSequenceGroup(ordering_field="g", fields=["name", "items"])]
+        parts["sequence_groups"] = [CreateSequenceGroup(ordering_field="g", fields=["name", "items"])]
     return dataset(ordered=ordered, merge_mode=MergeMode.PARTIAL, **parts)
 
 
@@ -219,7 +219,7 @@ def test_the_first_row_stays() -> None:
 def test_a_row_with_another_partition_moves_or_stays_by_the_mode(
     mode: MergeMode, moves: bool, value: str
 ) -> None:
-    bucket = NewBucket(mode=BucketMode.KEY_DYNAMIC)
+    bucket = CreateBucket(mode=BucketMode.KEY_DYNAMIC)
     ordered = mode is MergeMode.EVENT_TIME
     definition = dataset(ordered=ordered, merge_mode=mode, partition_by=["n"], bucket=bucket)
     live = [row("a", n=1, name="old")]
@@ -325,16 +325,16 @@ def test_what_logs_hold_keeps_its_past() -> None:
 
 def test_nested_partition_sources_stay_whole() -> None:
     fields = [
-        NewField(name="k", type="string"),
-        NewField(name="place", type="struct<country: string, city: string>"),
-        NewField(name="hits", type="int64"),
+        CreateField(name="k", type="string"),
+        CreateField(name="place", type="struct<country: string, city: string>"),
+        CreateField(name="hits", type="int64"),
     ]
     definition = dataset(
-        schema=NewSchema(fields=fields),
+        schema=CreateSchema(fields=fields),
         merge_mode=MergeMode.AGGREGATE,
         aggregates={"hits": Aggregate.SUM},
         partition_by=["place.country"],
-        bucket=NewBucket(mode=BucketMode.KEY_DYNAMIC),
+        bucket=CreateBucket(mode=BucketMode.KEY_DYNAMIC),
     )
     live = [{"k": "a", "place": {"country": "fr", "city": "Nice"}, "hits": 1}]
     result = run(definition, live, puts({"k": "a", "place": {"country": "it", "city": "Rome"}, "hits": 2}))

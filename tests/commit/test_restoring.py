@@ -8,12 +8,14 @@ from app.commit.commit_message import CommitMessage
 from app.commit.restore_plan import plan_restaging, plan_restore
 from app.commit.write_plan import APPEND_BYTES_MAX
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.file_group import DataFile, DeletionVector, FileKind
 from tests.support.lakehouse import data_file
 
 DATASET = define_dataset(
-    NewDataset(name="t", schema=NewSchema(fields=[NewField(name="id", type="int64")]), record_key=["id"])
+    CreateDataset(
+        name="t", schema=CreateSchema(fields=[CreateField(name="id", type="int64")]), record_key=["id"]
+    )
 )
 
 

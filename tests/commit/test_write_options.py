@@ -14,21 +14,21 @@ from app.commit.write_options import (
 )
 from app.format.dataset import BucketMode
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.format.errors import InvalidRequest
 from app.format.operation import Operation
 
-FIELDS = [NewField(name="day", type="date"), NewField(name="id", type="int64")]
+FIELDS = [CreateField(name="day", type="date"), CreateField(name="id", type="int64")]
 
 
 def dataset(**settings):
-    return define_dataset(NewDataset(name="t", schema=NewSchema(fields=FIELDS), **settings))
+    return define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=FIELDS), **settings))
 
 
 KEYED = dataset(record_key=["day", "id"], partition_by=["day"])
 PLAIN = dataset(record_key=["id"])
 APPENDS = dataset(partition_by=["day"])
-POSTPONES = dataset(record_key=["id"], bucket=NewBucket(mode=BucketMode.POSTPONE))
+POSTPONES = dataset(record_key=["id"], bucket=CreateBucket(mode=BucketMode.POSTPONE))
 BY_FILTER = Overwrite(scope=OverwriteScope.FILTER, where="id = 1")
 BY_PARTITION = Overwrite(scope=OverwriteScope.PARTITIONS)
 

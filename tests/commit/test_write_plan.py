@@ -17,7 +17,7 @@ from app.commit.write_plan import (
 from app.commit.write_scope import has_scope, read_scope, scope_of
 from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.format.file_group import (
     ColumnStatistics,
     DataFile,
@@ -30,16 +30,16 @@ from app.format.operation import Operation
 from app.format.rows.staging import Slot, StagedBatch, StagedFile
 from app.sql.conditions.parse import parse_filter
 
-FIELDS = [NewField(name="day", type="string"), NewField(name="id", type="int64")]
+FIELDS = [CreateField(name="day", type="string"), CreateField(name="id", type="int64")]
 
 
 def dataset(**settings: object) -> DatasetDefinition:
     return define_dataset(
-        NewDataset(name="t", schema=NewSchema(fields=FIELDS), partition_by=["day"], **settings)  # type: ignore[arg-type]
+        CreateDataset(name="t", schema=CreateSchema(fields=FIELDS), partition_by=["day"], **settings)  # type: ignore[arg-type]
     )
 
 
-KEYED = dataset(record_key=["day", "id"], bucket=NewBucket(count=2))
+KEYED = dataset(record_key=["day", "id"], bucket=CreateBucket(count=2))
 APPENDS = dataset()
 
 
@@ -146,7 +146,7 @@ def test_a_log_is_reached_whatever_its_bounds_say() -> None:
 
 
 def test_under_key_dynamic_a_partition_is_looked_for_in_every_group() -> None:
-    moving = dataset(record_key=["id"], bucket=NewBucket(mode=BucketMode.KEY_DYNAMIC, count=2))
+    moving = dataset(record_key=["id"], bucket=CreateBucket(mode=BucketMode.KEY_DYNAMIC, count=2))
     group = bucket_file_group(Slot(partition_path="", bucket=1))
     live = [live_file(group, Slot(partition_path=f"day={day}", bucket=1)) for day in "ab"]
     [task] = plan(
@@ -168,7 +168,7 @@ def test_appends_share_a_group_unless_they_are_large() -> None:
     parts = [staged(f"l{number}", ("a", 0), size_bytes=APPEND_BYTES_MAX * 2 // 3) for number in range(3)]
     large = plan(APPENDS, {0: parts}, [], operation=Operation.INSERT)
     assert told(large) == [(f"day=a/append-at{end}", 0, 1) for end in ("", "-1", "-2")]
-    shuffled = dataset(bucket=NewBucket(shuffle_by_partition=True))
+    shuffled = dataset(bucket=CreateBucket(shuffle_by_partition=True))
     assert told(plan(shuffled, {0: parts}, [], operation=Operation.INSERT)) == [("day=a/append-at", 0, 3)]
 
 

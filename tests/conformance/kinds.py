@@ -20,13 +20,13 @@ from app.format.dataset import (
 )
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import (
-    NewBucket,
-    NewChangelog,
-    NewDataset,
-    NewField,
-    NewIndex,
-    NewSchema,
-    NewSequenceGroup,
+    CreateBucket,
+    CreateChangelog,
+    CreateDataset,
+    CreateField,
+    CreateIndex,
+    CreateSchema,
+    CreateSequenceGroup,
 )
 from app.format.errors import InvalidDataset
 
@@ -34,15 +34,15 @@ Reason = tuple[str, str]
 """A pointer into the request, and what was expected there."""
 
 FIELDS: Final = [
-    NewField(name="p", type="string"),
-    NewField(name="id", type="int64"),
-    NewField(name="ts", type="int64"),
-    NewField(name="seen", type="int64"),
-    NewField(name="name", type="string"),
-    NewField(name="n", type="int32"),
-    NewField(name="total", type="double"),
-    NewField(name="tags", type="list<string>"),
-    NewField(name="gone", type="boolean"),
+    CreateField(name="p", type="string"),
+    CreateField(name="id", type="int64"),
+    CreateField(name="ts", type="int64"),
+    CreateField(name="seen", type="int64"),
+    CreateField(name="name", type="string"),
+    CreateField(name="n", type="int32"),
+    CreateField(name="total", type="double"),
+    CreateField(name="tags", type="list<string>"),
+    CreateField(name="gone", type="boolean"),
 ]
 
 _SIZES: Final[dict[str, Any]] = {"count": 1, "target_rows": 2, "max_buckets": 3}
@@ -66,7 +66,7 @@ MERGES: Final[dict[str, dict[str, Any]]] = {
     "partial": {"merge_mode": MergeMode.PARTIAL, "ordering_field": "ts"},
     "partial, sequence_groups": {
         "merge_mode": MergeMode.PARTIAL,
-        "sequence_groups": [NewSequenceGroup(ordering_field="seen", fields=["name", "tags"])],
+        "sequence_groups": [CreateSequenceGroup(ordering_field="seen", fields=["name", "tags"])],
     },
     "aggregate": {
         "merge_mode": MergeMode.AGGREGATE,
@@ -77,25 +77,25 @@ MERGES: Final[dict[str, dict[str, Any]]] = {
 }
 BUCKETS: Final[dict[str, dict[str, Any]]] = {
     "(default)": {},
-    "fixed, hash": {"bucket": NewBucket(mode=BucketMode.FIXED, count=2)},
+    "fixed, hash": {"bucket": CreateBucket(mode=BucketMode.FIXED, count=2)},
     "fixed, mod": {
-        "bucket": NewBucket(mode=BucketMode.FIXED, count=2, key=["id"], function=BucketFunction.MOD)
+        "bucket": CreateBucket(mode=BucketMode.FIXED, count=2, key=["id"], function=BucketFunction.MOD)
     },
-    "dynamic": {"bucket": NewBucket(mode=BucketMode.DYNAMIC, **_SIZES)},
-    "key_dynamic": {"bucket": NewBucket(mode=BucketMode.KEY_DYNAMIC, **_SIZES)},
-    "postpone": {"bucket": NewBucket(mode=BucketMode.POSTPONE, **_SIZES)},
-    "postpone, fixed_now": {"bucket": NewBucket(mode=BucketMode.POSTPONE, count=2, fixed_now=True)},
-    "unaware": {"bucket": NewBucket(mode=BucketMode.UNAWARE)},
+    "dynamic": {"bucket": CreateBucket(mode=BucketMode.DYNAMIC, **_SIZES)},
+    "key_dynamic": {"bucket": CreateBucket(mode=BucketMode.KEY_DYNAMIC, **_SIZES)},
+    "postpone": {"bucket": CreateBucket(mode=BucketMode.POSTPONE, **_SIZES)},
+    "postpone, fixed_now": {"bucket": CreateBucket(mode=BucketMode.POSTPONE, count=2, fixed_now=True)},
+    "unaware": {"bucket": CreateBucket(mode=BucketMode.UNAWARE)},
     "unaware, shuffle_by_partition": {
-        "bucket": NewBucket(mode=BucketMode.UNAWARE, shuffle_by_partition=True)
+        "bucket": CreateBucket(mode=BucketMode.UNAWARE, shuffle_by_partition=True)
     },
 }
 PRODUCERS: Final[dict[str, dict[str, Any]]] = {
-    kind.value: {"changelog": NewChangelog(producer=kind)} for kind in ChangelogProducer
+    kind.value: {"changelog": CreateChangelog(producer=kind)} for kind in ChangelogProducer
 }
 INDEXES: Final[dict[str, dict[str, Any]]] = {
     "(default)": {},
-    **{kind.value: {"index": NewIndex(type_=kind)} for kind in IndexType},
+    **{kind.value: {"index": CreateIndex(type_=kind)} for kind in IndexType},
 }
 PARTITIONS: Final[dict[str, dict[str, Any]]] = {
     "partitions": {"partition_by": ["p"]},
@@ -138,13 +138,13 @@ class Kind:
         """Whether keys are unique across partitions, so that rows can move between them."""
         return self.keyed and self.on("bucket.mode") == "key_dynamic"
 
-    def registration(self) -> NewDataset:
+    def registration(self) -> CreateDataset:
         parts: dict[str, Any] = {}
         for axis, value in zip(AXES, self.values, strict=True):
             parts |= AXES[axis][value]
         if self.moves:
             parts["record_key"] = ["id"]
-        return NewDataset(name="t", schema=NewSchema(fields=FIELDS), **parts)
+        return CreateDataset(name="t", schema=CreateSchema(fields=FIELDS), **parts)
 
 
 @cache

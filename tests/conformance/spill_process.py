@@ -27,7 +27,13 @@ from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
 from app.format.dataset import ChangelogProducer, DatasetDefinition, TableType
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import (
+    CreateBucket,
+    CreateChangelog,
+    CreateDataset,
+    CreateField,
+    CreateSchema,
+)
 from app.format.operation import Operation
 from app.format.rows.meta_columns import META_NAMES
 from app.format.rows.staging import StagedFile
@@ -46,15 +52,15 @@ HISTORIES: Final = {
 
 
 def definition(table_type: TableType, producer: ChangelogProducer) -> DatasetDefinition:
-    fields = [NewField(name="id", type="int64"), NewField(name="round", type="int32")]
+    fields = [CreateField(name="id", type="int64"), CreateField(name="round", type="int32")]
     return define_dataset(
-        NewDataset(
+        CreateDataset(
             name="t",
-            schema=NewSchema(fields=[*fields, NewField(name="text", type="string")]),
+            schema=CreateSchema(fields=[*fields, CreateField(name="text", type="string")]),
             record_key=["id"],
             table_type=table_type,
-            bucket=NewBucket(count=1),
-            changelog=NewChangelog(producer=producer),
+            bucket=CreateBucket(count=1),
+            changelog=CreateChangelog(producer=producer),
             target_bytes=8 * 1024 * 1024,
         )
     )

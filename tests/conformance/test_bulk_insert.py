@@ -13,7 +13,7 @@ from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import TableType
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.format.operation import Operation
 from tests.support.lake_table import LakeTable, Write
 from workers.engine.merge.merge_handle import MergeHandle
@@ -24,14 +24,14 @@ from workers.engine.task_files import TaskResources
 def test_a_bulk_insert_sorts_sizes_and_looks_nothing_up(
     tmp_path: Path, table_type: TableType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fields = [NewField(name="id", type="string"), NewField(name="text", type="string")]
+    fields = [CreateField(name="id", type="string"), CreateField(name="text", type="string")]
     dataset = define_dataset(
-        NewDataset(
+        CreateDataset(
             name="t",
-            schema=NewSchema(fields=fields),
+            schema=CreateSchema(fields=fields),
             record_key=["id"],
             table_type=table_type,
-            bucket=NewBucket(count=1),
+            bucket=CreateBucket(count=1),
             target_bytes=64 * 1024,
         )
     )

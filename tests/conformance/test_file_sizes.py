@@ -16,12 +16,12 @@ from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, IndexType, TableType
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import (
-    NewBucket,
-    NewChangelog,
-    NewDataset,
-    NewField,
-    NewIndex,
-    NewSchema,
+    CreateBucket,
+    CreateChangelog,
+    CreateDataset,
+    CreateField,
+    CreateIndex,
+    CreateSchema,
 )
 from app.format.errors import InvalidDataset
 from app.format.file_group import DataFile, FileKind
@@ -32,16 +32,16 @@ from workers.engine.task_files import TaskResources
 
 _TARGET: Final = 64 * 1024
 _FIELDS: Final = [
-    NewField(name="id", type="int64"),
-    NewField(name="p", type="string"),
-    NewField(name="text", type="string"),
+    CreateField(name="id", type="int64"),
+    CreateField(name="p", type="string"),
+    CreateField(name="text", type="string"),
 ]
 
 
 def _table(folder: Path, **parts: Any) -> LakeTable:
     parts.setdefault("record_key", ["id"])
     dataset = define_dataset(
-        NewDataset(name="t", schema=NewSchema(fields=_FIELDS), target_bytes=_TARGET, **parts)
+        CreateDataset(name="t", schema=CreateSchema(fields=_FIELDS), target_bytes=_TARGET, **parts)
     )
     handle = MergeHandle(TaskResources.on(LocalStorage(folder), MemoryBudget(bytes_max=2**28)))
     return LakeTable(
@@ -84,7 +84,7 @@ def _homes(table: LakeTable) -> dict[int, int]:
 @pytest.mark.parametrize("key", [["id"], []], ids=["keyed", "unkeyed"])
 def test_a_file_is_ended_at_the_target_size(tmp_path: Path, table_type: TableType, key: list[str]) -> None:
     table = _table(
-        tmp_path, table_type=table_type, record_key=key, bucket=NewBucket(count=1) if key else None
+        tmp_path, table_type=table_type, record_key=key, bucket=CreateBucket(count=1) if key else None
     )
     rows = _rows(range(10_000))
     table.write(Write(operation=Operation.BULK_INSERT, rows=rows))
@@ -102,7 +102,7 @@ def test_small_files_take_new_rows_and_large_ones_are_left_alone(
 ) -> None:
     # Files of few rows get no index: here they do.
     monkeypatch.setattr(data_sink, "KEPT_ROWS_MIN", 1)
-    table = _table(tmp_path, bucket=NewBucket(count=1), index=NewIndex(type_=index))
+    table = _table(tmp_path, bucket=CreateBucket(count=1), index=CreateIndex(type_=index))
     _upsert(table, _rows(range(2_500)))
     large = {file.path for file in _base(table) if file.size_bytes * 4 >= _TARGET}
     assert len(large) >= 2
@@ -117,7 +117,7 @@ def test_small_files_take_new_rows_and_large_ones_are_left_alone(
 
 
 def test_compaction_folds_small_files(tmp_path: Path) -> None:
-    table = _table(tmp_path, bucket=NewBucket(count=1), table_type=TableType.MERGE_ON_READ)
+    table = _table(tmp_path, bucket=CreateBucket(count=1), table_type=TableType.MERGE_ON_READ)
     for number in range(4):
         _upsert(table, _rows(range(number * 10, number * 10 + 15), seed=number))
     assert len(_base(table)) == 4
@@ -145,9 +145,9 @@ def test_buckets_open_at_their_rows_and_keys_stay_in_theirs(
 ) -> None:
     table = _table(
         tmp_path,
-        bucket=NewBucket(mode=mode, count=2, target_rows=10, max_buckets=7),
+        bucket=CreateBucket(mode=mode, count=2, target_rows=10, max_buckets=7),
         table_type=table_type,
-        changelog=NewChangelog(producer=producer),
+        changelog=CreateChangelog(producer=producer),
     )
     _upsert(table, _rows(range(30)))
     table.compact()
@@ -171,12 +171,12 @@ def test_buckets_open_at_their_rows_and_keys_stay_in_theirs(
 
 def test_more_segments_than_buckets_are_refused() -> None:
     def define(**bucket: Any) -> int:
-        schema = NewSchema(fields=_FIELDS)
-        new = NewDataset(
+        schema = CreateSchema(fields=_FIELDS)
+        new = CreateDataset(
             name="t",
             schema=schema,
             record_key=["id"],
-            bucket=NewBucket(mode=BucketMode.DYNAMIC, **bucket),
+            bucket=CreateBucket(mode=BucketMode.DYNAMIC, **bucket),
         )
         return define_dataset(new).bucket.count
 
@@ -190,7 +190,7 @@ def test_more_segments_than_buckets_are_refused() -> None:
 
 
 def test_a_moved_row_takes_the_bucket_of_its_new_partition(tmp_path: Path) -> None:
-    bucket = NewBucket(mode=BucketMode.KEY_DYNAMIC, count=1, target_rows=5)
+    bucket = CreateBucket(mode=BucketMode.KEY_DYNAMIC, count=1, target_rows=5)
     table = _table(tmp_path, bucket=bucket, partition_by=["p"])
     _upsert(table, _rows(range(8), p="x"))
     _upsert(table, _rows([1, 2], p="y", seed=1))

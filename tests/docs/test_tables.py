@@ -20,7 +20,7 @@ from app.format.dataset import (
     MergeMode,
     TableType,
 )
-from app.format.definition.new_dataset import NewBucket, NewDataset
+from app.format.definition.new_dataset import CreateBucket, CreateDataset
 from app.format.index.index_answer import FileAnswer
 from app.format.operation import Operation
 from app.format.rows.formats import MEDIA_TYPES
@@ -134,7 +134,7 @@ def test_media_types_operations_and_modes_are_named():
 
 def test_members_of_a_registration_are_told_of():
     told = (DOCS / "api.md").read_text()
-    for kind in (NewDataset, NewBucket, WriteOptions):
+    for kind in (CreateDataset, CreateBucket, WriteOptions):
         for member in kind.__struct_fields__:
             assert f"`{member}" in told, member
 

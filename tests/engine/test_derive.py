@@ -17,7 +17,13 @@ from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, TableType
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import (
+    CreateBucket,
+    CreateChangelog,
+    CreateDataset,
+    CreateField,
+    CreateSchema,
+)
 from app.format.errors import CorruptFile, DerivationFailed, EngineStopped
 from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN
@@ -52,8 +58,8 @@ def new_table(storage: LocalStorage) -> Callable[..., LakeTable]:
     handle = MergeHandle(TaskResources.on(storage, MemoryBudget(bytes_max=2**26)))
 
     def new(fields: Mapping[str, str], **parts: Any) -> LakeTable:
-        schema = NewSchema(fields=[NewField(name=name, type=type_) for name, type_ in fields.items()])
-        dataset = define_dataset(NewDataset(name="t", schema=schema, **parts))
+        schema = CreateSchema(fields=[CreateField(name=name, type=type_) for name, type_ in fields.items()])
+        dataset = define_dataset(CreateDataset(name="t", schema=schema, **parts))
         return LakeTable(
             storage=storage, dataset=dataset, run=lambda tasks: [handle.run(task) for task in tasks]
         )
@@ -64,7 +70,7 @@ def new_table(storage: LocalStorage) -> Callable[..., LakeTable]:
 @pytest.fixture(scope="module")
 def shops(new_table: Callable[..., LakeTable]) -> LakeTable:
     """Rows in several file groups and versions, some of them corrected or taken back."""
-    table = new_table(SHOPS, record_key=["id"], bucket=NewBucket(count=3))
+    table = new_table(SHOPS, record_key=["id"], bucket=CreateBucket(count=3))
     table.write(Write(operation=Operation.UPSERT, rows=[shop(number, number) for number in range(30)]))
     table.write(Write(operation=Operation.UPSERT, rows=[shop(number, -number) for number in range(10)]))
     table.write(Write(operation=Operation.DELETE, rows=[shop(number, 0) for number in (4, 29)]))
@@ -155,8 +161,14 @@ def test_a_view_may_join_and_aggregate(engine: SparkEngine, storage: LocalStorag
     "parts",
     [
         {"table_type": TableType.MERGE_ON_READ},
-        {"table_type": TableType.MERGE_ON_READ, "changelog": NewChangelog(producer=ChangelogProducer.INPUT)},
-        {"bucket": NewBucket(mode=BucketMode.KEY_DYNAMIC, count=2, target_rows=4), "partition_by": ["shop"]},
+        {
+            "table_type": TableType.MERGE_ON_READ,
+            "changelog": CreateChangelog(producer=ChangelogProducer.INPUT),
+        },
+        {
+            "bucket": CreateBucket(mode=BucketMode.KEY_DYNAMIC, count=2, target_rows=4),
+            "partition_by": ["shop"],
+        },
     ],
     ids=["deletion vectors", "logs", "key_dynamic"],
 )

@@ -15,7 +15,7 @@ from app.catalog.values import Dataset
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
 from app.format.definition.hive_table import HiveColumn, HiveColumns
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.definition.schema_change import DropField
 from app.format.policies import MetastorePolicy, TableServices
 from app.maintenance.values import Observation
@@ -220,13 +220,15 @@ def test_a_keeper_brings_a_table_up_to_date_whatever_was_changed(
     metastore: HiveMetastore, stored: Any
 ) -> None:
     fields = [
-        NewField(name="id", type="int64"),
-        NewField(name="day", type="date"),
-        NewField(name="n", type="int32"),
+        CreateField(name="id", type="int64"),
+        CreateField(name="day", type="date"),
+        CreateField(name="n", type="int32"),
     ]
     services = TableServices(metastore=MetastorePolicy(database="default", table="kept"))
     definition = define_dataset(
-        NewDataset(name="kept", schema=NewSchema(fields=fields), partition_by=["day"], services=services)
+        CreateDataset(
+            name="kept", schema=CreateSchema(fields=fields), partition_by=["day"], services=services
+        )
     )
     narrower = evolve(definition, [DropField(name="id")])
     reconciler = MetastoreReconciler(metastore=metastore, overview=Files(), touched=Files())  # type: ignore[arg-type]

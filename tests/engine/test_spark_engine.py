@@ -20,7 +20,7 @@ from app.commit.write_plan import WriteIntent, plan_merge
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.format.errors import CorruptFile, EngineStopped, SchemaMismatch
 from app.format.file_group import DataFile
 from app.format.instant import RowCounts
@@ -39,20 +39,20 @@ pytestmark = [
 ]
 
 DATASET = define_dataset(
-    NewDataset(
+    CreateDataset(
         name="t",
-        schema=NewSchema(
+        schema=CreateSchema(
             fields=[
-                NewField(name="region", type="string"),
-                NewField(name="id", type="int64"),
-                NewField(name="seen", type="int32"),
-                NewField(name="tags", type="list<string>"),
+                CreateField(name="region", type="string"),
+                CreateField(name="id", type="int64"),
+                CreateField(name="seen", type="int32"),
+                CreateField(name="tags", type="list<string>"),
             ]
         ),
         record_key=["region", "id"],
         partition_by=["region"],
         ordering_field="seen",
-        bucket=NewBucket(count=3),
+        bucket=CreateBucket(count=3),
     )
 )
 SCHEMA = DATASET.schema.to_arrow()

@@ -8,7 +8,7 @@ from app.changelog.verification import FoldVerdict
 from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.format.errors import CorruptFile
 from app.format.operation import Operation
 from tests.support.lake_table import LakeTable, Write
@@ -23,8 +23,10 @@ pytestmark = [
 
 
 def test_what_tasks_find_is_told_together(engine: SparkEngine, storage: LocalStorage) -> None:
-    fields = [NewField(name="id", type="int64"), NewField(name="n", type="int32")]
-    new = NewDataset(name="t", schema=NewSchema(fields=fields), record_key=["id"], bucket=NewBucket(count=3))
+    fields = [CreateField(name="id", type="int64"), CreateField(name="n", type="int32")]
+    new = CreateDataset(
+        name="t", schema=CreateSchema(fields=fields), record_key=["id"], bucket=CreateBucket(count=3)
+    )
     handle = MergeHandle(TaskResources.on(storage, MemoryBudget(bytes_max=2**26)))
     table = LakeTable(
         storage=storage, dataset=define_dataset(new), run=lambda tasks: [handle.run(task) for task in tasks]

@@ -10,12 +10,12 @@ from app.changelog.forms import ChangeForm
 from app.exports import tasks as export
 from app.exports.tasks import ExportFormat, ExportQuery, ExportSpec, export_parts
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.file_group import ChangelogFile, ChangelogSegment
 
-FIELDS = [NewField(name="id", type="int64")]
-KEYED = define_dataset(NewDataset(name="t", schema=NewSchema(fields=FIELDS), record_key=["id"]))
-KEYLESS = define_dataset(NewDataset(name="t", schema=NewSchema(fields=FIELDS)))
+FIELDS = [CreateField(name="id", type="int64")]
+KEYED = define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=FIELDS), record_key=["id"]))
+KEYLESS = define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=FIELDS)))
 FILES = st.lists(st.tuples(st.integers(1, 40), st.sampled_from("abc"), st.integers(1, 400)), max_size=12)
 
 

@@ -22,7 +22,7 @@ from app.files.statistics import column_statistics
 from app.files.storage import LocalStorage
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
 from app.format.definition.schema_change import AddField, DropField, RenameField, WidenField
 from app.format.errors import CorruptFile
 from app.format.file_group import ColumnStatistics, StoredFile
@@ -31,21 +31,21 @@ from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.staging import ROW_COLUMN
 
 DATASET = define_dataset(
-    NewDataset(
+    CreateDataset(
         name="t",
-        schema=NewSchema(
+        schema=CreateSchema(
             fields=[
-                NewField(name="id", type="string"),
-                NewField(name="day", type="date"),
-                NewField(name="fare", type="double"),
-                NewField(name="price", type="decimal(10, 2)"),
-                NewField(name="tags", type="map<string, list<int32>>"),
-                NewField(name="note", type="string"),
+                CreateField(name="id", type="string"),
+                CreateField(name="day", type="date"),
+                CreateField(name="fare", type="double"),
+                CreateField(name="price", type="decimal(10, 2)"),
+                CreateField(name="tags", type="map<string, list<int32>>"),
+                CreateField(name="note", type="string"),
             ]
         ),
         record_key=["id", "day"],
         partition_by=["day"],
-        bucket=NewBucket(count=3),
+        bucket=CreateBucket(count=3),
     )
 )
 SCHEMA = DATASET.schema.to_arrow()
@@ -149,7 +149,7 @@ def test_a_file_is_read_by_the_ids_of_its_columns(tmp_path: Path) -> None:
         [
             DropField(name="note"),
             RenameField(name="fare", to="note"),
-            AddField(field=NewField(name="fare", type="string")),
+            AddField(field=CreateField(name="fare", type="string")),
             WidenField(name="price", type_="decimal(20, 2)"),
             WidenField(name="tags", type_="map<string, list<int64>>"),
         ],
@@ -182,7 +182,8 @@ def test_staged_rows_are_read_under_a_later_schema(tmp_path: Path) -> None:
     file = store.write(DATASET, Operation.UPSERT, [rows(10)], "s/a.arrow")
     assert file is not None
     later = evolve(
-        DATASET, [RenameField(name="note", to="remark"), AddField(field=NewField(name="note", type="date"))]
+        DATASET,
+        [RenameField(name="note", to="remark"), AddField(field=CreateField(name="note", type="date"))],
     )
     found = store.read(file, [batch.index for batch in file.batches], later)
     assert found.column_names == [OP_COLUMN, *later.schema.names(), ROW_COLUMN]

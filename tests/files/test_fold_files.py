@@ -23,7 +23,13 @@ from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import (
+    CreateBucket,
+    CreateChangelog,
+    CreateDataset,
+    CreateField,
+    CreateSchema,
+)
 from app.format.definition.schema_change import AddField, DropField, WidenField
 from app.format.errors import CorruptFile, NotVerifiable
 from app.format.file_group import StoredFile
@@ -39,25 +45,25 @@ Edit = Callable[[pa.Table], pa.Table]
 
 def defined(**parts: Any) -> DatasetDefinition:
     fields = [
-        NewField(name="p", type="string"),
-        NewField(name="id", type="int64"),
-        NewField(name="n", type="int32"),
-        NewField(name="tags", type="list<string>"),
+        CreateField(name="p", type="string"),
+        CreateField(name="id", type="int64"),
+        CreateField(name="n", type="int32"),
+        CreateField(name="tags", type="list<string>"),
     ]
-    return define_dataset(NewDataset(name="t", schema=NewSchema(fields=fields), **parts))
+    return define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=fields), **parts))
 
 
 KINDS = {
-    "copy_on_write": {"record_key": ["p", "id"], "partition_by": ["p"], "bucket": NewBucket(count=2)},
+    "copy_on_write": {"record_key": ["p", "id"], "partition_by": ["p"], "bucket": CreateBucket(count=2)},
     "merge_on_read": {
         "record_key": ["id"],
         "table_type": TableType.MERGE_ON_READ,
-        "bucket": NewBucket(count=2),
+        "bucket": CreateBucket(count=2),
     },
     "key_dynamic": {
         "record_key": ["id"],
         "partition_by": ["p"],
-        "bucket": NewBucket(mode=BucketMode.KEY_DYNAMIC, count=2, target_rows=100),
+        "bucket": CreateBucket(mode=BucketMode.KEY_DYNAMIC, count=2, target_rows=100),
     },
     "no key": {"partition_by": ["p"]},
 }
@@ -281,7 +287,7 @@ def test_changes_under_an_earlier_schema_are_folded_under_the_latest(table: Lake
         table.dataset,
         [
             DropField(name="tags"),
-            AddField(field=NewField(name="tags", type="list<string>")),
+            AddField(field=CreateField(name="tags", type="list<string>")),
             WidenField(name="n", type_="int64"),
         ],
     )
@@ -303,7 +309,7 @@ def test_changes_under_an_earlier_schema_are_folded_under_the_latest(table: Lake
 def test_only_a_feed_that_says_what_the_table_holds_is_verified(
     producer: ChangelogProducer, parts: dict[str, Any], verifiable: bool
 ) -> None:
-    dataset = defined(changelog=NewChangelog(producer=producer), **parts)
+    dataset = defined(changelog=CreateChangelog(producer=producer), **parts)
     if verifiable:
         check_verifiable(dataset)
     else:

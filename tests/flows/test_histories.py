@@ -14,7 +14,7 @@ import pytest
 
 from app.format.dataset import DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.operation import Operation
 from app.format.rows.changelog import Op
 from tests.commit.reference import Table as Model
@@ -54,11 +54,11 @@ def random_row(rng: random.Random) -> Row:
 
 
 def definition(settings: Row) -> DatasetDefinition:
-    fields = [NewField(name=name, type=kind) for name, kind in FIELDS.items()]
+    fields = [CreateField(name=name, type=kind) for name, kind in FIELDS.items()]
     return define_dataset(
-        NewDataset(
+        CreateDataset(
             name="model",
-            schema=NewSchema(fields=fields),
+            schema=CreateSchema(fields=fields),
             record_key=KEY,
             ordering_field=settings.get("ordering_field"),
         )

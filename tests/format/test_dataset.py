@@ -9,7 +9,13 @@ import pytest
 
 from app.format.dataset import Aggregate, BucketMode, ChangelogProducer, MergeMode, TableType
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewBucket, NewChangelog, NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import (
+    CreateBucket,
+    CreateChangelog,
+    CreateDataset,
+    CreateField,
+    CreateSchema,
+)
 from app.format.errors import InvalidDataset
 from app.format.identifiers import new_id
 
@@ -22,9 +28,9 @@ FIELDS = [
 ]
 
 
-def registration(**changes: Any) -> NewDataset:
+def registration(**changes: Any) -> CreateDataset:
     return msgspec.convert(
-        {"name": "trips", "schema": {"fields": FIELDS}, "record_key": ["id"], **changes}, NewDataset
+        {"name": "trips", "schema": {"fields": FIELDS}, "record_key": ["id"], **changes}, CreateDataset
     )
 
 
@@ -107,23 +113,23 @@ def test_key_and_partition_fields_become_required() -> None:
 
 def test_sums_that_may_not_fit_are_for_tables_that_look_rows_up() -> None:
     fields = [
-        NewField(name="k", type="string"),
-        NewField(name="n", type="int32"),
-        NewField(name="c", type="int64"),
+        CreateField(name="k", type="string"),
+        CreateField(name="n", type="int32"),
+        CreateField(name="c", type="int64"),
     ]
     summed: dict[str, Any] = {
         "name": "t",
-        "schema": NewSchema(fields=fields),
+        "schema": CreateSchema(fields=fields),
         "record_key": ["k"],
         "merge_mode": MergeMode.AGGREGATE,
         "aggregates": {"n": Aggregate.SUM, "c": Aggregate.COUNT},
     }
     logs = {
         "table_type": TableType.MERGE_ON_READ,
-        "changelog": NewChangelog(producer=ChangelogProducer.DEFERRED),
+        "changelog": CreateChangelog(producer=ChangelogProducer.DEFERRED),
     }
-    for later in (logs, {"bucket": NewBucket(mode=BucketMode.POSTPONE)}):
+    for later in (logs, {"bucket": CreateBucket(mode=BucketMode.POSTPONE)}):
         with pytest.raises(InvalidDataset) as refusal:
-            define_dataset(NewDataset(**summed, **later))
+            define_dataset(CreateDataset(**summed, **later))
         assert [error["pointer"] for error in refusal.value.facts["errors"]] == ["/aggregates/n"]
-    assert define_dataset(NewDataset(**summed, table_type=TableType.MERGE_ON_READ)).looks_up
+    assert define_dataset(CreateDataset(**summed, table_type=TableType.MERGE_ON_READ)).looks_up

@@ -13,15 +13,21 @@ import pytest
 from app.format.dataset import Aggregate, DatasetDefinition, MergeMode
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve, under_schema
-from app.format.definition.new_dataset import NewBucket, NewDataset, NewField, NewSchema, NewSequenceGroup
+from app.format.definition.new_dataset import (
+    CreateBucket,
+    CreateDataset,
+    CreateField,
+    CreateSchema,
+    CreateSequenceGroup,
+)
 from app.format.definition.schema_change import (
     AddField,
-    DatasetChanges,
     DropField,
     RelaxField,
     RenameField,
     ReorderFields,
     SchemaChange,
+    UpdateDataset,
     WidenField,
 )
 from app.format.errors import SchemaChangeRefused
@@ -34,29 +40,29 @@ from app.sql.conditions.parse import parse_filter
 from app.sql.conditions.prune import may_match
 
 DATASET = define_dataset(
-    NewDataset(
+    CreateDataset(
         name="t",
-        schema=NewSchema(
+        schema=CreateSchema(
             fields=[
-                NewField(name="id", type="int32"),
-                NewField(name="region", type="string"),
-                NewField(name="ts", type="int32"),
-                NewField(name="at", type="timestamp(ms)"),
-                NewField(name="n", type="int32", nullable=False),
-                NewField(name="address", type="struct<street: string, zip: int32>"),
+                CreateField(name="id", type="int32"),
+                CreateField(name="region", type="string"),
+                CreateField(name="ts", type="int32"),
+                CreateField(name="at", type="timestamp(ms)"),
+                CreateField(name="n", type="int32", nullable=False),
+                CreateField(name="address", type="struct<street: string, zip: int32>"),
             ]
         ),
         record_key=["region", "id"],
         partition_by=["region"],
         ordering_field="ts",
         event_time_field="at",
-        bucket=NewBucket(key=["id"]),
+        bucket=CreateBucket(key=["id"]),
     )
 )
 
 
 def add(name: str, kind: str = "int64", *, nullable: bool = True) -> AddField:
-    return AddField(field=NewField(name=name, type=kind, nullable=nullable))
+    return AddField(field=CreateField(name=name, type=kind, nullable=nullable))
 
 
 def widen(name: str, kind: str, *, explicit_cast: bool = False) -> WidenField:
@@ -186,22 +192,24 @@ def test_every_fault_is_named() -> None:
 
 
 def test_the_last_field_stays() -> None:
-    bare = define_dataset(NewDataset(name="t", schema=NewSchema(fields=[NewField(name="a", type="string")])))
+    bare = define_dataset(
+        CreateDataset(name="t", schema=CreateSchema(fields=[CreateField(name="a", type="string")]))
+    )
     with pytest.raises(SchemaChangeRefused, match="a dataset has one at least"):
         evolve(bare, [DropField(name="a")])
 
 
 def test_partial_and_aggregate_fields_are_followed_by_name_and_kept() -> None:
     fields = [
-        NewField(name=name, type=kind) for name, kind in [("k", "string"), ("v", "int16"), ("s", "int16")]
+        CreateField(name=name, type=kind) for name, kind in [("k", "string"), ("v", "int16"), ("s", "int16")]
     ]
     partial = define_dataset(
-        NewDataset(
+        CreateDataset(
             name="t",
-            schema=NewSchema(fields=fields),
+            schema=CreateSchema(fields=fields),
             record_key=["k"],
             merge_mode=MergeMode.PARTIAL,
-            sequence_groups=[NewSequenceGroup(ordering_field="s", fields=["v"])],
+            sequence_groups=[CreateSequenceGroup(ordering_field="s", fields=["v"])],
         )
     )
     assert evolve(partial, [RenameField(name="v", to="w")]).sequence_groups[0].fields == ("w",)
@@ -214,9 +222,9 @@ def test_partial_and_aggregate_fields_are_followed_by_name_and_kept() -> None:
         with pytest.raises(SchemaChangeRefused, match="sequence group"):
             evolve(partial, [change])
     counted = define_dataset(
-        NewDataset(
+        CreateDataset(
             name="t",
-            schema=NewSchema(fields=fields),
+            schema=CreateSchema(fields=fields),
             record_key=["k"],
             merge_mode=MergeMode.AGGREGATE,
             aggregates={"v": Aggregate.COUNT, "s": Aggregate.SUM},
@@ -234,7 +242,7 @@ def test_changes_are_read_from_json_by_their_kind() -> None:
     text = b"""{"changes": [{"kind": "add", "field": {"name": "x", "type": "date"}}, {"kind": "drop", "name": "n"},
         {"kind": "rename", "name": "at", "to": "b"}, {"kind": "widen", "name": "x", "type": "timestamp",
         "explicit_cast": true}, {"kind": "relax", "name": "n"}, {"kind": "reorder", "names": ["a"]}]}"""
-    assert msgspec.json.decode(text, type=DatasetChanges).changes == [
+    assert msgspec.json.decode(text, type=UpdateDataset).changes == [
         add("x", "date"),
         DropField(name="n"),
         RenameField(name="at", to="b"),

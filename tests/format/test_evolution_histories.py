@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from app.format.dataset import DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.definition.schema_change import (
     DropField,
     RelaxField,
@@ -33,15 +33,15 @@ from tests.format.test_evolution import add, naive, widen
 
 # Rows of random histories: the table's key, its ordering field, and whatever other fields there are.
 START = define_dataset(
-    NewDataset(
+    CreateDataset(
         name="t",
-        schema=NewSchema(
+        schema=CreateSchema(
             fields=[
-                NewField(name="k", type="int32"),
-                NewField(name="ts", type="int64"),
-                NewField(name="a", type="int8", nullable=False),
-                NewField(name="b", type="date"),
-                NewField(name="c", type="struct<x: int16>"),
+                CreateField(name="k", type="int32"),
+                CreateField(name="ts", type="int64"),
+                CreateField(name="a", type="int8", nullable=False),
+                CreateField(name="b", type="date"),
+                CreateField(name="c", type="struct<x: int16>"),
             ]
         ),
         record_key=["k"],

@@ -21,7 +21,7 @@ from app.codecs.splits import Split, plan_splits
 from app.codecs.stream import iter_tables
 from app.format.dataset import DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.definition.schema_merge import merge_schemas
 from app.format.errors import SchemaMismatch
 from app.format.rows.formats import Format
@@ -43,9 +43,9 @@ FIELDS = {
     "p": "decimal(5, 2)",
 }
 DATASET = define_dataset(
-    NewDataset(
+    CreateDataset(
         name="t",
-        schema=NewSchema(fields=[NewField(name=name, type=kind) for name, kind in FIELDS.items()]),
+        schema=CreateSchema(fields=[CreateField(name=name, type=kind) for name, kind in FIELDS.items()]),
         record_key=["k"],
     )
 )

@@ -14,7 +14,7 @@ from app.format.definition.hive_table import (
     hive_values,
     values_in_name,
 )
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.partition.segments import partition_path
 from app.format.schema.types import parse_type
 
@@ -42,9 +42,9 @@ TYPES = {
 
 
 def dataset(*partition_by: str, **types: str) -> DatasetDefinition:
-    fields = [NewField(name=name, type=type_) for name, type_ in types.items()]
+    fields = [CreateField(name=name, type=type_) for name, type_ in types.items()]
     return define_dataset(
-        NewDataset(name="d", schema=NewSchema(fields=fields), partition_by=list(partition_by))
+        CreateDataset(name="d", schema=CreateSchema(fields=fields), partition_by=list(partition_by))
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.format.dataset import Aggregate, BucketMode, MergeMode
-from app.format.definition.new_dataset import NewBucket, NewField, NewSchema, NewSequenceGroup
+from app.format.definition.new_dataset import CreateBucket, CreateField, CreateSchema, CreateSequenceGroup
 from app.format.errors import InvalidDataset, InvalidRequest
 from app.format.operation import Operation, check_operation
 from tests.commit.merging import dataset
@@ -41,9 +41,9 @@ def test_a_dataset_without_a_key_takes_what_needs_none(operation: Operation) -> 
         check_operation(operation, definition, by_filter=True)
 
 
-PLACED = {"partition_by": ["n"], "bucket": NewBucket(mode=BucketMode.KEY_DYNAMIC)}
-REQUIRED = NewSchema(
-    fields=[NewField(name="k", type="string"), NewField(name="v", type="int64", nullable=False)]
+PLACED = {"partition_by": ["n"], "bucket": CreateBucket(mode=BucketMode.KEY_DYNAMIC)}
+REQUIRED = CreateSchema(
+    fields=[CreateField(name="k", type="string"), CreateField(name="v", type="int64", nullable=False)]
 )
 
 
@@ -59,12 +59,12 @@ REQUIRED = NewSchema(
         (
             {
                 "merge_mode": MergeMode.PARTIAL,
-                "sequence_groups": [NewSequenceGroup(ordering_field="g", fields=["n"])],
+                "sequence_groups": [CreateSequenceGroup(ordering_field="g", fields=["n"])],
                 **PLACED,
             },
             "/sequence_groups/0/fields",
         ),
-        ({"sequence_groups": [NewSequenceGroup(ordering_field="g", fields=["name"])]}, "/sequence_groups"),
+        ({"sequence_groups": [CreateSequenceGroup(ordering_field="g", fields=["name"])]}, "/sequence_groups"),
         ({"merge_mode": MergeMode.PARTIAL, "schema": REQUIRED}, "/schema/fields/1/nullable"),
         ({"delete_marker": "name"}, "/delete_marker"),
     ],

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset
+from app.format.definition.new_dataset import CreateDataset
 from app.format.errors import InvalidDataset
 from app.format.operation import Operation
 from app.format.partition import PartitionSyntaxError, parse_partition, partition_name, partition_sources
@@ -106,7 +106,7 @@ FIELDS = [
 
 def defined(partition_by: list[str], **changes: Any) -> DatasetDefinition:
     new = {"name": "t", "schema": {"fields": FIELDS}, "partition_by": partition_by, **changes}
-    return define_dataset(msgspec.convert(new, NewDataset))
+    return define_dataset(msgspec.convert(new, CreateDataset))
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,14 @@ from headwater_api.api.writes import create_upload, create_write
 from headwater_api.models import (
     AddField,
     AddFieldKind,
+    CreateDataset,
+    CreateField,
+    CreateSchema,
     Dataset,
-    DatasetChanges,
     Feed,
     Format,
     Job,
     JobState,
-    NewDataset,
-    NewField,
-    NewSchema,
     NewWrite,
     Operation,
     Problem,
@@ -33,6 +32,7 @@ from headwater_api.models import (
     RowsSourceKind,
     RowsSourceRowsItem,
     SchemaPage,
+    UpdateDataset,
     UploadSource,
     UploadSourceKind,
 )
@@ -65,9 +65,10 @@ def rows(*members: dict[str, object]) -> RowsSource:
     return RowsSource(kind=RowsSourceKind.ROWS, rows=[RowsSourceRowsItem.from_dict(each) for each in members])
 
 
-fields = [NewField(name="sensor", type_="string"), NewField(name="value", type_="double")]
+fields = [CreateField(name="sensor", type_="string"), CreateField(name="value", type_="double")]
 dataset = create_dataset.sync(
-    client=client, body=NewDataset(name="readings", schema=NewSchema(fields=fields), record_key=["sensor"])
+    client=client,
+    body=CreateDataset(name="readings", schema=CreateSchema(fields=fields), record_key=["sensor"]),
 )
 assert isinstance(dataset, Dataset), dataset
 first = write(dataset, rows({"sensor": "a", "value": 1.5}))
@@ -92,10 +93,10 @@ assert isinstance(refused, Problem), refused
 changed = change_dataset.sync(
     dataset.id,
     client=client,
-    body=DatasetChanges(
+    body=UpdateDataset(
         changes=[
             RenameField(kind=RenameFieldKind.RENAME, name="value", to="celsius"),
-            AddField(kind=AddFieldKind.ADD, field=NewField(name="place", type_="string")),
+            AddField(kind=AddFieldKind.ADD, field=CreateField(name="place", type_="string")),
         ]
     ),
     if_match=f'"{second.committed_version}"',

@@ -9,7 +9,7 @@ from itertools import count
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
 from app.format.dataset import DatasetDefinition
-from app.format.definition.new_dataset import NewBucket
+from app.format.definition.new_dataset import CreateBucket
 from app.format.file_group import ChangelogSegment
 from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN, Op
@@ -52,7 +52,7 @@ def changes_of(table: LakeTable, since: int, until: int) -> FeedInput:
 def view_of(plan: ViewPlan, record_key: Sequence[str] = ()) -> DatasetDefinition:
     """The dataset of a view."""
     new = NewView(
-        name="v", sql="", record_key=list(record_key), bucket=NewBucket(count=2) if record_key else None
+        name="v", sql="", record_key=list(record_key), bucket=CreateBucket(count=2) if record_key else None
     )
     return define_view(new, plan)
 

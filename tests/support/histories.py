@@ -12,20 +12,20 @@ from hypothesis import strategies as st
 
 from app.format.dataset import DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.operation import Operation
 from app.format.rows.changelog import Op
 from tests.commit.reference import Row, Table
 
 FIELDS = [
-    NewField(name="k", type="string"),
-    NewField(name="n", type="int32"),
-    NewField(name="at", type="timestamp"),
-    NewField(name="op", type="decimal(4, 1)"),
-    NewField(name="tags", type="map<string, list<int32>>"),
+    CreateField(name="k", type="string"),
+    CreateField(name="n", type="int32"),
+    CreateField(name="at", type="timestamp"),
+    CreateField(name="op", type="decimal(4, 1)"),
+    CreateField(name="tags", type="map<string, list<int32>>"),
 ]
 DEFINITION = define_dataset(
-    NewDataset(name="t", schema=NewSchema(fields=FIELDS), record_key=["k"], event_time_field="at")
+    CreateDataset(name="t", schema=CreateSchema(fields=FIELDS), record_key=["k"], event_time_field="at")
 )
 _COMMITTED_MS = 1_700_000_000_000
 _ROWS = st.fixed_dictionaries(

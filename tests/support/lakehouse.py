@@ -11,7 +11,7 @@ from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted
 from app.format.dataset import DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.file_group import ChangelogFile, ColumnStatistics, DataFile, bucket_file_group
 from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import Action, RowCounts
@@ -40,8 +40,11 @@ _numbers = count(1)
 
 def definition(name: str = "orders") -> DatasetDefinition:
     """A keyed dataset of two columns."""
-    fields = [NewField(name="id", type="int64"), NewField(name="note", type="string", doc="näïve \0 text")]
-    return define_dataset(NewDataset(name=name, schema=NewSchema(fields=fields), record_key=["id"]))
+    fields = [
+        CreateField(name="id", type="int64"),
+        CreateField(name="note", type="string", doc="näïve \0 text"),
+    ]
+    return define_dataset(CreateDataset(name=name, schema=CreateSchema(fields=fields), record_key=["id"]))
 
 
 def new_job(dataset_id: str, *, key: str | None = None, request_hash: str = "hash") -> NewJob:

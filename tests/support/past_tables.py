@@ -22,12 +22,12 @@ from app.format.dataset import (
 )
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import (
-    NewBucket,
-    NewChangelog,
-    NewDataset,
-    NewField,
-    NewIndex,
-    NewSchema,
+    CreateBucket,
+    CreateChangelog,
+    CreateDataset,
+    CreateField,
+    CreateIndex,
+    CreateSchema,
 )
 from app.format.file_group import DataFile
 from app.format.operation import Operation
@@ -39,29 +39,29 @@ from workers.engine.task_files import TaskResources
 Row = dict[str, Any]
 DAYS: Final = ("2026-11-20", "2026-11-21", "2026-11-22")
 _FIELDS: Final = [
-    NewField(name="id", type="int64"),
-    NewField(name="day", type="string"),
-    NewField(name="n", type="int32"),
-    NewField(name="note", type="string"),
+    CreateField(name="id", type="int64"),
+    CreateField(name="day", type="string"),
+    CreateField(name="n", type="int32"),
+    CreateField(name="note", type="string"),
 ]
 _MERGE_ON_READ: Final = {"table_type": TableType.MERGE_ON_READ}
 
 
 def _logs(producer: ChangelogProducer) -> dict[str, Any]:
-    return _MERGE_ON_READ | {"changelog": NewChangelog(producer=producer)}
+    return _MERGE_ON_READ | {"changelog": CreateChangelog(producer=producer)}
 
 
 def _sized(mode: BucketMode) -> dict[str, Any]:
-    return {"bucket": NewBucket(mode=mode, count=2, target_rows=3, max_buckets=5)}
+    return {"bucket": CreateBucket(mode=mode, count=2, target_rows=3, max_buckets=5)}
 
 
 # What each kind adds to a registration.
 KINDS: Final[dict[str, dict[str, Any]]] = {
-    "copy_on_write": {"bucket": NewBucket(count=2)},
-    "copy_on_write, bloom": {"bucket": NewBucket(count=1), "index": NewIndex(type_=IndexType.BLOOM)},
-    "merge_on_read full": _MERGE_ON_READ | {"bucket": NewBucket(count=2)},
+    "copy_on_write": {"bucket": CreateBucket(count=2)},
+    "copy_on_write, bloom": {"bucket": CreateBucket(count=1), "index": CreateIndex(type_=IndexType.BLOOM)},
+    "merge_on_read full": _MERGE_ON_READ | {"bucket": CreateBucket(count=2)},
     "merge_on_read input": _logs(ChangelogProducer.INPUT),
-    "merge_on_read none": _logs(ChangelogProducer.NONE) | {"bucket": NewBucket(count=1)},
+    "merge_on_read none": _logs(ChangelogProducer.NONE) | {"bucket": CreateBucket(count=1)},
     "merge_on_read deferred": _logs(ChangelogProducer.DEFERRED),
     "dynamic": _sized(BucketMode.DYNAMIC),
     "dynamic with logs": _sized(BucketMode.DYNAMIC) | _logs(ChangelogProducer.NONE),
@@ -70,21 +70,21 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     "key_dynamic with logs": (
         _sized(BucketMode.KEY_DYNAMIC) | _logs(ChangelogProducer.NONE) | {"record_key": ["id"]}
     ),
-    "unaware": {"record_key": [], "bucket": NewBucket(mode=BucketMode.UNAWARE)},
+    "unaware": {"record_key": [], "bucket": CreateBucket(mode=BucketMode.UNAWARE)},
     "unaware with deletion vectors": (
-        {"record_key": [], "bucket": NewBucket(mode=BucketMode.UNAWARE)} | _MERGE_ON_READ
+        {"record_key": [], "bucket": CreateBucket(mode=BucketMode.UNAWARE)} | _MERGE_ON_READ
     ),
-    "postpone": {"bucket": NewBucket(mode=BucketMode.POSTPONE)},
-    "postpone, fixed_now": {"bucket": NewBucket(mode=BucketMode.POSTPONE, count=2, fixed_now=True)},
+    "postpone": {"bucket": CreateBucket(mode=BucketMode.POSTPONE)},
+    "postpone, fixed_now": {"bucket": CreateBucket(mode=BucketMode.POSTPONE, count=2, fixed_now=True)},
 }  # fmt: skip
 
 
-def registration_of(name: str, **more: Any) -> NewDataset:
+def registration_of(name: str, **more: Any) -> CreateDataset:
     """A dataset of a kind, partitioned by day; the later row of a key wins."""
     parts = {"record_key": ["day", "id"], "partition_by": ["day"], **KINDS[name], **more}
     if parts["record_key"]:
         parts["merge_mode"] = MergeMode.COMMIT_TIME
-    return NewDataset(name="t", schema=NewSchema(fields=_FIELDS), **parts)
+    return CreateDataset(name="t", schema=CreateSchema(fields=_FIELDS), **parts)
 
 
 def kind_of(name: str, **more: Any) -> DatasetDefinition:

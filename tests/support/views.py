@@ -6,13 +6,13 @@ from typing import Final
 
 from app.format.dataset import DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.sql.queries import ViewPlan, bind_view, parse_view
 
 
 def _dataset(name: str, key: list[str], fields: dict[str, str]) -> DatasetDefinition:
-    columns = [NewField(name=each, type=type_) for each, type_ in fields.items()]
-    return define_dataset(NewDataset(name=name, schema=NewSchema(fields=columns), record_key=key))
+    columns = [CreateField(name=each, type=type_) for each, type_ in fields.items()]
+    return define_dataset(CreateDataset(name=name, schema=CreateSchema(fields=columns), record_key=key))
 
 
 DATASETS: Final = {

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.format.dataset import TableType
-from app.format.definition.new_dataset import NewBucket
+from app.format.definition.new_dataset import CreateBucket
 from app.format.errors import InvalidDataset, InvalidView
 from app.views.new_view import NewView, define_view
 from app.views.refresh_plan import check_inputs, follows_changes, rows_sql
@@ -90,7 +90,7 @@ def test_a_view_is_a_dataset_of_the_columns_of_its_sql() -> None:
     [
         ("SELECT id FROM orders", {"record_key": ["nope"]}, ["/record_key/0"]),
         ("SELECT id, tags FROM orders", {"record_key": ["tags"]}, ["/record_key/0"]),
-        ("SELECT count(*) AS n FROM orders", {"bucket": NewBucket(count=4)}, ["/bucket/mode"]),
+        ("SELECT count(*) AS n FROM orders", {"bucket": CreateBucket(count=4)}, ["/bucket/mode"]),
         ("SELECT id FROM orders", {"partition_by": ["day"]}, ["/partition_by/0", "/partition_by/0"]),
     ],
 )

@@ -80,7 +80,7 @@ class CatalogStore:
     ) -> Dataset:
         """Gives the dataset, which must be at `version` still, an evolved definition; that makes the next version.
 
-        Raises NotFound, PreconditionFailed.
+        Raises NotFound, PreconditionFailed, DatasetExists if the definition has a name that is taken.
         """
         with self._database.tenant(tenant_id) as connection:
             self.live.find(connection, dataset_id)

@@ -10,12 +10,12 @@ from sqlalchemy import ColumnElement, Connection, Select, insert, select
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.repository.participants import Derivations
-from app.catalog.repository.schemas import store_schema
+from app.catalog.repository.schemas import name_taken, store_schema
 from app.catalog.tables import datasets, heads
 from app.catalog.values import Dataset
 from app.db.any_of import any_of
 from app.format.dataset import DatasetDefinition
-from app.format.errors import DatasetExists, NotFound
+from app.format.errors import NotFound
 from app.format.identifiers import is_uuid
 
 
@@ -60,7 +60,7 @@ class LiveDatasets:
             .returning(datasets.c.id)
         )
         if connection.execute(new_dataset).one_or_none() is None:
-            raise DatasetExists(f"There is a dataset named {definition.name!r} already", name=definition.name)
+            raise name_taken(definition.name)
         connection.execute(insert(heads).values(dataset_id=dataset_id))
         store_schema(connection, dataset_id, definition.schema)
         return self.find(connection, dataset_id)

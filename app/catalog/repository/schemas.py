@@ -7,28 +7,43 @@ from typing import Any
 
 from msgspec import structs
 from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from app.catalog.repository.head import move_head
 from app.catalog.tables import datasets, schema_versions
 from app.catalog.values import SchemaVersion
 from app.format.dataset import DatasetDefinition
+from app.format.errors import DatasetExists
 from app.format.schema.schema import Schema
 
 
 def store_evolved(connection: Connection, dataset_id: str, evolved: DatasetDefinition) -> None:
     """Moves the dataset, whose head row the caller has locked, on to the schema that a write brought.
 
-    The write was planned a while ago: settings of the changelog, and table services, are those of now.
+    The write was planned a while ago: the name, the settings of the changelog and the table services are those of now.
     """
     now = connection.execute(select(datasets.c.definition).where(datasets.c.id == dataset_id)).scalar_one()
-    _store_definition(
-        connection, dataset_id, structs.replace(evolved, changelog=now.changelog, services=now.services)
-    )
+    current = structs.replace(evolved, name=now.name, changelog=now.changelog, services=now.services)
+    _store_definition(connection, dataset_id, current)
     store_schema(connection, dataset_id, evolved.schema)
 
 
 def _store_definition(connection: Connection, dataset_id: str, definition: DatasetDefinition) -> None:
     connection.execute(update(datasets).where(datasets.c.id == dataset_id).values(definition=definition))
+
+
+def _rename(connection: Connection, dataset_id: str, name: str) -> None:
+    """Raises DatasetExists if another live dataset has the name."""
+    try:
+        with connection.begin_nested():
+            connection.execute(update(datasets).where(datasets.c.id == dataset_id).values(name=name))
+    except IntegrityError:
+        raise name_taken(name) from None
+
+
+def name_taken(name: str) -> DatasetExists:
+    """The error for a name that another live dataset has."""
+    return DatasetExists(f"there is a dataset named {name!r} already; choose another name", name=name)
 
 
 def store_schema(connection: Connection, dataset_id: str, schema: Schema) -> None:
@@ -47,8 +62,11 @@ def change_definition(
 ) -> tuple[datetime, int]:
     """Stores a definition at `version`, the one after the head, which the caller has locked.
 
-    Returns the time of the version and the end of the feed.
+    Returns the time of the version and the end of the feed. Raises DatasetExists if the definition has a new name
+    that another live dataset has.
     """
+    if definition.name != before.name:
+        _rename(connection, dataset_id, definition.name)
     _store_definition(connection, dataset_id, definition)
     if definition.schema.id != before.schema.id:
         store_schema(connection, dataset_id, definition.schema)

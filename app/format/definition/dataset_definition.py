@@ -18,8 +18,14 @@ from app.format.dataset import (
     Retention,
     SequenceGroup,
 )
-from app.format.definition.dataset_rules import Fault, broken_rules, retention_faults, vocabulary_of
-from app.format.definition.new_dataset import NewBucket, NewDataset, NewRetention
+from app.format.definition.dataset_rules import (
+    Fault,
+    broken_rules,
+    name_faults,
+    retention_faults,
+    vocabulary_of,
+)
+from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateRetention
 from app.format.definition.policy_rules import service_faults
 from app.format.errors import FieldError, InvalidDataset
 from app.format.partition.fields import parse_partition, plain_names
@@ -28,7 +34,7 @@ from app.format.schema.schema import Field, Schema
 from app.format.schema.types import parse_type
 
 
-def define_dataset(new: NewDataset) -> DatasetDefinition:
+def define_dataset(new: CreateDataset) -> DatasetDefinition:
     """Checks a registration and fills in the defaults. Raises InvalidDataset with every fault found."""
     _refuse(broken_rules(new))
     fields = tuple(
@@ -70,13 +76,19 @@ def define_dataset(new: NewDataset) -> DatasetDefinition:
     return with_services(dataset, new.services)
 
 
+def with_name(dataset: DatasetDefinition, name: str) -> DatasetDefinition:
+    """The dataset under another name. Raises InvalidDataset."""
+    _refuse(list(name_faults(name)))
+    return msgspec.structs.replace(dataset, name=name)
+
+
 def with_services(dataset: DatasetDefinition, services: TableServices) -> DatasetDefinition:
     """The dataset with these table services in place of the ones it has. Raises InvalidDataset."""
     _refuse(list(service_faults(services, dataset)))
     return msgspec.structs.replace(dataset, services=services)
 
 
-def with_retention(dataset: DatasetDefinition, retention: NewRetention | None) -> DatasetDefinition:
+def with_retention(dataset: DatasetDefinition, retention: CreateRetention | None) -> DatasetDefinition:
     """The dataset with another retention of its feed; None keeps it for ever. Raises InvalidDataset."""
     _refuse(list(retention_faults(dataset.changelog.producer, retention)))
     changelog = msgspec.structs.replace(dataset.changelog, retention=_retention(retention))
@@ -89,17 +101,17 @@ def _refuse(faults: Sequence[Fault]) -> None:
         raise InvalidDataset(f"{len(errors)} rule(s) of the dataset definition are broken", errors)
 
 
-def _retention(new: NewRetention | None) -> Retention | None:
+def _retention(new: CreateRetention | None) -> Retention | None:
     return None if new is None else Retention(seconds=new.seconds, changes=new.changes)
 
 
-def _required(new: NewDataset) -> list[str]:
+def _required(new: CreateDataset) -> list[str]:
     """The fields that never hold nulls: those of the key, and with a key those that rows are partitioned by as such."""
     return [*new.record_key, *plain_names(new.partition_by)] if new.record_key else []
 
 
-def _bucket(new: NewDataset) -> Bucket:
-    requested = new.bucket or NewBucket()
+def _bucket(new: CreateDataset) -> Bucket:
+    requested = new.bucket or CreateBucket()
     mode = requested.mode or (BucketMode.FIXED if new.record_key else BucketMode.UNAWARE)
     sized = (
         mode in (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE) and not requested.fixed_now
@@ -118,7 +130,7 @@ def _bucket(new: NewDataset) -> Bucket:
     )
 
 
-def _index(new: NewDataset, bucket: Bucket) -> IndexType | None:
+def _index(new: CreateDataset, bucket: Bucket) -> IndexType | None:
     if not new.record_key:
         return None
     if new.index is not None:

@@ -18,14 +18,14 @@ from app.format.dataset import (
     Vocabulary,
 )
 from app.format.definition.merge_rules import MERGE_RULES
-from app.format.definition.new_dataset import NewBucket, NewDataset, NewRetention, NewVocabulary
+from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateRetention, CreateVocabulary
 from app.format.definition.partition_rules import PARTITION_RULES
 from app.format.identifiers import is_uuid
 from app.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
 from app.format.schema.types import TypeSyntaxError, may_be_key, may_be_ordered, parse_type
 
 Fault = tuple[str, str]
-_Rule = Callable[[NewDataset], Iterator[Fault]]
+_Rule = Callable[[CreateDataset], Iterator[Fault]]
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}")
 _RETENTION_SECONDS_MAX: Final = 2**31 - 1
 _RETENTION_CHANGES_MAX: Final = 2**63 - 1
@@ -34,19 +34,24 @@ _TARGET_BYTES_MAX: Final = 16 * 1024 * 1024 * 1024
 _SIZED: Final = (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC, BucketMode.POSTPONE)
 
 
-def broken_rules(new: NewDataset) -> list[Fault]:
+def broken_rules(new: CreateDataset) -> list[Fault]:
     """Every fault of a registration: a JSON pointer, and what was expected."""
     return [fault for rule in _RULES for fault in rule(new)]
 
 
-def _name_rule(new: NewDataset) -> Iterator[Fault]:
-    if not _NAME.fullmatch(new.name):
+def _name_rule(new: CreateDataset) -> Iterator[Fault]:
+    yield from name_faults(new.name)
+
+
+def name_faults(name: str) -> Iterator[Fault]:
+    """What is wrong with the name of a dataset."""
+    if not _NAME.fullmatch(name):
         yield "/name", "expected 1–128 letters, digits, '_', '-' or '.', starting with a letter or '_'"
-    elif is_uuid(new.name):
+    elif is_uuid(name):
         yield "/name", "a name may not have the form of a UUID: it could be taken for a dataset's id"
 
 
-def _fields_rule(new: NewDataset) -> Iterator[Fault]:
+def _fields_rule(new: CreateDataset) -> Iterator[Fault]:
     fields = new.schema.fields
     if not 1 <= len(fields) <= FIELDS_MAX:
         yield "/schema/fields", f"expected 1–{FIELDS_MAX} fields, got {len(fields)}"
@@ -66,17 +71,17 @@ def _fields_rule(new: NewDataset) -> Iterator[Fault]:
             yield f"{pointer}/type", str(error)
 
 
-def _references(new: NewDataset) -> Iterator[tuple[str, str]]:
+def _references(new: CreateDataset) -> Iterator[tuple[str, str]]:
     for number, name in enumerate(new.record_key):
         yield f"/record_key/{number}", name
-    for number, name in enumerate((new.bucket or NewBucket()).key):
+    for number, name in enumerate((new.bucket or CreateBucket()).key):
         yield f"/bucket/key/{number}", name
     for part in ("ordering_field", "event_time_field"):
         if getattr(new, part) is not None:
             yield f"/{part}", getattr(new, part)
 
 
-def _references_rule(new: NewDataset) -> Iterator[Fault]:
+def _references_rule(new: CreateDataset) -> Iterator[Fault]:
     types = {field.name: field.type for field in new.schema.fields}
     for pointer, name in _references(new):
         if name not in types:
@@ -99,15 +104,15 @@ def _references_rule(new: NewDataset) -> Iterator[Fault]:
             yield pointer, f"{name!r} is {data_type}; event time is a date or a timestamp"
 
 
-def _repeats_rule(new: NewDataset) -> Iterator[Fault]:
+def _repeats_rule(new: CreateDataset) -> Iterator[Fault]:
     if len(set(new.record_key)) != len(new.record_key):
         yield "/record_key", "a field is named twice"
-    bucket_key = (new.bucket or NewBucket()).key
+    bucket_key = (new.bucket or CreateBucket()).key
     if len(set(bucket_key)) != len(bucket_key):
         yield "/bucket/key", "a field is named twice"
 
 
-def _key_rule(new: NewDataset) -> Iterator[Fault]:
+def _key_rule(new: CreateDataset) -> Iterator[Fault]:
     if new.record_key:
         return
     unkeyed = "an append-only dataset (no record_key) merges nothing"
@@ -116,8 +121,8 @@ def _key_rule(new: NewDataset) -> Iterator[Fault]:
             yield f"/{part}", unkeyed
 
 
-def _bucket_rule(new: NewDataset) -> Iterator[Fault]:
-    bucket = new.bucket or NewBucket()
+def _bucket_rule(new: CreateDataset) -> Iterator[Fault]:
+    bucket = new.bucket or CreateBucket()
     mode = bucket.mode or (BucketMode.FIXED if new.record_key else BucketMode.UNAWARE)
     if bucket.count is not None and not 1 <= bucket.count <= BUCKETS_MAX:
         yield "/bucket/count", f"expected 1–{BUCKETS_MAX}, got {bucket.count}"
@@ -145,8 +150,8 @@ def _bucket_rule(new: NewDataset) -> Iterator[Fault]:
         yield "/bucket/shuffle_by_partition", "buckets decide where rows go; this is for mode unaware"
 
 
-def _bucket_key_rule(new: NewDataset) -> Iterator[Fault]:
-    bucket = new.bucket or NewBucket()
+def _bucket_key_rule(new: CreateDataset) -> Iterator[Fault]:
+    bucket = new.bucket or CreateBucket()
     outside = [name for name in bucket.key if name not in new.record_key]
     if outside:
         yield "/bucket/key", f"the bucket key is part of the record key; {outside} is not"
@@ -165,8 +170,8 @@ def _is_integer(text: str) -> bool:
         return False
 
 
-def _index_rule(new: NewDataset) -> Iterator[Fault]:
-    mode = (new.bucket or NewBucket()).mode or BucketMode.FIXED
+def _index_rule(new: CreateDataset) -> Iterator[Fault]:
+    mode = (new.bucket or CreateBucket()).mode or BucketMode.FIXED
     if new.index is None or not new.record_key:
         return
     if new.index.type_ is IndexType.BUCKET and mode in (BucketMode.DYNAMIC, BucketMode.KEY_DYNAMIC):
@@ -176,7 +181,7 @@ def _index_rule(new: NewDataset) -> Iterator[Fault]:
         )
 
 
-def _changelog_rule(new: NewDataset) -> Iterator[Fault]:
+def _changelog_rule(new: CreateDataset) -> Iterator[Fault]:
     producer = new.changelog.producer
     if producer is ChangelogProducer.DEFERRED and new.table_type is not TableType.MERGE_ON_READ:
         yield "/changelog/producer", "'deferred' waits for compaction, which only merge_on_read has"
@@ -185,7 +190,7 @@ def _changelog_rule(new: NewDataset) -> Iterator[Fault]:
     yield from retention_faults(producer, new.changelog.retention)
 
 
-def vocabulary_of(new: NewVocabulary) -> Vocabulary:
+def vocabulary_of(new: CreateVocabulary) -> Vocabulary:
     """The names with those that were left out."""
     return Vocabulary(
         **{
@@ -196,7 +201,7 @@ def vocabulary_of(new: NewVocabulary) -> Vocabulary:
     )
 
 
-def _vocabulary_rule(new: NewDataset) -> Iterator[Fault]:
+def _vocabulary_rule(new: CreateDataset) -> Iterator[Fault]:
     """Names that somebody chose must be there for all to see; a default that clashes gets a prefix instead."""
     names = msgspec.structs.asdict(vocabulary_of(new.changelog.vocabulary))
     fields = {field.name.casefold() for field in new.schema.fields}
@@ -216,7 +221,7 @@ def _vocabulary_rule(new: NewDataset) -> Iterator[Fault]:
             yield pointer, f"{column_name!r} is the name of another system column: name each differently"
 
 
-def retention_faults(producer: ChangelogProducer, retention: NewRetention | None) -> Iterator[Fault]:
+def retention_faults(producer: ChangelogProducer, retention: CreateRetention | None) -> Iterator[Fault]:
     """What is wrong with a retention for the feed of a producer."""
     if retention is None:
         return
@@ -230,7 +235,7 @@ def retention_faults(producer: ChangelogProducer, retention: NewRetention | None
         yield "/changelog/retention/changes", f"expected 1–{_RETENTION_CHANGES_MAX}, got {retention.changes}"
 
 
-def _files_rule(new: NewDataset) -> Iterator[Fault]:
+def _files_rule(new: CreateDataset) -> Iterator[Fault]:
     if not _TARGET_BYTES_MIN <= new.target_bytes <= _TARGET_BYTES_MAX:
         yield "/target_bytes", f"expected {_TARGET_BYTES_MIN}–{_TARGET_BYTES_MAX}, got {new.target_bytes}"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from app.format.dataset import Aggregate, BucketMode, ChangelogProducer, MergeMode, TableType
-from app.format.definition.new_dataset import NewBucket, NewDataset
+from app.format.definition.new_dataset import CreateBucket, CreateDataset
 from app.format.partition import PartitionSyntaxError, parse_partition
 from app.format.schema.types import DataType, List, TypeSyntaxError, may_be_ordered, parse_type
 
@@ -14,7 +14,7 @@ Fault = tuple[str, str]
 _INTEGERS: Final = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
 
 
-def _types(new: NewDataset) -> dict[str, DataType]:
+def _types(new: CreateDataset) -> dict[str, DataType]:
     types = {}
     for field in new.schema.fields:
         try:
@@ -24,7 +24,7 @@ def _types(new: NewDataset) -> dict[str, DataType]:
     return types
 
 
-def _ordering_rule(new: NewDataset) -> Iterator[Fault]:
+def _ordering_rule(new: CreateDataset) -> Iterator[Fault]:
     if not new.record_key:
         return
     if new.merge_mode is MergeMode.EVENT_TIME and new.ordering_field is None:
@@ -35,7 +35,7 @@ def _ordering_rule(new: NewDataset) -> Iterator[Fault]:
         yield "/ordering_field", "rows of one key share its fields, so a key field cannot order them"
 
 
-def _sequence_group_rule(new: NewDataset) -> Iterator[Fault]:
+def _sequence_group_rule(new: CreateDataset) -> Iterator[Fault]:
     if new.sequence_groups and new.merge_mode is not MergeMode.PARTIAL:
         yield "/sequence_groups", "sequence groups belong to merge_mode partial"
     types = _types(new)
@@ -60,7 +60,7 @@ def _sequence_group_rule(new: NewDataset) -> Iterator[Fault]:
                 yield f"{pointer}/fields", f"{name!r} is in group {earlier} already"
 
 
-def _aggregates_rule(new: NewDataset) -> Iterator[Fault]:
+def _aggregates_rule(new: CreateDataset) -> Iterator[Fault]:
     if new.aggregates and new.merge_mode is not MergeMode.AGGREGATE:
         yield "/aggregates", "aggregates belong to merge_mode aggregate"
     types = _types(new)
@@ -79,9 +79,9 @@ def _aggregates_rule(new: NewDataset) -> Iterator[Fault]:
 _UNBOUNDED: Final = {Aggregate.SUM: ("float", "double"), Aggregate.COUNT: ("int64",)}
 
 
-def _sum_rule(new: NewDataset) -> Iterator[Fault]:
+def _sum_rule(new: CreateDataset) -> Iterator[Fault]:
     """A sum that does not fit its field fails its write, so it has to be known when the write is made."""
-    bucket = new.bucket or NewBucket()
+    bucket = new.bucket or CreateBucket()
     producer = new.changelog.producer
     logs = new.table_type is TableType.MERGE_ON_READ and producer is not ChangelogProducer.FULL
     if not logs and (bucket.mode is not BucketMode.POSTPONE or bucket.fixed_now):
@@ -114,7 +114,7 @@ def fits(aggregate: Aggregate, kind: DataType) -> bool:
             return True
 
 
-def _sources(new: NewDataset) -> set[str]:
+def _sources(new: CreateDataset) -> set[str]:
     sources = set()
     for text in new.partition_by:
         try:
@@ -124,7 +124,7 @@ def _sources(new: NewDataset) -> set[str]:
     return sources - set(new.record_key)
 
 
-def _place_rule(new: NewDataset) -> Iterator[Fault]:
+def _place_rule(new: CreateDataset) -> Iterator[Fault]:
     """A row that is merged field by field stays in its partition, so what decides the partition stays as it is."""
     if new.merge_mode not in (MergeMode.PARTIAL, MergeMode.AGGREGATE):
         return
@@ -140,7 +140,7 @@ def _place_rule(new: NewDataset) -> Iterator[Fault]:
             yield pointer, f"{kept}; {name!r} is one of them"
 
 
-def _optional_rule(new: NewDataset) -> Iterator[Fault]:
+def _optional_rule(new: CreateDataset) -> Iterator[Fault]:
     """Rows of a partial merge may lack any field, and a field that no row brought yet is null."""
     if new.merge_mode is not MergeMode.PARTIAL:
         return
@@ -153,7 +153,7 @@ def _optional_rule(new: NewDataset) -> Iterator[Fault]:
             )
 
 
-def _delete_marker_rule(new: NewDataset) -> Iterator[Fault]:
+def _delete_marker_rule(new: CreateDataset) -> Iterator[Fault]:
     if new.delete_marker is None or not new.record_key:
         return
     types = _types(new)
@@ -168,7 +168,7 @@ def _delete_marker_rule(new: NewDataset) -> Iterator[Fault]:
         yield "/delete_marker", "a field of the key cannot say that the key is deleted"
 
 
-MERGE_RULES: Final[tuple[Callable[[NewDataset], Iterator[Fault]], ...]] = (
+MERGE_RULES: Final[tuple[Callable[[CreateDataset], Iterator[Fault]], ...]] = (
     _ordering_rule,
     _sequence_group_rule,
     _aggregates_rule,

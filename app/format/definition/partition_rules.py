@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from app.format.dataset import BucketMode
-from app.format.definition.new_dataset import NewBucket, NewDataset
+from app.format.definition.new_dataset import CreateBucket, CreateDataset
 from app.format.partition.fields import (
     PartitionField,
     PartitionSyntaxError,
@@ -22,7 +22,7 @@ Fault = tuple[str, str]
 PARTITION_FIELDS_MAX: Final = 16
 
 
-def _parsed(new: NewDataset) -> Iterator[tuple[str, PartitionField]]:
+def _parsed(new: CreateDataset) -> Iterator[tuple[str, PartitionField]]:
     for number, text in enumerate(new.partition_by):
         try:
             yield f"/partition_by/{number}", parse_partition(text)
@@ -30,7 +30,7 @@ def _parsed(new: NewDataset) -> Iterator[tuple[str, PartitionField]]:
             continue  # another rule names it
 
 
-def _syntax_rule(new: NewDataset) -> Iterator[Fault]:
+def _syntax_rule(new: CreateDataset) -> Iterator[Fault]:
     if len(new.partition_by) > PARTITION_FIELDS_MAX:
         yield "/partition_by", f"expected {PARTITION_FIELDS_MAX} at most, got {len(new.partition_by)}"
     for number, text in enumerate(new.partition_by):
@@ -40,7 +40,7 @@ def _syntax_rule(new: NewDataset) -> Iterator[Fault]:
             yield f"/partition_by/{number}", str(error)
 
 
-def _source_rule(new: NewDataset) -> Iterator[Fault]:
+def _source_rule(new: CreateDataset) -> Iterator[Fault]:
     types: dict[str, DataType] = {}
     unknown = set()
     for field in new.schema.fields:
@@ -57,7 +57,7 @@ def _source_rule(new: NewDataset) -> Iterator[Fault]:
             yield pointer, str(error)
 
 
-def _repeats_rule(new: NewDataset) -> Iterator[Fault]:
+def _repeats_rule(new: CreateDataset) -> Iterator[Fault]:
     seen: dict[str, str] = {}
     for pointer, field in _parsed(new):
         name = partition_name(field)
@@ -69,8 +69,8 @@ def _repeats_rule(new: NewDataset) -> Iterator[Fault]:
         seen.setdefault(name.casefold(), field.text)
 
 
-def _key_rule(new: NewDataset) -> Iterator[Fault]:
-    mode = (new.bucket or NewBucket()).mode
+def _key_rule(new: CreateDataset) -> Iterator[Fault]:
+    mode = (new.bucket or CreateBucket()).mode
     if not new.record_key or mode is BucketMode.KEY_DYNAMIC:
         return
     for pointer, field in _parsed(new):
@@ -85,7 +85,7 @@ def _key_rule(new: NewDataset) -> Iterator[Fault]:
         yield pointer, rule + what + other
 
 
-PARTITION_RULES: Final[tuple[Callable[[NewDataset], Iterator[Fault]], ...]] = (
+PARTITION_RULES: Final[tuple[Callable[[CreateDataset], Iterator[Fault]], ...]] = (
     _syntax_rule,
     _source_rule,
     _repeats_rule,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from app.format.dataset import DatasetDefinition
 from app.format.definition.evolution import evolve, keeps_type
-from app.format.definition.new_dataset import NewField
+from app.format.definition.new_dataset import CreateField
 from app.format.definition.schema_change import AddField, SchemaChange, WidenField
 from app.format.errors import FieldError, SchemaChangeRefused, SchemaMismatch
 from app.format.schema.shapes import (
@@ -77,7 +77,7 @@ def _change(
     dataset: DatasetDefinition, known: DataType | None, name: str, shape: Shape, *, explicit_cast: bool
 ) -> SchemaChange | None:
     if known is None:
-        return AddField(field=NewField(name=name, type=str(_new_type(shape, explicit_cast))))
+        return AddField(field=CreateField(name=name, type=str(_new_type(shape, explicit_cast))))
     wider = _widened(known, shape, explicit_cast)
     if wider == known or keeps_type(dataset, name):
         return None

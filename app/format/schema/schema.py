@@ -18,13 +18,18 @@ FIELD_ID_METADATA: Final = b"PARQUET:field_id"
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
-    """One column. `id` stays with the column for ever; names may change."""
+    """A column with the id that it keeps for ever."""
 
     id: int
+    """The number that the column keeps for ever."""
     name: str
+    """Its present name."""
     type: str
+    """Its type."""
     nullable: bool = True
+    """Whether it may hold nulls."""
     doc: str | None = None
+    """What it holds, for its users."""
 
     def data_type(self) -> DataType:
         """The parsed type; the text was checked when the dataset was registered."""

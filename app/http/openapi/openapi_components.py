@@ -65,6 +65,9 @@ class Components:
             schema["enum"] = [member.value for member in class_]
         if issubclass(class_, msgspec.Struct):
             docs = attribute_docs(class_)
+            config = class_.__struct_config__
+            if config.tag is not None:
+                schema["properties"][config.tag_field]["description"] = f"Always `{config.tag}`."
             names = zip(class_.__struct_encode_fields__, class_.__struct_fields__, strict=True)
             for encoded, attribute in names:
                 if attribute in docs:

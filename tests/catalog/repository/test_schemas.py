@@ -13,7 +13,7 @@ from app.commit.conflict import Conflicted
 from app.format.dataset import DatasetDefinition, Retention
 from app.format.definition.dataset_definition import with_retention, with_services
 from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import NewField, NewRetention
+from app.format.definition.new_dataset import CreateField, CreateRetention
 from app.format.definition.schema_change import AddField
 from app.format.errors import InvalidRequest, NotFound, PreconditionFailed
 from app.format.identifiers import new_instant_id
@@ -27,7 +27,7 @@ from tests.support.threads import together
 
 
 def with_field(definition: DatasetDefinition, name: str) -> DatasetDefinition:
-    return evolve(definition, [AddField(field=NewField(name=name, type="string"))])
+    return evolve(definition, [AddField(field=CreateField(name=name, type="string"))])
 
 
 def evolved(stores: Stores, dataset: Dataset, name: str) -> Dataset:
@@ -223,7 +223,7 @@ def test_a_write_that_was_planned_before_leaves_other_settings_as_they_are(
 ) -> None:
     """A write that brings a schema brings a whole definition, made of the one that it found."""
     brought = with_field(dataset.definition, "more")
-    kept = with_retention(dataset.definition, NewRetention(seconds=60))
+    kept = with_retention(dataset.definition, CreateRetention(seconds=60))
     kept = with_services(kept, TableServices(compaction=None))
     stores.catalog.evolve(tenant_id, dataset.id, kept, version=0, instant_id=new_instant_id(), actor=None)
     commit = msgspec.structs.replace(commit_of([running()], [message(8)]), definition=brought)

@@ -18,7 +18,7 @@ from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.clustering import ClusterBy, cluster_by
 from app.format.dataset import ChangelogProducer, DatasetDefinition
-from app.format.definition.new_dataset import NewBucket
+from app.format.definition.new_dataset import CreateBucket
 from app.format.file_group import DataFile, FileKind
 from app.format.operation import Operation
 from app.format.policies import ClusteringPolicy, ClusterOrder, TableServices
@@ -208,7 +208,9 @@ def test_groups_without_a_key_become_one_and_later_ones_join_it_once_they_weigh_
 def test_orders_side_by_side_are_few(tmp_path: Path) -> None:
     """Those of about a size are put in one, so that each is about twice as large as the next, or more."""
     storage = LocalStorage(tmp_path)
-    table = new_past(storage, kind_of("merge_on_read full", bucket=NewBucket(count=1), partition_by=[])).table
+    table = new_past(
+        storage, kind_of("merge_on_read full", bucket=CreateBucket(count=1), partition_by=[])
+    ).table
     for number in range(14):
         rows = [
             {"id": at, "day": DAYS[0], "n": at % 97, "note": f"note {at}"}

@@ -13,7 +13,7 @@ from app.commit.write_options import WriteOptions
 from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset
+from app.format.definition.new_dataset import CreateDataset
 from app.format.file_group import FileKind
 from app.format.operation import Operation
 from app.timeline.values import Fenced, NewCommit
@@ -37,7 +37,7 @@ def new_table(tmp_path: Any) -> NewTable:
     def make(**members: Any) -> LakeTable:
         fields = [{"name": "id", "type": "int64"}, {"name": "note", "type": "string"}]
         new = {"name": "t", "schema": {"fields": fields}, **KEYED, **members}
-        definition = define_dataset(msgspec.convert(new, NewDataset))
+        definition = define_dataset(msgspec.convert(new, CreateDataset))
         return LakeTable(
             storage=resources.storage, dataset=definition, run=lambda tasks: list(map(handle.run, tasks))
         )

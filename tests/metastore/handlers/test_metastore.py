@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import insert
 
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset
+from app.format.definition.new_dataset import CreateDataset
 from app.format.identifiers import new_id
 from app.maintenance.tables import table_maintenance
 from app.maintenance.values import ReconcilerRecord
@@ -41,7 +41,7 @@ def test_where_there_is_no_metastore_none_is_reported_to(client: httpx.Client, o
     ],
 )
 def test_names_are_those_of_hive(policy: dict[str, str], pointer: str) -> None:
-    new = msgspec.convert({**ORDERS, "services": {"metastore": policy}}, NewDataset)
+    new = msgspec.convert({**ORDERS, "services": {"metastore": policy}}, CreateDataset)
     with pytest.raises(Exception, match="broken") as refused:
         define_dataset(new)
     assert [error["pointer"] for error in refused.value.facts["errors"]] == [pointer]  # type: ignore[attr-defined]
@@ -51,7 +51,7 @@ def test_users_see_how_far_reports_are(service: Service) -> None:
     key = service.new_key(f"reported-{new_id()}")
     principal = TenantStore(service.database).authenticate(key)
     assert principal is not None
-    definition = define_dataset(msgspec.convert(REPORTED, NewDataset))
+    definition = define_dataset(msgspec.convert(REPORTED, CreateDataset))
     dataset = service.api.services.datasets.catalog.create(principal.tenant_id, new_id(), definition)
     with service.client(key) as client:
         path = f"/datasets/{dataset.id}/metastore"

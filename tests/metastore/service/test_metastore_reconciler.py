@@ -10,7 +10,7 @@ import msgspec
 
 from app.catalog.values import Dataset
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.policies import MetastorePolicy, TableServices
 from app.maintenance.values import Observation, ReconcileResult
 from app.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
@@ -18,14 +18,14 @@ from app.metastore.service.maintenance import MetastoreReconciler
 from app.overview.values import PartitionRecord
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
-FIELDS = [NewField(name="id", type="int64"), NewField(name="day", type="date")]
+FIELDS = [CreateField(name="id", type="int64"), CreateField(name="day", type="date")]
 
 
 def dataset(version: int, *, partitioned: bool = True, table: str | None = "visits") -> Dataset:
     policy = None if table is None else MetastorePolicy(database="lake", table=table)
-    new = NewDataset(
+    new = CreateDataset(
         name="visits",
-        schema=NewSchema(fields=FIELDS),
+        schema=CreateSchema(fields=FIELDS),
         partition_by=["day"] if partitioned else [],
         services=TableServices(metastore=policy),
     )

@@ -6,15 +6,15 @@ import pytest
 
 from app.commit.write_options import OnError, Overwrite, SaveMode, WriteOptions, check_options
 from app.format.definition.dataset_definition import define_dataset
-from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.operation import Operation
 from app.jobs.values import WriteRequest
 from app.quarantine.service import ranges_of, redriven_write
 from app.quarantine.values import RecordRange
 
-SCHEMA = NewSchema(fields=[NewField(name="id", type="int64")])
-KEYED = define_dataset(NewDataset(name="keyed", schema=SCHEMA, record_key=["id"]))
-UNKEYED = define_dataset(NewDataset(name="unkeyed", schema=SCHEMA))
+SCHEMA = CreateSchema(fields=[CreateField(name="id", type="int64")])
+KEYED = define_dataset(CreateDataset(name="keyed", schema=SCHEMA, record_key=["id"]))
+UNKEYED = define_dataset(CreateDataset(name="unkeyed", schema=SCHEMA))
 ASIDE = OnError.QUARANTINE
 
 

@@ -13,7 +13,7 @@ import pytest
 from app.files.slices import sorted_runs
 from app.files.storage import LocalStorage
 from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import NewField
+from app.format.definition.new_dataset import CreateField
 from app.format.definition.schema_change import AddField
 from app.format.errors import InvalidRequest
 from app.format.file_format import FileFormat
@@ -276,7 +276,7 @@ def test_columns_added_later_are_null_in_older_rows(root: Path) -> None:
     past = new_past(storage, kind_of("copy_on_write"))
     old = {"id": 1, "day": DAYS[0], "n": 1, "note": None}
     past.write(Write(operation=Operation.UPSERT, rows=[old]), [old])
-    past.table.dataset = evolve(past.table.dataset, [AddField(field=NewField(name="late", type="string"))])
+    past.table.dataset = evolve(past.table.dataset, [AddField(field=CreateField(name="late", type="string"))])
     new = {**old, "id": 2, "late": "x"}
     past.write(Write(operation=Operation.UPSERT, rows=[new]), [{**old, "late": None}, new])
     reader = Reads(past=past, storage=storage, root=root)
@@ -292,7 +292,7 @@ def test_names_of_columns_are_never_read_as_anything_else(root: Path) -> None:
     names = ['n"; DROP TABLE jobs; --', "`n`", ".n", "a.b"]
     storage = LocalStorage(root)
     past = new_past(storage, kind_of("copy_on_write"))
-    fields = [AddField(field=NewField(name=name, type="int32")) for name in names]
+    fields = [AddField(field=CreateField(name=name, type="int32")) for name in names]
     past.table.dataset = evolve(past.table.dataset, fields)
     rows = [{"id": at, "day": DAYS[0], "n": 1, "note": None, **dict.fromkeys(names, -at)} for at in range(5)]
     past.write(Write(operation=Operation.UPSERT, rows=rows), rows)

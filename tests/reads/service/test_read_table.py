@@ -18,7 +18,7 @@ from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition
 from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import NewField
+from app.format.definition.new_dataset import CreateField
 from app.format.definition.schema_change import AddField, RenameField
 from app.format.errors import InvalidFilter, InvalidRequest
 from app.format.file_group import DataFile
@@ -324,7 +324,7 @@ def test_an_earlier_version_is_merged_under_the_schema_it_had(storage: LocalStor
     past = new_past(storage, kind_of("merge_on_read none"))
     row = {"id": 1, "day": DAYS[0], "n": 1, "note": "first"}
     past.write(Write(operation=Operation.UPSERT, rows=[row]), [row])
-    changes = [RenameField(name="note", to="remark"), AddField(field=NewField(name="note", type="int64"))]
+    changes = [RenameField(name="note", to="remark"), AddField(field=CreateField(name="note", type="int64"))]
     past.table.dataset = evolve(past.table.dataset, changes)
     later = {"id": 2, "day": DAYS[0], "n": 2, "remark": "second", "note": 7}
     past.write(Write(operation=Operation.UPSERT, rows=[later]), [later])

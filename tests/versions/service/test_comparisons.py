@@ -15,7 +15,7 @@ from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.version_comparison import compare
 from app.files.storage import LocalStorage
 from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import NewField
+from app.format.definition.new_dataset import CreateField
 from app.format.definition.schema_change import AddField, WidenField
 from app.format.identifiers import new_id
 from app.format.instant import RowCounts
@@ -124,7 +124,7 @@ def test_rows_are_compared_under_the_later_schema(tmp_path: Path) -> None:
     past.write(Write(operation=Operation.UPSERT, rows=rows), rows)
     past.table.dataset = evolve(
         past.table.dataset,
-        [WidenField(name="n", type_="int64"), AddField(field=NewField(name="more", type="string"))],
+        [WidenField(name="n", type_="int64"), AddField(field=CreateField(name="more", type="string"))],
     )
     new = {**rows[0], "more": "b"}
     past.write(Write(operation=Operation.UPSERT, rows=[new]), [new, {**rows[1], "more": None}])

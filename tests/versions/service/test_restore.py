@@ -13,7 +13,7 @@ from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, TableType
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import NewChangelog, NewDataset, NewField, NewSchema
+from app.format.definition.new_dataset import CreateChangelog, CreateDataset, CreateField, CreateSchema
 from app.format.definition.schema_change import AddField, DropField, WidenField
 from app.format.file_group import FileKind
 from app.format.instant import Action
@@ -145,7 +145,7 @@ def test_restore_shows_old_rows_under_the_schema_of_now(tmp_path: Path) -> None:
         [
             DropField(name="note"),
             WidenField(name="n", type_="int64"),
-            AddField(field=NewField(name="more", type="string")),
+            AddField(field=CreateField(name="more", type="string")),
         ],
     )
     new = {"id": 1, "day": "2026-11-20", "n": 2**40, "more": "b"}
@@ -173,12 +173,12 @@ def test_restore_puts_rows_back_as_they_were_whatever_the_merge_mode(
     tmp_path: Path, mode: str, table_type: TableType
 ) -> None:
     producer = ChangelogProducer.NONE if table_type is TableType.MERGE_ON_READ else ChangelogProducer.FULL
-    registration = NewDataset(
+    registration = CreateDataset(
         name="t",
-        schema=NewSchema(fields=FIELDS),
+        schema=CreateSchema(fields=FIELDS),
         record_key=["id"],
         table_type=table_type,
-        changelog=NewChangelog(producer=producer),
+        changelog=CreateChangelog(producer=producer),
         **MERGES[mode],
     )
     past = new_past(LocalStorage(tmp_path), define_dataset(registration))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.format.definition.new_dataset import NewDataset
+from app.format.definition.new_dataset import CreateDataset
 from app.format.errors import InvalidRequest, MalformedBody
 from app.http.json_body import decode_json
 from app.writes.handlers.write_request import NewWrite
@@ -22,26 +22,26 @@ DATASET = '{"name":"x","schema":{"fields":[]},%s}'
         (URI, NewWrite, "/source/kind", "one of rows, upload"),
         (
             DATASET % '"merge_mode":"newest"',
-            NewDataset,
+            CreateDataset,
             "/merge_mode",
             "one of aggregate, commit_time, event_time, first, partial",
         ),
         (
             DATASET % '"bucket":{"mode":"round"}',
-            NewDataset,
+            CreateDataset,
             "/bucket/mode",
             "one of dynamic, fixed, key_dynamic, postpone, unaware",
         ),
-        (DATASET % '"record_key":[1]', NewDataset, "/record_key/0", "Expected 'str'"),
-        (DATASET % '"colour":1', NewDataset, "/colour", "unknown member"),
-        (DATASET % '"merg_mode":"first"', NewDataset, "/merg_mode", "did you mean 'merge_mode'?"),
+        (DATASET % '"record_key":[1]', CreateDataset, "/record_key/0", "Expected 'str'"),
+        (DATASET % '"colour":1', CreateDataset, "/colour", "unknown member"),
+        (DATASET % '"merg_mode":"first"', CreateDataset, "/merg_mode", "did you mean 'merge_mode'?"),
         (
             DATASET % '"bucket":{"mode":"fixed","cuont":4}',
-            NewDataset,
+            CreateDataset,
             "/bucket/cuont",
             "did you mean 'count'?",
         ),
-        ('{"name":"x"}', NewDataset, "/schema", "required"),
+        ('{"name":"x"}', CreateDataset, "/schema", "required"),
     ],
 )
 def test_a_fault_is_placed_and_what_is_expected_is_said(
@@ -57,4 +57,4 @@ def test_a_fault_is_placed_and_what_is_expected_is_said(
 @pytest.mark.parametrize("body", [b"", b"{", b'{"name":"x",}', b'{"name":"\xff"}', b"NaN"])
 def test_what_is_no_json_is_malformed(body: bytes) -> None:
     with pytest.raises(MalformedBody):
-        decode_json(body, NewDataset)
+        decode_json(body, CreateDataset)

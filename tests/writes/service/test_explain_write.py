@@ -17,7 +17,7 @@ from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, DatasetDefinition, IndexType
-from app.format.definition.new_dataset import NewBucket, NewIndex
+from app.format.definition.new_dataset import CreateBucket, CreateIndex
 from app.format.errors import InvalidRequest, SchemaMismatch
 from app.format.file_group import DataFile, bucket_slot
 from app.format.operation import Operation
@@ -316,10 +316,10 @@ def test_a_write_is_explained_by_a_sample_in_the_request(pasts: Any) -> None:
 
 def indexed(index: str) -> DatasetDefinition:
     """Buckets of 2,000 rows, each a file, found by this index; one bucket for the index that knows no others."""
-    sized = NewBucket(mode=BucketMode.DYNAMIC, count=1, target_rows=2_000)
+    sized = CreateBucket(mode=BucketMode.DYNAMIC, count=1, target_rows=2_000)
     return kind_of(
         "copy_on_write",
-        bucket=NewBucket(count=1) if index == "bucket" else sized,
-        index=NewIndex(type_=IndexType(index)),
+        bucket=CreateBucket(count=1) if index == "bucket" else sized,
+        index=CreateIndex(type_=IndexType(index)),
         target_bytes=64 * 1024,
     )

@@ -1,0 +1,69 @@
+"""Idempotency-Key on requests that create something and are not jobs."""
+
+import json
+
+import pytest
+
+from app.format.errors import InvalidRequest, Unavailable
+from app.http.problems import is_final
+from tests.support.http import ORDERS, problem
+
+KEY = {"Idempotency-Key": "k-1"}
+
+
+def test_a_retry_gets_the_first_reply(client):
+    first = client.post("/datasets", json=ORDERS, headers=KEY)
+    assert first.status_code == 201
+    assert "idempotency-replayed" not in first.headers
+    client.patch("/datasets/orders", json={"changelog": {"retention": None}}, headers={"If-Match": '"0"'})
+    retry = client.post("/datasets", json=ORDERS, headers=KEY)
+    assert (retry.status_code, retry.content) == (201, first.content)
+    assert retry.headers["idempotency-replayed"] == "true"
+    for name in ("location", "etag", "content-type"):
+        assert retry.headers[name] == first.headers[name]
+
+
+def test_the_same_members_in_another_order_are_the_same_request(client):
+    first = client.post("/datasets", json=ORDERS, headers=KEY)
+    text = json.dumps(dict(reversed(ORDERS.items())), indent=2)
+    headers = {**KEY, "Content-Type": "application/json"}
+    assert client.post("/datasets", content=text, headers=headers).content == first.content
+
+
+def test_another_body_with_the_key_is_refused(client):
+    client.post("/datasets", json=ORDERS, headers=KEY)
+    other = client.post("/datasets", json={**ORDERS, "name": "returns"}, headers=KEY)
+    problem(other, 422, "idempotency-mismatch")
+    problem(client.get("/datasets/returns"), 404, "not-found")
+
+
+def test_a_refusal_is_replayed_too(client, orders):
+    first = client.post("/datasets", json=ORDERS, headers=KEY)
+    problem(first, 409, "dataset-exists")
+    client.delete(orders)
+    retry = client.post("/datasets", json=ORDERS, headers=KEY)
+    assert problem(retry, 409, "dataset-exists") == first.json()
+    assert retry.headers["idempotency-replayed"] == "true"
+    assert client.post("/datasets", json=ORDERS, headers={"Idempotency-Key": "k-2"}).status_code == 201
+
+
+def test_a_key_belongs_to_its_tenant(client, new_client):
+    client.post("/datasets", json=ORDERS, headers=KEY)
+    other = new_client().post("/datasets", json={**ORDERS, "name": "returns"}, headers=KEY)
+    assert other.status_code == 201
+
+
+def test_a_body_that_does_not_fit_leaves_the_key_free(client):
+    problem(client.post("/datasets", json={"name": "orders"}, headers=KEY), 400, "invalid-request")
+    assert client.post("/datasets", json=ORDERS, headers=KEY).status_code == 201
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "ü"])
+def test_a_key_that_is_none_is_refused(client, key):
+    answer = client.post("/datasets", json=ORDERS, headers={"Idempotency-Key": key.encode()})
+    problem(answer, 400, "invalid-request")
+
+
+def test_failures_of_the_service_are_not_final():
+    assert is_final(InvalidRequest("no"))
+    assert not is_final(Unavailable("away"))
