@@ -27,13 +27,14 @@ def decode_token(token: str) -> str:
     except (ValueError, msgspec.DecodeError):
         position = "\0"
     if "\0" in position:
-        raise _unknown_token() from None
+        raise unknown_token() from None
     return position
 
 
-def _unknown_token() -> InvalidRequest:
+def unknown_token() -> InvalidRequest:
+    """The error for a text that is not a page token."""
     error = FieldError(pointer="/page_token", detail="expected next_page_token of the page before")
-    return InvalidRequest("The page token is none that this service gave out", [error])
+    return InvalidRequest("page_token is not a token of this service", [error])
 
 
 def decode_number(token: str, maximum: int) -> int:
@@ -44,7 +45,7 @@ def decode_number(token: str, maximum: int) -> int:
         or len(position) > _DIGITS_MAX
         or int(position) > maximum
     ):
-        raise _unknown_token()
+        raise unknown_token()
     return int(position)
 
 
@@ -52,7 +53,7 @@ def decode_id(token: str) -> str:
     """The id in a token. Raises InvalidRequest for a text that is none."""
     position = decode_token(token)
     if not is_uuid(position):
-        raise _unknown_token()
+        raise unknown_token()
     return position
 
 

@@ -36,7 +36,7 @@ from app.exports.handlers.exports import (
 )
 from app.exports.handlers.files import check_export_file, download_export_file
 from app.http.health import get_liveness, get_readiness
-from app.jobs.handlers.jobs import cancel_job, follow_job, get_job
+from app.jobs.handlers.jobs import cancel_job, follow_job, get_job, list_jobs
 from app.maintenance.handlers.clusterings import create_clustering
 from app.maintenance.handlers.compactions import create_compaction
 from app.metastore.handlers import get_metastore_report
@@ -97,6 +97,7 @@ ROUTES: Final = (
     explain_write,
     create_transaction,
     get_transaction,
+    list_jobs,
     get_job,
     follow_job,
     cancel_job,

@@ -20,7 +20,7 @@ PARTITION_GLOBS_MAX: Final = 1_000
 
 
 class SaveMode(str, Enum):
-    """What a write does about the data that are there already."""
+    """What a write does about rows that are there."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -29,7 +29,7 @@ class SaveMode(str, Enum):
 
 
 class OnError(str, Enum):
-    """What becomes of a write with bad records: it fails, or they are set aside."""
+    """What becomes of a write with bad records: it fails, or they are kept in quarantine."""
 
     FAIL = "fail"
     QUARANTINE = "quarantine"
@@ -44,10 +44,12 @@ class OverwriteScope(str, Enum):
 
 
 class Overwrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The scope of an overwrite; `where` belongs to scope `filter`."""
+    """The scope of an overwrite."""
 
     scope: OverwriteScope = OverwriteScope.TABLE
+    """What is replaced."""
     where: str | None = None
+    """Scope `filter`: the rows for which this condition is true."""
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,4 +1,4 @@
-"""What the use cases need of the world. Every port has one test suite, run on each implementation.
+"""What the use cases need of the store. Every port has one test suite, run on each implementation.
 
 The tenant is the first argument of everything that touches a tenant's data.
 """
@@ -9,7 +9,18 @@ from collections.abc import Sequence
 from typing import Any, Protocol
 
 from app.format.errors import Fault, HeadwaterError
-from app.jobs.values import Accepted, Claim, ClaimRules, Job, JobQueue, NewJob, Progress, RunnableDataset
+from app.jobs.values import (
+    Accepted,
+    Claim,
+    ClaimRules,
+    Job,
+    JobFilter,
+    JobQueue,
+    NewJob,
+    Progress,
+    RunnableDataset,
+)
+from app.paging import Page
 
 
 class Jobs(Protocol):
@@ -33,6 +44,10 @@ class Jobs(Protocol):
 
     def find(self, tenant_id: str, job_ids: Sequence[str]) -> list[Job]:
         """Those of the jobs that there are, in any order."""
+        ...
+
+    def page(self, tenant_id: str, wanted: JobFilter, *, page_size: int, page_token: str | None) -> Page:
+        """Jobs, the newest first. Raises InvalidRequest for a token that is none."""
         ...
 
     def find_by_key(
@@ -85,5 +100,5 @@ class Jobs(Protocol):
         ...
 
     def runnable(self, limit: int, queue: JobQueue = JobQueue.WRITES) -> list[RunnableDataset]:
-        """Datasets of every tenant with claimable jobs in the lane, longest waiting first. Holds ids only."""
+        """Datasets of every tenant with claimable jobs in the queue, longest waiting first. Holds ids only."""
         ...

@@ -1,4 +1,4 @@
-"""The JSON forms of what the API answers with."""
+"""The JSON of jobs, and the options of their list."""
 
 from __future__ import annotations
 
@@ -10,8 +10,20 @@ import msgspec
 from app.format.instant import RowCounts
 from app.format.operation import Operation
 from app.http.encoding import PROBLEM
+from app.http.page_options import PageOptions
 from app.http.problems import fault_document
 from app.jobs.values import Job, JobKind, JobState, Progress, WriteRequest
+
+
+class ListJobsOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `list_jobs`."""
+
+    dataset: str | None = None
+    """The id or the name of a dataset: its jobs only."""
+    kind: list[JobKind] | None = None
+    """The jobs of this kind only; repeated, of these kinds."""
+    state: list[JobState] | None = None
+    """The jobs in this state only; repeated, in these states."""
 
 
 class JobLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
@@ -64,6 +76,15 @@ class JobResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The id of the API key that requested it; null for the service itself."""
     links: JobLinks
     """The paths of its resources."""
+
+
+class JobPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Jobs, the newest first."""
+
+    items: list[JobResponse]
+    """The jobs of this page; fewer than `page_size` where many others had to be passed over."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
 
 
 def job_path(job: Job) -> str:

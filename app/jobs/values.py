@@ -1,4 +1,4 @@
-"""Values that the use cases and their ports exchange."""
+"""Jobs: what they are asked to do, how they stand, who holds them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class JobQueue(str, Enum):
 
 
 class JobState(str, Enum):
-    """Where a job stands; the last three are final."""
+    """The state of a job; the last three are final."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -54,6 +54,19 @@ class JobState(str, Enum):
     @property
     def final(self) -> bool:
         return self in (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
+
+
+class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs of a tenant to list; None is any."""
+
+    dataset_id: str | None = None
+    kinds: tuple[JobKind, ...] | None = None
+    states: tuple[JobState, ...] | None = None
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether only jobs are wanted that have not ended."""
+        return bool(self.states) and not any(state.final for state in self.states or ())
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):

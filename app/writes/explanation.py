@@ -1,8 +1,8 @@
-"""What an explanation of a write tells."""
+"""Explanations: what a write would touch, and why."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -15,82 +15,108 @@ from app.format.operation import Operation
 
 
 class BucketRule(msgspec.Struct, frozen=True, kw_only=True):
-    """How a key finds its file group: the `function` of the `key` fields, modulo `count`."""
+    """How a key finds its file group: the function of the key fields, modulo the count."""
 
     mode: BucketMode
+    """How a row finds its file group."""
     function: BucketFunction
+    """From the values of the key to a number."""
     key: tuple[str, ...]
+    """The fields that are hashed."""
     count: int
+    """The file groups of a partition."""
 
 
 class ExplainedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A live file of a group. `read`: whether the write reads it, for the reason that `answer` gives."""
+    """A live file of a file group."""
 
     path: str
+    """Its path on storage."""
     kind: FileKind
+    """What it holds."""
     partition_path: str
+    """Its partition."""
     bucket: int
+    """Its bucket."""
     size_bytes: int
+    """Its size."""
     live_rows: int
+    """Its rows that no deletion vector has taken out."""
     read: bool
+    """Whether the write reads it."""
     answer: FileAnswer
+    """Why it is read, or not."""
 
 
 class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The row that a key has now: the commit and the change that gave it its values (null where not known), and the
-    file and position it is at (null for a row that a log has put there).
-    """
+    """The row that a key has now."""
 
     version: int | None
+    """The version that gave it its values; null where not known."""
     offset: int | None
+    """The offset of the change that gave it its values; null where not known."""
     file: str | None
+    """The file that it is in; null for a row that a log has put there."""
     position: int | None
+    """Its position in the file; null for a row that a log has put there."""
 
 
 class ExplainedKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the write, by its number. `hash`: XXH64 of the canonical bucket key, hexadecimal; null under `mod`.
-
-    `partition_path` and `bucket` are where the row would be stored; null where that is decided later, or where no row
-    is stored. `effect` is null where nobody looks before compaction.
-    """
+    """A row of the write."""
 
     row: int
-    key: dict[str, Any]
+    """The number of the row in the write."""
+    key: Annotated[dict[str, Any], msgspec.Meta(examples=[{"id": 1}])]
+    """The values of the key fields."""
     hash: str | None
+    """The XXH64 of the canonical bucket key, hexadecimal; null under function `mod`."""
     live: LiveRow | None
+    """The row that the key has now; null for none."""
     effect: WriteEffect | None
+    """What the write would do to the key; null where that is decided by a compaction."""
     partition_path: str | None
+    """The partition in which the row would be stored; null where that is decided later, or no row is stored."""
     bucket: int | None
+    """The bucket in which the row would be stored; null where that is decided later, or no row is stored."""
 
 
 class ExplainedGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A file group that the write touches. `number`: what the bucket rule gives for its keys.
-
-    `rewritten_bytes`: the size of the files that are written anew; `marked_files`: those in which deletion vectors take
-    out the rows of the keys.
-    """
+    """A file group that the write touches."""
 
     file_group: str
+    """Its id."""
     partition_path: str
+    """Its partition."""
     number: int
+    """What the bucket rule gives for its keys."""
     rows: int
+    """The rows of the write that go to it."""
     storing: Storing
+    """How they are stored."""
     reason: str
+    """Why they are stored so."""
     files: tuple[ExplainedFile, ...]
+    """Its live files."""
     rewritten_bytes: int
+    """The size of the files that are rewritten."""
     marked_files: tuple[str, ...]
+    """The files in which deletion vectors take out the rows of the keys."""
     keys: tuple[ExplainedKey, ...]
+    """The keys of the rows."""
 
 
 class WriteExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a write would touch if it ran at `version`. `index` is null without a key.
-
-    `group_count`: the file groups in all, of which the first are listed.
-    """
+    """What a write would touch if it ran now."""
 
     version: int
+    """The version that the explanation is of."""
     operation: Operation
+    """What the write does."""
     index: IndexType | None
+    """How keys are found; null without a key."""
     bucket: BucketRule
+    """How keys find their file groups."""
     group_count: int
+    """How many file groups the write touches; the first of them are listed."""
     file_groups: tuple[ExplainedGroup, ...]
+    """The file groups."""

@@ -18,12 +18,12 @@ from headwater_api.models import (
     CreateDataset,
     CreateField,
     CreateSchema,
+    CreateWrite,
     Dataset,
     Feed,
     Format,
     Job,
     JobState,
-    NewWrite,
     Operation,
     Problem,
     RenameField,
@@ -49,7 +49,7 @@ client = AuthenticatedClient(
 def write(dataset: Dataset, source: RowsSource | UploadSource) -> Job:
     """The ended job of an upsert."""
     job = create_write.sync(
-        dataset.id, client=client, body=NewWrite(operation=Operation.UPSERT, source=source)
+        dataset.id, client=client, body=CreateWrite(operation=Operation.UPSERT, source=source)
     )
     assert isinstance(job, Job), job
     while job.state in (JobState.QUEUED, JobState.RUNNING):
@@ -86,7 +86,7 @@ while len(changes) < 3:
     since = page.next_since
 
 refused = create_write.sync(
-    dataset.id, client=client, body=NewWrite(operation=Operation.UPSERT, source=rows({"sensor": None}))
+    dataset.id, client=client, body=CreateWrite(operation=Operation.UPSERT, source=rows({"sensor": None}))
 )
 assert isinstance(refused, Problem), refused
 # The later version is that of the second write.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -67,8 +68,16 @@ class Acceptance:
 
     async def accept(self, dataset: Dataset, start: Callable[[str | None, str | None], Accepted]) -> JobReply:
         """Calls `start` with the idempotency key and the actor, in a thread. Raises JobFailed, and what it raises."""
-        with self.in_flight.reserved(dataset.tenant_id, dataset.id, self.idempotency_key):
+        with self.reserved(dataset):
             accepted = await self.threads.run(start, self.idempotency_key, self.actor)
+        return await self.reply(accepted)
+
+    def reserved(self, dataset: Dataset) -> AbstractContextManager[None]:
+        """Reserves the idempotency key while the request is read and accepted. Raises IdempotencyInFlight."""
+        return self.in_flight.reserved(dataset.tenant_id, dataset.id, self.idempotency_key)
+
+    async def reply(self, accepted: Accepted) -> JobReply:
+        """The job after the preferred wait. Raises JobFailed with the job's own problem if it failed."""
         return await job_reply(accepted, self.preference, self.waiter)
 
     def requested(self, kind: str, wanted: Any) -> RequestIdentity:

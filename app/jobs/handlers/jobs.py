@@ -1,27 +1,56 @@
-"""Jobs: look, wait, follow, cancel."""
+"""Jobs: list, get, wait, follow, cancel."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
-from litestar import Response, get, post
+from litestar import get, post
 from litestar.params import PathParameter, QueryParameter
 from litestar.response import Stream
 
-from app.http.body_stream import JSON
-from app.http.context import ApiRequest, Services, services_of, tenant_of
-from app.http.encoding import encode
+from app.catalog.service import Datasets
+from app.http.dependencies import Provided
 from app.http.event_stream import EVENT_STREAM, HEARTBEAT, event_stream
-from app.http.headers import WAIT_SECONDS_MAX, preference
-from app.http.openapi.operation_docs import TEXT, Answer, documented
-from app.jobs.handlers.waiting import states, until_final
-from app.jobs.schemas import JobResponse, job_response
-from app.jobs.values import Job
+from app.http.headers import WAIT_SECONDS_MAX, Preference
+from app.http.openapi.operation_docs import TEXT, documented
+from app.http.response import ApiResponse, encode_json
+from app.http.threads import Threads
+from app.jobs.handlers.waiting import JobWaiter
+from app.jobs.ports import Jobs
+from app.jobs.schemas import JobPage, JobResponse, ListJobsOptions, job_response
+from app.jobs.values import Job, JobFilter
+from app.tenants.values import Principal
 
 _TAGS: Final = ["jobs"]
 
 JobId: TypeAlias = Annotated[str, PathParameter(description="The id of a job.")]
+
+
+@get("/jobs", operation_id="list_jobs", summary="List jobs", tags=_TAGS, opt=documented(problems=[404]))
+async def list_jobs(
+    options: Provided[ListJobsOptions],
+    jobs: Provided[Jobs],
+    datasets: Provided[Datasets],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> JobPage:
+    """Lists the tenant's jobs of every dataset and kind, the newest first."""
+    dataset_id = None
+    if options.dataset is not None:
+        dataset_id = (await threads.run(datasets.get, principal.tenant_id, options.dataset)).id
+    page = await threads.run(
+        jobs.page,
+        principal.tenant_id,
+        JobFilter(
+            dataset_id=dataset_id,
+            kinds=None if options.kind is None else tuple(options.kind),
+            states=None if options.state is None else tuple(options.state),
+        ),
+        page_size=options.page_size,
+        page_token=options.page_token,
+    )
+    return JobPage(items=[job_response(each) for each in page.items], next_page_token=page.next_token)
 
 
 @get(
@@ -30,28 +59,34 @@ JobId: TypeAlias = Annotated[str, PathParameter(description="The id of a job.")]
     summary="Get a job, or wait for it",
     tags=_TAGS,
     opt=documented(
-        {200: Answer(description="The job as it stands.", content={JSON: JobResponse})}, problems=[400, 404]
+        description="The job as it stands.",
+        headers={
+            "Retry-After": "Seconds after which to poll the job; absent once it has ended.",
+            "Preference-Applied": "The wait that was applied.",
+        },
     ),
 )
 async def get_job(
-    request: ApiRequest,
     job: JobId,
+    preference: Provided[Preference],
+    jobs: Provided[Jobs],
+    waiter: Provided[JobWaiter],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
     wait: Annotated[
         int,
         QueryParameter(
-            ge=0, le=WAIT_SECONDS_MAX, description="Seconds to wait for the job to end before answering."
+            ge=0, le=WAIT_SECONDS_MAX, description="Seconds to wait for the job to end before the response."
         ),
     ] = 0,
-) -> Response[Any]:
-    """The job as it stands, however it ended: a failed job is an answer here, not an error."""
-    services = services_of(request)
-    preferred = preference(request.headers)
-    found = await services.threads.run(services.jobs.get, tenant_of(request), job)
-    found = await until_final(services, found, wait or preferred.wait_seconds or 0)
+) -> ApiResponse[JobResponse]:
+    """Returns a job as it stands, however it ended: a failed job is a response here, not an error."""
+    found = await threads.run(jobs.get, principal.tenant_id, job)
+    found = await waiter.until_final(found, wait or preference.wait_seconds or 0)
     headers = {} if found.state.final else {"Retry-After": "1"}
     if not wait:
-        headers.update(preferred.applied())
-    return Response(encode(job_response(found)), media_type=JSON, headers=headers)
+        headers.update(preference.applied())
+    return ApiResponse(job_response(found), headers=headers)
 
 
 @get(
@@ -60,26 +95,26 @@ async def get_job(
     summary="Follow a job",
     tags=_TAGS,
     opt=documented(
-        {
-            200: Answer(
-                description="Server-sent events `state`, each with the job.", content={EVENT_STREAM: TEXT}
-            )
-        },
-        problems=[404],
+        description="Server-sent events `state`, each with the job.", content={EVENT_STREAM: TEXT}
     ),
 )
-async def follow_job(request: ApiRequest, job: JobId) -> Stream:
-    """Sends the job whenever it changes, and ends with it."""
-    services = services_of(request)
-    found = await services.threads.run(services.jobs.get, tenant_of(request), job)
-    return event_stream(_events(services, found))
+async def follow_job(
+    job: JobId,
+    jobs: Provided[Jobs],
+    waiter: Provided[JobWaiter],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
+) -> Stream:
+    """Sends the job as it stands, and again whenever it changes, until it has ended."""
+    return event_stream(_events(waiter, await threads.run(jobs.get, principal.tenant_id, job)))
 
 
-async def _events(services: Services, job: Job) -> AsyncIterator[bytes]:
-    async for state in states(services, job):
-        yield (
-            HEARTBEAT if state is None else b"event: state\ndata: " + encode(job_response(state)) + b"\n\n"
-        )
+async def _events(waiter: JobWaiter, job: Job) -> AsyncIterator[bytes]:
+    async for state in waiter.states(job):
+        if state is None:
+            yield HEARTBEAT
+        else:
+            yield b"event: state\ndata: " + encode_json(job_response(state)) + b"\n\n"
 
 
 @post(
@@ -88,10 +123,10 @@ async def _events(services: Services, job: Job) -> AsyncIterator[bytes]:
     summary="Cancel a job",
     tags=_TAGS,
     status_code=200,
-    opt=documented({200: Answer(description="Cancelled.", content={JSON: JobResponse})}, problems=[404, 409]),
+    opt=documented(problems=[409]),
 )
-async def cancel_job(request: ApiRequest, job: JobId) -> Response[Any]:
-    """Cancels a queued or running job: nothing of it will be visible. One that has ended answers 409."""
-    services = services_of(request)
-    found = await services.threads.run(services.jobs.cancel, tenant_of(request), job)
-    return Response(encode(job_response(found)), media_type=JSON)
+async def cancel_job(
+    job: JobId, jobs: Provided[Jobs], principal: Provided[Principal], threads: Provided[Threads]
+) -> JobResponse:
+    """Cancels a queued or running job: nothing of it will be visible. One that has ended is refused with 409."""
+    return job_response(await threads.run(jobs.cancel, principal.tenant_id, job))

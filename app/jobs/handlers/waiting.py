@@ -8,6 +8,7 @@ from typing import Final
 
 from app.http.context import Services
 from app.http.threads import Threads
+from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.handlers.job_watches import AwaitedJob, JobPolls
 from app.jobs.ports import Jobs
 from app.jobs.values import Job
@@ -17,11 +18,12 @@ _SILENCE_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JobWaiter:
-    """Waits for the end of a job without holding a thread."""
+    """Waits for jobs without holding a thread."""
 
     watches: JobPolls
     jobs: Jobs
     threads: Threads
+    subscriptions: Subscriptions
 
     async def until_final(self, job: Job, seconds: float) -> Job:
         """The job once it has ended, or as it stands after so many seconds (or when the process stops)."""
@@ -33,22 +35,26 @@ class JobWaiter:
             return ended
         return await self.threads.run(self.jobs.get, job.tenant_id, job.id)
 
+    async def states(self, job: Job) -> AsyncIterator[Job | None]:
+        """The job whenever it has changed, until it has ended; None where nothing changed for a while."""
+        yield job
+        with self.watches.join(job.tenant_id, job.dataset_id) as waiter:
+            while not job.state.final and not self.subscriptions.closed:
+                changed = await waiter.wait(AwaitedJob(job.id, job), _SILENCE_SECONDS)
+                job = changed or job
+                yield changed
+
 
 def waiter_of(services: Services) -> JobWaiter:
     """The waiter of an application."""
-    return JobWaiter(watches=services.job_polls, jobs=services.jobs, threads=services.threads)
+    return JobWaiter(
+        watches=services.job_polls,
+        jobs=services.jobs,
+        threads=services.threads,
+        subscriptions=services.subscriptions,
+    )
 
 
 async def until_final(services: Services, job: Job, seconds: float) -> Job:
     """The job once it has ended, or as it stands after so many seconds (or when the process stops)."""
     return await waiter_of(services).until_final(job, seconds)
-
-
-async def states(services: Services, job: Job) -> AsyncIterator[Job | None]:
-    """The job whenever it is found changed, until it has ended; None where nothing changed for a while."""
-    yield job
-    with services.job_polls.join(job.tenant_id, job.dataset_id) as waiter:
-        while not job.state.final and not services.subscriptions.closed:
-            changed = await waiter.wait(AwaitedJob(job.id, job), _SILENCE_SECONDS)
-            job = changed or job
-            yield changed

@@ -23,6 +23,7 @@ from app.jobs.repository.job_ends import (
     lock_with_transactions,
     succeed_task,
 )
+from app.jobs.repository.job_lists import list_jobs
 from app.jobs.repository.job_row import JOB_COLUMNS, get_job, job_of
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.repository.replays import replayed_job
@@ -33,6 +34,7 @@ from app.jobs.values import (
     Claim,
     ClaimRules,
     Job,
+    JobFilter,
     JobKind,
     JobQueue,
     JobState,
@@ -40,6 +42,7 @@ from app.jobs.values import (
     Progress,
     RunnableDataset,
 )
+from app.paging import Page
 
 # Each try locks what the last one found to be missing.
 _CLAIM_TRIES_MAX = 3
@@ -78,6 +81,11 @@ class JobStore:
         query = select(*JOB_COLUMNS).where(any_of(jobs.c.id, job_ids))
         with self._database.tenant(tenant_id) as connection:
             return [job_of(row) for row in connection.execute(query)]
+
+    def page(self, tenant_id: str, wanted: JobFilter, *, page_size: int, page_token: str | None) -> Page:
+        """Jobs, the newest first. Raises InvalidRequest for a token that is none."""
+        with self._database.tenant(tenant_id) as connection:
+            return list_jobs(connection, wanted, page_size=page_size, page_token=page_token)
 
     def find_by_key(
         self, tenant_id: str, dataset_id: str, idempotency_key: str, request_hash: str
@@ -172,7 +180,7 @@ class JobStore:
             return connection.execute(query.limit(1)).first() is not None
 
     def runnable(self, limit: int, queue: JobQueue = JobQueue.WRITES) -> list[RunnableDataset]:
-        """Datasets of every tenant with claimable jobs in the lane, longest waiting first. Holds ids only.
+        """Datasets of every tenant with claimable jobs in the queue, longest waiting first. Holds ids only.
 
         Datasets that nobody works on come before those with a live lease, whose holder looks for more by
         itself.

@@ -1,4 +1,4 @@
-"""A write as it stands in a request: the JSON envelope, or a raw body with its options in the query."""
+"""A write as a request sends it: the JSON envelope, or a raw body with its options in the query."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from app.codecs import Format
-from app.commit.write_options import OnError, Overwrite, SaveMode, WriteOptions
+from app.commit.write_options import OnError, Overwrite, OverwriteScope, SaveMode, WriteOptions
 from app.files.received_body import StoredBody
 from app.format.operation import Operation
 from app.http.json_body import decode_json
@@ -17,14 +17,18 @@ from app.writes.service.accept import IncomingWrite, JsonRows, UploadReference, 
 
 
 class Compression(str, Enum):
-    """How the bytes of an upload are packed."""
+    """How the bytes of an upload are compressed."""
 
     NONE = "none"
     GZIP = "gzip"
 
 
 _ROWS = msgspec.Meta(
-    extra_json_schema={"type": "array", "items": {"type": "object", "additionalProperties": True}}
+    extra_json_schema={
+        "type": "array",
+        "items": {"type": "object", "additionalProperties": True},
+        "examples": [[{"id": 1, "amount": 120}]],
+    }
 )
 
 
@@ -35,6 +39,7 @@ class RowsSource(
 
     # Left as text: the decoder of the dataset's schema reads the rows, once.
     rows: Annotated[msgspec.Raw, _ROWS]
+    """The rows."""
 
 
 class UploadSource(
@@ -43,34 +48,45 @@ class UploadSource(
     """Rows in an earlier upload."""
 
     upload_id: str
+    """The id of the upload."""
     format: Format
+    """The format of its bytes."""
     compression: Compression = Compression.NONE
+    """How its bytes are compressed."""
 
 
-class NewWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A write. `source` is required but for deletes by filter and by partition, which have none.
-
-    `where`: for operation delete, the rows to take out. `partitions`: for delete_partition, globs of partition paths.
-    `expected_version`: the write fails unless the dataset is at it. `writer_id`, `batch_id`: a batch of a stream,
-    whose batches are numbered upwards.
-    """
+class CreateWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A write."""
 
     operation: Annotated[str, msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Operation"})]
+    """What is done with the rows."""
     source: RowsSource | UploadSource | msgspec.UnsetType = msgspec.UNSET
+    """The rows; required but for deletes by filter and by partition, which have none."""
     mode: SaveMode = SaveMode.APPEND
+    """What an insert, upsert or bulk_insert does about rows that are there."""
     overwrite: Overwrite | msgspec.UnsetType = msgspec.UNSET
+    """Operation overwrite: what it replaces; the table by default."""
     where: str | msgspec.UnsetType = msgspec.UNSET
+    """Operation delete: a condition; the rows for which it is true are deleted."""
     partitions: list[str] | msgspec.UnsetType = msgspec.UNSET
+    """Operation delete_partition: globs of partition paths."""
     on_error: OnError = OnError.FAIL
+    """What becomes of the write if it has bad records."""
     merge_schema: bool = False
+    """Whether columns that are new are added to the dataset."""
     explicit_cast: bool = False
+    """With merge_schema: whether types may also change by a cast."""
     drop_duplicates: bool = False
+    """Whether rows of an insert whose key is there are left out."""
     expected_version: int | msgspec.UnsetType = msgspec.UNSET
+    """The write fails unless the dataset is at this version."""
     writer_id: str | msgspec.UnsetType = msgspec.UNSET
+    """The stream that the batch is of."""
     batch_id: int | msgspec.UnsetType = msgspec.UNSET
+    """The number of the batch, which grows from batch to batch of a stream: a batch commits once."""
 
     def options(self) -> WriteOptions:
-        """What was given of the options."""
+        """The options that the request sets."""
         specified = {
             name: value
             for name in WriteOptions.__struct_fields__
@@ -80,12 +96,12 @@ class NewWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def from_envelope(body: bytes, idempotency_key: str | None) -> IncomingWrite:
-    """The write that a JSON body asks for. Raises InvalidRequest, MalformedBody."""
-    return incoming_write(decode_json(body, NewWrite), idempotency_key)
+    """The write of a JSON body. Raises InvalidRequest, MalformedBody."""
+    return incoming_write(decode_json(body, CreateWrite), idempotency_key)
 
 
-def incoming_write(new: NewWrite, idempotency_key: str | None) -> IncomingWrite:
-    """The write that an envelope asks for. Raises InvalidRequest."""
+def incoming_write(new: CreateWrite, idempotency_key: str | None) -> IncomingWrite:
+    """The write of an envelope. Raises InvalidRequest."""
     operation, options = require_operation(new.operation), new.options()
     source: JsonRows | UploadReference | None = None
     facts: list[Any] = ["none"]
@@ -120,3 +136,39 @@ def request_hash(operation: Operation, options: WriteOptions, media_type: str, f
         # Options at their defaults leave no trace, so that keys outlive releases that add one.
         parts.append(msgspec.to_builtins(options))
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+
+class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The query options of `create_write`, for raw bodies only: in a JSON body they are members."""
+
+    operation: Operation | None = None
+    """What is done with the rows: `upsert` by default, `insert` on an append-only dataset."""
+    mode: SaveMode = SaveMode.APPEND
+    """What an insert, upsert or bulk_insert does about rows that are there."""
+    overwrite_scope: OverwriteScope | None = None
+    """Operation overwrite: what it replaces; `table` by default."""
+    overwrite_where: str | None = None
+    """The condition of scope `filter`."""
+    on_error: OnError = OnError.FAIL
+    """What becomes of the write if it has bad records."""
+    merge_schema: bool = False
+    """Whether columns that are new are added to the dataset."""
+    explicit_cast: bool = False
+    """With merge_schema: whether types may also change by a cast."""
+    drop_duplicates: bool = False
+    """Whether rows of an insert whose key is there are left out."""
+    expected_version: int | None = None
+    """The write fails unless the dataset is at this version."""
+    writer_id: str | None = None
+    """The stream that the batch is of."""
+    batch_id: int | None = None
+    """The number of the batch, which grows from batch to batch of a stream: a batch commits once."""
+
+    def options(self) -> WriteOptions:
+        """The options as a JSON body would set them."""
+        overwrite = None
+        if self.overwrite_scope is not None or self.overwrite_where is not None:
+            scope = self.overwrite_scope or OverwriteScope.TABLE
+            overwrite = Overwrite(scope=scope, where=self.overwrite_where)
+        same = {name: getattr(self, name) for name in WriteOptions.__struct_fields__ if hasattr(self, name)}
+        return WriteOptions(**same, overwrite=overwrite)

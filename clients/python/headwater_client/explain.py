@@ -91,7 +91,7 @@ class ExplainCalls(Connection):
     ) -> WriteExplanation:
         """What an upsert of these keys would touch: where each key is, and how its row would be replaced."""
         params = {"key": [row_json(key) for key in keys]}
-        answer = await self._get(f"{dataset_path(dataset)}/explain-write", params)
+        answer = await self._get(f"{dataset_path(dataset)}/explanations", params)
         return decoded(WriteExplanation, answer)
 
     async def explain_write(
@@ -106,7 +106,7 @@ class ExplainCalls(Connection):
         source = {"kind": "rows", "rows": msgspec.Raw(rows_json(rows))}
         answer = await self._send(
             "POST",
-            f"{dataset_path(dataset)}/explain-write",
+            f"{dataset_path(dataset)}/explanations",
             body=msgspec.json.encode({"operation": operation, "source": source} | options.members()),
             headers={"Content-Type": JSON},
             repeatable=True,

@@ -109,3 +109,29 @@ def test_events_of_an_ended_job_are_its_end(client, job, service):
     service.work()
     with client.stream("GET", f"{job}/events") as stream:
         assert [state["state"] for state in events_of(stream)] == ["succeeded"]
+
+
+def test_jobs_are_listed_newest_first_with_filters(client, orders, service):
+    made = [client.post(f"{orders}/writes", json=upsert({"id": number})).json()["id"] for number in range(3)]
+    first = client.get("/jobs", params={"page_size": 2}).json()
+    assert [job["id"] for job in first["items"]] == made[:0:-1]
+    second = client.get("/jobs", params={"page_size": 2, "page_token": first["next_page_token"]}).json()
+    assert ([job["id"] for job in second["items"]], second["next_page_token"]) == ([made[0]], None)
+    client.post(f"/jobs/{made[0]}/cancel")
+    found = client.get("/jobs", params={"dataset": "orders", "kind": "write", "state": ["queued", "running"]})
+    assert [job["id"] for job in found.json()["items"]] == made[:0:-1]
+    assert found.json()["items"][0] == client.get(f"/jobs/{made[2]}").json()
+    assert client.get("/jobs", params={"kind": "export"}).json() == {"items": [], "next_page_token": None}
+
+
+@pytest.mark.parametrize(
+    ("options", "pointer"),
+    [({"state": "done"}, "/state/0"), ({"kind": "merge"}, "/kind/0"), ({"status": "queued"}, "/status")],
+)
+def test_an_option_of_the_list_that_does_not_fit_is_pointed_at(client, options, pointer):
+    members = problem(client.get("/jobs", params=options), 400, "invalid-request")
+    assert [error["pointer"] for error in members["errors"]] == [pointer]
+
+
+def test_jobs_of_a_dataset_that_is_not_there_are_not_found(client):
+    problem(client.get("/jobs", params={"dataset": "nothing"}), 404, "not-found")

@@ -44,7 +44,7 @@ def test_nobody_else_writes_to_a_view(
     problem(raw, 409, "derived-dataset")
     writes = [{"dataset": path.rsplit("/", 1)[1], **upsert(row)} for path in (orders, dataset)]
     problem(client.post("/transactions", json={"writes": writes}), 409, "derived-dataset")
-    problem(client.post(f"{dataset}/explain-write", json=upsert(row)), 409, "derived-dataset")
+    problem(client.post(f"{dataset}/explanations", json=upsert(row)), 409, "derived-dataset")
     etag = client.get(dataset).headers["etag"]
     changes = {"changes": [{"kind": "add", "field": {"name": "more", "type": "string"}}]}
     problem(client.patch(dataset, json=changes, headers={"If-Match": etag}), 409, "derived-dataset")

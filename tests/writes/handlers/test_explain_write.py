@@ -31,7 +31,7 @@ def keys_of(answer: httpx.Response) -> list[dict[str, Any]]:
 
 
 def test_keys_are_live_or_new(client: httpx.Client, written: str) -> None:
-    answer = client.get(f"{written}/explain-write", params={"key": ['{"id": 2}', '{"id": 77}', '{"id": 1}']})
+    answer = client.get(f"{written}/explanations", params={"key": ['{"id": 2}', '{"id": 77}', '{"id": 1}']})
     two, new, one = keys_of(answer)
     assert [key["key"] for key in (two, new, one)] == [{"id": 2}, {"id": 77}, {"id": 1}]
     assert (two["live"]["version"], one["live"]["version"], new["live"]) == (2, 1, None)
@@ -49,7 +49,7 @@ def test_keys_are_live_or_new(client: httpx.Client, written: str) -> None:
 def test_an_explanation_changes_nothing(client: httpx.Client, written: str) -> None:
     before = client.get(written).json(), client.get(f"{written}/timeline").json()
     rows = [{"id": number, "note": "x"} for number in range(50)]
-    answer = client.post(f"{written}/explain-write", json=upsert(*rows))
+    answer = client.post(f"{written}/explanations", json=upsert(*rows))
     assert len(keys_of(answer)) == 50
     assert (client.get(written).json(), client.get(f"{written}/timeline").json()) == before
 
@@ -73,7 +73,7 @@ def test_an_explanation_changes_nothing(client: httpx.Client, written: str) -> N
 def test_the_effect_of_a_row(
     client: httpx.Client, written: str, body: dict[str, Any], effects: list[str]
 ) -> None:
-    answer = client.post(f"{written}/explain-write", json=body)
+    answer = client.post(f"{written}/explanations", json=body)
     assert [key["effect"] for key in keys_of(answer)] == effects
     assert any(file["read"] for group in answer.json()["file_groups"] for file in group["files"])
 
@@ -94,7 +94,7 @@ def test_every_kind_of_table_explains_its_writes(client: httpx.Client, service: 
     }  # fmt: skip
     expected = storing.get(kind, "log" if "merge_on_read" in kind or "logs" in kind else "rewrite")
     for _ in range(2):
-        answer = client.post(f"{path}/explain-write", json=body)
+        answer = client.post(f"{path}/explanations", json=body)
         assert answer.status_code == 200, answer.text
         assert {group["storing"] for group in answer.json()["file_groups"]} == {expected}
         assert sum(group["rows"] for group in answer.json()["file_groups"]) == 5
@@ -116,17 +116,17 @@ def test_keys_that_are_none(
     client: httpx.Client, written: str, query: dict[str, str], code: str, pointer: str
 ) -> None:
     status = 422 if code == "schema-mismatch" else 400
-    members = problem(client.get(f"{written}/explain-write", params=query), status, code)
+    members = problem(client.get(f"{written}/explanations", params=query), status, code)
     assert members["errors"][0]["pointer"] == pointer
 
 
 def test_the_key_is_required(client: httpx.Client, written: str) -> None:
-    members = problem(client.get(f"{written}/explain-write"), 400, "invalid-request")
+    members = problem(client.get(f"{written}/explanations"), 400, "invalid-request")
     assert "key" in members["detail"]
 
 
 def test_a_write_that_would_be_refused_is_refused_here(client: httpx.Client, written: str) -> None:
-    path = f"{written}/explain-write"
+    path = f"{written}/explanations"
     members = problem(client.post(path, json=upsert({"id": None})), 422, "schema-mismatch")
     assert members["errors"][0]["pointer"] == "/source/rows/0/id"
     source = {"kind": "upload", "upload_id": "u", "format": "csv"}
@@ -143,7 +143,7 @@ def test_a_write_that_would_be_refused_is_refused_here(client: httpx.Client, wri
 
 
 def test_options_mean_what_they_mean_in_a_write(client: httpx.Client, written: str) -> None:
-    path = f"{written}/explain-write"
+    path = f"{written}/explanations"
     body = upsert({"id": 1})
     assert client.post(path, json={**body, "mode": "ignore"}).json()["group_count"] == 0
     problem(client.post(path, json={**body, "mode": "error_if_exists"}), 409, "data-exists")
@@ -161,6 +161,6 @@ def test_options_mean_what_they_mean_in_a_write(client: httpx.Client, written: s
 
 def test_another_tenants_dataset_is_not_there(new_client: Any, written: str) -> None:
     other = new_client()
-    problem(other.get(f"{written}/explain-write", params={"key": '{"id": 1}'}), 404, "not-found")
-    problem(other.post(f"{written}/explain-write", json=upsert({"id": 1})), 404, "not-found")
+    problem(other.get(f"{written}/explanations", params={"key": '{"id": 1}'}), 404, "not-found")
+    problem(other.post(f"{written}/explanations", json=upsert({"id": 1})), 404, "not-found")
     assert other.post("/datasets", json=ORDERS).status_code == 201

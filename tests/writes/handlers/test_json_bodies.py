@@ -7,7 +7,7 @@ import pytest
 from app.format.definition.new_dataset import CreateDataset
 from app.format.errors import InvalidRequest, MalformedBody
 from app.http.json_body import decode_json
-from app.writes.handlers.write_request import NewWrite
+from app.writes.handlers.write_request import CreateWrite
 
 ROWS = '{"operation":"upsert","source":{"kind":"rows","rows":[%s]}}'
 URI = '{"operation":"upsert","source":{"kind":"uri"}}'
@@ -17,9 +17,9 @@ DATASET = '{"name":"x","schema":{"fields":[]},%s}'
 @pytest.mark.parametrize(
     ("body", "type_", "pointer", "said"),
     [
-        (ROWS % '{"a":1},{"b":[NaN]}', NewWrite, "/source/rows/1/b/0", "NaN is no JSON number"),
-        (ROWS % '{"a/b":-Infinity}', NewWrite, "/source/rows/0/a~1b", "-Infinity is no JSON number"),
-        (URI, NewWrite, "/source/kind", "one of rows, upload"),
+        (ROWS % '{"a":1},{"b":[NaN]}', CreateWrite, "/source/rows/1/b/0", "NaN is no JSON number"),
+        (ROWS % '{"a/b":-Infinity}', CreateWrite, "/source/rows/0/a~1b", "-Infinity is no JSON number"),
+        (URI, CreateWrite, "/source/kind", "one of rows, upload"),
         (
             DATASET % '"merge_mode":"newest"',
             CreateDataset,

@@ -1,0 +1,65 @@
+"""Lists of jobs, the newest first."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, TextClause, select
+
+from app.jobs.repository.job_row import JOB_COLUMNS, job_from
+from app.jobs.tables import UNFINISHED, jobs
+from app.jobs.values import JobFilter
+from app.paging import Page, decode_id, encode_token, page_of, unknown_token
+
+SCANNED_MAX: Final = 10_000
+"""A page looks at so many jobs at most; one that finds too few among them ends there, and its token goes on."""
+
+
+def list_jobs(
+    connection: Connection,
+    wanted: JobFilter,
+    *,
+    page_size: int,
+    page_token: str | None,
+    scanned_max: int = SCANNED_MAX,
+) -> Page:
+    """Raises InvalidRequest for a token that is none."""
+    conditions: list[ColumnElement[bool] | TextClause] = []
+    if wanted.dataset_id is not None:
+        conditions.append(jobs.c.dataset_id == wanted.dataset_id)
+    if wanted.unfinished:
+        # Of these there are few, and they have an index of their own.
+        conditions.append(UNFINISHED)
+    if page_token is not None:
+        conditions.append(jobs.c.seq < _sequence_number(connection, page_token))
+    newest = select(*JOB_COLUMNS, jobs.c.seq).where(*conditions).order_by(jobs.c.seq.desc())
+    scanned = newest.limit(scanned_max).subquery()
+    found = select(scanned).order_by(scanned.c.seq.desc()).limit(page_size + 1)
+    if wanted.kinds is not None:
+        found = found.where(scanned.c.kind.in_([kind.value for kind in wanted.kinds]))
+    if wanted.states is not None:
+        found = found.where(scanned.c.state.in_([state.value for state in wanted.states]))
+    rows = connection.execute(found).all()
+    page = page_of(rows, page_size, lambda row: row.id, _job)
+    if page.next_token is not None or (wanted.kinds is None and wanted.states is None):
+        return page
+    last = connection.execute(
+        select(jobs.c.id).where(*conditions).order_by(jobs.c.seq.desc()).offset(scanned_max - 1).limit(1)
+    ).scalar_one_or_none()
+    return Page(items=page.items, next_token=None if last is None else encode_token(last))
+
+
+def _sequence_number(connection: Connection, page_token: str) -> int:
+    """Where the job of a token stands. The token has its id: the number counts the jobs of all tenants."""
+    number = connection.execute(
+        select(jobs.c.seq).where(jobs.c.id == decode_id(page_token))
+    ).scalar_one_or_none()
+    if number is None:
+        raise unknown_token()
+    return number
+
+
+def _job(row: Any) -> Any:
+    columns = row._asdict()
+    del columns["seq"]
+    return job_from(columns)
