@@ -1,4 +1,4 @@
-"""What the catalogue refuses although no caller asks for it: each would leave rows that contradict one another."""
+"""What the catalogue refuses although no caller requests it: each would leave rows that contradict one another."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from sqlalchemy import delete
 from app.catalog.values import Dataset
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower
-from app.format.errors import CommitConflict
 from app.format.identifiers import new_id
 from app.jobs.tables import instants
 from app.jobs.values import Job
 from app.timeline.archives import TimelineArchive
 from app.timeline.repository.archives import TimelineArchiveStore
 from app.timeline.repository.conflict_window import InconsistentCommit
-from app.timeline.values import Advance
+from app.timeline.values import Advance, Overtaken
 from tests.support.lakehouse import RULES, commit_of, definition, message, new_job
 from tests.support.store_fixtures import Stores
 
@@ -78,11 +77,27 @@ def test_commit_whose_input_another_has_taken_in_is_refused(
         add_follower(connection, source.id, "view", ConsumerKind.VIEW, 4)
     commit = commit_of([running()], [message()])
     late = Advance(dataset_id=source.id, name="view", since=3, next_since=9)
-    with pytest.raises(CommitConflict) as refused:
-        stores.timeline.publish(tenant_id, [structs.replace(commit, advances=(late,))])
-    assert refused.value.facts == {"dataset_id": dataset.id, "retryable": True}
+    refused = stores.timeline.publish(tenant_id, [structs.replace(commit, advances=(late,))])
+    assert refused == Overtaken(dataset_id=dataset.id, since=3)
     assert stores.catalog.get(tenant_id, dataset.id).version == 0
     timely = structs.replace(late, since=4)
-    assert isinstance(
-        stores.timeline.publish(tenant_id, [structs.replace(commit, advances=(timely,))]), tuple
-    )
+    published = stores.timeline.publish(tenant_id, [structs.replace(commit, advances=(timely,))])
+    assert isinstance(published, tuple)
+
+
+def test_commit_that_is_overtaken_moves_no_position(
+    stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
+) -> None:
+    """Also none that was checked before: of two inputs another commit has taken in the second."""
+    source = stores.catalog.create(tenant_id, new_id(), definition("source"))
+    with stores.database.tenant(tenant_id) as connection:
+        add_follower(connection, source.id, "first", ConsumerKind.VIEW, 4)
+        add_follower(connection, source.id, "second", ConsumerKind.VIEW, 5)
+    commit = commit_of([running()], [message()])
+    first = Advance(dataset_id=source.id, name="first", since=4, next_since=9)
+    late = Advance(dataset_id=source.id, name="second", since=3, next_since=9)
+    refused = stores.timeline.publish(tenant_id, [structs.replace(commit, advances=(first, late))])
+    assert refused == Overtaken(dataset_id=dataset.id, since=3)
+    timely = structs.replace(late, since=5)
+    published = stores.timeline.publish(tenant_id, [structs.replace(commit, advances=(first, timely))])
+    assert isinstance(published, tuple)

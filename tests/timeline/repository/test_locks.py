@@ -1,4 +1,4 @@
-"""Locks that make one transaction wait for another: each race is held where it would go wrong."""
+"""Locks that make one transaction wait for another: each race is stopped where it would go wrong."""
 
 from __future__ import annotations
 
@@ -94,50 +94,50 @@ def cleaned(stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[
     stores.timeline.publish_one(tenant_id, commit_of([running()], [first]))
     removal = CommitMessage(file_group=first.file_group, removed=(first.added[0].path,))
     stores.timeline.publish_one(tenant_id, commit_of([running()], [removal], read_version=1))
-    ReadLeaseStore(stores.database).hold(tenant_id, dataset.id, 1, "first", 60)
+    ReadLeaseStore(stores.database).acquire(tenant_id, dataset.id, 1, "first", 60)
     with stores.database.tenant(tenant_id) as connection:
         connection.execute(update(heads).where(heads.c.dataset_id == dataset.id).values(earliest_version=2))
     return dataset
 
 
-def test_version_that_a_reader_is_about_to_hold_keeps_its_files(
+def test_version_that_a_reader_is_about_to_pin_keeps_its_files(
     stores: Stores, tenant_id: str, cleaned: Dataset
 ) -> None:
-    """The reader has found it kept, by the hold of another, and has not committed its own when that one ends."""
+    """The reader has found the version kept by another's lease, which ends before the reader commits its own."""
     history, leases = HistoryStore(stores.database), ReadLeaseStore(stores.database)
     with stores.database.tenant(tenant_id) as connection:
         share_history(connection, cleaned.id)
         check_kept(connection, cleaned.id, 1)
         leases.release(tenant_id, cleaned.id, "first")
-        with racing(connection, lambda: history.forget(tenant_id, cleaned.id, 0, 10)) as gone:
+        with racing(connection, lambda: history.expire_files(tenant_id, cleaned.id, 0, 10)) as expired:
             connection.execute(
                 insert(read_leases).values(
                     dataset_id=cleaned.id, reader="second", version=1, lease_until=lease_end(60)
                 )
             )
             connection.commit()
-    assert gone.result().files == 0
+    assert expired.result().files == 0
     assert len(stores.timeline.live_files(tenant_id, cleaned.id, 1, None)) == 1
     leases.release(tenant_id, cleaned.id, "second")
-    assert history.forget(tenant_id, cleaned.id, 0, 10).files == 1
+    assert history.expire_files(tenant_id, cleaned.id, 0, 10).files == 1
 
 
-def test_version_that_a_clean_is_about_to_expire_is_not_held(
+def test_version_that_a_clean_is_about_to_expire_cannot_be_pinned(
     stores: Stores, tenant_id: str, cleaned: Dataset
 ) -> None:
-    """The clean ends the hold that has kept the version, and has not committed that when another reader comes."""
+    """The clean has deleted the lease that kept the version, and another reader comes before it commits."""
     leases = ReadLeaseStore(stores.database)
     with stores.database.tenant(tenant_id) as connection:
         lock_history(connection, cleaned.id)
         connection.execute(delete(read_leases).where(read_leases.c.dataset_id == cleaned.id))
-        with racing(connection, lambda: _held(leases, tenant_id, cleaned.id)) as held:
+        with racing(connection, lambda: _pinned(leases, tenant_id, cleaned.id)) as pinned:
             connection.commit()
-    assert held.result() is False
+    assert pinned.result() is False
 
 
-def _held(leases: ReadLeaseStore, tenant_id: str, dataset_id: str) -> bool:
+def _pinned(leases: ReadLeaseStore, tenant_id: str, dataset_id: str) -> bool:
     try:
-        leases.hold(tenant_id, dataset_id, 1, "second", 60)
+        leases.acquire(tenant_id, dataset_id, 1, "second", 60)
     except VersionExpired:
         return False
     return True
