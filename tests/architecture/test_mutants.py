@@ -19,7 +19,7 @@ _SHARE: Final = 3
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=[guard.name for guard in GUARDS])
-def test_guard_is_found_once_and_its_tests_are_there(guard: Guard) -> None:
+def test_guard_is_found_once_and_its_tests_exist(guard: Guard) -> None:
     source = guard.path().read_text(encoding="utf-8")
     assert guard.taken_out(source) != source
     assert guard.tests
@@ -33,7 +33,7 @@ def functions(path: Path) -> set[str]:
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
-def test_guards_have_names_of_their_own() -> None:
+def test_names_of_guards_are_unique() -> None:
     names = [guard.name for guard in GUARDS]
     assert len(set(names)) == len(names)
 

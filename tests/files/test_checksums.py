@@ -27,7 +27,7 @@ def open_and_verify(root: Path, file: QuarantineFile) -> None:
     verify(file, LocalStorage(root).open(file.path))
 
 
-def test_a_file_that_is_truncated_after_its_first_read_is_corrupt(
+def test_file_that_is_truncated_after_its_first_read_is_corrupt(
     tmp_path: Path, stored: QuarantineFile
 ) -> None:
     open_and_verify(tmp_path, stored)
@@ -37,7 +37,7 @@ def test_a_file_that_is_truncated_after_its_first_read_is_corrupt(
     assert error.value.facts == {"path": stored.path}
 
 
-def test_a_file_with_other_bytes_is_corrupt(tmp_path: Path, stored: QuarantineFile) -> None:
+def test_file_with_other_bytes_is_corrupt(tmp_path: Path, stored: QuarantineFile) -> None:
     (tmp_path / stored.path).write_bytes(b"1234567899")
     for _ in range(2):
         with pytest.raises(CorruptFile, match="checksum"):

@@ -33,14 +33,14 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Disk:
     return disk
 
 
-def test_a_file_is_synced_with_all_its_bytes_and_then_its_folder(disk: Disk) -> None:
+def test_file_is_synced_with_all_its_bytes_and_then_its_folder(disk: Disk) -> None:
     with LocalStorage(disk.root).create("file") as file:
         file.write(b"12345")
         assert disk.synced == []
     assert disk.synced == [("file", 5), (".", None)]
 
 
-def test_each_new_folder_is_synced_into_the_one_that_holds_it(disk: Disk) -> None:
+def test_new_folder_is_synced_into_its_parent(disk: Disk) -> None:
     storage = LocalStorage(disk.root)
     with storage.create("a/b/file"):
         assert disk.synced == [(".", None), ("a", None)]
@@ -50,7 +50,7 @@ def test_each_new_folder_is_synced_into_the_one_that_holds_it(disk: Disk) -> Non
         assert disk.synced == [("a", None)]
 
 
-def test_a_file_that_was_not_finished_is_gone_and_nothing_is_synced(disk: Disk) -> None:
+def test_unfinished_file_is_removed_and_not_synced(disk: Disk) -> None:
     def half() -> None:
         with LocalStorage(disk.root).create("half") as file:
             file.write(b"half")

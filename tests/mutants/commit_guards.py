@@ -17,7 +17,7 @@ COMMIT_GUARDS: Final = (
             unknown = False
 """,
         tests=(
-            "tests.services.test_commit::test_commit_that_happened_although_its_answer_was_lost_is_published_once",
+            "tests.timeline.service.test_publish::test_commit_that_happened_although_its_answer_was_lost_is_published_once",
         ),
     ),
     Guard(
@@ -30,187 +30,7 @@ COMMIT_GUARDS: Final = (
         except ZeroDivisionError:
 """,
         tests=(
-            "tests.services.test_commit::test_commit_that_was_not_sent_is_published_without_asking_for_its_outcome",
-        ),
-    ),
-    Guard(
-        name="messages of an earlier schema are made again",
-        module="app.writes.service.plan",
-        text="if part.plan is not None and part.plan.dataset.definition.schema.id < dataset.definition.schema.id:",
-        without="if False:",
-        tests=("tests.services.test_plan_writes::test_messages_made_under_an_earlier_schema_are_made_again",),
-    ),
-    Guard(
-        name="input is read again under a schema that came in between",
-        module="app.writes.service.plan",
-        text="if part.evolved.schema.id <= dataset.definition.schema.id:",
-        without="if False:",
-        tests=(
-            "tests.services.test_plan_writes::test_schema_that_another_write_brought_first_has_the_input_read_again",
-        ),
-    ),
-    Guard(
-        name="a restore is planned where its rows were read",
-        module="app.writes.service.plan",
-        text="""\
-            version = part.restored.read_version
-""",
-        without="""\
-            pass
-""",
-        tests=(
-            "tests.services.test_plan_writes::test_restore_is_planned_where_its_rows_were_compared_with_the_table",
-        ),
-    ),
-    Guard(
-        name="a part is planned where its messages were read",
-        module="app.writes.service.plan",
-        text="dataset.version if part.read_version is None else part.read_version",
-        without="dataset.version",
-        tests=(
-            "tests.services.test_plan_writes::test_groups_with_a_message_are_planned_no_more_and_the_others_where_these_were_read",
-        ),
-    ),
-    Guard(
-        name="a plan at an expired version starts over",
-        module="app.writes.service.run",
-        text="""\
-                part.start_over()
-                if part.restored is not None:
-""",
-        without="""\
-                if part.restored is not None:
-""",
-        tests=(
-            "tests.ports.test_run_writes::test_write_whose_version_expires_before_it_is_merged_again_starts_over_at_the_head",
-        ),
-    ),
-    Guard(
-        name="a missing file of an expired version is not taken for damage",
-        module="app.writes.service.run",
-        text="with telling_expired(self.kept, tenant_id, [(part.dataset_id, part.planned_at)]):",
-        without="if True:",
-        tests=(
-            "tests.ports.test_run_writes::test_write_that_finds_files_gone_with_their_version_starts_over_at_the_head",
-        ),
-    ),
-    Guard(
-        name="a write that loses too often fails",
-        module="app.writes.service.run",
-        text="""\
-                    if replans > self.replans_max:
-""",
-        without="""\
-                    if False:
-""",
-        tests=("tests.ports.test_run_writes::test_write_that_loses_too_often_fails_and_names_the_winner",),
-    ),
-    Guard(
-        name="a refresh that loses too often fails",
-        module="app.writes.service.run",
-        text='if replans > self.replans_max or not error.facts["retryable"]:',
-        without='if not error.facts["retryable"]:',
-        tests=("tests.ports.test_run_writes::test_refresh_that_always_comes_second_fails",),
-    ),
-    Guard(
-        name="a conflict that stays one is not tried again",
-        module="app.writes.service.run",
-        text='if replans > self.replans_max or not error.facts["retryable"]:',
-        without="if replans > self.replans_max:",
-        tests=("tests.ports.test_run_writes::test_write_that_expects_another_version_fails_at_once",),
-    ),
-    Guard(
-        name="a refresh that came second derives its rows again",
-        module="app.writes.service.run",
-        text="""\
-            part.start_over()
-            self._decode_part(tenant_id, group, part)
-""",
-        without="""\
-            part.start_over()
-""",
-        tests=(
-            "tests.ports.test_run_writes::test_refresh_whose_changes_another_took_in_first_derives_its_rows_again",
-        ),
-    ),
-    Guard(
-        name="a restore that lost compares the table again",
-        module="app.writes.service.run",
-        text="""\
-                        if part.restored is not None:
-                            # What""",
-        without="""\
-                        if False:
-                            # What""",
-        tests=(
-            "tests.ports.test_run_writes::test_restore_that_loses_to_another_write_compares_the_table_again",
-        ),
-    ),
-    Guard(
-        name="jobs of a worker that fails go back",
-        module="app.writes.service.run",
-        text="""\
-            self.jobs.release(tenant_id, group.claims())
-""",
-        tests=("tests.ports.test_run_writes::test_worker_that_fails_in_an_unknown_way_puts_its_writes_back",),
-    ),
-    Guard(
-        name="an error that names a write fails that write",
-        module="app.writes.service.run",
-        text="for job in guilty or group.jobs:",
-        without="for job in group.jobs:",
-        tests=(
-            "tests.ports.test_run_writes::test_write_whose_input_is_damaged_fails_and_the_others_run_again",
-        ),
-    ),
-    Guard(
-        name="input that cannot be read fails its write",
-        module="app.writes.service.run",
-        text="""\
-                self._fail(tenant_id, job, error)
-                group.drop(job)
-""",
-        without="""\
-                raise
-""",
-        tests=("tests.ports.test_run_writes::test_input_that_cannot_be_decoded_fails_its_write_alone",),
-    ),
-    Guard(
-        name="every row is accounted for",
-        module="app.writes.service.group",
-        text="if counted != sent:",
-        without="if False:",
-        tests=(
-            "tests.writes.service.test_write_group::test_a_row_that_is_lost_or_doubled_is_never_committed",
-        ),
-    ),
-    Guard(
-        name="rounds put files under other names",
-        module="app.writes.service.group",
-        text="leader.epoch, self.rounds)",
-        without="leader.epoch, 0)",
-        tests=(
-            "tests.writes.service.test_write_group::test_no_two_attempts_at_a_write_put_files_under_one_name",
-        ),
-    ),
-    Guard(
-        name="a conflict in a scope has all of it read again",
-        module="app.writes.service.group",
-        text="if self.plan is not None and self.plan.read_scope is not None:",
-        without="if False:",
-        tests=(
-            "tests.writes.service.test_write_group::test_after_a_conflict_in_its_scope_all_is_read_again",
-        ),
-    ),
-    Guard(
-        name="a group that lost a write merges again",
-        module="app.writes.service.group",
-        text="""\
-            part.start_over()
-        self.parts""",
-        without="        self.parts",
-        tests=(
-            "tests.writes.service.test_write_group::test_the_writes_of_a_dataset_go_on_without_one_that_failed",
+            "tests.timeline.service.test_publish::test_commit_that_was_not_sent_is_published_without_asking_for_its_outcome",
         ),
     ),
     Guard(
@@ -235,15 +55,15 @@ COMMIT_GUARDS: Final = (
         module="app.timeline.repository.publish",
         text="""\
             outdated_plan(connection, commit, head.version)
-            or forgotten_window(""",
-        without="            forgotten_window(",
+            or expired_window(""",
+        without="            expired_window(",
         tests=("tests.catalog.repository.test_schemas::test_a_plan_under_an_earlier_schema_is_made_again",),
     ),
     Guard(
         name="a plan before the beginning of the history conflicts",
         module="app.timeline.repository.publish",
         text="""\
-            or forgotten_window(connection, commit, head.version, head.earliest_version)
+            or expired_window(connection, commit, head.version, head.earliest_version)
 """,
         tests=(
             "tests.retention.repository.test_history::test_a_write_that_was_planned_before_sees_its_conflict_after",
@@ -253,7 +73,7 @@ COMMIT_GUARDS: Final = (
         name="a file that may be gone is not listed again",
         module="app.timeline.repository.publish",
         text="""\
-            or forgotten_files(connection, commit, head.version)
+            or expired_files(connection, commit, head.version)
 """,
         tests=("tests.versions.repository.test_savepoints::test_restore_lists_no_file_that_was_forgotten",),
     ),
@@ -261,7 +81,7 @@ COMMIT_GUARDS: Final = (
         name="commits of a dataset are serial",
         module="app.timeline.repository.publish",
         text="""\
-        .with_for_update(of=heads)
+        .with_for_update()
 """,
         tests=(
             "tests.timeline.repository.test_concurrent_commits::test_offsets_are_dense_under_concurrent_publishers",
@@ -273,7 +93,9 @@ COMMIT_GUARDS: Final = (
         text="""\
         .order_by(heads.c.dataset_id)
 """,
-        tests=("tests.ports.test_locks::test_heads_are_locked_in_the_order_of_their_ids_whatever_the_plan",),
+        tests=(
+            "tests.timeline.repository.test_locks::test_heads_are_locked_in_the_order_of_their_ids_whatever_the_plan",
+        ),
     ),
     Guard(
         name="a file is removed once",
@@ -306,14 +128,38 @@ COMMIT_GUARDS: Final = (
         module="app.timeline.repository.publish",
         text="if completed.rowcount != len(outcomes):",
         without="if False:",
-        tests=("tests.ports.test_consistency::test_commit_of_a_job_without_an_instant_is_refused",),
+        tests=(
+            "tests.timeline.repository.test_consistency::test_commit_of_a_job_without_an_instant_is_refused",
+        ),
     ),
     Guard(
         name="a refresh takes changes in where its view stands",
-        module="app.timeline.repository.publish",
+        module="app.consumers.repository.participant",
         text="if not move_follower(connection, each.dataset_id, each.name, each.since, each.next_since):",
         without="if move_follower(connection, each.dataset_id, each.name, each.since, each.next_since) is None:",
-        tests=("tests.ports.test_consistency::test_commit_whose_input_another_has_taken_in_is_refused",),
+        tests=(
+            "tests.timeline.repository.test_consistency::test_commit_whose_input_another_has_taken_in_is_refused",
+        ),
+    ),
+    Guard(
+        name="a commit that was overtaken is not published",
+        module="app.timeline.repository.publish",
+        text="if overtaken is not None:",
+        without="if False:",
+        tests=(
+            "tests.timeline.repository.test_consistency::test_commit_whose_input_another_has_taken_in_is_refused",
+        ),
+    ),
+    Guard(
+        name="a commit that is refused changes nothing",
+        module="app.timeline.repository.timeline",
+        text="""\
+                if not isinstance(result, tuple):
+                    connection.rollback()
+""",
+        tests=(
+            "tests.timeline.repository.test_consistency::test_commit_that_is_overtaken_moves_no_position",
+        ),
     ),
     Guard(
         name="a follower moves from where it is",
@@ -342,7 +188,7 @@ COMMIT_GUARDS: Final = (
         text="return known if len(known) == len(found) else None",
         without="return known or None",
         tests=(
-            "tests.ports.test_consistency::test_outcome_of_commits_is_unknown_unless_all_of_them_were_published",
+            "tests.timeline.repository.test_consistency::test_outcome_of_commits_is_unknown_unless_all_of_them_were_published",
         ),
     ),
     Guard(

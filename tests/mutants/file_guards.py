@@ -1,4 +1,4 @@
-"""Guards of files: that they are durable, found damaged when they are, and deleted only when nothing needs them."""
+"""Guards of files: they are durable, damage is found, and only files that nothing refers to are deleted."""
 
 from __future__ import annotations
 
@@ -19,47 +19,47 @@ FILE_GUARDS: Final = (
         busy_instants, busy_jobs = self.references.unfinished(tenant_id, dataset_id)
 """,
         tests=(
-            "tests.services.test_reap::test_reaper_keeps_files_that_are_published_between_its_two_questions",
+            "tests.retention.service.test_reap::test_reaper_keeps_files_that_are_published_between_its_two_queries",
         ),
     ),
     Guard(
         name="reaper keeps files of open instants",
         module="app.retention.service.reaper",
         text=" and instant_of(path) not in busy_instants",
-        tests=("tests.services.test_reap::test_reaper_keeps_files_of_open_instants_however_old",),
+        tests=("tests.retention.service.test_reap::test_reaper_keeps_files_of_open_instants_however_old",),
     ),
     Guard(
         name="reaper keeps files of unfinished jobs",
         module="app.retention.service.reaper",
         text=" and job_of(path) not in busy_jobs",
-        tests=("tests.services.test_reap::test_reaper_keeps_files_of_unfinished_jobs_however_old",),
+        tests=("tests.retention.service.test_reap::test_reaper_keeps_files_of_unfinished_jobs_however_old",),
     ),
     Guard(
         name="reaper keeps referenced files",
         module="app.retention.service.reaper",
         text="if path not in kept and ",
         without="if ",
-        tests=("tests.services.test_reap::test_reaper_deletes_what_nothing_refers_to",),
+        tests=("tests.retention.service.test_reap::test_reaper_deletes_what_nothing_refers_to",),
     ),
     Guard(
         name="reaper keeps young files",
         module="app.retention.service.reaper",
         text="if written < before and (",
         without="if (",
-        tests=("tests.services.test_reap::test_reaper_keeps_young_files",),
+        tests=("tests.retention.service.test_reap::test_reaper_keeps_young_files",),
     ),
     Guard(
         name="reaper keeps markers of live datasets",
         module="app.retention.service.reaper",
         text=" and (gone or not is_marker(path))",
-        tests=("tests.services.test_reap::test_reaper_leaves_markers_to_live_datasets_only",),
+        tests=("tests.retention.service.test_reap::test_reaper_leaves_markers_to_live_datasets_only",),
     ),
     *(
         Guard(
             name=f"reaper queries {column}",
             module="app.retention.repository.references",
             text=f"    {column},\n",
-            tests=("tests.ports.test_reap::test_reaper_keeps_files_that_a_column_refers_to",),
+            tests=("tests.retention.repository.test_reap::test_reaper_keeps_files_that_a_column_refers_to",),
         )
         for column in (
             "files.c.path",
@@ -78,40 +78,38 @@ FILE_GUARDS: Final = (
         module="app.retention.repository.references",
         text="found = set(connection.execute(reading).scalars())",
         without="found: set[str] = set()",
-        tests=("tests.ports.test_reap::test_reaper_keeps_files_that_a_column_refers_to",),
+        tests=("tests.retention.repository.test_reap::test_reaper_keeps_files_that_a_column_refers_to",),
     ),
     Guard(
         name="files are synced",
         module="app.files.storage",
         text="                    os.fsync(file.fileno())\n",
-        tests=("tests.files.test_durability::test_a_file_is_synced_with_all_its_bytes_and_then_its_folder",),
+        tests=("tests.files.test_durability::test_file_is_synced_with_all_its_bytes_and_then_its_folder",),
     ),
     Guard(
         name="files are flushed before they are synced",
         module="app.files.storage",
         text="                    file.flush()\n",
-        tests=("tests.files.test_durability::test_a_file_is_synced_with_all_its_bytes_and_then_its_folder",),
+        tests=("tests.files.test_durability::test_file_is_synced_with_all_its_bytes_and_then_its_folder",),
     ),
     Guard(
         name="folders of new files are synced",
         module="app.files.storage",
         text="            _sync_folder(target.parent)\n",
-        tests=("tests.files.test_durability::test_a_file_is_synced_with_all_its_bytes_and_then_its_folder",),
+        tests=("tests.files.test_durability::test_file_is_synced_with_all_its_bytes_and_then_its_folder",),
     ),
     Guard(
         name="folders of new folders are synced",
         module="app.files.storage",
         text="        folder.mkdir()\n        _sync_folder(folder.parent)\n",
         without="        folder.mkdir()\n",
-        tests=("tests.files.test_durability::test_each_new_folder_is_synced_into_the_one_that_holds_it",),
+        tests=("tests.files.test_durability::test_new_folder_is_synced_into_its_parent",),
     ),
     Guard(
         name="unfinished files are removed",
         module="app.files.storage",
         text="                    target.unlink(missing_ok=True)\n",
-        tests=(
-            "tests.files.test_durability::test_a_file_that_was_not_finished_is_gone_and_nothing_is_synced",
-        ),
+        tests=("tests.files.test_durability::test_unfinished_file_is_removed_and_not_synced",),
     ),
     Guard(
         name="paths are written once",
@@ -125,14 +123,14 @@ FILE_GUARDS: Final = (
         module="app.files.checksums",
         text="if size != file.size_bytes:",
         without="if False:",
-        tests=("tests.files.test_checksums::test_a_file_that_is_truncated_after_its_first_read_is_corrupt",),
+        tests=("tests.files.test_checksums::test_file_that_is_truncated_after_its_first_read_is_corrupt",),
     ),
     Guard(
         name="checksums of files are checked",
         module="app.files.checksums",
         text="if digest.hexdigest() != entry.checksum:",
         without="if False:",
-        tests=("tests.files.test_checksums::test_a_file_with_other_bytes_is_corrupt",),
+        tests=("tests.files.test_checksums::test_file_with_other_bytes_is_corrupt",),
     ),
     Guard(
         name="deletion vectors are checked",

@@ -26,7 +26,7 @@ import pytest
 
 from tests.mutants.guard import ROOT, Guard
 
-# For one guard; a test that waits for ever does not say what it found.
+# For one test: without a guard it may wait for ever, which is reported as broken.
 _SECONDS_MAX: Final = 300
 _LINES_SHOWN: Final = 25
 _IMPORTED_ONCE: Final = (
@@ -55,7 +55,7 @@ _OF_THE_PROJECT: Final = {"app", "clients", "migrations", "tests", "workers"}
 
 
 class Verdict(str, Enum):
-    """What the tests of a guard say to its absence."""
+    """The outcome of the tests of a guard without it."""
 
     CAUGHT = "caught"
     SURVIVED = "survived"

@@ -1,4 +1,4 @@
-"""Guards of jobs: accepted once, claimed by one worker, ended by who holds them."""
+"""Guards of jobs: each is accepted once, claimed by one worker and ended by that worker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ JOB_GUARDS: Final = (
         module="app.jobs.repository.claim",
         text=".in_(pairs), _RUNNING)",
         without=".in_(pairs))",
-        tests=("tests.ports.test_held_claims::test_claim_of_a_job_that_runs_no_longer_is_void",),
+        tests=("tests.jobs.repository.test_held_claims::test_claim_of_a_job_that_runs_no_longer_is_void",),
     ),
     Guard(
         name="a claim is of one epoch",
@@ -20,7 +20,7 @@ JOB_GUARDS: Final = (
         text="tuple_(jobs.c.id, jobs.c.epoch).in_(pairs)",
         without="jobs.c.id.in_([job_id for job_id, _ in pairs])",
         tests=(
-            "tests.ports.test_held_claims::test_worker_whose_job_another_has_claimed_since_changes_nothing",
+            "tests.jobs.repository.test_held_claims::test_worker_whose_job_another_has_claimed_since_changes_nothing",
         ),
     ),
     Guard(
@@ -30,7 +30,7 @@ JOB_GUARDS: Final = (
             epoch=jobs.c.epoch + 1,
 """,
         tests=(
-            "tests.ports.test_held_claims::test_worker_whose_job_another_has_claimed_since_changes_nothing",
+            "tests.jobs.repository.test_held_claims::test_worker_whose_job_another_has_claimed_since_changes_nothing",
         ),
     ),
     Guard(
@@ -66,7 +66,7 @@ JOB_GUARDS: Final = (
         name="attempts are bounded",
         module="app.jobs.repository.claim",
         text="""\
-    _give_up(connection, wanted, rules.attempts_max)
+    _give_up(connection, wanted, rules.attempts_max, participants)
 """,
         tests=("tests.jobs.repository.test_claims::test_a_job_out_of_attempts_fails_and_the_next_goes_on",),
     ),
@@ -104,7 +104,7 @@ JOB_GUARDS: Final = (
     Guard(
         name="writes wait while a table service publishes",
         module="app.jobs.repository.claim",
-        text="if is_turn(connection, wanted):",
+        text="if is_slot_requested(connection, wanted):",
         without="if False:",
         tests=(
             "tests.jobs.repository.test_commit_slots::test_writes_that_run_go_first_and_no_others_are_claimed_until_it_has_published",
@@ -139,8 +139,8 @@ JOB_GUARDS: Final = (
         connection.execute(_LOCK, {"stream": " ".join(stream)})
 """,
         tests=(
-            "tests.ports.test_locks::test_batch_that_another_request_is_about_to_take_is_answered_with_its_job",
-            "tests.ports.test_locks::test_batch_below_one_that_another_request_is_about_to_take_is_out_of_order",
+            "tests.timeline.repository.test_locks::test_batch_that_another_request_is_about_to_take_is_answered_with_its_job",
+            "tests.timeline.repository.test_locks::test_batch_below_one_that_another_request_is_about_to_take_is_out_of_order",
         ),
     ),
     Guard(

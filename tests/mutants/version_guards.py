@@ -1,4 +1,4 @@
-"""Guards of what is kept of the past: versions that are read, changes that consumers still need, instants."""
+"""Guards of retention: versions that are read, changes that consumers still need, and instants."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from tests.mutants.guard import Guard
 
 VERSION_GUARDS: Final = (
     Guard(
-        name="files of versions expire before a hold is made, or after",
+        name="files of versions expire before a read lease is made, or after",
         module="app.retention.repository.history",
         text="""\
             lock_history(connection, dataset_id)
-            _forget_what_has_run_out(connection, dataset_id)
+            _delete_lapsed_pins(connection, dataset_id)
             head = _head(connection, dataset_id, lock=True)
             unseen""",
         without="""\
-            _forget_what_has_run_out(connection, dataset_id)
+            _delete_lapsed_pins(connection, dataset_id)
             head = _head(connection, dataset_id, lock=True)
             unseen""",
-        tests=("tests.ports.test_locks::test_version_that_a_reader_is_about_to_hold_keeps_its_files",),
+        tests=(
+            "tests.timeline.repository.test_locks::test_version_that_a_reader_is_about_to_pin_keeps_its_files",
+        ),
     ),
     Guard(
-        name="a hold is made before its version expires, or not at all",
+        name="a read lease is made before its version expires, or not at all",
         module="app.timeline.repository.read_leases",
         text="""\
             share_history(connection, dataset_id)
@@ -33,10 +35,12 @@ VERSION_GUARDS: Final = (
             check_kept(connection, dataset_id, version)
             connection.execute(
 """,
-        tests=("tests.ports.test_locks::test_version_that_a_clean_is_about_to_expire_is_not_held",),
+        tests=(
+            "tests.timeline.repository.test_locks::test_version_that_a_clean_is_about_to_expire_cannot_be_pinned",
+        ),
     ),
     Guard(
-        name="a version that is gone is not held",
+        name="a version that is gone cannot be pinned",
         module="app.timeline.repository.read_leases",
         text="""\
             check_kept(connection, dataset_id, version)
@@ -48,7 +52,7 @@ VERSION_GUARDS: Final = (
         tests=("tests.timeline.repository.test_read_leases::test_what_is_kept_can_be_held",),
     ),
     Guard(
-        name="names and holds keep files",
+        name="names and read leases keep files",
         module="app.retention.repository.history",
         text="""\
                     ~seen.exists(),
@@ -85,7 +89,9 @@ VERSION_GUARDS: Final = (
         text="""\
             lock_feed(connection, dataset_id)
 """,
-        tests=("tests.ports.test_locks::test_feed_is_cut_behind_a_consumer_that_is_being_made",),
+        tests=(
+            "tests.timeline.repository.test_locks::test_feed_is_cut_behind_a_consumer_that_is_being_made",
+        ),
     ),
     Guard(
         name="a feed is cut before a consumer is moved, or after",
@@ -93,7 +99,9 @@ VERSION_GUARDS: Final = (
         text="""\
                 .with_for_update(read=True)
 """,
-        tests=("tests.ports.test_locks::test_feed_is_cut_behind_a_consumer_that_is_being_moved",),
+        tests=(
+            "tests.timeline.repository.test_locks::test_feed_is_cut_behind_a_consumer_that_is_being_moved",
+        ),
     ),
     Guard(
         name="an open instant is not archived",
@@ -104,7 +112,7 @@ VERSION_GUARDS: Final = (
         without="""\
 
 """,
-        tests=("tests.ports.test_consistency::test_open_instant_is_not_archived",),
+        tests=("tests.timeline.repository.test_consistency::test_open_instant_is_not_archived",),
     ),
     Guard(
         name="only the holder of a clean archives instants",

@@ -413,6 +413,28 @@ def test_another_round_begins_when_a_part_goes_back_and_only_then() -> None:
     assert len(set(names)) == 4
 
 
+def test_attempts_at_a_write_name_their_files_differently() -> None:
+    """Each write, each epoch and each round has names of its own."""
+    first = write_job()
+    again = replace(first, epoch=first.epoch + 1)
+    names = [
+        replace(WriteGroup.of([job]), round=number).attempt
+        for job in (first, again, write_job())
+        for number in range(3)
+    ]
+    assert len(set(names)) == len(names)
+
+
+def test_group_that_loses_a_write_begins_another_round() -> None:
+    """Also if that is not the write whose name is in the paths."""
+    before = of_rows(1, 1)
+    first, second = before.jobs
+    for part in (claimed(first, second), before, merged(before, message("a", ONE, ONE))):
+        group = group_of(part)
+        assert len({group.attempt, group.without(second).attempt}) == 2
+        assert len({group.attempt, group.fenced(Fenced(held=frozenset({first.id}))).attempt}) == 2
+
+
 def test_writes_of_a_dataset_go_on_without_one_that_failed() -> None:
     before = of_rows(1, 1)
     first, second = before.jobs

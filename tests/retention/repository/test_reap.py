@@ -190,8 +190,8 @@ def test_reaper_keeps_files_that_a_column_refers_to(
     assert [path for path, _ in storage.list("")] == [kept]
 
 
-def test_every_column_of_a_path_is_tried() -> None:
-    """A new one belongs above, and into the reaper's question."""
+def test_reaper_cases_cover_every_column_of_a_path() -> None:
+    """A new column is added to the cases above and to the reaper's query."""
     columns = {
         f"{table.name}.{column.name}"
         for table in metadata.tables.values()

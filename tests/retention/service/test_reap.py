@@ -43,7 +43,7 @@ def data_path(instant_id: str) -> str:
 
 @dataclass
 class References:
-    """What the catalogue holds. `between` runs once: after the first of the reaper's two questions."""
+    """The references in the catalogue. `between` runs once: after the first of the reaper's two queries."""
 
     deleted: bool = False
     instants: set[str] = field(default_factory=set)
@@ -123,7 +123,7 @@ def test_reaper_deletes_what_nothing_refers_to(storage: LocalStorage, put: Calla
     assert references.purged == [("uploads", 7), ("results", 8)]
 
 
-def test_reaper_keeps_files_that_are_published_between_its_two_questions(
+def test_reaper_keeps_files_that_are_published_between_its_two_queries(
     storage: LocalStorage, put: Callable[..., None]
 ) -> None:
     """What is unfinished is queried first: what has ended by then has its files among the referenced ones."""

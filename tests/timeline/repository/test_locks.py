@@ -162,7 +162,7 @@ def cut(stores: Stores, feed: Dataset) -> int:
 
 
 def test_feed_is_cut_behind_a_consumer_that_is_being_made(stores: Stores, feed: Dataset) -> None:
-    """The cut waits until the consumer is there: it was promised what the feed held when it was made."""
+    """The cut waits for the consumer, which receives all that the feed has when the consumer is created."""
     with stores.database.tenant(feed.tenant_id) as connection:
         lock_feed(connection, feed.id)
         with racing(connection, lambda: cut(stores, feed)) as changes:
@@ -172,7 +172,7 @@ def test_feed_is_cut_behind_a_consumer_that_is_being_made(stores: Stores, feed: 
 
 
 def test_feed_is_cut_behind_a_consumer_that_is_being_moved(stores: Stores, feed: Dataset) -> None:
-    """Where it was it is too late to keep anything, and where it goes it is not."""
+    """Its old position is beyond the lag that keeps changes; the new one is not."""
     with stores.database.tenant(feed.tenant_id) as connection:
         add_follower(connection, feed.id, "c", ConsumerKind.READER, 0, max_lag_rows=6)
     with stores.database.tenant(feed.tenant_id) as connection:

@@ -1,0 +1,327 @@
+"""Guards of a write attempt: each state, and what a transition keeps of it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.mutants.guard import Guard
+
+ATTEMPT_GUARDS: Final = (
+    Guard(
+        name="messages of an earlier schema are made again",
+        module="app.writes.attempt",
+        text=" and part.schema_id >= schema_id:",
+        without=":",
+        tests=(
+            "tests.writes.service.test_plan_writes::test_messages_made_under_an_earlier_schema_are_made_again",
+            "tests.writes.test_attempt::test_basis_of_a_plan",
+        ),
+    ),
+    Guard(
+        name="input is read again under a schema that came in between",
+        module="app.writes.attempt",
+        text="if evolved is not None and evolved.schema.id <= schema_id:",
+        without="if False:",
+        tests=(
+            "tests.writes.service.test_plan_writes::test_schema_that_another_write_brought_first_has_the_input_read_again",
+            "tests.writes.test_attempt::test_basis_of_a_plan",
+            "tests.writes.service.test_run_writes::test_write_that_brings_a_column_which_another_brought_first_is_read_again",
+        ),
+    ),
+    Guard(
+        name="a restore is planned where its rows were read",
+        module="app.writes.attempt",
+        text="version=decoded.restored.read_version",
+        without="version=found.version",
+        tests=(
+            "tests.writes.service.test_plan_writes::test_restore_is_planned_where_its_rows_were_compared_with_the_table",
+            "tests.writes.test_attempt::test_basis_of_a_plan",
+        ),
+    ),
+    Guard(
+        name="a part is planned where its messages are valid",
+        module="app.writes.attempt",
+        text="version=part.version, messages",
+        without="version=found.version, messages",
+        tests=(
+            "tests.writes.service.test_plan_writes::test_groups_with_a_message_are_planned_no_more_and_the_others_where_these_are_valid",
+            "tests.writes.test_attempt::test_basis_of_a_plan",
+        ),
+    ),
+    Guard(
+        name="a plan at an expired version starts over",
+        module="app.writes.service.plan",
+        text="return basis.decoded.from_the_head()",
+        without="return part",
+        tests=(
+            "tests.writes.service.test_run_writes::test_write_whose_version_expires_before_it_is_merged_again_starts_over_at_the_head",
+        ),
+    ),
+    Guard(
+        name="a restore at an expired version is read again",
+        module="app.writes.attempt",
+        text="return self if self.restored is None else self.read_again()",
+        without="return self",
+        tests=(
+            "tests.writes.test_attempt::test_only_a_restore_is_read_again_when_its_version_expires",
+            "tests.writes.service.test_plan_writes::test_restore_whose_version_has_expired_is_read_again",
+        ),
+    ),
+    Guard(
+        name="a missing file of an expired version is not taken for damage",
+        module="app.writes.service.run",
+        text="with expired_if_missing(self.kept, group.tenant_id, [(part.dataset_id, part.plan.version)]):",
+        without="if True:",
+        tests=(
+            "tests.writes.service.test_run_writes::test_write_that_finds_files_gone_with_their_version_starts_over_at_the_head",
+        ),
+    ),
+    Guard(
+        name="messages that were kept go into the commit",
+        module="app.writes.attempt",
+        text="{**self.messages, **{message.file_group: message for message in messages}}",
+        without="{message.file_group: message for message in messages}",
+        tests=(
+            "tests.writes.test_attempt::test_messages_of_earlier_tasks_and_new_ones_are_merged",
+            "tests.writes.service.test_run_writes::test_after_a_conflict_only_the_file_groups_that_changed_are_merged_again",
+        ),
+    ),
+    Guard(
+        name="a write whose keys are live is refused",
+        module="app.writes.attempt",
+        text="if failed:",
+        without="if False:",
+        tests=(
+            "tests.writes.test_attempt::test_writes_whose_keys_are_live_are_refused",
+            "tests.writes.service.test_run_writes::test_insert_of_a_live_key_fails_alone_and_names_the_key",
+        ),
+    ),
+    Guard(
+        name="every row is accounted for",
+        module="app.writes.attempt",
+        text="if counted != sent:",
+        without="if False:",
+        tests=("tests.writes.test_attempt::test_row_that_is_lost_or_doubled_is_never_committed",),
+    ),
+    Guard(
+        name="a commit has the version that its write expects",
+        module="app.writes.attempt",
+        text="expected_version=next((version for version in expected if version is not None), None),",
+        without="expected_version=None,",
+        tests=(
+            "tests.writes.test_attempt::test_expected_version_goes_into_the_commit",
+            "tests.writes.service.test_run_writes::test_write_that_expects_another_version_fails_at_once",
+        ),
+    ),
+    Guard(
+        name="a commit moves the positions that its input reaches",
+        module="app.writes.attempt",
+        text="""\
+            advances=self.decoded.advances,
+""",
+        tests=(
+            "tests.writes.test_attempt::test_commit_moves_the_positions_that_its_input_reaches",
+            "tests.writes.service.test_run_writes::test_refresh_that_always_comes_second_fails",
+        ),
+    ),
+    Guard(
+        name="a commit is checked against the scope that it has read",
+        module="app.writes.attempt",
+        text="""\
+            scope=self.plan.read_scope,
+""",
+        tests=("tests.writes.test_attempt::test_no_op_counts_its_rows_as_unchanged_and_leaves_the_schema",),
+    ),
+    Guard(
+        name="a conflict drops the messages of file groups that changed",
+        module="app.writes.attempt",
+        text=" for group, message in self.messages.items() if group not in file_groups}",
+        without=" for group, message in self.messages.items()}",
+        tests=(
+            "tests.writes.test_attempt::test_conflict_sends_a_part_back_as_far_as_it_must_go",
+            "tests.writes.service.test_run_writes::test_after_a_conflict_only_the_file_groups_that_changed_are_merged_again",
+        ),
+    ),
+    Guard(
+        name="a replan is at the head that it conflicted with",
+        module="app.writes.attempt",
+        text="version=head_version,",
+        without="version=self.plan.version,",
+        tests=(
+            "tests.writes.test_attempt::test_conflict_sends_a_part_back_as_far_as_it_must_go",
+            "tests.writes.service.test_run_writes::test_after_a_conflict_only_the_file_groups_that_changed_are_merged_again",
+        ),
+    ),
+    Guard(
+        name="a conflict in a scope has all of it read again",
+        module="app.writes.attempt",
+        text="if self.decoded.restored is not None or self.plan.read_scope is not None:",
+        without="if self.decoded.restored is not None:",
+        tests=("tests.writes.test_attempt::test_conflict_sends_a_part_back_as_far_as_it_must_go",),
+    ),
+    Guard(
+        name="a restore that lost compares the table again",
+        module="app.writes.attempt",
+        text="""\
+            return self.decoded.from_the_head()
+""",
+        without="""\
+            return self.decoded
+""",
+        tests=(
+            "tests.writes.test_attempt::test_conflict_sends_a_part_back_as_far_as_it_must_go",
+            "tests.writes.service.test_run_writes::test_restore_that_loses_to_another_write_compares_the_table_again",
+        ),
+    ),
+    Guard(
+        name="a refresh that was overtaken derives its rows again",
+        module="app.writes.attempt",
+        text="back = part.decoded.read_again()",
+        without="back = part.decoded",
+        tests=(
+            "tests.writes.test_attempt::test_refresh_that_was_overtaken_is_derived_again",
+            "tests.writes.service.test_run_writes::test_refresh_whose_changes_another_took_in_first_derives_its_rows_again",
+        ),
+    ),
+    Guard(
+        name="each lost race counts",
+        module="app.writes.attempt",
+        text="replace(self.moved(back), replans=self.replans + 1)",
+        without="self.moved(back)",
+        tests=(
+            "tests.writes.test_attempt::test_refresh_that_was_overtaken_is_derived_again",
+            "tests.writes.service.test_run_writes::test_write_that_loses_too_often_fails_and_names_the_winner",
+        ),
+    ),
+    Guard(
+        name="a group that loses too often fails",
+        module="app.writes.service.run",
+        text="if group.replans == self.replans_max:",
+        without="if False:",
+        tests=(
+            "tests.writes.service.test_run_writes::test_write_that_loses_too_often_fails_and_names_the_winner",
+            "tests.writes.service.test_run_writes::test_refresh_that_always_comes_second_fails",
+        ),
+    ),
+    Guard(
+        name="a fenced group drops the writes whose claims are void",
+        module="app.writes.attempt",
+        text="return self._retained(fence.held)",
+        without="return self._retained({job.id for job in self.jobs})",
+        tests=("tests.writes.test_attempt::test_fenced_group_continues_with_the_claims_that_are_held",),
+    ),
+    Guard(
+        name="a group that lost a write merges again",
+        module="app.writes.attempt",
+        text="return self.decoded.retained(held)",
+        without="return (left := self.decoded.retained(held)) and replace(self, decoded=left)",
+        tests=(
+            "tests.writes.test_attempt::test_writes_of_a_dataset_go_on_without_one_that_failed",
+            "tests.writes.test_attempt::test_fenced_group_continues_with_the_claims_that_are_held",
+            "tests.writes.service.test_run_writes::test_cancelled_write_is_left_out_and_the_others_are_committed",
+        ),
+    ),
+    Guard(
+        name="a write that is dropped takes its input along",
+        module="app.writes.attempt",
+        text="""\
+ if made.job.id in held)
+        return replace(self, inputs=inputs)""",
+        without="""\
+)
+        return replace(self, inputs=inputs)""",
+        tests=(
+            "tests.writes.test_attempt::test_writes_of_a_dataset_go_on_without_one_that_failed",
+            "tests.writes.test_attempt::test_fenced_group_continues_with_the_claims_that_are_held",
+        ),
+    ),
+    Guard(
+        name="a write that is dropped before it is merged takes its input along",
+        module="app.writes.attempt",
+        text="""\
+ if made.job.id in held)
+        return _decoded_so_far""",
+        without="""\
+)
+        return _decoded_so_far""",
+        tests=("tests.writes.test_attempt::test_claimed_part_continues_with_the_writes_that_are_held",),
+    ),
+    Guard(
+        name="a transaction that loses a write ends",
+        module="app.writes.attempt",
+        text="set() if self.together else {",
+        without="{",
+        tests=("tests.writes.test_attempt::test_transaction_fails_as_a_whole",),
+    ),
+    Guard(
+        name="rounds put files under other names",
+        module="app.writes.attempt",
+        text="leader.epoch, self.round)",
+        without="leader.epoch, 0)",
+        tests=("tests.writes.test_attempt::test_attempts_at_a_write_name_their_files_differently",),
+    ),
+    Guard(
+        name="epochs put files under other names",
+        module="app.writes.attempt",
+        text="leader.instant, leader.epoch,",
+        without="leader.instant, 0,",
+        tests=("tests.writes.test_attempt::test_attempts_at_a_write_name_their_files_differently",),
+    ),
+    Guard(
+        name="a part that goes back begins a round",
+        module="app.writes.attempt",
+        text="round=self.round + back",
+        without="round=self.round",
+        tests=("tests.writes.test_attempt::test_another_round_begins_when_a_part_goes_back_and_only_then",),
+    ),
+    Guard(
+        name="a group that lost a write begins a round",
+        module="app.writes.attempt",
+        text="round=self.round + 1",
+        without="round=self.round",
+        tests=("tests.writes.test_attempt::test_group_that_loses_a_write_begins_another_round",),
+    ),
+    Guard(
+        name="jobs of a worker that fails go back",
+        module="app.writes.service.run",
+        text="""\
+            self.jobs.release(tenant_id, reached.group.claims)
+""",
+        tests=(
+            "tests.writes.service.test_run_writes::test_worker_that_fails_in_an_unknown_way_puts_its_writes_back",
+        ),
+    ),
+    Guard(
+        name="an error that names a write fails that write",
+        module="app.writes.service.run",
+        text="affected = group.affected(error) or group.jobs",
+        without="affected = group.jobs",
+        tests=(
+            "tests.writes.service.test_run_writes::test_write_whose_input_is_damaged_fails_and_the_others_run_again",
+        ),
+    ),
+    Guard(
+        name="the other writes of a group run again",
+        module="app.writes.service.run",
+        text="""\
+        self.jobs.release(group.tenant_id, [job.claim for job in group.jobs if job not in affected])
+""",
+        tests=(
+            "tests.writes.service.test_run_writes::test_write_whose_input_is_damaged_fails_and_the_others_run_again",
+        ),
+    ),
+    Guard(
+        name="input that cannot be read fails its write",
+        module="app.writes.service.run",
+        text="""\
+            self._fail(job, error)
+            return group.without(job)
+""",
+        without="""\
+            raise
+""",
+        tests=(
+            "tests.writes.service.test_run_writes::test_input_that_cannot_be_decoded_fails_its_write_alone",
+        ),
+    ),
+)
