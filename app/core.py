@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.catalog.service import Datasets
+from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_changes import ReadChanges
 from app.changes.service.read_corrections import ReadCorrections
 from app.consumers.repository.consumers import ConsumerStore
@@ -26,6 +27,15 @@ def read_changes(platform: Platform) -> ReadChanges:
 def read_corrections(platform: Platform) -> ReadCorrections:
     """Corrections of feeds."""
     return ReadCorrections(index=platform.changelog, reader=platform.reader)
+
+
+def feed_starts(platform: Platform) -> FeedStarts:
+    """Where readers of feeds start."""
+    return FeedStarts(
+        catalog=platform.stores.catalog,
+        at_commit=platform.changelog.position_of,
+        of_consumer=consumers(platform).position,
+    )
 
 
 def consumers(platform: Platform) -> Consumers:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 from litestar import get
 
-from app.changes.handlers.changes import ChangeOp, DebeziumChange, DebeziumOp, DeltaChange
+from app.changes.schemas import ChangeOp, DebeziumChange, DebeziumOp, DeltaChange
 from app.http.auth import PUBLIC
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
@@ -138,7 +138,10 @@ def _name_changes(components: Components) -> None:
         components.schema_of(form)
     components.name_symbols([ChangeOp, DebeziumOp])
     references = [{"$ref": f"#/components/schemas/{name}"} for name in _CHANGES]
-    components.schemas["ChangesPage"]["properties"]["changes"]["items"] = {"anyOf": references}
+    components.schemas["AnyChange"] = {"description": "A change in the requested form.", "anyOf": references}
+    components.schemas["ChangesPage"]["properties"]["changes"]["items"] = {
+        "$ref": "#/components/schemas/AnyChange"
+    }
 
 
 def _problem(text: str) -> dict[str, Any]:

@@ -47,6 +47,7 @@ def api_services(platform: Platform, readiness: Callable[[], list[Check]]) -> Se
         accept_write=writes,
         accept_transaction=transactions,
         read_changes=changes,
+        feed_starts=core.feed_starts(platform),
         read_corrections=core.read_corrections(platform),
         read_table=read_table(platform, versions, memory),
         read_jobs=read_jobs(platform, versions),

@@ -1,8 +1,12 @@
-"""Consumers as their readers see and move them, and the rules of that."""
+"""Starting positions in a feed: an offset, a name, or the commit whose changes come first."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import Enum
+from typing import TypeAlias
+
+import msgspec
 
 from app.changes.values import FeedBounds
 from app.format.errors import FieldError, InvalidRequest
@@ -15,6 +19,22 @@ class StartingPosition(str, Enum):
     NOW = "now"
 
 
+class FromVersion(msgspec.Struct, frozen=True):
+    """The position of the first change that was committed at a version or later."""
+
+    version: int
+
+
+class FromTime(msgspec.Struct, frozen=True):
+    """The position of the first change that was committed at a time or later."""
+
+    time: datetime
+
+
+FeedStart: TypeAlias = int | StartingPosition | FromVersion | FromTime
+"""Where a reader of a feed starts. `FromVersion` and `FromTime` are looked up in the commits of the dataset."""
+
+
 def resolve_position(wanted: int | StartingPosition, bounds: FeedBounds) -> int:
     """A position that the feed can be read from. Raises OffsetAhead, OffsetExpired."""
     if wanted is StartingPosition.EARLIEST:
@@ -24,5 +44,25 @@ def resolve_position(wanted: int | StartingPosition, bounds: FeedBounds) -> int:
     return bounds.checked(wanted)
 
 
-def _invalid_offset(detail: str) -> InvalidRequest:
-    return InvalidRequest(f"/offset: {detail}", [FieldError(pointer="/offset", detail=detail)])
+def one_start(
+    since: int | StartingPosition | None,
+    since_version: int | None,
+    since_time: datetime | None,
+    *,
+    name: str = "since",
+) -> FeedStart | None:
+    """The start that a request names; None if it names none. `name`: what the request calls an offset.
+
+    Raises InvalidRequest if it names more than one.
+    """
+    members = {
+        name: since,
+        "since_version": None if since_version is None else FromVersion(since_version),
+        "since_time": None if since_time is None else FromTime(since_time),
+    }
+    requested = {member: start for member, start in members.items() if start is not None}
+    if len(requested) > 1:
+        first, second, *_ = requested
+        detail = f"expected one of {', '.join(f'`{member}`' for member in members)}; remove it or `{first}`"
+        raise InvalidRequest(f"{second}: {detail}", [FieldError(pointer=f"/{second}", detail=detail)])
+    return next(iter(requested.values()), None)

@@ -7,13 +7,14 @@ from typing import Annotated, Final
 
 import msgspec
 
-from app.changes.positions import StartingPosition, _invalid_offset, resolve_position
+from app.changes.positions import FeedStart, StartingPosition, resolve_position
 from app.changes.values import FeedBounds
 from app.consumers.followers import Consumer
-from app.format.errors import ConsumerLeased, ConsumerManaged, LeaseLost
+from app.format.errors import ConsumerLeased, ConsumerManaged, FieldError, InvalidRequest, LeaseLost
 
 _NATURAL: Final = msgspec.Meta(ge=0, le=2**63 - 1)
 _SECONDS: Final = msgspec.Meta(ge=0, le=2**31 - 1)
+_EXPECTED_START: Final = "expected an offset, `earliest` or `now`, or `since_version` or `since_time` instead"
 _BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -26,13 +27,13 @@ class MaxLag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The greatest age of the oldest change."""
 
 
-class ConsumerChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What becomes of a consumer: the position that it commits, its bounds, or both.
+class ConsumerChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a consumer: the position that it commits, its bounds, or both.
 
     A position goes forward, unless `reset`. `lease`: the token of the lease under which it is committed.
     """
 
-    offset: Annotated[int, _NATURAL] | StartingPosition | None = None
+    offset: FeedStart | None = None
     max_lag: MaxLag | msgspec.UnsetType | None = msgspec.UNSET
     reset: bool = False
     lease: str | None = None
@@ -77,24 +78,30 @@ class ConsumerLease(msgspec.Struct, frozen=True, kw_only=True):
     revision: int
 
 
-def initial_position(change: ConsumerChange, bounds: FeedBounds) -> int:
+def initial_position(offset: int | StartingPosition | None, bounds: FeedBounds) -> int:
     """The position of a new consumer. Raises InvalidRequest, OffsetAhead, OffsetExpired."""
-    if change.offset is None:
-        raise _invalid_offset("expected a position, `earliest` or `now`")
-    return resolve_position(change.offset, bounds)
+    if offset is None:
+        raise _invalid_offset(_EXPECTED_START)
+    return resolve_position(offset, bounds)
 
 
-def next_position(consumer_status: ConsumerStatus, change: ConsumerChange) -> int:
-    """The position after a change. Raises InvalidRequest, OffsetAhead, OffsetExpired."""
+def next_position(
+    consumer_status: ConsumerStatus, change: ConsumerChange, offset: int | StartingPosition | None
+) -> int:
+    """The position after a change to `offset`. Raises InvalidRequest, OffsetAhead, OffsetExpired."""
     at = consumer_status.consumer.position
-    if change.offset is None:
+    if offset is None:
         if change.max_lag is msgspec.UNSET or change.reset:
-            raise _invalid_offset("expected a position, `earliest` or `now`")
+            raise _invalid_offset(_EXPECTED_START)
         return at
-    position = resolve_position(change.offset, consumer_status.bounds)
+    position = resolve_position(offset, consumer_status.bounds)
     if position < at and not change.reset:
-        raise _invalid_offset(f"expected {at} or more; to go back, send `reset: true` along")
+        raise _invalid_offset(f"expected {at} or more; to go back, send `reset: true` as well")
     return position
+
+
+def _invalid_offset(detail: str) -> InvalidRequest:
+    return InvalidRequest(f"offset: {detail}", [FieldError(pointer="/offset", detail=detail)])
 
 
 def lease_token(consumer: Consumer) -> str:

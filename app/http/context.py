@@ -12,6 +12,7 @@ from litestar.connection import ASGIConnection
 from app.catalog.service import Datasets
 from app.changes.handlers.head_watches import HeadPolls
 from app.changes.handlers.shared_pages import SharedPages
+from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_changes import ReadChanges
 from app.changes.service.read_corrections import ReadCorrections
 from app.consumers.service.consumers import Consumers
@@ -66,6 +67,7 @@ class Services:
     accept_write: AcceptWrite
     accept_transaction: AcceptTransaction
     read_changes: ReadChanges
+    feed_starts: FeedStarts
     read_corrections: ReadCorrections
     read_table: ReadTable
     read_jobs: ReadJobs

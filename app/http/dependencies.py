@@ -17,6 +17,8 @@ from litestar.routes import HTTPRoute
 
 from app.catalog.service import Datasets
 from app.catalog.values import Dataset
+from app.consumers.values import ExpectedRevision
+from app.format.errors import PreconditionFailed
 from app.http.context import Services
 from app.http.headers import (
     Preference,
@@ -99,6 +101,21 @@ async def required_revision(if_match: IfMatch = "*") -> int:
     return require_version(parse_if_match(if_match))
 
 
+async def put_condition(
+    if_match: IfMatch = "*",
+    if_none_match: Annotated[
+        str | None,
+        HeaderParameter(
+            name="If-None-Match", description="`*`: the resource must not exist yet; 412 if it does."
+        ),
+    ] = None,
+) -> ExpectedRevision:
+    """The revision that the resource must have, or that it must not exist. Raises PreconditionFailed."""
+    if if_none_match is not None and if_none_match.strip() != "*":
+        raise PreconditionFailed(f"If-None-Match: {if_none_match} is not supported here", expected="*")
+    return ExpectedRevision(absent=if_none_match is not None, revision=parse_if_match(if_match))
+
+
 async def media_type(request: ApiRequest) -> str:
     """The media type of the response, of those that the handler declares. Raises NotAcceptable."""
     return negotiate(request.headers, list(documentation_of(request.route_handler).content))
@@ -158,6 +175,7 @@ PROVIDERS: Final[Mapping[str, Callable[..., Any]]] = {
         preference,
         expected_revision,
         required_revision,
+        put_condition,
         media_type,
         found,
         acceptance,

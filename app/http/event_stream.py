@@ -8,13 +8,14 @@ from typing import Final
 from litestar.response import Stream
 
 EVENT_STREAM: Final = "text/event-stream"
-# A comment: no client takes it for an event, and whoever sits between sees that the connection lives.
+# A comment: clients ignore it, and proxies see that the connection is in use.
 HEARTBEAT: Final = b": still here\n\n"
 
 
-def event_stream(events: AsyncIterator[bytes], extra_headers: Mapping[str, str] | None = None) -> Stream:
-    """The events, sent as they come; the next are asked for once these are on their way. `extra_headers` are more
-    headers.
-    """
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no", **(extra_headers or {})}
-    return Stream(events, media_type=EVENT_STREAM, headers=headers)
+STREAM_HEADERS: Final[Mapping[str, str]] = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""Nothing on the way may keep events back."""
+
+
+def event_stream(events: AsyncIterator[bytes]) -> Stream:
+    """The events, sent as they come; the next are read once these are on their way."""
+    return Stream(events, media_type=EVENT_STREAM, headers=dict(STREAM_HEADERS))

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from datetime import datetime
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
-from app.changes.positions import StartingPosition
+from app.changes.positions import FeedStart, StartingPosition, one_start
 from app.http.openapi.openapi_components import COMPONENT, INT64_MAX
 
 _DIGITS_MAX = 19
+_PATTERN: Final = rf"^(earliest|now|[0-9]{{1,{_DIGITS_MAX}}})$"
 
+Offset: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
+"""A position as a number."""
 Position: TypeAlias = Annotated[
-    Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
-    | Annotated[str, msgspec.Meta(pattern=rf"^(earliest|now|[0-9]{{1,{_DIGITS_MAX}}})$")],
+    Offset | Annotated[str, msgspec.Meta(pattern=_PATTERN)],
     msgspec.Meta(extra_json_schema={COMPONENT: "Position", "examples": [120]}),
 ]
 """An offset, as a number or as digits; `earliest` for the first change that is kept, `now` for the head."""
+PositionText: TypeAlias = Annotated[str, msgspec.Meta(pattern=_PATTERN)]
+"""A position as query parameters write it."""
+SinceVersion: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
+"""A version of the dataset: the position of the first change that was committed at it or later."""
+SinceTime: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
+"""A time: the position of the first change that was committed at it or later."""
 
 
 def position_of(since: int | str) -> int | StartingPosition:
@@ -24,3 +33,13 @@ def position_of(since: int | str) -> int | StartingPosition:
     if isinstance(since, int):
         return since
     return min(int(since), INT64_MAX) if since.isdecimal() else StartingPosition(since)
+
+
+def start_of(
+    since: int | str | None, since_version: int | None, since_time: datetime | None, *, name: str = "since"
+) -> FeedStart | None:
+    """The start that a request names in one of three members, of which `name` is the first; None if in none.
+
+    Raises InvalidRequest if in more than one.
+    """
+    return one_start(None if since is None else position_of(since), since_version, since_time, name=name)

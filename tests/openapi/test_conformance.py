@@ -42,7 +42,7 @@ FORMS = {
 def _types_of(change):
     """The schemas of the union that the change fits."""
     document = json.loads(COMMITTED.read_text())
-    named = document["components"]["schemas"]["ChangesPage"]["properties"]["changes"]["items"]["anyOf"]
+    named = document["components"]["schemas"]["AnyChange"]["anyOf"]
     return [
         each["$ref"].rsplit("/", 1)[-1]
         for each in named

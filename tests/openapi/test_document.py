@@ -67,13 +67,13 @@ def test_integers_have_64_bits_and_parameters_are_never_null():
 def test_components_are_closed_but_for_problems():
     for name, schema in DOCUMENT["components"]["schemas"].items():
         if schema.get("type") == "object":
-            assert schema["additionalProperties"] is (name == "Problem"), name
+            assert schema["additionalProperties"] is (name in ("Problem", "Row")), name
 
 
 def test_unions_have_a_discriminator():
     for where, node in every(DOCUMENT):
         # Whoever asks for the form of another system knows what comes; its shape is not ours to change.
-        if where == "/components/schemas/ChangesPage/properties/changes/items":
+        if where == "/components/schemas/AnyChange":
             continue
         members = [each for each in node.get("oneOf", node.get("anyOf", [])) if each.get("type") != "null"]
         # A number or a word needs none: no two of them look alike.

@@ -1,42 +1,36 @@
-"""Which changes were taken back later, and by what."""
+"""The feed of corrections: which changes were taken back, and by what."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Final
 
 import msgspec
-from litestar import Response, get
-from litestar.params import QueryParameter
+from litestar import get
 
-from app.changes.service.read_corrections import CorrectedChange
-from app.format.rows.changelog import SYMBOLS
-from app.http.body_stream import JSON
-from app.http.context import ApiRequest, services_of, tenant_of
-from app.http.encoding import encode
-from app.http.openapi.operation_docs import Answer, documented
-from app.http.query_parameters import INT64_MAX, DatasetReference, PageToken, natural
+from app.catalog.values import Dataset
+from app.changes.handlers.feed_options import StartOptions, feed_start
+from app.changes.schemas import CorrectionsPage, corrections_page
+from app.changes.service.feed_starts import FeedStarts
+from app.changes.service.read_corrections import CorrectionQuery, ReadCorrections
+from app.http.dependencies import Provided
+from app.http.openapi.operation_docs import documented
+from app.http.positions import Offset
+from app.http.threads import Threads
 
-LIMIT_MAX = 10_000
-
-
-class CorrectionResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The change at `offset` was taken back at offset `corrected_by`, of `version`, by an `op` `-C` or `-R`.
-
-    A `-C` is directly followed by the `+C` with the row that took its place.
-    """
-
-    offset: int
-    corrected_by: int
-    op: str
-    version: int
-    system_time: str
+LIMIT_MAX: Final = 10_000
 
 
-class CorrectionsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Corrections in the order in which the feed tells them."""
+class ReadCorrectionsOptions(StartOptions, frozen=True, kw_only=True):
+    """The options of `read_corrections`."""
 
-    corrections: list[CorrectionResponse]
-    next_page_token: str | None
+    until: Offset | None = None
+    """The position to stop at: no correction with this offset or a later one is read."""
+    first_offset: Offset = 0
+    """Only corrections of changes with this offset or a later one."""
+    last_offset: Offset | None = None
+    """Only corrections of changes with this offset or an earlier one."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LIMIT_MAX)] = 1_000
+    """Corrections on a page, at most."""
 
 
 @get(
@@ -44,49 +38,23 @@ class CorrectionsPage(msgspec.Struct, frozen=True, kw_only=True):
     operation_id="read_corrections",
     summary="Read which changes were taken back",
     tags=["changes"],
-    opt=documented(
-        {200: Answer(description="A page of corrections.", content={JSON: CorrectionsPage})},
-        problems=[400, 404, 409, 410],
-    ),
+    opt=documented(description="A page of corrections.", problems=[409, 410]),
 )
 async def read_corrections(
-    request: ApiRequest,
-    dataset: DatasetReference,
-    from_: Annotated[
-        int, QueryParameter(name="from", ge=0, le=INT64_MAX, description="The first offset asked about.")
-    ] = 0,
-    to: Annotated[
-        int | None,
-        QueryParameter(
-            ge=0, le=INT64_MAX, description="The offset behind the last one; the head unless said."
-        ),
-    ] = None,
-    limit: Annotated[int, QueryParameter(ge=1, le=LIMIT_MAX, description="Corrections on a page.")] = 1_000,
-    page_token: PageToken = None,
-) -> Response[Any]:
-    """Which changes with offsets `from` to before `to` were corrected or retracted by now, and by which change.
+    options: Provided[ReadCorrectionsOptions],
+    found: Provided[Dataset],
+    feed_starts: Provided[FeedStarts],
+    read_corrections: Provided[ReadCorrections],
+    threads: Provided[Threads],
+) -> CorrectionsPage:
+    """Returns the changes of the feed, from a position on, that correct or retract an earlier one, and which one.
 
-    A change is taken back once at most. A page may be empty although another follows, where much of the feed was looked
-    at in vain.
+    A change is taken back at most once. A page reads a bounded part of the feed, so it may be empty though changes are
+    `pending`. To find what has become of the changes of a job, send its `first_offset` and `last_offset`, and the
+    former as `since`.
     """
-    services = services_of(request)
-    since = None if page_token is None else natural(page_token, "page_token")
-    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    page = await services.threads.run(
-        services.read_corrections.page, found, from_, to, since=since, limit=limit
+    dataset, start = await feed_start(options, found, feed_starts, threads)
+    query = CorrectionQuery(
+        first=options.first_offset, last=options.last_offset, until=options.until, limit=options.limit
     )
-    response = CorrectionsPage(
-        corrections=[_response(each) for each in page.corrections],
-        next_page_token=None if page.next_since is None else str(page.next_since),
-    )
-    return Response(encode(response), media_type=JSON)
-
-
-def _response(correction: CorrectedChange) -> CorrectionResponse:
-    return CorrectionResponse(
-        offset=correction.offset,
-        corrected_by=correction.by,
-        op=SYMBOLS[correction.op],
-        version=correction.version,
-        system_time=correction.system_time.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-    )
+    return corrections_page(await threads.run(read_corrections.page, dataset, start, query))

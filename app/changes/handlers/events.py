@@ -3,39 +3,47 @@
 from __future__ import annotations
 
 from asyncio import get_running_loop
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Annotated, ClassVar, Final
 
-from litestar import Response, get
+from litestar import get
+from litestar.params import HeaderParameter
+from litestar.response import Stream
 
 from app.catalog.values import Dataset
-from app.changelog.forms import ChangeForm
-from app.changes.handlers.feed_parameters import (
-    ConsumerName,
-    Form,
-    Partitions,
-    SchemaChoice,
-    Since,
-    Until,
-    Where,
-    encoded,
-    requested_schema,
-    start_of,
-)
-from app.changes.handlers.shared_pages import EncodedPage
+from app.changes.handlers.feed_options import FeedOptions, encoded, feed_query, feed_start
+from app.changes.handlers.head_watches import HeadPolls
+from app.changes.handlers.live_feed import LiveFeed
+from app.changes.handlers.shared_pages import EncodedPage, SharedPages
 from app.changes.positions import StartingPosition
+from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
 from app.format.errors import InvalidFilter, InvalidRequest, NotFound, OffsetExpired, Unavailable
-from app.http.context import ApiRequest, Services, services_of, tenant_of
-from app.http.event_stream import EVENT_STREAM, HEARTBEAT, event_stream
+from app.http.dependencies import Provided
+from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM_HEADERS
 from app.http.openapi.operation_docs import TEXT, Answer, documented
-from app.http.query_parameters import Columns, DatasetReference, natural
+from app.http.query_parameters import natural
+from app.http.threads import Threads
+from app.http.waiting.subscriptions import Subscriptions
 
 PAGE_CHANGES: Final = 1_000
 HEARTBEAT_SECONDS: Final = 15.0
 _LAST_EVENT_ID: Final = "Last-Event-ID"
+
+
+class ChangeStream(Stream):
+    """Changes as server-sent events; 204 where a client that resumes has had all of them."""
+
+    answers: ClassVar[Mapping[int, Answer]] = {
+        200: Answer(
+            description="Server-sent events `change`: the change as JSON, and as `id` the position after it.",
+            content={EVENT_STREAM: TEXT},
+            headers={"Headwater-Schema-Id": "The schema of the first rows."},
+        ),
+        204: Answer(description="No change is left before `until`: do not connect again."),
+    }
 
 
 @get(
@@ -43,85 +51,76 @@ _LAST_EVENT_ID: Final = "Last-Event-ID"
     operation_id="follow_changes",
     summary="Follow the feed",
     tags=["changes"],
-    opt=documented(
-        {
-            200: Answer(
-                description="Server-sent events `change`: the change as JSON, and as `id` the position behind it.",
-                content={EVENT_STREAM: TEXT},
-                headers={"Headwater-Schema-Id": "The schema under which the first rows are told."},
-            ),
-            204: Answer(description="Nothing is left before `until`: do not connect again."),
-        },
-        request_headers={
-            _LAST_EVENT_ID: "The `id` of the last event that was handled; overrides `since` and `consumer`."
-        },
-        problems=[400, 404, 409, 410, 422],
-    ),
+    opt=documented(problems=[409, 410, 422]),
 )
 async def follow_changes(
-    request: ApiRequest,
-    dataset: DatasetReference,
-    since: Since = None,
-    consumer: ConsumerName = None,
-    until: Until = None,
-    columns: Columns = None,
-    where: Where = None,
-    partitions: Partitions = None,
-    form: Form = ChangeForm.TWO_EVENT,
-    schema: SchemaChoice = "latest",
-) -> Response[Any]:
-    """Sends the changes from a position on, and then each as it comes; ends where `until` is reached.
+    options: Provided[FeedOptions],
+    found: Provided[Dataset],
+    feed_starts: Provided[FeedStarts],
+    pages: Provided[SharedPages],
+    head_polls: Provided[HeadPolls],
+    subscriptions: Provided[Subscriptions],
+    threads: Provided[Threads],
+    last_event_id: Annotated[
+        str | None,
+        HeaderParameter(
+            name=_LAST_EVENT_ID,
+            description="The `id` of the last event that was handled; overrides `since` and `consumer`.",
+        ),
+    ] = None,
+) -> ChangeStream:
+    """Sends the changes from a position on, and then each change as it is committed; ends where `until` is reached.
 
-    The `id` of a `-C` is its own position, so that whoever stops behind it gets the pair again, not half of it. An
-    event `schema`, whose data is `{"schema_id": …}`, says that the rows behind it are told under another schema. While
-    `where` or `partitions` leave all changes out, an `id` without data comes every few seconds.
+    The `id` of a `-C` is its own position, so that a client that stops after it receives the pair again, not half of
+    it. An event `schema`, whose data is `{"schema_id": …}`, precedes rows of another schema. While `where` or
+    `partitions` leave all changes out, an `id` without data is sent every few seconds.
     """
-    services = services_of(request)
-    # A reader that was never told an id sends none, or an empty one.
-    resumed = request.headers.get(_LAST_EVENT_ID) or None
-    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    start: int | StartingPosition
-    if resumed is None:
-        found, start = await start_of(services, found, since, consumer)
-    else:
-        start = natural(resumed, _LAST_EVENT_ID)
-    query = FeedQuery(
-        limit=PAGE_CHANGES,
-        until=until,
-        columns=None if columns is None else tuple(columns),
-        form=form,
-        schema_id=requested_schema(schema),
-        where=where,
-        partitions=None if partitions is None else tuple(partitions),
-    )
-    # Read here, so that what is wrong with the request is answered rather than streamed.
-    first = await services.pages.page(found, start, query, _as_events)
+    # A client that never received an id sends none, or an empty one.
+    resumed = last_event_id or None
+    dataset, start = found, _resume_position(resumed)
+    if start is None:
+        dataset, start = await feed_start(options, found, feed_starts, threads, options.consumer)
+    query = feed_query(options, PAGE_CHANGES)
+    # Read here, so that a request that is not valid gets a problem, not a stream.
+    first = await pages.page(dataset, start, query, _as_events)
     if resumed is not None and first.complete and first.empty:
-        # The only answer by which a browser does not connect again, for ever.
-        return Response(None, status_code=204)
-    # An empty page may end elsewhere than the reader said: at the head, or behind changes that are not asked for.
+        # The only response after which a browser does not connect again, for ever.
+        return ChangeStream(_no_events(), status_code=204)
+    # An empty page may end elsewhere than the client requested: at the head, or after changes that were filtered out.
     emit_start = first.empty and first.next_since != start
-    events = _events(services, found, first, query, emit_start=emit_start)
-    return event_stream(events, {"Headwater-Schema-Id": str(first.schema_id)})
+    live = LiveFeed(pages=pages, head_polls=head_polls, subscriptions=subscriptions)
+    events = _events(live, dataset, first, query, emit_start=emit_start)
+    headers = {**STREAM_HEADERS, "Headwater-Schema-Id": str(first.schema_id)}
+    return ChangeStream(events, media_type=EVENT_STREAM, headers=headers)
+
+
+def _resume_position(last_event_id: str | None) -> int | StartingPosition | None:
+    return None if last_event_id is None else natural(last_event_id, _LAST_EVENT_ID)
+
+
+async def _no_events() -> AsyncIterator[bytes]:
+    nothing: tuple[bytes, ...] = ()
+    for each in nothing:
+        yield each
 
 
 async def _events(
-    services: Services, dataset: Dataset, page: EncodedPage, query: FeedQuery, *, emit_start: bool
+    live: LiveFeed, dataset: Dataset, page: EncodedPage, query: FeedQuery, *, emit_start: bool
 ) -> AsyncIterator[bytes]:
     """Page after page, the next read once the last is sent, so that no more than one is ever in memory."""
     clock, schema_id = get_running_loop().time, page.schema_id
     if emit_start:
-        # A reader that breaks off before the first event goes on from here, not from where the head is by then.
+        # A client that disconnects before the first event resumes here, not at the head of that time.
         yield _position(page.next_since)
     sent_position = page.next_since
-    with services.head_polls.join(dataset.tenant_id, dataset.id) as waiter:
+    with live.head_polls.join(dataset.tenant_id, dataset.id) as waiter:
         if not page.empty:
             yield page.content
         sent_at = clock()
-        while not page.complete and not services.subscriptions.closed:
+        while not page.complete and not live.subscriptions.closed:
             silence = sent_at + HEARTBEAT_SECONDS - clock()
             if silence <= 0:
-                # Whoever comes again need not look again at changes that were not asked for.
+                # A client that resumes does not read again what was filtered out.
                 yield HEARTBEAT if page.next_since == sent_position else _position(page.next_since)
                 sent_at, sent_position = clock(), page.next_since
                 continue
@@ -131,13 +130,13 @@ async def _events(
                     if moved is None:
                         continue
                     dataset = moved
-                page = await services.pages.page(dataset, page.next_since, query, _as_events)
+                page = await live.pages.page(dataset, page.next_since, query, _as_events)
             except (NotFound, InvalidRequest, InvalidFilter, OffsetExpired):
-                # The dataset is gone, or the changes that were next are, or what was asked for does not go with its
-                # schema any more: whoever connects again is told.
+                # The dataset or the next changes are gone, or the request does not fit its schema any more: a client
+                # that connects again gets the problem.
                 return
             except Unavailable:
-                # Whoever waits is told once the database answers again, and not before the next look.
+                # The stream continues once the database is available again, not before the next poll.
                 page = replace(page, pending=0)
                 continue
             if page.empty:
@@ -152,7 +151,7 @@ async def _events(
 
 
 def _position(next_since: int) -> bytes:
-    """An id without data is no event, but kept: a reader that breaks off goes on from there."""
+    """An id without data is not an event, but clients keep it and resume from there."""
     return b"id: %d\n\n" % next_since
 
 

@@ -7,9 +7,10 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, Connection, Select, and_, bindparam, func, select
 
 from app.catalog.tables import heads
+from app.changes.positions import FeedStart, FromTime, FromVersion, StartingPosition
 from app.changes.values import FeedBounds
 from app.db.session import Database
-from app.format.errors import NotFound
+from app.format.errors import NotFound, OffsetAhead
 from app.format.file_group import ChangelogFile, ChangelogSegment
 from app.timeline.tables import changelog_files, commits
 
@@ -65,6 +66,11 @@ class ChangelogStore:
         with self._database.tenant(tenant_id) as connection:
             return _bounds(connection, dataset_id)
 
+    def position_of(self, tenant_id: str, dataset_id: str, start: FromVersion | FromTime) -> int:
+        """The position of the first change that was committed then or later. Raises NotFound, OffsetAhead."""
+        with self._database.tenant(tenant_id) as connection:
+            return _position_of(connection, dataset_id, start)
+
     def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
         """The files that hold offsets [since, until), in order.
 
@@ -104,6 +110,46 @@ def lock_feed(connection: Connection, dataset_id: str) -> FeedBounds:
     For what happens seldom: commits queue for this lock. It is not shared, since those who share one never make way.
     """
     return _bounds(connection, dataset_id, lock=True)
+
+
+def offset_of(connection: Connection, dataset_id: str, start: FeedStart) -> int | StartingPosition:
+    """A start as an offset or a name. Exact while the caller holds the feed's lock. Raises NotFound, OffsetAhead."""
+    if isinstance(start, FromVersion | FromTime):
+        return _position_of(connection, dataset_id, start)
+    return start
+
+
+def _position_of(connection: Connection, dataset_id: str, start: FromVersion | FromTime) -> int:
+    head = connection.execute(
+        select(heads.c.version, heads.c.committed_at, func.clock_timestamp().label("now")).where(
+            heads.c.dataset_id == dataset_id
+        )
+    ).one_or_none()
+    if head is None:
+        raise NotFound(f"There is no dataset {dataset_id!r}")
+    match start:
+        case FromVersion(version):
+            # The version after the head's is the next commit, as the head's position is that of the next change.
+            if version > head.version + 1:
+                raise OffsetAhead(
+                    f"version {version} is beyond the head at version {head.version}: it is of another or a recreated "
+                    "dataset; start from `earliest`, or follow from `now`",
+                    since_version=version,
+                    head_version=head.version,
+                )
+            order, before = commits.c.version, commits.c.version < version
+        case FromTime(time):
+            if time > max(head.now, head.committed_at or head.now):
+                raise OffsetAhead(
+                    f"{time.isoformat()} is in the future: changes before it may still be committed; "
+                    "expected a time up to now",
+                    since_time=time,
+                    now=head.now,
+                )
+            order, before = commits.c.committed_at, commits.c.committed_at < time
+    # Versions, times and offsets have the same order, so the last commit before the start ends where it begins.
+    query = select(commits.c.next_offset).where(commits.c.dataset_id == dataset_id, before)
+    return connection.execute(query.order_by(order.desc()).limit(1)).scalar_one_or_none() or 0
 
 
 def _bounds(connection: Connection, dataset_id: str, *, lock: bool = False) -> FeedBounds:

@@ -13,14 +13,16 @@ from app.catalog.values import Dataset
 from app.changelog.changelog_scan import ChangelogReader
 from app.changelog.corrections import CORRECTION_SOURCES, corrections_in, resolved_corrects
 from app.changes.ports import ChangelogIndex
+from app.changes.positions import StartingPosition, resolve_position
 from app.format.dataset import ChangelogProducer
-from app.format.errors import FieldError, InvalidRequest, OffsetAhead, OffsetExpired
+from app.format.errors import FieldError, InvalidRequest
 from app.format.file_group import ChangelogSegment
 from app.format.rows.changelog import Op
 
 # Files that one look at the catalogue names, and rows that one request looks at: two columns of them, 9 bytes each.
 _FILES_MAX: Final = 64
 SCANNED_ROWS_MAX: Final = 8 * 1024 * 1024
+_POSITION_MAX: Final = 2**63 - 1
 
 
 class CorrectedChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,10 +36,21 @@ class CorrectedChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CorrectionPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Corrections in the order of the feed. `next_since`: the position from which to look on; None after the last."""
+    """Corrections in the order of the feed, found before position `next_since`; see ChangePage."""
 
     corrections: list[CorrectedChange]
-    next_since: int | None
+    next_since: int
+    pending: int
+    earliest: int
+
+
+class CorrectionQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """At most `limit` corrections before position `until`, of the changes `first` to `last`; None for all up to now."""
+
+    limit: int
+    until: int | None = None
+    first: int = 0
+    last: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,69 +60,82 @@ class ReadCorrections:
     index: ChangelogIndex
     reader: ChangelogReader
 
-    def page(
-        self, dataset: Dataset, first: int, end: int | None, *, since: int | None, limit: int
-    ) -> CorrectionPage:
-        """At most `limit` corrections of the changes [first, end) that the feed tells from position `since` on.
+    def page(self, dataset: Dataset, since: int | StartingPosition, query: CorrectionQuery) -> CorrectionPage:
+        """The corrections that the feed has from position `since` on.
 
-        `end`: the head, unless said. Raises InvalidRequest, OffsetAhead, OffsetExpired, CorruptFile.
+        A page that has read SCANNED_ROWS_MAX changes ends, whatever it has found. Raises InvalidRequest, OffsetAhead,
+        OffsetExpired, CorruptFile.
         """
-        bounds = self.index.bounds(dataset.tenant_id, dataset.id)
         _check_producer(dataset)
-        end = bounds.next_offset if end is None else end
-        if first > end:
-            detail = f"expected at most `to`, {end}"
+        if query.last is not None and query.last < query.first:
+            detail = f"expected at least `first_offset`, {query.first}"
             raise InvalidRequest(
-                "the range ends before it begins", [FieldError(pointer="/from", detail=detail)]
+                f"last_offset: {detail}", [FieldError(pointer="/last_offset", detail=detail)]
             )
-        if end > bounds.next_offset:
-            raise OffsetAhead(
-                f"to={end} is beyond the head at {bounds.next_offset}", since=end, head=bounds.next_offset
-            )
-        if first < bounds.earliest:
-            raise OffsetExpired(
-                f"changes before {bounds.earliest} are gone, and what took them back may be, too; ask from there on",
-                since=first,
-                earliest=bounds.earliest,
-            )
-        wanted = range(first, end)
-        return self._page(dataset, wanted, wanted, first if since is None else since, limit)
+        bounds = self.index.bounds(dataset.tenant_id, dataset.id)
+        start = resolve_position(since, bounds)
+        end = max(start, bounds.next_offset if query.until is None else min(query.until, bounds.next_offset))
+        last = bounds.next_offset - 1 if query.last is None else min(query.last, bounds.next_offset - 1)
+        span = range(query.first, last + 1)
+        found, stopped_at = self._find(dataset, span, range(start, end), span, query.limit)
+        # Afterwards: what was cut while it was read may be missing.
+        earliest = self._check_kept(dataset, start)
+        next_since = end if stopped_at is None else stopped_at
+        return CorrectionPage(
+            corrections=found,
+            next_since=next_since,
+            pending=bounds.next_offset - next_since,
+            earliest=earliest,
+        )
 
     def of_rows(self, dataset: Dataset, offsets: Sequence[int], since: int) -> dict[int, CorrectedChange]:
         """For the changes at these offsets, which gave rows their values, what took them back, if anything did.
 
         `since`: how many changes there were when the rows had these values; none of those took one back. Raises
-        InvalidRequest where the producer of the feed does not tell, or where too much of the feed would have to be
-        looked at, OffsetExpired where it is not kept back to `since`.
+        InvalidRequest where the feed does not record corrections, or where too much of it would have to be read,
+        OffsetExpired where it is not kept back to `since`.
         """
         _check_producer(dataset)
         if not offsets:
             return {}
         span = range(min(offsets), max(offsets) + 1)
-        page = self._page(dataset, span, offsets, since, len(offsets) + 1)
-        # Afterwards: what was cut while it was looked at may be missing.
-        self.index.bounds(dataset.tenant_id, dataset.id).checked(since)
-        if page.next_since is not None:
+        found, stopped_at = self._find(dataset, span, range(since, _POSITION_MAX), offsets, len(offsets) + 1)
+        self._check_kept(dataset, since)
+        if stopped_at is not None:
             detail = (
-                f"too many changes came since ({SCANNED_ROWS_MAX} looked at): ask for fewer rows at a time"
+                f"more than {SCANNED_ROWS_MAX} changes were committed since; request fewer rows at a time"
             )
             raise InvalidRequest("corrected_since: " + detail, [FieldError(pointer="/limit", detail=detail)])
-        return {each.offset: each for each in page.corrections}
+        return {each.offset: each for each in found}
 
-    def _page(
-        self, dataset: Dataset, span: range, wanted: range | Sequence[int], since: int, limit: int
-    ) -> CorrectionPage:
+    def _check_kept(self, dataset: Dataset, since: int) -> int:
+        """The first offset that is kept. Raises OffsetExpired if the feed was cut after `since`."""
+        bounds = self.index.bounds(dataset.tenant_id, dataset.id)
+        bounds.checked(since)
+        return bounds.earliest
+
+    def _find(
+        self, dataset: Dataset, span: range, among: range, wanted: range | Sequence[int], limit: int
+    ) -> tuple[list[CorrectedChange], int | None]:
+        """What changes at the offsets `among` took back of those `wanted`, and where the search stopped early, if so.
+
+        `span` includes all that is wanted.
+        """
         found: list[CorrectedChange] = []
         scanned = 0
-        for segment in self._segments(dataset, span, since):
+        for segment in self._segments(dataset, span, among.start):
+            if segment.first_offset >= among.stop:
+                break
             if scanned and scanned + segment.file.row_count > SCANNED_ROWS_MAX:
-                return CorrectionPage(corrections=found, next_since=segment.first_offset)
+                return found, segment.first_offset
             scanned += segment.file.row_count
-            for correction in self._corrections(segment, since, wanted):
+            for correction in self._corrections(segment, among.start, wanted):
+                if correction.by >= among.stop:
+                    break
                 if len(found) == limit:
-                    return CorrectionPage(corrections=found, next_since=correction.by)
+                    return found, correction.by
                 found.append(correction)
-        return CorrectionPage(corrections=found, next_since=None)
+        return found, None
 
     def _segments(self, dataset: Dataset, span: range, since: int) -> Iterator[ChangelogSegment]:
         """The files that may hold corrections of the span, in order."""
@@ -144,6 +170,6 @@ def _check_producer(dataset: Dataset) -> None:
     producer = dataset.definition.changelog.producer
     if producer is not ChangelogProducer.FULL:
         raise InvalidRequest(
-            f"the feed of {dataset.definition.name!r} does not tell which changes it takes back: its producer is "
-            f"{producer.value}, and only full finds the rows as they were"
+            f"the feed of {dataset.definition.name!r} does not record which changes it takes back: its producer is "
+            f"{producer.value}; expected full"
         )

@@ -20,7 +20,8 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.repository.live_datasets import share_datasets
 from app.catalog.tables import heads
-from app.changes.repository.changelog import lock_feed
+from app.changes.positions import FeedStart, StartingPosition
+from app.changes.repository.changelog import lock_feed, offset_of
 from app.changes.values import FeedBounds
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import CONSUMER_COLUMNS, IN_FEED, consumer_of
@@ -225,7 +226,7 @@ def _insert(
             dataset_id=dataset_id,
             name=name,
             kind=ConsumerKind.READER.value,
-            position=initial_position(change, bounds),
+            position=initial_position(_offset(connection, dataset_id, change.offset, bounds), bounds),
             **_bounds(change),
         )
         .on_conflict_do_nothing()
@@ -236,8 +237,9 @@ def _insert(
 
 def _update(connection: Connection, before: ConsumerStatus, change: ConsumerChange) -> None:
     at = before.consumer
-    position = next_position(before, change)
-    # Whoever had a hold that has run out is not the last any more who moved it.
+    offset = _offset(connection, at.dataset_id, change.offset, before.bounds)
+    position = next_position(before, change, offset)
+    # A member whose lease has run out is no longer the last that moved it.
     lease_end = _NO_LEASE if change.offset is not None and change.lease is None else {}
     connection.execute(
         update(consumers)
@@ -252,6 +254,16 @@ def _update(connection: Connection, before: ConsumerStatus, change: ConsumerChan
             **lease_end,
         )
     )
+
+
+def _offset(
+    connection: Connection, dataset_id: str, start: FeedStart | None, bounds: FeedBounds
+) -> int | StartingPosition | None:
+    """The offset or the name of a start. A commit since `bounds` were read is not skipped."""
+    if start is None or isinstance(start, int | StartingPosition):
+        return start
+    offset = offset_of(connection, dataset_id, start)
+    return min(offset, bounds.next_offset) if isinstance(offset, int) else offset
 
 
 def _bounds(change: ConsumerChange) -> dict[str, Any]:

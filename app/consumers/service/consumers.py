@@ -32,6 +32,10 @@ class Consumers:
         """Raises NotFound."""
         return self.index.get(dataset.tenant_id, dataset.id, name)
 
+    def position(self, dataset: Dataset, name: str) -> int:
+        """Where a consumer continues. Raises NotFound."""
+        return self.get(dataset, name).consumer.position
+
     def list(self, dataset: Dataset, *, page_size: int, page_token: str | None) -> Page:
         """Standing items of every kind, by name. Raises InvalidRequest."""
         return self.index.list(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)

@@ -97,6 +97,9 @@ class Components:
         name = schema.pop(COMPONENT, None) or _UNIONS.get(frozenset(members))
         if name is None:
             return schema
+        if "anyOf" not in schema:
+            self.schemas[name] = schema
+            return {"$ref": f"{_REFERENCE}{name}"}
         described = {key: schema[key] for key in ("description", "default") if key in schema}
         union = {key: value for key, value in schema.items() if key not in described}
         self.schemas[name] = {("oneOf" if key == "anyOf" else key): value for key, value in union.items()}

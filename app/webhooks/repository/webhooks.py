@@ -7,13 +7,13 @@ from typing import Final
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from app.catalog.repository.live_datasets import share_datasets
-from app.changes.positions import StartingPosition
+from app.changes.positions import StartingPosition, resolve_position
 from app.changes.repository.changelog import lock_feed
 from app.changes.values import FeedBounds
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
 from app.consumers.tables import consumers
-from app.consumers.values import ConsumerChange, MaxLag, initial_position
+from app.consumers.values import MaxLag
 from app.db.session import Database
 from app.format.errors import NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid
@@ -85,7 +85,7 @@ class WebhookStore:
                 dataset_id,
                 follower_name(webhook_id),
                 _KINDS[definition.events],
-                initial_position(ConsumerChange(offset=since), bounds),
+                resolve_position(since, bounds),
                 wake_after_seconds=0.0,
                 max_lag_rows=max_lag.changes,
                 max_lag_seconds=max_lag.seconds,
@@ -154,11 +154,7 @@ class WebhookStore:
                 )
                 .values({"next_attempt_at": now} if since is None else given_up)
             )
-            moved = (
-                {}
-                if since is None
-                else {"position": initial_position(ConsumerChange(offset=since), bounds), "moved_at": now}
-            )
+            moved = {} if since is None else {"position": resolve_position(since, bounds), "moved_at": now}
             connection.execute(
                 update(consumers)
                 .where(

@@ -108,8 +108,10 @@ class ReadCalls(Connection):
         Raises Problem `offset-expired` where the feed is not kept back to `first`.
         """
         fetch = partial(self._get, f"{dataset_path(dataset)}/changes/corrected")
-        params = {"from": first, "limit": 10_000} | ({} if end is None else {"to": end})
-        async for page in walk_list(fetch, partial(decoded, CorrectionPage), params):
+        chosen = {} if end is None else {"last_offset": end - 1}
+        params = {"since": first, "first_offset": first, "limit": 10_000, **chosen}
+        walk = walk_feed(fetch, partial(decoded, CorrectionPage), params, follow=False, poll_seconds=0)
+        async for page in walk:
             for item in page.corrections:
                 yield item
 

@@ -290,4 +290,5 @@ class CorrectionPage(msgspec.Struct, frozen=True, kw_only=True):
     """Corrections in the order of the feed."""
 
     corrections: list[Correction]
-    next_page_token: str | None
+    next_since: int
+    pending: int

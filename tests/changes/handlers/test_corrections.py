@@ -21,14 +21,26 @@ def test_corrected_changes_name_what_took_them_back(client, service, feed):
             {"offset": first, "corrected_by": 2, "op": "-C", "version": 2, "system_time": times[2]},
             {"offset": second, "corrected_by": 4, "op": "-R", "version": 3, "system_time": times[3]},
         ],
-        "next_page_token": None,
+        "next_since": 5,
+        "pending": 0,
+        "earliest": 0,
     }
-    only = client.get(f"{feed}/corrected", params={"from": second, "to": second + 1}).json()["corrections"]
-    assert [each["offset"] for each in only] == [second]
+
+    def offsets(**parameters):
+        return [
+            each["offset"]
+            for each in client.get(f"{feed}/corrected", params=parameters).json()["corrections"]
+        ]
+
+    assert offsets(first_offset=second, last_offset=second) == [second]
+    assert offsets(until=4) == [first]
+    assert offsets(since=3) == offsets(since_version=3) == offsets(since_time=times[3]) == [second]
+    assert offsets(since="now") == []
 
     start = client.get(f"{feed}/corrected", params={"limit": 1}).json()
     assert [each["offset"] for each in start["corrections"]] == [first]
-    rest = client.get(f"{feed}/corrected", params={"page_token": start["next_page_token"]}).json()
+    assert (start["next_since"], start["pending"]) == (4, 1)
+    rest = client.get(f"{feed}/corrected", params={"since": start["next_since"]}).json()
     assert [each["offset"] for each in rest["corrections"]] == [second]
 
 
@@ -43,7 +55,8 @@ def test_a_look_back_tells_what_was_taken_back_since(client, feed):
 
 
 def test_a_range_that_is_none_is_refused(client, feed):
-    assert problem(client.get(f"{feed}/corrected", params={"from": 4, "to": 2}), 400, "invalid-request")[
-        "errors"
-    ] == [{"pointer": "/from", "detail": "expected at most `to`, 2"}]
-    assert problem(client.get(f"{feed}/corrected", params={"to": 99}), 409, "offset-ahead")["head"] == 4
+    wrong = client.get(f"{feed}/corrected", params={"first_offset": 4, "last_offset": 2})
+    assert problem(wrong, 400, "invalid-request")["errors"] == [
+        {"pointer": "/last_offset", "detail": "expected at least `first_offset`, 4"}
+    ]
+    assert problem(client.get(f"{feed}/corrected", params={"since": 99}), 409, "offset-ahead")["head"] == 4

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from app.catalog.values import Dataset
+from app.changes.positions import FromTime, FromVersion
 from app.changes.values import FeedBounds
-from app.format.errors import NotFound
+from app.format.errors import NotFound, OffsetAhead
 from app.format.identifiers import new_id
 from app.jobs.values import Job
 from tests.support.lakehouse import commit_of, message
@@ -67,3 +69,49 @@ def test_a_segment_names_its_file_version_and_commit_time(
     assert [each.file.row_count for each in (first, second, third)] == [3, 2, 4]
     assert first.file.file_group == message(0).file_group
     assert first.file.checksum == "xxh3:4567"
+
+
+def test_a_version_starts_at_its_first_change(stores: Stores, tenant_id: str, feed: Dataset) -> None:
+    found = [
+        stores.changelog.position_of(tenant_id, feed.id, FromVersion(version)) for version in (0, 1, 2, 3)
+    ]
+    assert found == [0, 0, 5, 9]
+    with pytest.raises(OffsetAhead) as ahead:
+        stores.changelog.position_of(tenant_id, feed.id, FromVersion(4))
+    assert ahead.value.facts == {"since_version": 4, "head_version": 2}
+
+
+def test_a_version_without_changes_starts_at_the_next_one(
+    stores: Stores, tenant_id: str, feed: Dataset, running: Callable[[], Job]
+) -> None:
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [message(4, changes=0)], read_version=2))
+    stores.timeline.publish_one(tenant_id, commit_of([running()], [message(5, changes=1)], read_version=3))
+    found = [
+        stores.changelog.position_of(tenant_id, feed.id, FromVersion(version)) for version in (2, 3, 4, 5)
+    ]
+    assert found == [5, 9, 9, 10]
+
+
+def test_a_time_starts_at_the_first_change_committed_then_or_later(
+    stores: Stores, tenant_id: str, feed: Dataset
+) -> None:
+    first, second = stores.timeline.commit_times(tenant_id, feed.id, [1, 2]).values()
+    tick = timedelta(microseconds=1)
+    times = (datetime(1970, 1, 1, tzinfo=UTC), first - tick, first, first + tick, second, second + tick)
+    found = [stores.changelog.position_of(tenant_id, feed.id, FromTime(time)) for time in times]
+    assert found == [0, 0, 0, 5, 5, 9]
+    future = datetime.now(UTC) + timedelta(hours=1)
+    with pytest.raises(OffsetAhead) as ahead:
+        stores.changelog.position_of(tenant_id, feed.id, FromTime(future))
+    assert ahead.value.facts["since_time"] == future
+
+
+def test_an_empty_feed_starts_at_its_beginning_whatever_is_named(
+    stores: Stores, tenant_id: str, dataset: Dataset
+) -> None:
+    for start in (FromVersion(0), FromVersion(1), FromTime(datetime.now(UTC) - timedelta(minutes=1))):
+        assert stores.changelog.position_of(tenant_id, dataset.id, start) == 0
+    with pytest.raises(OffsetAhead):
+        stores.changelog.position_of(tenant_id, dataset.id, FromVersion(2))
+    with pytest.raises(NotFound):
+        stores.changelog.position_of(tenant_id, new_id(), FromVersion(1))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from app.changelog.forms import ChangeForm
-from app.changes.handlers.feed_parameters import encoded
+from app.changes.handlers.feed_options import encoded
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.files.storage import LocalStorage
 from app.format.dataset import ChangelogProducer

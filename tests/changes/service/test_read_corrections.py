@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from app.catalog.values import Dataset
+from app.changes.positions import StartingPosition
 from app.changes.service import read_corrections
-from app.changes.service.read_corrections import CorrectedChange, ReadCorrections
+from app.changes.service.read_corrections import CorrectedChange, CorrectionQuery, ReadCorrections
 from app.files.parquet_file import ParquetReader
 from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.table_reader import TableReader
@@ -41,15 +42,18 @@ def use_case(past: Past, earliest: int = 0) -> tuple[ReadCorrections, Dataset]:
     return ReadCorrections(index=feed, reader=past.table.reader), feed.dataset
 
 
-def walk(past: Past, first: int, end: int | None, limit: int) -> list[CorrectedChange]:
+def walk(past: Past, first: int, end: int | None, limit: int, since: int = 0) -> list[CorrectedChange]:
+    """All corrections of the changes [first, end), page by page."""
     reading, dataset = use_case(past)
+    query = CorrectionQuery(first=first, last=None if end is None else end - 1, limit=limit)
     found: list[CorrectedChange] = []
-    since: int | None = None
     while True:
-        page = reading.page(dataset, first, end, since=since, limit=limit)
+        page = reading.page(dataset, since, query)
         assert len(page.corrections) <= limit
+        assert all(since <= each.by < page.next_since for each in page.corrections)
+        assert page.pending == dataset.next_offset - page.next_since
         found += page.corrections
-        if page.next_since is None:
+        if not page.pending:
             return found
         since = page.next_since
 
@@ -73,7 +77,7 @@ def test_corrections_of_a_range_are_those_that_the_feed_names(pasts: Any, kind: 
         (0, head, 3),
         (head // 3, head // 2, 2),
         (5, 6, 1),
-        (head, head, 9),
+        (head - 1, head, 9),
     ):
         found = [(each.offset, each.by, int(each.op), each.version) for each in walk(past, first, end, limit)]
         assert found == told(past, first, end)
@@ -177,19 +181,45 @@ def test_a_request_looks_at_so_much_of_the_feed_and_no_more(
         reading.of_rows(dataset, [each.offset for each in whole], 0)
 
 
+def test_a_walk_continues_where_it_stopped_and_ends_before_until(pasts: Any) -> None:
+    past = pasts("copy_on_write")
+    reading, dataset = use_case(past)
+    whole = walk(past, 0, None, 1_000)
+    middle = whole[len(whole) // 2].by
+    assert walk(past, 0, None, 3, since=middle) == [each for each in whole if each.by >= middle]
+    before = reading.page(dataset, 0, CorrectionQuery(limit=1_000, until=middle))
+    assert before.corrections == [each for each in whole if each.by < middle]
+    assert (before.next_since, before.pending) == (middle, dataset.next_offset - middle)
+    at_head = reading.page(dataset, StartingPosition.NOW, CorrectionQuery(limit=1, until=3))
+    assert (at_head.corrections, at_head.next_since) == ([], dataset.next_offset)
+
+
+def test_a_page_of_a_feed_that_was_cut_meanwhile_is_refused(pasts: Any) -> None:
+    past = pasts("copy_on_write")
+
+    class Cut(TableFeed):
+        def correcting(self, *place: Any, **bounds: Any) -> Any:
+            object.__setattr__(self, "earliest", 4)
+            return super().correcting(*place, **bounds)
+
+    feed = Cut(table=past.table)
+    with pytest.raises(OffsetExpired):
+        ReadCorrections(index=feed, reader=past.table.reader).page(feed.dataset, 0, CorrectionQuery(limit=9))
+
+
 def test_what_cannot_be_told_is_refused(pasts: Any) -> None:
     past = pasts("copy_on_write")
     reading, dataset = use_case(past, earliest=4)
     with pytest.raises(OffsetExpired):
-        reading.page(dataset, 3, None, since=None, limit=1)
+        reading.page(dataset, 3, CorrectionQuery(limit=1))
     with pytest.raises(OffsetAhead):
-        reading.page(dataset, 4, dataset.next_offset + 1, since=None, limit=1)
-    with pytest.raises(InvalidRequest, match="ends before it begins"):
-        reading.page(dataset, 6, 5, since=None, limit=1)
+        reading.page(dataset, dataset.next_offset + 1, CorrectionQuery(limit=1))
+    with pytest.raises(InvalidRequest, match="last_offset"):
+        reading.page(dataset, 4, CorrectionQuery(limit=1, first=6, last=5))
     silent = pasts("merge_on_read none")
     reading, dataset = use_case(silent)
     with pytest.raises(InvalidRequest, match="producer is none"):
-        reading.page(dataset, 0, None, since=None, limit=1)
+        reading.page(dataset, 0, CorrectionQuery(limit=1))
     with pytest.raises(InvalidRequest, match="producer is none"):
         _table_reader(silent).page(silent.dataset, RowQuery(limit=1, corrected_since=True))
 
@@ -213,4 +243,4 @@ def test_a_damaged_file_is_an_error(tmp_path: Path) -> None:
         (tmp_path / file.path).write_bytes(b"")
     fresh = ReadCorrections(index=reading.index, reader=ParquetReader(LocalStorage(tmp_path)))
     with pytest.raises(CorruptFile):
-        fresh.page(dataset, 0, None, since=None, limit=10)
+        fresh.page(dataset, 0, CorrectionQuery(limit=10))

@@ -31,6 +31,7 @@ def test_a_consumer_is_made_and_moved(client, consumers, orders):
     dataset = client.get(orders).json()
     assert {**consumer, "lag": consumer["lag"]["changes"]} == {
         "name": "billing",
+        "dataset": {"id": dataset["id"], "name": "orders"},
         "kind": "reader",
         "revision": 1,
         "offset": 0,
@@ -55,6 +56,27 @@ def test_a_consumer_is_made_and_moved(client, consumers, orders):
     assert (at_head["offset"], at_head["lag"]) == (4, {"changes": 0, "seconds": 0})
 
 
+def test_a_consumer_starts_at_a_version_or_a_time(client, consumers, feed):
+    times = {change["version"]: change["system_time"] for change in client.get(feed).json()["changes"]}
+    starts = [
+        ({"since_version": 1}, 0),
+        ({"since_version": 2}, 2),
+        ({"since_version": 3}, 4),
+        ({"since_time": times[1]}, 0),
+        ({"since_time": times[2]}, 2),
+        ({"offset": "2"}, 2),
+    ]
+    for number, (start, offset) in enumerate(starts):
+        made = put(client, f"{consumers}/c{number}", start)
+        assert (made.status_code, made.json()["offset"]) == (201, offset), start
+    back = {"since_version": 1, "reset": True}
+    assert put(client, f"{consumers}/c2", back, If_Match='"1"').json()["offset"] == 0
+    ahead = problem(put(client, f"{consumers}/d", {"since_version": 4}), 409, "offset-ahead")
+    assert (ahead["since_version"], ahead["head_version"]) == (4, 2)
+    problem(put(client, f"{consumers}/d", {"since_time": "2999-01-01T00:00:00Z"}), 409, "offset-ahead")
+    problem(client.get(f"{consumers}/d"), 404, "not-found")
+
+
 def test_a_commit_says_which_revision_it_is_for(client, consumers):
     path = f"{consumers}/c"
     problem(put(client, path, {"offset": 0}, If_Match='"1"'), 412, "precondition-failed")
@@ -75,7 +97,7 @@ def test_a_position_goes_forward_unless_it_is_reset(client, consumers):
     assert put(client, path, {"offset": 3}).status_code == 201
     refused = problem(put(client, path, {"offset": 2}, If_Match='"1"'), 400, "invalid-request")
     assert refused["errors"] == [
-        {"pointer": "/offset", "detail": "expected 3 or more; to go back, send `reset: true` along"}
+        {"pointer": "/offset", "detail": "expected 3 or more; to go back, send `reset: true` as well"}
     ]
     problem(put(client, path, {"offset": "earliest"}, If_Match='"1"'), 400, "invalid-request")
     assert put(client, path, {"offset": 3}, If_Match='"1"').json()["offset"] == 3
@@ -107,7 +129,10 @@ def test_what_may_be_lacking(client, consumers):
     [
         ({"offset": -1}, "/offset"),
         ({"offset": "later"}, "/offset"),
-        ({"offset": 2**63}, "/offset"),
+        ({"since_version": -1}, "/since_version"),
+        ({"since_time": "2026-11-21T10:00:00"}, "/since_time"),
+        ({"offset": 0, "since_version": 1}, "/since_version"),
+        ({"since_version": 1, "since_time": "2026-11-21T10:00:00Z"}, "/since_time"),
         ({}, "/offset"),
         ({"max_lag": {"changes": 1}}, "/offset"),
         ({"offset": 0, "max_lag": {"changes": -1}}, "/max_lag/changes"),

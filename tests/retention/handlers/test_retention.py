@@ -144,4 +144,4 @@ def test_changes_are_read_from_where_a_consumer_stands(client, feed, orders):
     for there in (feed, f"{feed}/events"):
         problem(client.get(there, params={"consumer": "none"}), 404, "not-found")
         both = problem(client.get(there, params={"consumer": "c", "since": 0}), 400, "invalid-request")
-        assert both["errors"][0]["pointer"] == "/since"
+        assert both["errors"][0]["pointer"] == "/consumer"

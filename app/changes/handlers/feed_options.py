@@ -1,0 +1,93 @@
+"""The query options of the feed, which its pages and its event stream share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from app.catalog.values import Dataset
+from app.changelog.forms import ChangeForm, symbols_of
+from app.changes.positions import FromTime, FromVersion, StartingPosition
+from app.changes.service.feed_starts import FeedStarts
+from app.changes.service.read_changes import FeedQuery
+from app.changes.values import ChangePage
+from app.codecs.json.encode import encode_changes_json
+from app.format.errors import FieldError, InvalidRequest
+from app.http.positions import Offset, PositionText, SinceTime, SinceVersion, start_of
+from app.http.threads import Threads
+
+
+class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a read of the feed starts, by one option at most; at the first change of all by default."""
+
+    since: PositionText | None = None
+    """The position to start at: an offset, `earliest` for the first change that is kept, or `now` for the head; `0` by
+    default.
+    """
+    since_version: SinceVersion | None = None
+    """Starts at the first change that was committed at this version or later."""
+    since_time: SinceTime | None = None
+    """Starts at the first change that was committed at this RFC 3339 time or later."""
+
+
+class FeedOptions(StartOptions, frozen=True, kw_only=True):
+    """Which changes are read, and in which form."""
+
+    consumer: str | None = None
+    """The consumer at whose position to start, instead of `since`."""
+    until: Offset | None = None
+    """The position to stop at: no change with this offset or a later one is read. Between a `-C` and its `+C`, the read
+    stops before both.
+    """
+    columns: list[str] | None = None
+    """The columns of `row`, comma-separated or repeated; all by default."""
+    where: str | None = None
+    """A filter: the changes whose row it is true of. A `-C` and its `+C` come together where it is true of either."""
+    partitions: list[str] | None = None
+    """Globs of partition paths, repeated: the changes whose row is in a partition that matches one."""
+    form: ChangeForm = ChangeForm.TWO_EVENT
+    """The form of the changes. `two_event`: as stored, an update as `-C` directly followed by `+C`. `single_event`: an
+    update as one `U` with `before`, at the offset of the `+C`. `retract`: an update as `-R` and `+A`. `upsert`: an
+    update as the `+A` of the new row. `debezium`, `delta`: as these systems write them.
+    """
+    schema: Annotated[str, msgspec.Meta(pattern="^(latest|[0-9]{1,9})$")] = "latest"
+    """The schema of the rows, whichever they were written under: `latest`, or the id of one that the dataset had. A
+    column that a row does not have is null.
+    """
+
+
+def feed_query(options: FeedOptions, limit: int) -> FeedQuery:
+    """What the options select, in pages of `limit` changes."""
+    return FeedQuery(
+        limit=limit,
+        until=options.until,
+        columns=None if options.columns is None else tuple(options.columns),
+        form=options.form,
+        schema_id=None if options.schema == "latest" else int(options.schema),
+        where=options.where,
+        partitions=None if options.partitions is None else tuple(options.partitions),
+    )
+
+
+async def feed_start(
+    options: StartOptions, dataset: Dataset, starts: FeedStarts, threads: Threads, consumer: str | None = None
+) -> tuple[Dataset, int | StartingPosition]:
+    """The position that the options name, or that of the consumer, and the dataset with all changes up to there.
+
+    Raises InvalidRequest, NotFound, OffsetAhead.
+    """
+    start = start_of(options.since, options.since_version, options.since_time)
+    if consumer is not None:
+        if start is not None:
+            detail = "expected either `consumer` or a start (`since`, `since_version`, `since_time`)"
+            raise InvalidRequest(f"consumer: {detail}", [FieldError(pointer="/consumer", detail=detail)])
+        return await threads.run(starts.consumer, dataset, consumer)
+    if isinstance(start, FromVersion | FromTime):
+        return await threads.run(starts.find, dataset, start)
+    return dataset, 0 if start is None else start
+
+
+def encoded(page: ChangePage, *, as_ndjson: bool) -> bytes:
+    """The changes of a page in its form, as one JSON array or one JSON object a line."""
+    return encode_changes_json(page.events.table, as_ndjson=as_ndjson, symbols=symbols_of(page.form))

@@ -1,0 +1,18 @@
+"""What a request needs to follow a feed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.changes.handlers.head_watches import HeadPolls
+from app.changes.handlers.shared_pages import SharedPages
+from app.http.waiting.subscriptions import Subscriptions
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LiveFeed:
+    """Pages of the feed, and a way to wait for the next change. `subscriptions` are closed when the process stops."""
+
+    pages: SharedPages
+    head_polls: HeadPolls
+    subscriptions: Subscriptions

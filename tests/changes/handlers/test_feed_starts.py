@@ -1,0 +1,106 @@
+"""Starting positions of the feed by version and by time, in pages and streams."""
+
+from datetime import datetime, timedelta
+from itertools import combinations
+
+import pytest
+from sqlalchemy import text
+
+from app.changes.positions import FromVersion
+from app.changes.service.feed_starts import FeedStarts
+from tests.support.http import problem, upsert
+from tests.support.stored_feed import DATASET
+from tests.support.streams import blocks, feed_of
+
+# The feed of the fixture has four changes: two appends of version 1, then a correction of version 2.
+
+
+@pytest.fixture
+def committed(client, feed):
+    """The commit times by version."""
+    return {change["version"]: change["system_time"] for change in client.get(feed).json()["changes"]}
+
+
+def just_after(time):
+    return (datetime.fromisoformat(time) + timedelta(microseconds=1)).isoformat()
+
+
+def offsets(client, feed, **start):
+    """The offsets that a page has from a start on, after a check that the stream has the same."""
+    page = client.get(feed, params=start).json()
+    assert page["next_since"] == 4
+    events = client.get(f"{feed}/events", params={**start, "until": 4})
+    found = [change["offset"] for change in page["changes"]]
+    assert [change["offset"] for _, change in blocks(events.text) if change is not None] == found
+    return found
+
+
+def test_a_version_starts_at_its_first_change(client, feed):
+    whole = [0, 1, 2, 3]
+    assert offsets(client, feed, since_version=0) == offsets(client, feed, since_version=1) == whole
+    assert offsets(client, feed, since_version=2) == [2, 3]
+    assert offsets(client, feed, since_version=3) == []
+
+
+def test_a_time_starts_at_the_first_change_committed_then_or_later(client, feed, committed):
+    assert offsets(client, feed, since_time="1970-01-01T00:00:00Z") == [0, 1, 2, 3]
+    assert offsets(client, feed, since_time=committed[1]) == [0, 1, 2, 3]
+    assert offsets(client, feed, since_time=just_after(committed[1])) == [2, 3]
+    assert offsets(client, feed, since_time=committed[2]) == [2, 3]
+    assert offsets(client, feed, since_time=just_after(committed[2])) == []
+
+
+def test_a_longpoll_waits_for_the_next_version(client, feed, orders, service):
+    idle = client.get(feed, params={"since_version": 3, "feed": "longpoll", "timeout": 0}).json()
+    assert (idle["changes"], idle["next_since"]) == ([], 4)
+    assert client.post(f"{orders}/writes", json=upsert({"id": 9, "note": "d"})).status_code == 202
+    service.work()
+    page = client.get(feed, params={"since_version": 3, "feed": "longpoll", "timeout": 20}).json()
+    assert [change["version"] for change in page["changes"]] == [3]
+
+
+def test_a_start_beyond_the_head_is_refused(client, feed):
+    for path in (feed, f"{feed}/events", f"{feed}/corrected"):
+        members = problem(client.get(path, params={"since_version": 4}), 409, "offset-ahead")
+        assert (members["since_version"], members["head_version"]) == (4, 2)
+        problem(client.get(path, params={"since_time": "2999-01-01T00:00:00Z"}), 409, "offset-ahead")
+
+
+def test_a_start_that_is_kept_no_longer_is_gone(client, feed, committed, service):
+    dataset = client.get(feed.removesuffix("/changes")).json()["id"]
+    with service.database.relay() as connection:
+        tenant = connection.execute(
+            text("SELECT tenant_id FROM heads WHERE dataset_id = :dataset"), {"dataset": dataset}
+        ).scalar_one()
+    with service.database.tenant(str(tenant)) as connection:
+        connection.execute(
+            text("UPDATE heads SET earliest_offset = 2 WHERE dataset_id = :dataset"), {"dataset": dataset}
+        )
+    for path in (feed, f"{feed}/events", f"{feed}/corrected"):
+        for start in ({"since_version": 1}, {"since_time": committed[1]}):
+            members = problem(client.get(path, params=start), 410, "offset-expired")
+            assert (members["since"], members["earliest"]) == (0, 2)
+        assert client.get(path, params={"since_version": 2, "until": 4}).status_code == 200
+
+
+def test_at_most_one_start_is_accepted(client, feed, committed):
+    starts = {"since": 0, "since_version": 1, "since_time": committed[1], "consumer": "c"}
+    for path in (feed, f"{feed}/events"):
+        for first, second in combinations(starts, 2):
+            both = {name: starts[name] for name in (first, second)}
+            members = problem(client.get(path, params=both), 400, "invalid-request")
+            assert members["errors"][0]["pointer"] == f"/{second}", both
+
+
+def test_an_event_id_overrides_every_start(client, feed):
+    parameters = {"since_version": 99, "until": 4}
+    resumed = client.get(f"{feed}/events", params=parameters, headers={"Last-Event-ID": "2"})
+    assert [position for position, _ in blocks(resumed.text)] == [2, 4]
+
+
+def test_the_dataset_is_read_again_if_the_start_was_committed_since():
+    stored = feed_of(2)
+    starts = FeedStarts(catalog=stored, at_commit=lambda *_: 4, of_consumer=lambda *_: 4)
+    for find in (lambda: starts.find(DATASET, FromVersion(3)), lambda: starts.consumer(DATASET, "c")):
+        dataset, position = find()
+        assert (position, dataset.next_offset) == (4, 4)
