@@ -131,7 +131,7 @@ def _as_json(page: ChangePage) -> bytes:
         f'"schema_id":{page.schema_id}'
     )
     # Joined at once: a sum would copy the page, which may have megabytes, with every term.
-    return b"".join((b'{"changes":', changes, b",", position.encode(), b"}"))
+    return b"".join((b'{"changes":', changes, b",", position.encode(), b"}\n"))
 
 
 def _as_ndjson(page: ChangePage) -> bytes:
