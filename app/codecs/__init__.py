@@ -1,12 +1,22 @@
-"""Row codecs: request bodies to Arrow tables of a dataset's schema, and Arrow tables to JSON.
+"""Row codecs: request bodies to Arrow tables of a dataset's schema, and Arrow tables to text.
 
-Decoding is strict and lossless: a value is taken exactly or refused with its row, field and reason.
-    json_rows  csv_rows  conform    a body, or an Arrow table, as one table
-    stream  splits                  the same formats step by step and in parts, for bodies of any size
-    changelog_rows  flat_form       what a record or a column means, for rows that bring their op too
-    gzip_stream                     Content-Encoding: gzip
-    bad_records                     what becomes of records that do not fit
-    encode                          tables and changes to JSON; import it by itself: only it needs polars
+Decoding is strict and lossless: a value is converted exactly, or reported with its row, field and reason.
+
+    json, csv, arrow                one package per family of formats, with decoders and encoders
+    stream, splits, gzip_stream     the same formats step by step and in parts, for bodies of any size
+    compiled, value_parser          one schema to fast decoders; one value at a time, with a message for every fault
+    faults, record_errors, records  what is wrong with rows; reject the input or quarantine; redriven records
+    shape_inference                 the column types of an input that brings its schema
+    meta_on_read                    the meta columns that a reader may request
+
+JSON encoders are not exported here, because only they need polars.
+
+>>> import io
+>>> from app.codecs import Format, iter_tables
+>>> from app.format.schema.schema import Field, Schema
+>>> schema = Schema(id=1, fields=(Field(id=1, name="id", type="int64"),))
+>>> [table.num_rows for table in iter_tables(Format.NDJSON, io.BytesIO(b'{"id": 1}'), schema)]
+[1]
 """
 
 from app.codecs.arrow.conform import conform

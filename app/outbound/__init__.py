@@ -1,1 +1,6 @@
-"""What the service sends to places that its users name."""
+"""Which addresses the service connects to for a user, such as the URL of a webhook.
+
+`Rules.target` parses a URL, and `Rules.check` checks every address of its host against the registries of
+special-purpose networks. The public internet is allowed, and the networks and hosts that the operator adds. The caller
+resolves the host once and connects to an address that was checked; see `app.webhooks.sender`.
+"""

@@ -1,1 +1,9 @@
-"""Celery tasks: ids in, ids out."""
+"""Which datasets a worker process works on now. Messages and polls carry ids only; claims are made in Postgres.
+
+    celery_worker    receives wake-ups from Redis and passes them to the runner of their kind
+    poller           finds datasets with waiting work in Postgres, in case a wake-up was lost
+    runner           threads that call one use case for a dataset until it has no more work
+
+There is a runner each for writes, tasks, followers and maintenance. A wake-up for a dataset that a runner works on is
+recorded once, and makes it run again afterwards.
+"""

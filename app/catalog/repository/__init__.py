@@ -1,1 +1,1 @@
-"""Repository."""
+"""Datasets, schemas and heads in Postgres."""

@@ -1,1 +1,1 @@
-"""Handlers."""
+"""HTTP: pages of changes, server-sent events, corrections."""

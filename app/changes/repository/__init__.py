@@ -1,1 +1,1 @@
-"""Repository."""
+"""The changelog files of a feed in Postgres."""

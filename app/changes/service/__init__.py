@@ -1,1 +1,1 @@
-"""Service."""
+"""Pages of the feed, and the corrections of a range."""

@@ -1,1 +1,9 @@
-"""The parts of the merge: numbered rows, turns of writes, folding of fields, play, and what comes out."""
+"""The merge: the rows of a group of writes and the live rows of their keys, to new rows, changes, counts and conflicts.
+
+merge            the entry: numbers all rows, runs the steps below, gathers the result
+numbered_rows    rows under numbers, so that decisions are made on numbers and columns are gathered once
+key_mutations    the rows of one write and key to one mutation: delete, put, or both
+key_merger       applies the mutations of each key in order of acceptance to the state of the key
+fold, values     field-by-field merge modes (`partial`, `aggregate`); equality of values of any type
+outcome          changes in feed order, rows to store, counts, conflicts
+"""

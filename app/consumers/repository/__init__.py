@@ -1,1 +1,1 @@
-"""Repository."""
+"""Positions in Postgres: of readers, and of followers that workers move."""

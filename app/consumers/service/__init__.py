@@ -1,1 +1,1 @@
-"""Service."""
+"""Positions of readers in the API, and the worker's loop over followers."""

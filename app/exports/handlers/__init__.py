@@ -1,1 +1,1 @@
-"""Handlers."""
+"""HTTP: exports, their runs and their files."""

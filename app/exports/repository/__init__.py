@@ -1,1 +1,1 @@
-"""Repository."""
+"""Exports, runs and files in Postgres."""

@@ -1,1 +1,1 @@
-"""Service."""
+"""Exports in the API, and their runs in the worker."""

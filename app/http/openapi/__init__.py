@@ -1,1 +1,1 @@
-"""Openapi."""
+"""The OpenAPI document: operations and components, generated from typed handlers."""

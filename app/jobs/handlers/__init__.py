@@ -1,1 +1,1 @@
-"""Handlers."""
+"""HTTP: jobs, the response of an accepted job, and waiting for its end."""

@@ -1,1 +1,1 @@
-"""Repository."""
+"""Jobs in Postgres: accept, claim, commit slots, ends, outbox."""

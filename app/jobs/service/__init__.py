@@ -1,1 +1,1 @@
-"""Service."""
+"""Accepting jobs, holding their leases, running tasks, and the relay."""

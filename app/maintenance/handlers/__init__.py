@@ -1,1 +1,1 @@
-"""Handlers."""
+"""HTTP: requests for compactions and clusterings."""

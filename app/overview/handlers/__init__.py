@@ -1,1 +1,1 @@
-"""Handlers."""
+"""HTTP: files, partitions and statistics of a version."""

@@ -1,1 +1,1 @@
-"""Service."""
+"""Marking partitions as done: on request, and by a reconciler."""

@@ -1,1 +1,1 @@
-"""Handlers."""
+"""HTTP: pages of rows, read jobs and their results."""

@@ -1,1 +1,1 @@
-"""Repository."""
+"""Expired offsets and versions, and which files are referenced, in Postgres."""

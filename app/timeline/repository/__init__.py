@@ -1,1 +1,1 @@
-"""Repository."""
+"""The timeline in Postgres: the commit transaction, versions, files, read leases, archives."""

@@ -1,1 +1,1 @@
-"""Service."""
+"""Publishing a commit, reading the timeline, and pinning the versions that a task reads."""

@@ -1,1 +1,1 @@
-"""Service."""
+"""Requests for verifications, and their runs in the worker."""

@@ -1,1 +1,1 @@
-"""Handlers."""
+"""HTTP: savepoints, tags, restores, rollbacks and comparisons."""

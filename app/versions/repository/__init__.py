@@ -1,1 +1,1 @@
-"""Repository."""
+"""Savepoints and tags in Postgres."""

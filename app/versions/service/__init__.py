@@ -1,1 +1,1 @@
-"""Service."""
+"""Which version a request means; naming, restoring and comparing versions; the policy of tags."""

@@ -1,1 +1,1 @@
-"""Repository."""
+"""Views in Postgres, and their part in core transactions."""

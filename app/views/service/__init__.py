@@ -1,1 +1,1 @@
-"""Service."""
+"""Views in the API, and their refreshes in the worker."""

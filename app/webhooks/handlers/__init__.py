@@ -1,1 +1,1 @@
-"""Handlers."""
+"""HTTP: webhooks and their deliveries."""

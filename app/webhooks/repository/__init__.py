@@ -1,1 +1,1 @@
-"""Repository."""
+"""Webhooks and deliveries in Postgres."""

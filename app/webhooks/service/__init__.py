@@ -1,1 +1,1 @@
-"""Service."""
+"""Webhooks in the API; messages, signatures and deliveries in the worker."""

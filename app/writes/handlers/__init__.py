@@ -1,1 +1,1 @@
-"""Handlers."""
+"""HTTP: writes, uploads and explanations."""

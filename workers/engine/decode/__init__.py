@@ -1,1 +1,1 @@
-"""Decode."""
+"""Decoding raw input: one task unpacks and cuts it, one task per split checks its rows and stages them."""
