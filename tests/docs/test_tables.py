@@ -3,6 +3,7 @@
 import json
 import re
 import subprocess
+import tomllib
 from dataclasses import MISSING, fields
 from pathlib import Path
 
@@ -156,6 +157,16 @@ def test_every_decision_is_in_the_list():
     }
     assert dict(listed) == titles
     assert len(listed) == len(titles)
+
+
+def test_rooms_are_listed_in_the_order_of_their_contract():
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    [layers] = [each["layers"] for each in contracts if each["name"] == "Imports between rooms point down"]
+    layer_of = {room: number for number, layer in enumerate(layers) for room in layer.split(" | ")}
+    section = (DOCS / "ARCHITECTURE.md").read_text().partition("## Rooms")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    assert sorted(listed) == sorted(layer_of)
+    assert [layer_of[room] for room in listed] == sorted(layer_of.values())
 
 
 def test_the_functions_of_views_are_those_of_the_document():
