@@ -1,6 +1,6 @@
 """The table format: what a dataset is and how its rows and files are laid out. Pure values and rules, no I/O.
 
-    definition    a registration (`NewDataset`) to a checked `DatasetDefinition`; how a definition changes
+    definition    a registration (`CreateDataset`) to a checked `DatasetDefinition`; how a definition changes
     schema        types, fields with ids, reading rows under another schema
     partition     `partition_by`: fields, transforms, paths, globs
     rows          what a stored row consists of: keys, buckets, staging, placement, meta columns, change columns
@@ -12,9 +12,9 @@
 `DatasetDefinition` is passed everywhere, and `define_dataset` is the only function that makes one:
 
 >>> from app.format.definition.dataset_definition import define_dataset
->>> from app.format.definition.new_dataset import NewDataset, NewField, NewSchema
->>> field = NewField(name="id", type="int64", nullable=False)
->>> dataset = define_dataset(NewDataset(name="trips", schema=NewSchema(fields=(field,)), record_key=("id",)))
->>> dataset.merge_mode.value, dataset.bucket.count
+>>> from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
+>>> field = CreateField(name="id", type="int64", nullable=False)
+>>> trips = define_dataset(CreateDataset(name="trips", schema=CreateSchema(fields=(field,)), record_key=("id",)))
+>>> trips.merge_mode.value, trips.bucket.count
 ('commit_time', 4)
 """

@@ -1,2 +1,0 @@
-import type { Client, Config } from './types.gen.js';
-export declare const createClient: (config?: Config) => Client;
