@@ -52,7 +52,7 @@ _TAGS: Final = {
     "tags": "Versions by name.",
     "restores": "Back in time.",
     "comparisons": "What is different between two versions.",
-    "verify": "Whether a table is what its feed says.",
+    "verifications": "Whether a table has the rows that its feed results in.",
     "rows": "The table.",
     "reads": "As many rows as there are, with a job: the table, or what changed in it.",
     "timeline": "What happened when, and who asked for it.",

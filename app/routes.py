@@ -50,18 +50,9 @@ from app.reads.handlers.rows import read_rows
 from app.retention.handlers import create_clean
 from app.timeline.handlers import read_timeline
 from app.transactions.handlers import create_transaction, get_transaction
-from app.verifications.handlers import verify_dataset
+from app.verifications.handlers import create_verification
 from app.versions.handlers.comparisons import create_comparison
-from app.versions.handlers.named_versions import (
-    create_savepoint,
-    create_tag,
-    delete_savepoint,
-    delete_tag,
-    get_savepoint,
-    get_tag,
-    list_savepoints,
-    list_tags,
-)
+from app.versions.handlers.named_versions import SAVEPOINT_HANDLERS, TAG_HANDLERS
 from app.versions.handlers.restores import create_restore, create_rollback
 from app.views.handlers import change_view, create_view, delete_view, get_view, list_views, refresh_view
 from app.webhooks.handlers.deliveries import (
@@ -145,15 +136,9 @@ ROUTES: Final = (
     change_view,
     delete_view,
     refresh_view,
-    verify_dataset,
-    create_savepoint,
-    list_savepoints,
-    get_savepoint,
-    delete_savepoint,
-    create_tag,
-    list_tags,
-    get_tag,
-    delete_tag,
+    create_verification,
+    *SAVEPOINT_HANDLERS,
+    *TAG_HANDLERS,
     create_restore,
     create_rollback,
     create_comparison,

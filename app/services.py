@@ -24,7 +24,7 @@ from app.quarantine.compose import quarantine
 from app.reads.compose import read_jobs, read_table
 from app.tenants.repository import TenantStore
 from app.transactions.compose import accept_transaction
-from app.verifications.compose import verify
+from app.verifications.compose import verifications
 from app.versions.compose import comparisons, name_versions, restores, version_of
 from app.views.compose import derived_views
 from app.webhooks.compose import webhooks
@@ -58,7 +58,7 @@ def api_services(platform: Platform, readiness: Callable[[], list[Check]]) -> Se
         partitions=partitions(platform),
         overview=overview(platform, versions),
         table_services=table_services(platform),
-        verify=verify(platform),
+        verifications=verifications(platform),
         name_versions=name_versions(platform),
         restores=restores(platform),
         comparisons=comparisons(platform),

@@ -34,7 +34,7 @@ from app.reads.service.jobs import ReadJobs
 from app.reads.service.rows import ReadTable
 from app.timeline.service.read_timeline import ReadTimeline
 from app.transactions.service import AcceptTransaction
-from app.verifications.service.verifications import Verify
+from app.verifications.service.verifications import Verifications
 from app.versions.service.comparisons import Comparisons
 from app.versions.service.name_versions import NameVersions
 from app.versions.service.restores import Restores
@@ -80,7 +80,7 @@ class Services:
     metastore_reports: MetastoreReports
     overview: Overview
     table_services: TableServiceRequests
-    verify: Verify
+    verifications: Verifications
     name_versions: NameVersions
     restores: Restores
     comparisons: Comparisons

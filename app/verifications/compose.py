@@ -7,12 +7,12 @@ from app.jobs.values import JobKind
 from app.platform import Platform
 from app.verifications.engine import Verification
 from app.verifications.service.run import RunVerify
-from app.verifications.service.verifications import Verify
+from app.verifications.service.verifications import Verifications
 
 
-def verify(platform: Platform) -> Verify:
+def verifications(platform: Platform) -> Verifications:
     """Verifications in the API."""
-    return Verify(request_job=platform.request_job)
+    return Verifications(request_job=platform.request_job)
 
 
 def tasks(platform: Platform, engine: Verification) -> dict[JobKind, TaskHandler]:

@@ -1,4 +1,4 @@
-"""What the use cases need of Spark."""
+"""The port to Spark."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ class Verification(TaskProgress, Protocol):
     """Compares feeds with their tables on Spark."""
 
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
-        """What the tasks found, all together. Raises CorruptFile, StorageFull, EngineStopped."""
+        """The sum of what the tasks found. Raises CorruptFile, StorageFull, EngineStopped."""
         ...

@@ -1,53 +1,46 @@
-"""Verifications: is a table what its feed says?"""
+"""Verifications: compare a table with its feed."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Final
 
 import msgspec
-from litestar import Response, post
+from litestar import post
+from litestar.params import JSONBody
 
-from app.http.body_stream import JSON
-from app.http.context import ApiRequest, actor_of, services_of, tenant_of
-from app.http.headers import idempotency_key, preference
-from app.http.openapi.operation_docs import documented
-from app.http.query_parameters import DatasetReference
-from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
-from app.jobs.handlers.job_request import read_json
+from app.catalog.values import Dataset
+from app.http.dependencies import Provided
+from app.http.query_parameters import INT64_MAX
+from app.jobs.handlers.accepted import Acceptance, JobReply
+from app.verifications.service.verifications import Verifications
 
 
-class NewVerification(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to verify: the dataset at `version`, at the latest when the job runs unless said."""
+class CreateVerification(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to verify."""
 
-    version: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    version: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)] | None = None
+    """The version to verify; by default the latest when the job runs."""
+
+
+_DEFAULTS: Final = CreateVerification()
 
 
 @post(
-    "/datasets/{dataset:str}/verify",
-    operation_id="verify_dataset",
-    summary="Verify that a dataset is what its feed says",
-    tags=["verify"],
+    "/datasets/{dataset:str}/verifications",
+    operation_id="create_verification",
+    summary="Verify a table against its feed",
+    tags=["verifications"],
     status_code=202,
-    opt=documented(
-        ACCEPTED_ANSWERS,
-        body={JSON: NewVerification},
-        body_required=False,
-        request_headers=ACCEPTING_HEADERS,
-        problems=[400, 404, 409, 413, 415, 422],
-    ),
 )
-async def verify_dataset(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
-    """Folds the feed up to a version and compares what that makes with the table, row by row.
+async def create_verification(
+    found: Provided[Dataset],
+    verifications: Provided[Verifications],
+    acceptance: Provided[Acceptance],
+    data: JSONBody[CreateVerification] = _DEFAULTS,
+) -> JobReply:
+    """Applies the changes of the feed up to a version, and compares the outcome with the table, row by row.
 
-    The job's `result` says whether they are equal, and where first they are not. The body may be left out.
+    The job's `result` says whether they are equal, and has the first difference if not.
     """
-    services = services_of(request)
-    preferred = preference(request.headers)
-    key = idempotency_key(request.headers)
-    wanted = await read_json(request, NewVerification, default=NewVerification())
-    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    with services.in_flight.reserved(found.tenant_id, found.id, key):
-        accepted = await services.threads.run(
-            services.verify.start, found, wanted.version, key, actor=actor_of(request)
-        )
-    return await answer_accepted(request, services, accepted, preferred)
+    return await acceptance.accept(found, partial(verifications.start, found, data.version))

@@ -1,4 +1,4 @@
-"""What the use cases need of Spark."""
+"""The ports to Spark."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ class Comparing(TaskProgress, Protocol):
     """Compares versions on Spark."""
 
     def compare(self, tasks: Sequence[CompareTask], tag: str) -> Compared:
-        """What the tasks found, all together. Raises CorruptFile, StorageFull, EngineStopped."""
+        """The sum of what the tasks counted. Raises CorruptFile, StorageFull, EngineStopped."""
         ...

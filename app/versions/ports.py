@@ -1,4 +1,4 @@
-"""What the use cases need of a dataset's past: versions with names, and holds on versions that are being read."""
+"""The port of the store of named versions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class NamedVersions(Protocol):
     """Savepoints and tags: versions of a dataset that are kept under a name."""
 
     def name(self, tenant_id: str, dataset_id: str, claim: Claim, task: SavepointTask | TagTask) -> bool:
-        """One transaction: names the version (None: the head), and ends the held job, its instant with the version.
+        """Names the version (None: the head) and ends the claimed job and its instant, in one transaction.
 
         False if the claim is void. Raises NameTaken, VersionExpired, NotFound (dataset gone).
         """
@@ -33,9 +33,9 @@ class NamedVersions(Protocol):
         page_size: int,
         page_token: str | None,
     ) -> Page:
-        """NamedVersion items by name, of one kind or all. Raises InvalidRequest for a token that is none."""
+        """NamedVersion items by name, of one kind or all. Raises InvalidRequest for an unknown page token."""
         ...
 
     def remove(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
-        """Removes names; what they kept may be cleaned. Returns how many there were."""
+        """Removes names, whose versions may then be cleaned. Returns how many were removed."""
         ...

@@ -54,4 +54,4 @@ def test_restore_and_rollback_on_the_real_stack(new_table: Callable[..., Table],
         "changed": changed,
         "unchanged": 2_000 - changed,
     }
-    assert start(table, "verify")["result"]["equal"]
+    assert start(table, "verifications")["result"]["equal"]

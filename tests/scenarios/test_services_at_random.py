@@ -234,7 +234,7 @@ def test_services_between_writes_reads_and_restores_change_neither_rows_nor_feed
         life.chance.choice(steps)()
     life.check()
     if KINDS[name].get("changelog") is None:
-        found = life.ask("verify")["result"]
+        found = life.ask("verifications")["result"]
         assert found["equal"], found
 
 

@@ -97,7 +97,7 @@ def operation_of(handler: HTTPRouteHandler, components: Components) -> dict[str,
 
 
 def _description(handler: HTTPRouteHandler) -> str:
-    return cleandoc(handler.fn.__doc__ or "")
+    return handler.description or cleandoc(handler.fn.__doc__ or "")
 
 
 def _parameters(handler: HTTPRouteHandler, components: Components) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Running verifications: the feed up to a version is folded, file group by file group, and compared with the table."""
+"""Runs verifications: folds the feed up to a version, file group by file group, and compares it with the table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from app.verifications.engine import Verification
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunVerify:
-    """Does the tasks of verifications. A difference is a finding: the job succeeds, and tells it."""
+    """Runs the tasks of verifications. A difference does not fail the job: it is in its result."""
 
     catalog: Catalog
     jobs: Jobs
@@ -40,7 +40,7 @@ class RunVerify:
     def run(self, job: Job, tag: str) -> None:
         """Raises NotVerifiable, VersionExpired, NotFound, CorruptFile, StorageFull, EngineStopped."""
         if not isinstance(job.request, VerifyTask):
-            raise TypeError(f"job {job.id} is no verification: {job.kind.value}")
+            raise TypeError(f"job {job.id} is a {job.kind.value}, not a verification")
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         version = dataset.version if job.request.version is None else job.request.version
         with self.pins.pin(dataset.tenant_id, [(dataset.id, version)], tag):
@@ -63,7 +63,7 @@ class RunVerify:
         return self.engine.verify(tasks, tag)
 
     def _feed(self, dataset: Dataset, version: int) -> _Feed:
-        """The changes up to the version that can still be read, and folded over rows that are there.
+        """The changes up to the version that are kept, and the earliest version that they can be applied to.
 
         Raises NotVerifiable, CorruptFile.
         """
@@ -71,11 +71,11 @@ class RunVerify:
         segments = self.index.segments(dataset.tenant_id, dataset.id, bounds.earliest, bounds.next_offset)
         cut = 0
         if bounds.earliest:
-            # What is cut away are whole commits.
+            # The feed is only cut between commits.
             cut = segments[0].version - 1 if segments else dataset.version
         if version < cut:
             raise NotVerifiable(
-                f"the changes up to version {version} are not kept any more: the feed begins behind version {cut}",
+                f"the changes up to version {version} are no longer kept: the feed begins after version {cut}",
                 from_version=cut,
             )
         start, first_offset = cut, bounds.earliest
@@ -97,14 +97,14 @@ class RunVerify:
     def _schemas(
         self, dataset: Dataset, definition: DatasetDefinition, files: Sequence[StoredFile]
     ) -> dict[int, Schema]:
-        """Those of the schemas that the dataset had by then under which the files were written."""
+        """The schemas under which the files were written, of those that the dataset had by then."""
         named = {file.schema_id for file in files}
         known = [number for number in named if 1 <= number <= definition.schema.id]
         return {number: self.catalog.schema(dataset.tenant_id, dataset.id, number).schema for number in known}
 
 
 class _Feed(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes to fold, in order, over the rows at `from_version`."""
+    """Changes to apply, in order, to the rows at `from_version`."""
 
     first_offset: int
     from_version: int
@@ -112,11 +112,11 @@ class _Feed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the last of them."""
+        """The offset after the last of them."""
         return self.segments[-1].end_offset if self.segments else self.first_offset
 
     def check_dense(self) -> None:
-        """Raises CorruptFile where offsets are missing, or there twice."""
+        """Raises CorruptFile if offsets are missing or occur twice."""
         offset = self.first_offset
         for segment in self.segments:
             if segment.first_offset != offset:

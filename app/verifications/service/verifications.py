@@ -1,4 +1,4 @@
-"""Verifications on request: is a table what its feed says?"""
+"""Accepts requests for verifications."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from app.jobs.values import Accepted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Verify:
+class Verifications:
     """Accepts verifications."""
 
     request_job: RequestJob
@@ -25,10 +25,9 @@ class Verify:
         dataset: Dataset,
         version: int | None,
         idempotency_key: str | None,
-        *,
-        actor: str | None = None,
+        actor: str | None,
     ) -> Accepted:
-        """A job that folds the feed up to a version (None: the head when it runs) and compares it with the table.
+        """A job that compares the table at a version (None: the latest when it runs) with its feed.
 
         Raises InvalidRequest, NotVerifiable, IdempotencyMismatch, NotFound.
         """

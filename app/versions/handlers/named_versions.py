@@ -1,247 +1,142 @@
-"""Savepoints and tags: versions that are kept under a name."""
+"""Savepoints and tags: versions that are kept under a name. Both kinds have the same handlers."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Annotated, Any, Final
-from urllib.parse import quote
+from collections.abc import Mapping
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
-from litestar import Response, delete, get, post
-from litestar.params import PathParameter
+from litestar import delete, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import JSONBody, PathParameter
 
 from app.catalog.values import Dataset
-from app.http.body_stream import JSON
-from app.http.context import ApiRequest, services_of, tenant_of
-from app.http.encoding import encode
-from app.http.headers import preference
-from app.http.openapi.operation_docs import Answer, documented
-from app.http.query_parameters import DatasetReference, PageSize, PageToken
-from app.jobs.handlers.accepted import ACCEPTED_ANSWERS, ACCEPTING_HEADERS, answer_accepted
-from app.jobs.handlers.job_request import read_json, request_identity
-from app.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
+from app.http.dependencies import Provided
+from app.http.openapi.operation_docs import documented
+from app.http.page_options import PageOptions
+from app.http.threads import Threads
+from app.jobs.handlers.accepted import Acceptance, JobReply
+from app.jobs.tasks import SavepointTask, TagTask, VersionKind
+from app.versions.schemas import (
+    CreateNamedVersion,
+    NamedVersionPage,
+    NamedVersionResponse,
+    named_version_page,
+    named_version_response,
+)
+from app.versions.service.name_versions import NameVersions
 
-_SAVEPOINTS: Final = ["savepoints"]
-_TAGS: Final = ["tags"]
-_PROBLEMS: Final = [400, 404, 409, 410, 413, 415, 422]
+_TASKS: Final[Mapping[VersionKind, type[SavepointTask | TagTask]]] = {
+    VersionKind.SAVEPOINT: SavepointTask,
+    VersionKind.TAG: TagTask,
+}
 
-SavepointName = Annotated[str, PathParameter(description="The name of a savepoint.")]
-TagName = Annotated[str, PathParameter(description="The name of a tag.")]
-
-
-class NewNamedVersion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The name, which no other version of the dataset has, and the version: the latest when the job runs, unless said.
-
-    `keep_seconds`: how long the name is kept, for ever unless said.
-    """
-
-    name: str
-    version: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    keep_seconds: Annotated[int, msgspec.Meta(ge=1, le=10**10)] | None = None
+VersionName: TypeAlias = Annotated[str, PathParameter(description="The name of the savepoint or tag.")]
 
 
-class NamedVersionLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
-    """Where the resources of a named version are."""
+class _Description(msgspec.Struct, frozen=True, kw_only=True):
+    """What differs between the two kinds, for the OpenAPI document."""
 
-    self_: str
-    dataset: str
-    rows: str
-
-
-class NamedVersionResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A version with a name. `automatic`: the dataset's own services gave it. `expires_at`: null if it stays."""
-
-    name: str
-    kind: VersionKind
-    version: int
-    automatic: bool
-    created_at: datetime
-    expires_at: datetime | None
-    links: NamedVersionLinks
+    summary: str
+    create: str
+    list: str
+    end: str
 
 
-class NamedVersionPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Versions by name."""
+def _handlers(kind: VersionKind, description: _Description) -> tuple[HTTPRouteHandler, ...]:
+    """Create, list, get and delete the named versions of a kind."""
+    word = kind.value
+    collection, tags = f"/datasets/{{dataset:str}}/{word}s", [f"{word}s"]
+    resource = f"{collection}/{{name:str}}"
 
-    items: list[NamedVersionResponse]
-    next_page_token: str | None
+    @post(
+        collection,
+        operation_id=f"create_{word}",
+        summary=description.summary,
+        description=description.create,
+        tags=tags,
+        status_code=202,
+        opt=documented(problems=[410]),
+    )
+    async def create(
+        found: Provided[Dataset],
+        name_versions: Provided[NameVersions],
+        acceptance: Provided[Acceptance],
+        data: JSONBody[CreateNamedVersion],
+    ) -> JobReply:
+        task = msgspec.convert(data, _TASKS[kind], from_attributes=True)
+        identity = acceptance.requested(word, task)
+        return await acceptance.accept(found, lambda *_: name_versions.start(found, task, identity))
+
+    @get(
+        collection,
+        operation_id=f"list_{word}s",
+        summary=f"List {word}s",
+        description=description.list,
+        tags=tags,
+    )
+    async def list_(
+        options: Provided[PageOptions],
+        found: Provided[Dataset],
+        name_versions: Provided[NameVersions],
+        threads: Provided[Threads],
+    ) -> NamedVersionPage:
+        page = await threads.run(
+            name_versions.list, found, kind, page_size=options.page_size, page_token=options.page_token
+        )
+        return named_version_page(found, page)
+
+    @get(
+        resource,
+        operation_id=f"get_{word}",
+        summary=f"Get a {word}",
+        description=f"Returns the version that a {word} names, and when the name expires.",
+        tags=tags,
+    )
+    async def get_one(
+        name: VersionName,
+        found: Provided[Dataset],
+        name_versions: Provided[NameVersions],
+        threads: Provided[Threads],
+    ) -> NamedVersionResponse:
+        return named_version_response(found, await threads.run(name_versions.get, found, kind, name))
+
+    @delete(
+        resource,
+        operation_id=f"delete_{word}",
+        summary=f"Delete a {word}",
+        description=description.end,
+        tags=tags,
+        opt=documented(description="Deleted: the name is free again."),
+    )
+    async def delete_one(
+        name: VersionName,
+        found: Provided[Dataset],
+        name_versions: Provided[NameVersions],
+        threads: Provided[Threads],
+    ) -> None:
+        await threads.run(name_versions.remove, found, kind, name)
+
+    return create, list_, get_one, delete_one
 
 
-_ANSWER: Final = {200: Answer(description="The version.", content={JSON: NamedVersionResponse})}
-_PAGE: Final = {200: Answer(description="A page, by name.", content={JSON: NamedVersionPage})}
-_ENDED: Final = {204: Answer(description="The name is free again.")}
-
-
-@post(
-    "/datasets/{dataset:str}/savepoints",
-    operation_id="create_savepoint",
-    summary="Keep a version to go back to",
-    tags=_SAVEPOINTS,
-    status_code=202,
-    opt=documented(
-        ACCEPTED_ANSWERS,
-        body={JSON: NewNamedVersion},
-        request_headers=ACCEPTING_HEADERS,
-        problems=_PROBLEMS,
+SAVEPOINT_HANDLERS: Final = _handlers(
+    VersionKind.SAVEPOINT,
+    _Description(
+        summary="Name a version to go back to",
+        create="Gives a version a name, and keeps the version as long as it has the name: it can be read and "
+        "restored.\n\nThe changes since that version are kept too.",
+        list="Lists the savepoints of a dataset.",
+        end="Deletes the name. The version and the changes since are kept no longer than the history and the changelog "
+        "of the dataset require.",
     ),
 )
-async def create_savepoint(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
-    """Gives a version a name, and keeps it as long as it has that: it can be read, and restored.
-
-    The feed is not cut behind it, so that what has happened since can be told, too.
-    """
-    new = await read_json(request, NewNamedVersion)
-    return await _create(
-        request,
-        dataset,
-        SavepointTask(name=new.name, version=new.version, keep_seconds=new.keep_seconds),
-    )
-
-
-@get(
-    "/datasets/{dataset:str}/savepoints",
-    operation_id="list_savepoints",
-    summary="List savepoints",
-    tags=_SAVEPOINTS,
-    opt=documented(_PAGE, problems=[400, 404]),
-)
-async def list_savepoints(
-    request: ApiRequest, dataset: DatasetReference, page_size: PageSize = 100, page_token: PageToken = None
-) -> Response[Any]:
-    """The savepoints of a dataset."""
-    return await _list(request, dataset, VersionKind.SAVEPOINT, page_size, page_token)
-
-
-@get(
-    "/datasets/{dataset:str}/savepoints/{name:str}",
-    operation_id="get_savepoint",
-    summary="Get a savepoint",
-    tags=_SAVEPOINTS,
-    opt=documented(_ANSWER, problems=[404]),
-)
-async def get_savepoint(request: ApiRequest, dataset: DatasetReference, name: SavepointName) -> Response[Any]:
-    """Which version it keeps, and until when."""
-    return await _get(request, dataset, VersionKind.SAVEPOINT, name)
-
-
-@delete(
-    "/datasets/{dataset:str}/savepoints/{name:str}",
-    operation_id="delete_savepoint",
-    summary="End a savepoint",
-    tags=_SAVEPOINTS,
-    status_code=204,
-    opt=documented(_ENDED, problems=[404]),
-)
-async def delete_savepoint(request: ApiRequest, dataset: DatasetReference, name: SavepointName) -> None:
-    """Ends the name. The version is kept no longer than its history says, and so is the feed."""
-    await _delete(request, dataset, VersionKind.SAVEPOINT, name)
-
-
-@post(
-    "/datasets/{dataset:str}/tags",
-    operation_id="create_tag",
-    summary="Name a version",
-    tags=_TAGS,
-    status_code=202,
-    opt=documented(
-        ACCEPTED_ANSWERS,
-        body={JSON: NewNamedVersion},
-        request_headers=ACCEPTING_HEADERS,
-        problems=_PROBLEMS,
+TAG_HANDLERS: Final = _handlers(
+    VersionKind.TAG,
+    _Description(
+        summary="Name a version to read",
+        create="Gives a version a name by which it can be read, and keeps the version as long as it has the name.",
+        list="Lists the tags of a dataset, including those that `services.tags` made.",
+        end="Deletes the name. The version is kept no longer than the history of the dataset requires.",
     ),
 )
-async def create_tag(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
-    """Gives a version a name by which it is read, and keeps it as long as it has that."""
-    new = await read_json(request, NewNamedVersion)
-    return await _create(
-        request, dataset, TagTask(name=new.name, version=new.version, keep_seconds=new.keep_seconds)
-    )
-
-
-@get(
-    "/datasets/{dataset:str}/tags",
-    operation_id="list_tags",
-    summary="List tags",
-    tags=_TAGS,
-    opt=documented(_PAGE, problems=[400, 404]),
-)
-async def list_tags(
-    request: ApiRequest, dataset: DatasetReference, page_size: PageSize = 100, page_token: PageToken = None
-) -> Response[Any]:
-    """The tags of a dataset, those that it gets by itself included."""
-    return await _list(request, dataset, VersionKind.TAG, page_size, page_token)
-
-
-@get(
-    "/datasets/{dataset:str}/tags/{name:str}",
-    operation_id="get_tag",
-    summary="Get a tag",
-    tags=_TAGS,
-    opt=documented(_ANSWER, problems=[404]),
-)
-async def get_tag(request: ApiRequest, dataset: DatasetReference, name: TagName) -> Response[Any]:
-    """Which version it names, and until when."""
-    return await _get(request, dataset, VersionKind.TAG, name)
-
-
-@delete(
-    "/datasets/{dataset:str}/tags/{name:str}",
-    operation_id="delete_tag",
-    summary="End a tag",
-    tags=_TAGS,
-    status_code=204,
-    opt=documented(_ENDED, problems=[404]),
-)
-async def delete_tag(request: ApiRequest, dataset: DatasetReference, name: TagName) -> None:
-    """Ends the name. The version is kept no longer than its history says."""
-    await _delete(request, dataset, VersionKind.TAG, name)
-
-
-async def _create(request: ApiRequest, dataset: str, task: SavepointTask | TagTask) -> Response[Any]:
-    services = services_of(request)
-    preferred, wanted = preference(request.headers), request_identity(request, task.kind, task)
-    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    with services.in_flight.reserved(found.tenant_id, found.id, wanted.idempotency_key):
-        accepted = await services.threads.run(services.name_versions.start, found, task, wanted)
-    return await answer_accepted(request, services, accepted, preferred)
-
-
-async def _list(
-    request: ApiRequest, dataset: str, kind: VersionKind, page_size: int, page_token: str | None
-) -> Response[Any]:
-    services = services_of(request)
-    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    page = await services.threads.run(
-        services.name_versions.list, found, kind, page_size=page_size, page_token=page_token
-    )
-    items = [_response(found, named) for named in page.items]
-    return Response(encode(NamedVersionPage(items=items, next_page_token=page.next_token)), media_type=JSON)
-
-
-async def _get(request: ApiRequest, dataset: str, kind: VersionKind, name: str) -> Response[Any]:
-    services = services_of(request)
-    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    named = await services.threads.run(services.name_versions.get, found, kind, name)
-    return Response(encode(_response(found, named)), media_type=JSON)
-
-
-async def _delete(request: ApiRequest, dataset: str, kind: VersionKind, name: str) -> None:
-    services = services_of(request)
-    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    await services.threads.run(services.name_versions.remove, found, kind, name)
-
-
-def _response(dataset: Dataset, named: NamedVersion) -> NamedVersionResponse:
-    path = f"/datasets/{dataset.id}"
-    name = quote(named.name, safe="")
-    return NamedVersionResponse(
-        name=named.name,
-        kind=named.kind,
-        version=named.version,
-        automatic=named.automatic,
-        created_at=named.created_at,
-        expires_at=named.expires_at,
-        links=NamedVersionLinks(
-            self_=f"{path}/{named.kind.value}s/{name}", dataset=path, rows=f"{path}/rows?tag={name}"
-        ),
-    )

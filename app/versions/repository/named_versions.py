@@ -34,7 +34,7 @@ class NamedVersionStore:
         self._database = database
 
     def name(self, tenant_id: str, dataset_id: str, claim: Claim, task: SavepointTask | TagTask) -> bool:
-        """Names the version (None: the head), and ends the held job, its instant with the version.
+        """Names the version (None: the head) and ends the claimed job and its instant, in one transaction.
 
         False if the claim is void. Raises NameTaken, VersionExpired, NotFound (dataset gone).
         """
@@ -59,7 +59,7 @@ class NamedVersionStore:
             with self._database.tenant(tenant_id) as connection:
                 found = _find(connection, dataset_id, name)
         if found is None:
-            raise NotFound(f"No version of this dataset is named {name!r}")
+            raise NotFound(f"the dataset has no savepoint or tag named {name!r}")
         return found
 
     def list(
@@ -71,7 +71,7 @@ class NamedVersionStore:
         page_size: int,
         page_token: str | None,
     ) -> Page:
-        """NamedVersion items by name, of one kind or all. Raises InvalidRequest for a token that is none."""
+        """NamedVersion items by name, of one kind or all. Raises InvalidRequest for an unknown page token."""
         wanted: list[ColumnElement[bool]] = [named_versions.c.dataset_id == dataset_id, NAME_LIVES]
         if kind is not None:
             wanted.append(named_versions.c.kind == kind.value)
@@ -85,7 +85,7 @@ class NamedVersionStore:
     def add_automatic(self, tenant_id: str, dataset_id: str, name: str, before: datetime) -> int | None:
         """Tags the last version that was committed before the moment; returns it.
 
-        None if there is none, or it is not kept any more, or the name is given already. Raises NotFound.
+        None if there is no such version, it is no longer kept, or the name is taken. Raises NotFound.
         """
         query = (
             select(commits.c.version)
@@ -94,7 +94,7 @@ class NamedVersionStore:
             .limit(1)
         )
         with self._database.tenant(tenant_id) as connection:
-            # A commit that began before the moment has ended once this lock is ours; those to come are later.
+            # With this lock no commit is in progress, so none with an earlier time can follow.
             share_history_at_head(connection, dataset_id)
             version = connection.execute(query).scalar_one_or_none()
             if version is None or not _is_kept(connection, dataset_id, version):
@@ -102,7 +102,7 @@ class NamedVersionStore:
             return version if _tag(connection, dataset_id, name, version) else None
 
     def automatic(self, tenant_id: str, dataset_id: str) -> Sequence[str]:
-        """The names of the tags that were given by the dataset's policy."""
+        """The names of the tags that `services.tags` made."""
         query = select(named_versions.c.name).where(
             named_versions.c.dataset_id == dataset_id,
             named_versions.c.kind == VersionKind.TAG.value,
@@ -112,7 +112,7 @@ class NamedVersionStore:
             return connection.execute(query).scalars().all()
 
     def remove(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
-        """Removes names; what they kept may be cleaned. Returns how many there were."""
+        """Removes names, whose versions may then be cleaned. Returns how many were removed."""
         with self._database.tenant(tenant_id) as connection:
             return connection.execute(
                 delete(named_versions).where(
@@ -139,7 +139,7 @@ def _insert(
             name=task.name,
             kind=VersionKind(task.kind).value,
             version=version,
-            # What nobody asked for, the service does by itself.
+            # A job without an actor was started by the service.
             automatic=select(jobs.c.actor.is_(None)).where(jobs.c.id == claim.job_id).scalar_subquery(),
             expires_at=expires_at,
         )
@@ -160,7 +160,7 @@ def _is_kept(connection: Connection, dataset_id: str, version: int) -> bool:
 
 
 def _tag(connection: Connection, dataset_id: str, name: str, version: int) -> bool:
-    """An automatic tag, and its instant, which nobody asked for; false if the name is given."""
+    """An automatic tag and its instant, which has no job; false if the name is taken."""
     tagged = connection.execute(
         insert_unless(named_versions)
         .values(dataset_id=dataset_id, name=name, kind=VersionKind.TAG.value, version=version, automatic=True)

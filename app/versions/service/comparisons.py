@@ -15,7 +15,7 @@ from app.versions.service.versions import VersionOf
 
 
 class ComparedVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """One side of a comparison, the head unless said: by number, by time, or by name."""
+    """One side of a comparison, by number, by time or by name; the latest version by default."""
 
     version: int | None = None
     as_of: datetime | None = None
@@ -32,7 +32,7 @@ class Comparisons:
     def start(
         self, dataset: Dataset, begin: ComparedVersion, end: ComparedVersion, identity: RequestIdentity
     ) -> Accepted:
-        """A job that tells what is different at `end` from what was at `begin`; both are settled now.
+        """A job that compares `end` with `begin`; the versions of both are determined now.
 
         Raises InvalidRequest, VersionExpired, IdempotencyMismatch, NotFound.
         """

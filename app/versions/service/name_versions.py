@@ -18,7 +18,7 @@ from app.versions.service.versions import VersionOf
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NameVersions:
-    """Names versions of datasets, and forgets the names."""
+    """Names versions of datasets, and deletes the names."""
 
     names: NamedVersions
     versions: VersionOf
@@ -34,7 +34,7 @@ class NameVersions:
         if known is not None:
             return known
         self.versions.find(dataset, version=task.version)
-        # Told at once where it is known already; who comes first is decided when the job runs.
+        # A name that is taken already is refused now; of two jobs with one name, the one that runs second fails.
         self._check_free(dataset, task.name)
         return self.jobs.accept(dataset, task, identity)
 
@@ -42,17 +42,17 @@ class NameVersions:
         """Raises NotFound, also for a name of the other kind."""
         found = self.names.get(dataset.tenant_id, dataset.id, name)
         if found.kind is not kind:
-            raise NotFound(f"{name!r} is no {kind.value} of this dataset, but a {found.kind.value}")
+            raise NotFound(f"{name!r} is a {found.kind.value} of this dataset, not a {kind.value}")
         return found
 
     def list(self, dataset: Dataset, kind: VersionKind, *, page_size: int, page_token: str | None) -> Page:
-        """NamedVersion items by name. Raises InvalidRequest for a token that is none."""
+        """NamedVersion items by name. Raises InvalidRequest for an unknown page token."""
         return self.names.list(
             dataset.tenant_id, dataset.id, kind, page_size=page_size, page_token=page_token
         )
 
     def remove(self, dataset: Dataset, kind: VersionKind, name: str) -> None:
-        """Ends a name; the version may be cleaned, if nothing else keeps it. Raises NotFound."""
+        """Deletes a name; the version may be cleaned if nothing else keeps it. Raises NotFound."""
         self.get(dataset, kind, name)
         self.names.remove(dataset.tenant_id, dataset.id, [name])
 

@@ -21,7 +21,7 @@ from app.versions.service.versions import VersionOf
 
 
 class RestorePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The version to go back to, said in one way: by number, by time, or by name; `tag` is any name."""
+    """The version to go back to: exactly one of number, time, and name; `tag` is the name of either kind."""
 
     version: int | None = None
     as_of: datetime | None = None
@@ -79,7 +79,7 @@ class Restores:
         specified = [name for name in point.__struct_fields__ if getattr(point, name) is not None]
         if len(specified) != 1:
             ways = ", ".join(point.__struct_fields__)
-            detail = f"expected one of {ways}, got {', '.join(specified) or 'none'}"
+            detail = f"expected exactly one of {ways}; got {', '.join(specified) or 'none'}"
             raise InvalidRequest(
                 detail, [FieldError(pointer=f"/{name}", detail=detail) for name in specified]
             )
@@ -87,7 +87,7 @@ class Restores:
             found = self.names.get(dataset.tenant_id, dataset.id, point.savepoint)
             if found.kind is not VersionKind.SAVEPOINT:
                 raise NotFound(
-                    f"{point.savepoint!r} is no savepoint of this dataset, but a {found.kind.value}"
+                    f"{point.savepoint!r} is a {found.kind.value} of this dataset, not a savepoint: give it as tag"
                 )
             return found.version
         return self.versions.find(dataset, version=point.version, as_of=point.as_of, tag=point.tag)
@@ -96,7 +96,7 @@ class Restores:
         self, dataset: Dataset, target: RestoreTarget, identity: RequestIdentity, expected_version: int | None
     ) -> Accepted:
         if expected_version is not None and expected_version < dataset.version:
-            # It only grows; what is still to come is judged at the commit.
+            # Versions only grow: it fails now. Later versions are checked at the commit.
             check_version(dataset.id, expected_version, dataset.version)
         request = WriteRequest(
             operation=Operation.SNAPSHOT,

@@ -1,4 +1,4 @@
-"""Comparing two versions, as a task."""
+"""Runs comparisons of two versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.versions.engine import Comparing
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunComparisons:
-    """Does the tasks of comparisons."""
+    """Runs the tasks of comparisons."""
 
     catalog: Catalog
     jobs: Jobs
@@ -34,7 +34,7 @@ class RunComparisons:
         """Raises VersionExpired, NotFound, CorruptFile, StorageFull, EngineStopped."""
         task = job.request
         if not isinstance(task, ComparisonTask):
-            raise TypeError(f"job {job.id} is no comparison: {job.kind.value}")
+            raise TypeError(f"job {job.id} is a {job.kind.value}, not a comparison")
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         with (
             self.pins.pin(job.tenant_id, [(dataset.id, task.from_version)], f"{tag}-from"),
@@ -47,7 +47,7 @@ class RunComparisons:
         versions = task.from_version, task.to_version
         schemas = [self.timeline.schema_at(dataset.tenant_id, dataset.id, version) for version in versions]
         was, is_ = (under_schema(dataset.definition, schema) for schema in schemas)
-        # No change of a schema loses values of an earlier one.
+        # A later schema can hold all values of an earlier one.
         later = max(was, is_, key=lambda each: each.schema.id)
         before, after = (self._files(dataset, version) for version in versions)
         plan = plan_comparison(later, was, is_, before, after)

@@ -1,4 +1,4 @@
-"""Naming versions, as a task: beside the writes of the dataset, and with an instant of its own."""
+"""Runs the jobs that name versions: beside the writes of the dataset, each with an instant of its own."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from app.versions.ports import NamedVersions
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunNames:
-    """Does the tasks of savepoints and tags."""
+    """Runs the tasks of savepoints and tags."""
 
     names: NamedVersions
 
-    def run(self, job: Job, tag: str) -> None:  # noqa: ARG002  (nothing of it runs on Spark)
+    def run(self, job: Job, tag: str) -> None:  # noqa: ARG002  (the port of tasks has it; nothing here runs on Spark)
         """Raises NameTaken, VersionExpired, NotFound."""
         if not isinstance(job.request, SavepointTask | TagTask):
-            raise TypeError(f"job {job.id} names no version: {job.kind.value}")
+            raise TypeError(f"job {job.id} is a {job.kind.value}, not a savepoint or tag")
         self.names.name(job.tenant_id, job.dataset_id, job.claim, job.request)

@@ -1,4 +1,4 @@
-"""Restores and rollbacks as they run: which version they go back to, and the rows that it had."""
+"""Runs restores and rollbacks: finds the version to go back to, and stages the rows that it had."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StageEarlier:
         """
         target = job.write.restores
         if target is None:
-            raise TypeError(f"job {job.id} restores nothing: {job.kind.value}")
+            raise TypeError(f"job {job.id} is a {job.kind.value}, not a restore")
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         version = self._version(dataset, target)
         with self.pins.pin(job.tenant_id, [(dataset.id, version)], tag):
@@ -64,7 +64,7 @@ class StageEarlier:
         writes = self.timeline.latest_writes(dataset.tenant_id, dataset.id, dataset.version, instants)
         if len(writes) < instants:
             raise NotEnoughWrites(
-                f"{instants} versions were to be undone, but writes made only {len(writes)}",
+                f"cannot undo {instants} versions: writes have made only {len(writes)}",
                 instants=instants,
                 writes=len(writes),
             )
@@ -75,7 +75,7 @@ class StageEarlier:
 
 
 def _numbered(staged: Sequence[StagedFile]) -> tuple[StagedFile, ...]:
-    """The files as one write, in which rows have positions."""
+    """The files as the input of one write, with the positions of their rows in it."""
     starts = accumulate((file.rows for file in staged), initial=0)
     return tuple(
         msgspec.structs.replace(file, first_row=start) for file, start in zip(staged, starts, strict=False)

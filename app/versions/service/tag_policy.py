@@ -1,4 +1,4 @@
-"""Tags by themselves: at the end of each period the last version of a dataset is given the period's name."""
+"""Automatic tags: at the end of each period the last version of a dataset gets the name of the period."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from app.maintenance.values import Observation, ReconcileResult
 from app.versions.tag_periods import beginning, end, ended, name_of, outlived
 
 _log = logging.getLogger(__name__)
-# Of periods that ended while nobody looked, so many are made up for.
+# At most this many periods that ended since the previous run are tagged.
 _PERIODS_MAX: Final = 100
-# A look begins a little after the end of a period, not just about it.
+# The reconciler runs this long after the end of a period, never before it.
 _MARGIN_SECONDS: Final = 0.5
 
 
 class AutomaticTags(Protocol):
-    """Tags that the service gives by itself."""
+    """Tags that the service makes without a request."""
 
     def add_automatic(self, tenant_id: str, dataset_id: str, name: str, before: datetime) -> int | None:
         """Tags the last version that was committed before the moment; returns it.
 
-        None if there is none, or it is not kept any more, or the name is given already. Raises NotFound.
+        None if there is no such version, it is no longer kept, or the name is taken. Raises NotFound.
         """
         ...
 
@@ -35,13 +35,13 @@ class AutomaticTags(Protocol):
         ...
 
     def remove(self, tenant_id: str, dataset_id: str, names: Sequence[str]) -> int:
-        """Removes names; what they kept may be cleaned. Returns how many there were."""
+        """Removes names, whose versions may then be cleaned. Returns how many were removed."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TagReconciler:
-    """The keeper of tags. It remembers up to which moment the periods of the policy have been tagged."""
+    """Carries out `services.tags`. It stores the time up to which the periods have been tagged."""
 
     tags: AutomaticTags
 

@@ -1,4 +1,4 @@
-"""Which version a reader means: by its number, by a time, or by a name."""
+"""Finds the version that a request names: by number, by time or by name."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ class VersionOf:
         tag: str | None = None,
         prefix: str = "",
     ) -> int:
-        """The version itself, the last one committed by `as_of`, or the one with the name; the latest if none is given.
+        """The version, the last one committed by `as_of`, or the one named `tag`; the latest if all are None.
 
-        `tag`: the name of a tag or savepoint. `prefix`: what the names of the three start with in the request. Raises
-        InvalidRequest, NotFound (no such name), VersionExpired.
+        `tag`: the name of a tag or savepoint. `prefix`: of the three members in the request. Raises InvalidRequest,
+        NotFound (no such name), VersionExpired.
         """
         specified = {"version": version, "as_of": as_of, "tag": tag}
         named = [name for name, value in specified.items() if value is not None]
         if len(named) > 1:
+            got = ", ".join(f"{prefix}{name}" for name in named)
             raise InvalidRequest(
-                f"give {prefix}version, {prefix}as_of or {prefix}tag, not several of them",
-                [FieldError(pointer=f"/{prefix}{name}", detail="drop it") for name in named[1:]],
+                f"give only one of {prefix}version, {prefix}as_of and {prefix}tag; got {got}",
+                [FieldError(pointer=f"/{prefix}{name}", detail="omit it") for name in named[1:]],
             )
         if tag is not None:
-            # Its name keeps it.
+            # A version with a name is always kept.
             return self.names.get(dataset.tenant_id, dataset.id, tag).version
         if as_of is not None:
             version = self.timeline.version_at(dataset.tenant_id, dataset.id, as_of)
@@ -58,6 +59,6 @@ class VersionOf:
         return version
 
     def check(self, dataset: Dataset, version: int) -> None:
-        """Raises VersionExpired if a version that there was is not kept any more."""
+        """Raises VersionExpired for a version that is no longer kept."""
         if version < dataset.earliest_version:
             self.leases.check(dataset.tenant_id, dataset.id, version)

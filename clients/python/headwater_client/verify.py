@@ -26,7 +26,7 @@ class VerifyCalls(JobCalls):
         The `result` of the job says what was found, once it has succeeded: `equal`, and if not, `first_difference`.
         """
         return await self._start(
-            f"{dataset_path(dataset)}/verify",
+            f"{dataset_path(dataset)}/verifications",
             body=msgspec.json.encode({} if version is None else {"version": version}),
             headers={"Content-Type": JSON},
             idempotency_key=made_up(idempotency_key),

@@ -48,7 +48,7 @@ def test_every_job_that_is_asked_for_has_the_key_of_the_request(
         bad.json(),
         client.post(f"{orders}/quarantine/redrive", json={"records": again}).json(),
         *client.post("/transactions", json={"writes": members}).json()["jobs"],
-        client.post(f"{orders}/verify").json(),
+        client.post(f"{orders}/verifications").json(),
         client.post(f"{orders}/compactions").json(),
         client.get(export.json()["runs"][0]["links"]["job"]).json(),
         client.get(client.post(f"{export.headers['location']}/runs").json()["links"]["job"]).json(),

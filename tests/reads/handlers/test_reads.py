@@ -282,7 +282,7 @@ def test_a_key_that_may_only_read_may_start_a_read(
     key = TenantStore(service.database).add_key(tenant_of(service, job), ("read",)).api_key
     with service.client(key) as reader:
         assert reader.post(f"{orders}/reads").status_code == 202
-        problem(reader.post(f"{orders}/verify"), 403, "forbidden")
+        problem(reader.post(f"{orders}/verifications"), 403, "forbidden")
 
 
 def tenant_of(service: Service, job: str) -> str:

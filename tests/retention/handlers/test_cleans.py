@@ -127,7 +127,7 @@ def test_a_table_is_verified_from_where_its_files_are_kept(
         service.work()
 
     def verified(**body: int) -> dict[str, Any]:
-        job = client.post(f"{orders}/verify", json=body).json()
+        job = client.post(f"{orders}/verifications", json=body).json()
         service.work()
         ended: dict[str, Any] = client.get(job["links"]["self"]).json()
         return ended

@@ -24,7 +24,7 @@ from tests.support.service import Service
 
 def verified(client: httpx.Client, service: Service, path: str, **body: Any) -> dict[str, Any]:
     """The result of a verification that has run."""
-    answer = client.post(f"{path}/verify", json=body) if body else client.post(f"{path}/verify")
+    answer = client.post(f"{path}/verifications", json=body) if body else client.post(f"{path}/verifications")
     assert answer.status_code == 202, answer.text
     job = answer.json()
     assert (job["kind"], job["operation"], job["result"]) == ("verify", None, None)
@@ -76,13 +76,13 @@ def test_a_table_is_what_its_feed_says_at_every_version(
 def test_a_client_may_wait_and_send_again(client: httpx.Client, service: Service, table: str) -> None:
     with service.working():
         headers = {"Prefer": "wait=20", "Idempotency-Key": "once"}
-        answer = client.post(f"{table}/verify", headers=headers, json={"version": 1})
+        answer = client.post(f"{table}/verifications", headers=headers, json={"version": 1})
         assert answer.status_code == 200, answer.text
         assert answer.json()["result"]["equal"]
-        again = client.post(f"{table}/verify", headers=headers, json={"version": 1})
+        again = client.post(f"{table}/verifications", headers=headers, json={"version": 1})
         assert again.headers["idempotency-replayed"] == "true"
         assert again.json()["id"] == answer.json()["id"]
-    other = client.post(f"{table}/verify", headers={"Idempotency-Key": "once"}, json={"version": 2})
+    other = client.post(f"{table}/verifications", headers={"Idempotency-Key": "once"}, json={"version": 2})
     problem(other, 422, "idempotency-mismatch")
 
 
@@ -171,7 +171,7 @@ def test_a_change_that_was_damaged_is_found(
 def test_a_file_that_is_not_the_recorded_one_fails_the_job(
     client: httpx.Client, service: Service, table: str
 ) -> None:
-    job = client.post(f"{table}/verify").json()
+    job = client.post(f"{table}/verifications").json()
     storage = open_storage(service.settings.storage_uri)
     dataset_id = client.get(table).json()["id"]
     with service.database.tenant(_tenant(service, dataset_id)) as connection:
@@ -201,7 +201,7 @@ def test_a_feed_that_was_cut_is_folded_over_the_version_before(
         **EQUAL, "version": 3, "from_version": 2, "first_offset": 5, "next_offset": 6, "rows": 2, "changes": 1,
     }  # fmt: skip
     assert verified(client, service, table, version=2)["changes"] == 0
-    job = client.post(f"{table}/verify", json={"version": 1}).json()
+    job = client.post(f"{table}/verifications", json={"version": 1}).json()
     service.work()
     error = client.get(job["links"]["self"]).json()["error"]
     assert (error["type"], error["from_version"]) == ("/problems/not-verifiable", 2)
@@ -230,7 +230,7 @@ def test_only_feeds_that_say_what_the_table_holds_are_verified(
     path = client.post("/datasets", json=definition).headers["location"]
     client.post(f"{path}/writes", json=upsert({"id": 1, "note": "a"}))
     service.work()
-    answer = client.post(f"{path}/verify")
+    answer = client.post(f"{path}/verifications")
     assert answer.status_code == status, answer.text
     if status == 422:
         assert problem(answer, 422, "not-verifiable")["producer"] == producer
@@ -249,10 +249,10 @@ def test_only_feeds_that_say_what_the_table_holds_are_verified(
 def test_what_is_no_verification_is_refused(
     client: httpx.Client, table: str, body: dict[str, Any], pointer: str
 ) -> None:
-    refused = problem(client.post(f"{table}/verify", json=body), 400, "invalid-request")
+    refused = problem(client.post(f"{table}/verifications", json=body), 400, "invalid-request")
     assert [error["pointer"] for error in refused["errors"]] == [pointer]
 
 
 def test_other_tenants_have_nothing_to_verify(new_client: Callable[..., httpx.Client], table: str) -> None:
-    problem(new_client().post(f"{table}/verify"), 404, "not-found")
-    problem(new_client(("read",)).post(f"{table}/verify"), 403, "forbidden")
+    problem(new_client().post(f"{table}/verifications"), 404, "not-found")
+    problem(new_client(("read",)).post(f"{table}/verifications"), 403, "forbidden")

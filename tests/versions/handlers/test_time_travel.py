@@ -135,7 +135,7 @@ def test_restore_brings_rows_back_and_the_feed_tells_it(
     ]  # fmt: skip
     entry = client.get(f"{orders}/timeline").json()["items"][0]
     assert (entry["action"], entry["version"]) == ("restore", 4)
-    verified = done(client, service, f"{orders}/verify")
+    verified = done(client, service, f"{orders}/verifications")
     assert verified["result"]["equal"]
     # And on again, by time.
     moment = next(item for item in client.get(f"{orders}/timeline").json()["items"] if item["version"] == 3)
@@ -218,7 +218,7 @@ def test_comparison_tells_what_is_different(
     assert result["schema"] == []
     assert len(history) == 4
     refused = client.post(f"{orders}/comparisons", json={"from_version": 1, "from_tag": "first"})
-    assert refused.json()["errors"] == [{"pointer": "/from_tag", "detail": "drop it"}]
+    assert refused.json()["errors"] == [{"pointer": "/from_tag", "detail": "omit it"}]
 
 
 def test_restore_that_meets_another_commit_reads_again_what_differs(
@@ -281,4 +281,4 @@ def test_restore_has_postponed_writes_wait_again(client: httpx.Client, service: 
     assert rows_of(client, path) == []
     done(client, service, f"{path}/compactions")
     assert rows_of(client, path) == [{"id": 1, "note": "a"}]
-    assert done(client, service, f"{path}/verify")["result"]["equal"]
+    assert done(client, service, f"{path}/verifications")["result"]["equal"]
