@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from litestar.datastructures import Headers
-
 from app.http.problems import RangeNotSatisfiable
 
 _DIGITS_MAX: Final = 19
@@ -16,15 +14,14 @@ _RANGE: Final = re.compile(
 )
 
 
-def requested_range(headers: Headers, size_bytes: int, entity_tag: str) -> range | None:
-    """The bytes that are asked for; None for all of them.
+def requested_range(text: str | None, if_range: str | None, size_bytes: int, entity_tag: str) -> range | None:
+    """The bytes that `Range` requests; None for all of them.
 
-    What is no range of bytes, or several of them, is ignored, as that RFC has it; so is a range of an earlier file,
-    which If-Range tells. Raises RangeNotSatisfiable.
+    As the RFC requires, a range that is malformed or not of bytes, several ranges, and a range of a file with another
+    ETag than `If-Range` are ignored. Raises RangeNotSatisfiable.
     """
-    text = headers.get("range")
     found = None if text is None else _RANGE.fullmatch(text.strip())
-    if found is None or headers.get("if-range", entity_tag).strip() != entity_tag:
+    if found is None or (if_range is not None and if_range.strip() != entity_tag):
         return None
     first, last, suffix = found.groups()
     if suffix is not None:
@@ -35,6 +32,6 @@ def requested_range(headers: Headers, size_bytes: int, entity_tag: str) -> range
         requested = range(int(first), size_bytes if last is None else min(int(last) + 1, size_bytes))
     if not requested:
         raise RangeNotSatisfiable(
-            f"the file has {size_bytes} bytes, and {text} asks for none", size_bytes=size_bytes
+            f"the file has {size_bytes} bytes; Range {text} selects none of them", size_bytes=size_bytes
         )
     return requested

@@ -34,6 +34,7 @@ from app.http.openapi.operation_docs import documentation_of
 from app.http.query_options import decode_options, options_type
 from app.http.query_parameters import DatasetReference
 from app.http.request import ApiRequest
+from app.http.stored_file import RANGE_HEADERS, Download
 from app.http.threads import Threads
 from app.idempotency.service import RunOnce
 from app.jobs.handlers.accepted import Acceptance
@@ -116,6 +117,17 @@ async def put_condition(
     return ExpectedRevision(absent=if_none_match is not None, revision=parse_if_match(if_match))
 
 
+async def download(
+    threads: Provided[Threads],
+    range_: Annotated[str | None, HeaderParameter(name="Range", description=RANGE_HEADERS["Range"])] = None,
+    if_range: Annotated[
+        str | None, HeaderParameter(name="If-Range", description=RANGE_HEADERS["If-Range"])
+    ] = None,
+) -> Download:
+    """What sends a file, or the part that the request names."""
+    return Download(range_=range_, if_range=if_range, threads=threads)
+
+
 async def media_type(request: ApiRequest) -> str:
     """The media type of the response, of those that the handler declares. Raises NotAcceptable."""
     return negotiate(request.headers, list(documentation_of(request.route_handler).content))
@@ -176,6 +188,7 @@ PROVIDERS: Final[Mapping[str, Callable[..., Any]]] = {
         expected_revision,
         required_revision,
         put_condition,
+        download,
         media_type,
         found,
         acceptance,

@@ -1,4 +1,4 @@
-"""Whether the process lives, and whether it can serve."""
+"""Liveness and readiness of the process."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _TAGS: Final = ["health"]
 
 
 class Liveness(msgspec.Struct, frozen=True, kw_only=True):
-    """The process answers."""
+    """The process is running."""
 
     live: Annotated[bool, msgspec.Meta(examples=[True])]
     """Always true."""
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
-    """What the service needs, and whether it has it."""
+    """Whether the service can serve, with a check for each thing that it needs."""
 
     ready: Annotated[bool, msgspec.Meta(examples=[True])]
     """Whether all required checks passed."""
@@ -42,7 +42,7 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     opt={PUBLIC: True},
 )
 async def get_liveness() -> Liveness:
-    """Responds as long as the process does, and depends on nothing."""
+    """Responds as long as the process runs; it checks nothing else."""
     return Liveness(live=True)
 
 
@@ -56,7 +56,7 @@ async def get_liveness() -> Liveness:
 async def get_readiness(
     readiness: Provided[Callable[[], list[Check]]], threads: Provided[Threads]
 ) -> ApiResponse[Readiness]:
-    """Ready once the database is reachable and at this release's schema, and a worker is alive."""
+    """Ready if the database is reachable and has the schema of this release, and a worker is alive."""
     checks = await threads.run(readiness)
     ready = all(check.ok for check in checks if check.required)
     return ApiResponse(Readiness(ready=ready, checks=checks), status_code=200 if ready else 503)

@@ -2,63 +2,93 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 import pyarrow as pa
-from litestar import Response
 from litestar.response import Stream
 
 from app.format.result_file import RunFile
 from app.http.byte_range import requested_range
-from app.http.context import ApiRequest, Services, services_of
+from app.http.context import ApiRequest, services_of
+from app.http.response import ApiResponse
+from app.http.threads import Threads
 
 _STEP_BYTES: Final = 1024 * 1024
 FILE_HEADERS: Final = {
     "ETag": "The file's checksum, quoted.",
-    "Accept-Ranges": "`bytes`: a part of the file may be asked for.",
-    "Content-Length": "How many bytes follow.",
-    "Content-Disposition": "The name to save it by.",
+    "Accept-Ranges": "`bytes`: a part of the file can be requested.",
+    "Content-Length": "The number of bytes in the body.",
+    "Content-Disposition": "The name to save the file by.",
 }
 PART_HEADERS: Final = {**FILE_HEADERS, "Content-Range": "Which part it is, and the size of the file."}
 RANGE_HEADERS: Final = {
-    "Range": "`bytes=first-last`, `bytes=first-` or `bytes=-count`: a part of the file.",
-    "If-Range": "The ETag of the file that the range is of; of another one comes the whole.",
+    "Range": "`bytes=first-last`, `bytes=first-` or `bytes=-count`: the part of the file to send.",
+    "If-Range": "The ETag of the file that `Range` is of. If the file has another one, all of it is sent.",
 }
+FILE_STATUSES: Final = {206: "The part that `Range` requested."}
+
+
+class FileStream(Stream):
+    """A file, or the part of it that was requested."""
+
+    header_descriptions: ClassVar[Mapping[str, str]] = {
+        **FILE_HEADERS,
+        "Content-Range": "Of a part: which bytes of the file it has, and the size of the file.",
+    }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Download:
+    """Sends files. `range_` and `if_range`: the headers of the request."""
+
+    range_: str | None
+    if_range: str | None
+    threads: Threads
+
+    async def send(
+        self, open_: Callable[[RunFile], pa.NativeFile], file: RunFile, media_type: str
+    ) -> FileStream:
+        """The file, or the part that was requested. Raises RangeNotSatisfiable, CorruptFile."""
+        part = requested_range(self.range_, self.if_range, file.size_bytes, _entity_tag(file))
+        sent = part or range(file.size_bytes)
+        headers = _headers(file, len(sent))
+        if part is not None:
+            headers["Content-Range"] = f"bytes {part[0]}-{part[-1]}/{file.size_bytes}"
+        opened = await self.threads.run(open_, file)
+        return FileStream(
+            _chunks(self.threads, opened, sent),
+            status_code=200 if part is None else 206,
+            media_type=media_type,
+            headers=headers,
+        )
 
 
 async def download(
     request: ApiRequest, open_: Callable[[RunFile], pa.NativeFile], file: RunFile, media_type: str
 ) -> Stream:
-    """The file, or the part that is asked for. Raises RangeNotSatisfiable, CorruptFile."""
-    services = services_of(request)
-    part = requested_range(request.headers, file.size_bytes, _entity_tag(file))
-    sent = part or range(file.size_bytes)
-    headers = _headers(file, len(sent))
-    if part is not None:
-        headers["Content-Range"] = f"bytes {part[0]}-{part[-1]}/{file.size_bytes}"
-    opened = await services.threads.run(open_, file)
-    return Stream(
-        _chunks(services, opened, sent),
-        status_code=200 if part is None else 206,
-        media_type=media_type,
-        headers=headers,
+    """`Download.send`, for handlers that read the request themselves."""
+    headers = request.headers
+    sender = Download(
+        range_=headers.get("range"), if_range=headers.get("if-range"), threads=services_of(request).threads
     )
+    return await sender.send(open_, file, media_type)
 
 
-def without_content(file: RunFile, media_type: str) -> Response[None]:
-    """What `download` would answer, without the file."""
-    return Response(None, media_type=media_type, headers=_headers(file, file.size_bytes))
+def without_content(file: RunFile, media_type: str) -> ApiResponse[None]:
+    """The response of `Download.send` without the file."""
+    return ApiResponse(None, media_type=media_type, headers=_headers(file, file.size_bytes))
 
 
-async def _chunks(services: Services, opened: pa.NativeFile, part: range) -> AsyncIterator[bytes]:
-    """The bytes of a part, which are read as fast as they are sent."""
+async def _chunks(threads: Threads, opened: pa.NativeFile, part: range) -> AsyncIterator[bytes]:
+    """The bytes of a part, read as fast as they are sent."""
     try:
         for start in range(part.start, part.stop, _STEP_BYTES):
             count = min(_STEP_BYTES, part.stop - start)
-            yield await services.threads.run(opened.read_at, count, start)
+            yield await threads.run(opened.read_at, count, start)
     finally:
-        # At once: a client that is gone has had the request cancelled, and nothing waits for it any more.
+        # Not in a thread: the request of a client that disconnected is cancelled, so nothing can be awaited.
         opened.close()
 
 

@@ -1,51 +1,49 @@
-"""Reports to a Hive metastore: how far a dataset's are."""
+"""The reports of a dataset to a Hive metastore."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated
 
 import msgspec
-from litestar import Response, get
+from litestar import get
 
-from app.http.body_stream import JSON
-from app.http.context import ApiRequest, services_of, tenant_of
-from app.http.encoding import encode
-from app.http.openapi.operation_docs import Answer, documented
-from app.http.query_parameters import DatasetReference
+from app.catalog.values import Dataset
+from app.http.dependencies import Provided
+from app.http.threads import Threads
+from app.metastore.service.reports import MetastoreReports
 
 
 class MetastoreReportResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The Hive table of a dataset, and which of its versions was reported last; null before the first report.
+    """The Hive table of a dataset, and the last report to it."""
 
-    `error`: why reports fail, `failures` of them in a row; the next is tried at `retry_at`.
-    """
-
-    database: str
-    table: str
+    database: Annotated[str, msgspec.Meta(examples=["lake"])]
+    """The database of the Hive table."""
+    table: Annotated[str, msgspec.Meta(examples=["orders"])]
+    """The name of the Hive table."""
     version: int | None
-    head: int
+    """The version that was reported last; null before the first report."""
+    head: Annotated[int, msgspec.Meta(examples=[7])]
+    """The latest version of the dataset."""
     reported_at: datetime | None
+    """When that version was reported; null before the first report."""
     error: str | None
+    """Why the last report failed; null if it did not."""
     failures: int
+    """How many reports have failed in a row."""
     retry_at: datetime | None
+    """When the next report is tried after a failure; null if none failed."""
 
 
 @get(
     "/datasets/{dataset:str}/metastore",
     operation_id="get_metastore_report",
-    summary="See what a Hive metastore was told",
+    summary="Get the last report to a Hive metastore",
     tags=["partitions"],
-    opt=documented(
-        {200: Answer(description="The last report.", content={JSON: MetastoreReportResponse})}, problems=[404]
-    ),
 )
-async def get_metastore_report(request: ApiRequest, dataset: DatasetReference) -> Response[Any]:
-    """How far the dataset was reported to the Hive metastore that its `services.metastore` names a table of."""
-    services = services_of(request)
-    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    state = await services.threads.run(services.metastore_reports.state, found)
-    response = msgspec.convert(
-        {**msgspec.structs.asdict(state), "head": found.version}, MetastoreReportResponse
-    )
-    return Response(encode(response), media_type=JSON)
+async def get_metastore_report(
+    found: Provided[Dataset], metastore_reports: Provided[MetastoreReports], threads: Provided[Threads]
+) -> MetastoreReportResponse:
+    """Returns how far the dataset was reported to the Hive table that its `services.metastore` names."""
+    state = await threads.run(metastore_reports.state, found)
+    return msgspec.convert({**msgspec.structs.asdict(state), "head": found.version}, MetastoreReportResponse)

@@ -1,4 +1,4 @@
-"""What a Hive metastore is told of a dataset at a version."""
+"""Reports of a dataset at a version to a Hive metastore."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from app.format.definition.hive_table import HiveColumns
 
 
 class MetastoreRefused(Exception):
-    """The metastore does not take what it is told, or cannot be reached; the message says why."""
+    """The metastore rejected a report, or cannot be reached; the message says why."""
 
 
 class FileFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The data files of a table, or of a partition of it. `rows`: those of base files that were not taken out."""
+    """The data files of a table, or of a partition of it. `rows`: the live rows of base files."""
 
     files: int
     rows: int
@@ -37,7 +37,7 @@ class HiveTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HivePartition(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition with the values of its columns. `folder`: below that of the table. No `figures`: it is gone."""
+    """A partition with the values of its columns. `folder`: below that of the table. `figures`: None once removed."""
 
     values: tuple[str, ...]
     folder: str
@@ -47,8 +47,8 @@ class HivePartition(msgspec.Struct, frozen=True, kw_only=True):
 class HiveReport(msgspec.Struct, frozen=True, kw_only=True):
     """The dataset at a version. `figures`: of all files of one without partitions.
 
-    `retained`: the values of partitions that were told of before and stay; there are these and `partitions`, and no
-    others. None: `partitions` are only those that changed since what was reported last.
+    `retained`: the values of partitions that were reported before and stay: the table has these and `partitions` only.
+    None: `partitions` are those that changed since the last report.
     """
 
     table: HiveTable

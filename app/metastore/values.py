@@ -1,4 +1,4 @@
-"""What is asked of a Hive metastore, and what is remembered of reports to it."""
+"""The ports of reports to a Hive metastore, and the state that is kept between reports."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ class Metastore(Protocol):
     """A Hive metastore."""
 
     def reported(self, table: HiveTable) -> int | None:
-        """The version of the dataset that was reported last; None if there is no table yet.
+        """The version of the dataset that was reported last; None if the table does not exist.
 
-        Raises MetastoreRefused, also for a table that is not this dataset's.
+        Raises MetastoreRefused, also if another dataset owns the table.
         """
         ...
 
     def report(self, report: HiveReport, *, seconds_max: float) -> int | None:
-        """Makes the table, and its partitions one after another, what the report says, and notes the version last.
+        """Updates the table, then its partitions one by one, to the report, and records the version last.
 
-        Telling the same again changes nothing. Returns how many of the partitions it came to in that time: if that is
-        not all, the version is not noted. None if the table had to be made anew, so that partitions are missing that
-        were told of before. Raises MetastoreRefused.
+        It is idempotent. Returns how many of the partitions it updated in that time: if not all, the version is not
+        recorded. None if the table had to be created again, so partitions that were reported before are missing.
+        Raises MetastoreRefused.
         """
         ...
 
 
 class TouchedPartitions(Protocol):
-    """Which partitions had files come or go."""
+    """Which partitions had files added or removed."""
 
     def touched(self, tenant_id: str, dataset_id: str, since: int, until: int) -> set[str] | None:
-        """Those of versions (since, until] by path; None if versions from there on are not kept, so nobody knows."""
+        """Those of versions (since, until] by path; None if one of these versions is no longer kept."""
         ...
 
 
@@ -43,10 +43,10 @@ METASTORE_RECONCILER: Final = "metastore"
 
 
 class MetastoreState(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a dataset was reported: what its keeper remembers.
+    """The state of a dataset's reports, which the reconciler keeps.
 
-    `error`: why it is behind, with how many `failures` in a row; it is tried again at `retry_at`. `begun`: all of its
-    partitions are being told of since that version, and those up to the path `after` have been.
+    `error`: why the last report failed; `failures`: how many failed in a row; `retry_at`: when the next is tried.
+    `begun`: the version as of which all partitions are being reported; those up to the path `after` have been.
     """
 
     database: str

@@ -26,7 +26,7 @@ class _File(Protocol):
 
 
 class JoinedContent:
-    """Joins files that `ExportSink` has written. Small ones: what is read is bounded by whoever asks."""
+    """Joins files that `ExportSink` has written. The caller bounds their size."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -34,7 +34,7 @@ class JoinedContent:
     def joined(
         self, format_: FileFormat, schema: pa.Schema, files: Sequence[_File], about: bytes
     ) -> Iterator[bytes]:
-        """The content in parts. `about`: the members of a JSON object that stand behind its `rows`.
+        """The content in parts. `about`: the members of the JSON object after its `rows`.
 
         Parquet takes one file at most. Raises CorruptFile.
         """
@@ -78,7 +78,7 @@ class JoinedContent:
 
 
 class _Written(io.RawIOBase):
-    """What was written and not taken yet."""
+    """Written bytes that were not taken yet."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -1,13 +1,14 @@
-"""What read jobs exchange: what is asked for, what came of it, and the ports for both."""
+"""The request and the result of a read job, and the ports of its use cases."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Annotated, Any, Final, Protocol, TypeAlias
 
 import msgspec
 
+from app.commit.write_options import INT64_MAX
 from app.format.file_format import FileFormat
 from app.format.result_file import RunFile
 from app.format.rows.read_order import ReadOrder
@@ -17,36 +18,55 @@ from app.jobs.tasks import Disposition, ReadQuery
 from app.jobs.values import Claim
 from app.reads.tasks import ReadPart, ReadPartResult
 
+_ORDERS_MAX: Final = 100
+_Version: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
+_Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 
-class NewRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reader wants to have read.
 
-    Of a snapshot: as of `version`, `as_of` or the version named `tag`, the latest unless said. Of an incremental read:
-    what changed after `begin` or `begin_time`, up to `end` or `end_time`, the latest unless said.
+class CreateRead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to read."""
+
+    query: ReadQuery = ReadQuery.SNAPSHOT
+    """`snapshot`: the table. `read_optimized`: only its base files. `incremental`: the rows that changed in a range of
+    versions, as they are at its end, under the latest schema.
     """
-
-    query: ReadQuery
-    format: FileFormat
-    disposition: Disposition
-    version: int | None = None
-    as_of: datetime | None = None
+    format: FileFormat = FileFormat.JSON
+    """The format of the result."""
+    disposition: Disposition = Disposition.INLINE
+    """`inline`: the result is one response if it is small enough. `files`: it is always files."""
+    version: _Version | None = None
+    """The version to read; by default the latest."""
+    as_of: _Time | None = None
+    """A time: reads the last version committed by then."""
     tag: str | None = None
-    begin: int | None = None
-    begin_time: datetime | None = None
-    end: int | None = None
-    end_time: datetime | None = None
-    columns: tuple[str, ...] | None = None
+    """The name of a tag or savepoint: reads the version that has it."""
+    begin: _Version | None = None
+    """Of an incremental read: the version after which changes count; 0 for all changes."""
+    begin_time: _Time | None = None
+    """A time instead of `begin`: the last version committed by then."""
+    end: _Version | None = None
+    """Of an incremental read: the last version whose changes count; by default the latest."""
+    end_time: _Time | None = None
+    """A time instead of `end`: the last version committed by then."""
+    columns: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] | None = None
+    """The columns to read, in this order; by default all."""
     where: str | None = None
-    partitions: tuple[str, ...] | None = None
-    order_by: tuple[ReadOrder, ...] = ()
-    limit: int | None = None
+    """A filter: the rows for which it is true."""
+    partitions: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)] | None = None
+    """Globs of partition paths: the rows of partitions that match one; by default all."""
+    order_by: Annotated[tuple[ReadOrder, ...], msgspec.Meta(max_length=_ORDERS_MAX)] = ()
+    """The columns to order rows by, the first one first; by default rows are in no particular order."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=INT64_MAX)] | None = None
+    """How many rows to read at most; by default all."""
 
 
 class ReadSchema(msgspec.Struct, frozen=True, kw_only=True):
-    """The columns of a result, in order; `id`: of the schema of the dataset that they are of."""
+    """The columns of a result."""
 
-    id: int
+    id: Annotated[int, msgspec.Meta(examples=[1])]
+    """The schema of the dataset that the columns are of."""
     fields: tuple[Field, ...]
+    """The columns, in order."""
 
     def as_schema(self) -> Schema:
         """The columns as a schema."""
@@ -54,9 +74,9 @@ class ReadSchema(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a read job, and stands in its `result`. `begin` is of an incremental read.
+    """The `result` of a read job.
 
-    `inline`: the result is one content, rather than files that are fetched one by one.
+    `begin`: of an incremental read. `inline`: whether it is one response, or files that are downloaded one by one.
     """
 
     query: ReadQuery
@@ -71,7 +91,7 @@ class ReadResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FinishedRead(msgspec.Struct, frozen=True, kw_only=True):
-    """What a held job has read: the files in order."""
+    """What a claimed job has read: the files in order."""
 
     dataset_id: str
     claim: Claim
@@ -83,7 +103,7 @@ class ReadResults(Protocol):
     """The files of read jobs, as long as they are kept."""
 
     def finish(self, tenant_id: str, finished: FinishedRead) -> bool:
-        """One transaction: the files, and the success of the job. False, and nothing, if the claim is void."""
+        """Stores the files and the success of the job in one transaction. False, and nothing, if the claim is void."""
         ...
 
     def files(self, tenant_id: str, job_id: str, *, keep_seconds: float) -> list[RunFile]:
@@ -97,7 +117,7 @@ class ReadEngine(TaskProgress, Protocol):
     """Runs the tasks of read jobs on Spark."""
 
     def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadPartResult]:
-        """One answer per part, in order.
+        """One result per part, in order.
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
         """
@@ -105,6 +125,6 @@ class ReadEngine(TaskProgress, Protocol):
 
 
 def described(result: ReadResult) -> dict[str, Any]:
-    """The result as its job keeps it."""
+    """The result as its job stores it."""
     found: dict[str, Any] = msgspec.to_builtins(result)
     return found

@@ -1,4 +1,4 @@
-"""The results of read jobs: which files there are, for as long as they are kept."""
+"""The results of read jobs: their files, as long as these are kept."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReadResultStore:
         self._database = database
 
     def finish(self, tenant_id: str, finished: FinishedRead) -> bool:
-        """One transaction: the files, and the success of the job. False, and nothing, if the claim is void."""
+        """Stores the files and the success of the job in one transaction. False, and nothing, if the claim is void."""
         rows = [
             {
                 "dataset_id": finished.dataset_id,
@@ -58,8 +58,8 @@ class ReadResultStore:
         with self._database.tenant(tenant_id) as connection:
             job = connection.execute(finished_job).one_or_none()
             if job is None or job.deleted_at is not None:
-                raise NotFound("The dataset of the read job is gone, and its results with it")
-            # Before its files are looked for: those of a result that has expired go, some at a time.
+                raise NotFound("the dataset of the read job was deleted, and its results with it")
+            # Before its files are read: those of an expired result are deleted in batches.
             if float(job.age) >= keep_seconds:
                 raise ResultExpired(
                     f"results of read jobs are kept for {keep_seconds:g} seconds; read again",

@@ -1,4 +1,4 @@
-"""What reads of a dataset return: the bounds of its feed, pages of changes and of rows, entries of its timeline."""
+"""The values that reads return."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 class RowPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of the table at `version`, under the schema it had then; every page of one walk is of the same version."""
+    """Rows of the table at `version`, under its schema of then. All pages of a list are of the same version."""
 
     rows: pa.Table
     version: int

@@ -8,8 +8,7 @@ from app.format.policies import HistoryPolicy
 def beginning_of(policy: HistoryPolicy, *, head: int, latest_then: int) -> int:
     """The first version that the policy keeps. `latest_then`: the latest one `seconds` ago.
 
-    A version is kept while it is among the last `versions`, or was the latest less than `seconds` ago. That which was
-    the latest at the very moment is kept, too, and all that came after it.
+    A version is kept if it is one of the last `versions`, or was the latest at any time in the last `seconds`.
     """
     beginnings = []
     if policy.versions is not None:

@@ -1,4 +1,4 @@
-"""Cleans: expire versions that the history of a dataset need not keep."""
+"""Cleans: expire versions beyond the history of a dataset."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from app.maintenance.service.table_services import TableServiceRequests
 
 
 class CreateClean(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which versions to keep, in place of the dataset's `services.history`.
+    """Which versions to keep, instead of those of the dataset's `services.history`.
 
-    With neither member it is the dataset's own history; a dataset without one keeps all versions.
+    Without members it is the history of the dataset; a dataset without one keeps all versions.
     """
 
     versions: Annotated[int, msgspec.Meta(ge=1, le=VERSIONS_MAX)] | None = None
-    """Keeps the last versions, so many."""
+    """Keeps this many of the latest versions."""
     seconds: Annotated[int, msgspec.Meta(ge=0, le=SECONDS_MAX)] | None = None
-    """Keeps the versions that were the latest at any time in the last seconds, so many."""
+    """Keeps the versions that were the latest at any time in this many seconds."""
 
 
 _DEFAULTS: Final = CreateClean()
@@ -46,11 +46,11 @@ async def create_clean(
     acceptance: Provided[Acceptance],
     data: JSONBody[CreateClean] = _DEFAULTS,
 ) -> JobReply:
-    """Expires earlier versions, and removes the files that no version which is kept has.
+    """Expires earlier versions, and removes the files that no retained version uses.
 
-    Versions that have a name, and those that are being read, stay readable. Instants beyond those that
-    `services.timeline` keeps are archived. Neither the table nor its feed changes, and no version is made. The job's
-    `result` says what was removed.
+    Versions that have a name and versions that are being read stay readable. Instants beyond those that
+    `services.timeline` keeps are archived. The latest version and the feed do not change, and no version is made. The
+    job's `result` has the numbers of what was removed.
     """
     history = HistoryPolicy(versions=data.versions, seconds=data.seconds)
     task = CleanTask(history=None if history == HistoryPolicy() else history)

@@ -1,4 +1,4 @@
-"""What a clean needs to know of a dataset's past, and what came of it."""
+"""The port of a dataset's history, and the values of a clean."""
 
 from __future__ import annotations
 
@@ -8,22 +8,20 @@ import msgspec
 
 from app.format.policies import HistoryPolicy, TimelinePolicy
 
-# A file of instants has so many at least.
+# Instants in one file, at least.
 ARCHIVED_MIN: Final = 500
 
 
 class HistoryStart(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a history begins: versions from `earliest_version` on are kept. `expired_versions`: how many no longer
-    are.
-    """
+    """Where a history begins: versions from `earliest_version` on are kept. `expired_versions`: how many expired."""
 
     earliest_version: int
     expired_versions: int
 
 
 class ExpiredFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Files that the catalogue has forgotten, the last of them removed by version `until`. `bytes`: of those that no
-    version lists any more.
+    """Files that were deleted from the catalogue, the last of them removed by version `until`. `bytes`: the size of
+    those that no version lists any more.
     """
 
     files: int
@@ -35,25 +33,25 @@ class History(Protocol):
     """How far back datasets are kept."""
 
     def advance_start(self, tenant_id: str, dataset_id: str, policy: HistoryPolicy) -> HistoryStart:
-        """Moves the beginning of the history on as far as the policy allows, and running writes do.
+        """Moves the beginning of the history forward as far as the policy and running writes allow.
 
         Raises NotFound.
         """
         ...
 
     def expire_files(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> ExpiredFiles:
-        """Removes the rows of up to `limit` data files that no version sees any more which is kept.
+        """Removes the rows of up to `limit` data files that no retained version uses.
 
-        Of files that version `since` or a later one removed, the earliest first. Nobody comes to hold a version
-        meanwhile, and no commit lists a file anew, which is why they wait for it. Raises NotFound.
+        These are files that version `since` or a later one removed, the earliest first. Meanwhile new pins of versions
+        and commits wait. Raises NotFound.
         """
         ...
 
     def has_expired(
         self, tenant_id: str, dataset_id: str, history: HistoryPolicy | None, timeline: TimelinePolicy | None
     ) -> bool:
-        """Whether a clean would find something to do, and none waits or runs.
+        """Whether there are versions beyond the history or instants to archive, and no clean waits or runs.
 
-        That is versions that the history does not keep, or instants to archive. Raises NotFound.
+        Raises NotFound.
         """
         ...

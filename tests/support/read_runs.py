@@ -26,7 +26,7 @@ from app.jobs.service.request_job import RequestIdentity
 from app.jobs.tasks import Disposition, ReadQuery
 from app.jobs.values import Accepted, Job, JobRequest, JobState, Progress, kind_of
 from app.reads.content import JoinedContent
-from app.reads.jobs import FinishedRead, NewRead, ReadEngine, ReadResult
+from app.reads.jobs import CreateRead, FinishedRead, ReadEngine, ReadResult
 from app.reads.service.jobs import ReadJobs
 from app.reads.service.run import RunReads
 from app.reads.tasks import ReadPart, ReadPartResult
@@ -118,11 +118,11 @@ class Reads:
     def read(self, query: ReadQuery = ReadQuery.SNAPSHOT, **asked: Any) -> Outcome:
         """Starts a job and runs it."""
         wanted = {"format": FileFormat.NDJSON, "disposition": Disposition.INLINE, **asked}
-        return self.run(self.start(NewRead(query=query, **wanted)))
+        return self.run(self.start(CreateRead(query=query, **wanted)))
 
-    def start(self, new: NewRead) -> Job:
+    def start(self, new: CreateRead) -> Job:
         """The job that is accepted."""
-        return self._jobs.start(self._feed.dataset, new, None).job
+        return self._jobs.start(self._feed.dataset, new, None, None).job
 
     def run(self, job: Job) -> Outcome:
         """What comes of a job."""

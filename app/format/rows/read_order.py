@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 import numpy as np
@@ -32,10 +32,12 @@ _NESTED: Final = (List, Map, Struct)
 
 
 class ReadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A column that rows are ordered by. Nulls come last, whichever way."""
+    """A column that rows are ordered by. Nulls come last in both directions."""
 
-    column: str
+    column: Annotated[str, msgspec.Meta(examples=["amount"])]
+    """The name of the column."""
     descending: bool = False
+    """Whether the largest value comes first."""
 
 
 class SortedRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Clusterings: put rows in an order in which filters read few of them."""
+"""Clusterings: order the rows of files so that filters read few of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.maintenance.service.table_services import TableServiceRequests
 
 
 class CreateClustering(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How rows are ordered; by default as `services.clustering` of the dataset."""
+    """How to order rows; by default as `services.clustering` of the dataset says."""
 
     columns: Annotated[list[str], msgspec.Meta(min_length=1, max_length=COLUMNS_MAX)] | None = None
     """The columns to order rows by."""
@@ -45,10 +45,10 @@ async def create_clustering(
     acceptance: Provided[Acceptance],
     data: JSONBody[CreateClustering] = _DEFAULTS,
 ) -> JobReply:
-    """Rewrites files with their rows in the order of some columns, so that filters on these read fewer files.
+    """Rewrites files with their rows ordered by some columns, so that filters on these columns read fewer files.
 
-    It changes no row, adds nothing to the feed, and runs beside writes, to which it yields. Files that are in that
-    order already stay; where all are, it makes no version. The job's `result` says what was rewritten.
+    It changes no row, adds nothing to the feed, and runs beside writes, to which it yields. Files that have that order
+    already are not rewritten; if all have it, no version is made. The job's `result` has what was rewritten.
     """
     by = cluster_by(found.definition, data.columns, data.order)
     task = ClusteringTask(

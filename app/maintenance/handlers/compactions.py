@@ -41,9 +41,9 @@ async def create_compaction(
 ) -> JobReply:
     """Folds logs, postponed writes, deletion vectors and small files into base files.
 
-    It changes no row, and runs beside writes, to which it yields. Postponed writes become visible by it, and with
-    producer `deferred` the changes of logs appear in the feed. Where there is nothing to fold, it makes no version. The
-    job's `result` says what was rewritten.
+    It changes no row, and runs beside writes, to which it yields. It makes postponed writes visible, and with the
+    producer `deferred` adds the changes of logs to the feed. If there is nothing to fold, no version is made. The job's
+    `result` has what was rewritten.
     """
     task = msgspec.convert(data, CompactionTask, from_attributes=True)
     return await acceptance.accept(found, partial(table_services.start, found, task))

@@ -1,4 +1,4 @@
-"""Reporting datasets to a Hive metastore after commits."""
+"""Reports datasets to a Hive metastore after commits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from app.metastore.values import Metastore, MetastoreState, TouchedPartitions
 from app.overview.values import OverviewIndex, PartitionRecord
 
 _PAGE: Final = 1_000
-# A look takes seconds, and the dataset is held for two minutes.
+# Less than the two minutes for which the dataset is claimed.
 _SECONDS_MAX: Final = 30.0
 _RETRY_SECONDS: Final = 15.0
 _RETRY_SECONDS_MAX: Final = 3_600.0
@@ -28,10 +28,10 @@ _RETRY_SECONDS_MAX: Final = 3_600.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetastoreReconciler:
-    """The keeper of `services.metastore`.
+    """Carries out `services.metastore`.
 
-    What was reported is asked of the metastore itself, so that a table which somebody drops comes back, and no report
-    is lost with a worker. A failure waits here: it is no fault of the dataset, and other keepers go on.
+    The version that was reported is read from the metastore, so a table that was dropped is created again, and a report
+    that a worker did not finish is repeated. A failure is retried here; it does not delay other reconcilers.
     """
 
     metastore: Metastore
@@ -63,7 +63,7 @@ class MetastoreReconciler:
     def _report(
         self, observation: Observation, before: MetastoreState, policy: MetastorePolicy
     ) -> MetastoreState:
-        """Tells what changed since the last report, or goes on telling of all partitions, those behind `after`."""
+        """Reports what changed since the last report, or continues one of all partitions after the path `after`."""
         dataset = observation.dataset
         table = hive_table(dataset, policy)
         since = self.metastore.reported(table)
@@ -75,11 +75,11 @@ class MetastoreReconciler:
         resumed = msgspec.structs.replace(before, error=None, failures=0, retry_at=None)
         found = {record.path: record for record in self._partitions(dataset)}
         if since is None and not found:
-            # The metastore would make the folder, as a user whom writers may not be.
+            # The metastore would create the folder as its own user, and writers could not write to it.
             return resumed
         begun, after = (None, None) if since is None else (before.begun, before.after)
         changed: set[str] | None = None
-        # A version that is ahead of the dataset's was told of another state of the catalogue.
+        # A version beyond the dataset's was reported from another state of the catalogue.
         if since is not None and begun is None and since < dataset.version:
             changed = self.touched.touched(dataset.tenant_id, dataset.id, since, dataset.version)
         if changed is not None:
@@ -98,7 +98,7 @@ class MetastoreReconciler:
             msgspec.structs.replace(report, version=begun), seconds_max=_SECONDS_MAX
         )
         if reported_partitions == len(report.partitions):
-            # What was told of first may have changed since it began: that is told next.
+            # Partitions that were reported first may have changed since: the next report has these.
             return msgspec.structs.replace(reported, version=begun)
         after = (
             None
@@ -122,7 +122,7 @@ class MetastoreReconciler:
 
 
 def hive_table(dataset: Dataset, policy: MetastorePolicy) -> HiveTable:
-    """The Hive table of a dataset. Raises ValueError where it has columns that Hive cannot tell apart."""
+    """The Hive table of a dataset. Raises ValueError for columns whose names are the same in Hive."""
     return HiveTable(
         database=policy.database,
         table=policy.table,
@@ -136,7 +136,7 @@ def hive_table(dataset: Dataset, policy: MetastorePolicy) -> HiveTable:
 
 
 def _state(observation: Observation, policy: MetastorePolicy) -> MetastoreState:
-    """What is remembered of this table; nothing of one that the policy named before."""
+    """The state of the reports to the present table; that of an earlier table is dropped."""
     if observation.memory:
         state = msgspec.convert(observation.memory, MetastoreState)
         if (state.database, state.table) == (policy.database, policy.table):

@@ -1,4 +1,4 @@
-"""How far datasets were reported to the Hive metastore, for their users."""
+"""Returns how far datasets were reported to the Hive metastore."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ RecordOf: TypeAlias = Callable[[str, str, str], ReconcilerRecord | None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MetastoreReports:
-    """The reports of a tenant's datasets. `record`: see `RecordOf`."""
+    """The reports of datasets. `record`: see `RecordOf`."""
 
     record: RecordOf
 
     def state(self, dataset: Dataset) -> MetastoreState:
-        """Of the table that is named now. Raises NotFound if the dataset names none."""
+        """The state of the reports to the present table. Raises NotFound if the dataset has none."""
         policy = dataset.definition.services.metastore
         if policy is None:
             raise NotFound(
-                f"{dataset.definition.name!r} is reported to no metastore: services.metastore is null"
+                f"{dataset.definition.name!r} is not reported to a metastore: its services.metastore is null"
             )
         state = self._state(dataset)
         if state is None or (state.database, state.table) != (policy.database, policy.table):

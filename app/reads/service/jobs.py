@@ -1,4 +1,4 @@
-"""Read jobs: accepted with their version fixed, and their results given away."""
+"""Accepts read jobs, with the version to read determined, and serves their results."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from app.jobs.service.request_job import RequestIdentity, RequestJob
 from app.jobs.tasks import Disposition, ReadQuery, ReadTask
 from app.jobs.values import Accepted, Job, JobKind, JobState
 from app.reads.content import JoinedContent
-from app.reads.jobs import NewRead, ReadResult, ReadResults
+from app.reads.jobs import CreateRead, ReadResult, ReadResults
 from app.sql.conditions.parse import parse_filter
 from app.timeline.ports import Timeline
 from app.versions.service.versions import VersionOf
@@ -43,7 +43,7 @@ _OF_RANGES: Final = ("begin", "begin_time", "end", "end_time")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadJobs:
-    """Accepts read jobs, and gives away what they read. Results are kept for `keep_seconds`."""
+    """Accepts read jobs, and serves their results, which are kept for `keep_seconds`."""
 
     requests: RequestJob
     timeline: Timeline
@@ -55,15 +55,15 @@ class ReadJobs:
     keep_seconds: float
 
     def start(
-        self, dataset: Dataset, new: NewRead, idempotency_key: str | None, *, actor: str | None = None
+        self, dataset: Dataset, new: CreateRead, idempotency_key: str | None, actor: str | None
     ) -> Accepted:
-        """A job that reads the version, or the range of versions, that is meant now.
+        """A job that reads a version or a range of versions, which are determined now.
 
         Raises InvalidRequest, InvalidFilter, NotFound, VersionExpired, NoCommits, NoFeed, OffsetExpired,
         IdempotencyMismatch.
         """
         identity = RequestIdentity(
-            # As it was asked: a retry means the version that the first try found.
+            # The request itself: a retry reads the version that the first try determined.
             text=msgspec.json.encode(new).decode(),
             idempotency_key=idempotency_key,
             actor=actor,
@@ -72,7 +72,7 @@ class ReadJobs:
             dataset, self._task(dataset, new), identity
         )
 
-    def _task(self, dataset: Dataset, new: NewRead) -> ReadTask:
+    def _task(self, dataset: Dataset, new: CreateRead) -> ReadTask:
         incremental = new.query is ReadQuery.INCREMENTAL
         _refuse(new, _OF_VERSIONS if incremental else _OF_RANGES)
         if incremental:
@@ -95,14 +95,14 @@ class ReadJobs:
         )
 
     def result(self, job: Job) -> tuple[ReadResult, list[RunFile]]:
-        """What came of a read job. Raises the error that it failed with.
+        """The result of a read job. Raises the error that the job failed with.
 
         Raises NotFound for a job of another kind, and if the dataset is gone; JobNotFinished, ResultExpired.
         """
         if job.kind is not JobKind.READ:
             raise NotFound(
-                f"Job {job.id} is a {job.kind.value}: only read jobs have a result here; the job itself says what came "
-                "of it"
+                f"job {job.id} is a {job.kind.value}: only read jobs have this resource; the result of others is in "
+                "the job"
             )
         if job.state is JobState.FAILED and job.error is not None:
             raise error_of(job.error.code, job.error.detail, job.error.facts)
@@ -114,7 +114,7 @@ class ReadJobs:
         return msgspec.convert(job.result, ReadResult), files
 
     def file(self, job: Job, name: str) -> RunFile:
-        """A file of a result, which is there with the size that was recorded.
+        """A file of a result, once its size is found to be the recorded one.
 
         Raises CorruptFile, and what `result` does.
         """
@@ -123,22 +123,22 @@ class ReadJobs:
             if file.name == name:
                 self._check_file(file)
                 return file
-        raise NotFound(f"The result has no file {name!r}")
+        raise NotFound(f"the result has no file {name!r}")
 
     def _check_file(self, file: RunFile) -> None:
         size = self.storage.size(file.path)
         if size != file.size_bytes:
             raise CorruptFile(
-                f"{file.path} has {size} bytes, its job recorded {file.size_bytes}", path=file.path
+                f"{file.path} has {size} bytes; its job recorded {file.size_bytes}", path=file.path
             )
 
     def open(self, file: RunFile) -> pa.NativeFile:
-        """Its bytes. Raises CorruptFile."""
+        """The bytes of a file. Raises CorruptFile."""
         return self.storage.open(file.path)
 
     def joined(self, result: ReadResult, files: Sequence[RunFile]) -> Iterator[bytes]:
-        """A result as one content, in parts; in JSON with what else is said of it. Raises CorruptFile."""
-        # Before the first byte is given away: behind it, nobody could be told.
+        """A result as one content, in parts; JSON includes the version and the schema. Raises CorruptFile."""
+        # Before the first byte is sent: after it, the status of the response is final.
         for file in files:
             self._check_file(file)
         about = {
@@ -150,8 +150,8 @@ class ReadJobs:
         schema = result.schema.as_schema().to_arrow()
         return self.content.joined(result.format, schema, files, msgspec.json.encode(about)[1:-1])
 
-    def _range(self, dataset: Dataset, new: NewRead) -> tuple[int, int]:
-        """The versions after the first of which, and up to the second, changes count."""
+    def _range(self, dataset: Dataset, new: CreateRead) -> tuple[int, int]:
+        """Two versions: changes after the first and up to the second count."""
         if new.begin is None and new.begin_time is None:
             detail = (
                 "an incremental read needs begin, the version after which changes count (0: all of them), "
@@ -159,15 +159,15 @@ class ReadJobs:
             )
             raise InvalidRequest(detail, [FieldError(pointer="/begin", detail=detail)])
         if dataset.definition.changelog.producer is ChangelogProducer.NONE:
-            raise NoFeed("the changelog.producer of the dataset is none, so nothing tells what changed")
+            raise NoFeed("an incremental read needs a feed, and changelog.producer of the dataset is none")
         if dataset.version == 0:
             raise NoCommits("the dataset has no commits yet, so nothing has changed in it: write to it first")
         begin = self._bound(dataset, "begin", new.begin, new.begin_time)
         end = self._bound(dataset, "end", new.end, new.end_time)
         if begin > end:
-            detail = f"expected at most {end}, where the range ends"
+            detail = f"expected at most {end}, the end of the range"
             raise InvalidRequest(
-                f"the range would begin behind its end: after version {begin}, and up to {end}",
+                f"the range begins after its end: begin is version {begin}, end is version {end}",
                 [FieldError(pointer="/begin", detail=detail)],
             )
         position = self.timeline.next_offset(dataset.tenant_id, dataset.id, begin)
@@ -178,7 +178,7 @@ class ReadJobs:
         if version is not None and time is not None:
             raise InvalidRequest(
                 f"give {name} or {name}_time, not both",
-                [FieldError(pointer=f"/{name}_time", detail="drop it")],
+                [FieldError(pointer=f"/{name}_time", detail="omit it")],
             )
         if time is not None:
             return self.timeline.version_at(dataset.tenant_id, dataset.id, time)
@@ -187,14 +187,17 @@ class ReadJobs:
         if version > dataset.version:
             detail = f"expected 0–{dataset.version}, the dataset's version"
             raise InvalidRequest(
-                f"{name} is beyond the head: there is no version {version}",
+                f"{name}: there is no version {version}",
                 [FieldError(pointer=f"/{name}", detail=detail)],
                 head=dataset.version,
             )
         return version
 
-    def _check(self, dataset: Dataset, new: NewRead, version: int | None) -> None:
-        """Raises InvalidRequest, InvalidFilter for what does not fit the schema at a version, None for the latest."""
+    def _check(self, dataset: Dataset, new: CreateRead, version: int | None) -> None:
+        """Checks columns, filter and order against the schema of a version; None for the latest.
+
+        Raises InvalidRequest, InvalidFilter.
+        """
         definition = dataset.definition
         if version not in (None, dataset.version) and definition.schema.id != 1:
             definition = under_schema(
@@ -207,14 +210,14 @@ class ReadJobs:
             parse_filter(new.where, definition.schema)
 
 
-def _refuse(new: NewRead, names: tuple[str, ...]) -> None:
-    """Raises InvalidRequest for members that mean nothing to this query."""
+def _refuse(new: CreateRead, names: tuple[str, ...]) -> None:
+    """Raises InvalidRequest for members that this query does not have."""
     specified = [name for name in names if getattr(new, name) is not None]
     if not specified:
         return
     incremental = new.query is ReadQuery.INCREMENTAL
     use = "begin and end" if incremental else "version, as_of or tag"
-    detail = f"a query of {new.query.value} has no such bound; use {use}"
+    detail = f"not for the query {new.query.value}; use {use}"
     raise InvalidRequest(
         f"{specified[0]}: {detail}", [FieldError(pointer=f"/{name}", detail=detail) for name in specified]
     )

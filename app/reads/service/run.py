@@ -1,4 +1,4 @@
-"""Running read jobs: rows of a version, or those that changed, are written to files; these are published at once."""
+"""Runs read jobs: writes the rows of a version, or those that changed, to files, and publishes these together."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ from app.sql.conditions.parse import parse_filter
 from app.timeline.ports import Timeline
 from app.timeline.service.version_pins import VersionPins
 
-# What one task sorts of rows that did not fit into the memory of one, and so about what a result file has of them.
+# How much one task sorts of rows that do not fit into the memory of one; about the size of such a result file.
 _RANGE_BYTES: Final = 64 * 1024 * 1024
-# Tasks that are begun before it is known whether their rows are still needed; each time so many times more.
+# With a limit, tasks are started in waves, each this many times as large as the one before.
 _WAVE: Final = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunReads:
-    """Does read jobs. A result of more than `inline_bytes_max` bytes is given away as files, whatever was asked for."""
+    """Runs read jobs. A result of more than `inline_bytes_max` bytes is always served as files."""
 
     catalog: Catalog
     timeline: Timeline
@@ -65,7 +65,7 @@ class RunReads:
         EngineStopped.
         """
         if not isinstance(job.request, ReadTask):
-            raise TypeError(f"job {job.id} is no read: {job.kind.value}")
+            raise TypeError(f"job {job.id} is a {job.kind.value}, not a read")
         task = job.request
         dataset = self.catalog.get(job.tenant_id, job.dataset_id)
         folder = read_folder(dataset_prefix(job.tenant_id, job.dataset_id), job.id, job.epoch)
@@ -111,7 +111,7 @@ class RunReads:
         exported = ExportSpec(
             dataset=spec.dataset,
             query=ExportQuery.INCREMENTAL,
-            # The files are ours, whatever their format: what is shared is which rows there are.
+            # The format is not used: an export only determines which rows there are.
             format=ExportFormat.ARROW,
             form=ChangeForm.TWO_EVENT,
             columns=spec.read_columns,
@@ -142,7 +142,7 @@ class RunReads:
         return files
 
     def _files(self, parts: Sequence[ReadPart], limit: int | None, tag: str) -> list[ExportedFile]:
-        """The files of parts that are done in order, up to the limit; no more of them than that takes."""
+        """The files of parts that are run in order, as many as the limit takes."""
         answers: list[ReadPartResult] = []
         if limit is None:
             answers = self.engine.read(parts, tag)
@@ -152,7 +152,7 @@ class RunReads:
                 answers += self.engine.read(parts[len(answers) : len(answers) + wave], tag)
                 wave *= _WAVE
             whole, rerun = shortened(parts, answers, limit)
-            # The rows of a part come in the same order each time, and if not, any of them would do.
+            # A part has its rows in the same order each time; without an order any rows will do.
             answers = answers[:whole] + ([] if rerun is None else self.engine.read([rerun], tag))
         return [file for answer in answers for file in answer.files]
 

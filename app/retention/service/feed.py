@@ -1,4 +1,4 @@
-"""Retention: the changes of a feed that have outlived it are cut off, commit by commit."""
+"""Cuts off the changes of feeds that are older than their retention, commit by commit."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _KEYS: Final = 1_000
 
 
 class FeedRetention(Protocol):
-    """Where feeds begin, in every tenant."""
+    """The beginnings of the feeds of all tenants."""
 
     def tenants(self) -> Sequence[str]: ...
 
     def datasets(self, tenant_id: str) -> Sequence[str]:
-        """Ids of the live datasets whose feeds are kept for a time, or were."""
+        """Ids of the live datasets whose feeds have a retention, or had one."""
         ...
 
     def cut(self, tenant_id: str, dataset_id: str, *, follower_lag_seconds: float) -> int:
-        """Moves the beginning of a feed on as far as it may go; returns how many changes were cut.
+        """Moves the beginning of a feed forward as far as possible; returns how many changes were cut.
 
-        It goes from commit to commit, while these are older than the feed's retention or beyond its last so many
-        changes, and never past a consumer that is no further behind than it may be.
-        `follower_lag_seconds`: how far that is for followers that do not say it themselves.
+        It cuts whole commits that are older than the feed's retention or beyond its number of changes, and none that a
+        consumer within its maximum lag has still to read. `follower_lag_seconds`: the maximum lag of followers that
+        have none of their own.
         """
         ...
 
     def expire_files(self, tenant_id: str, dataset_id: str, limit: int) -> int:
-        """Removes the rows of up to `limit` files before the beginning of the feed; returns how many there were."""
+        """Removes the rows of up to `limit` files before the beginning of the feed; returns their number."""
         ...
 
 
@@ -47,9 +47,9 @@ class ExpiringKeys(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retain:
-    """Cuts all feeds that are kept for a time, and removes idempotency keys that have expired.
+    """Cuts all feeds that have a retention, and removes idempotency keys that have expired.
 
-    Any number of processes may do so at once.
+    Several processes may do so at the same time.
     """
 
     feeds: FeedRetention
@@ -57,7 +57,7 @@ class Retain:
     follower_lag_seconds: float
 
     def run(self) -> int:
-        """One round over all datasets; returns how many changes were cut. One that fails holds up no other."""
+        """One round over all datasets; returns how many changes were cut. A failure of one does not affect others."""
         cut = 0
         for tenant_id in self.feeds.tenants():
             self._expire_keys(tenant_id)
@@ -69,7 +69,7 @@ class Retain:
         return cut
 
     def run_every(self, seconds: float, stop: threading.Event) -> None:
-        """Rounds until told to stop; a failed one is logged and tried again with the next."""
+        """Runs rounds until `stop` is set; a failed round is logged, and the next one starts again."""
         while not stop.wait(seconds):
             try:
                 changes = self.run()
@@ -86,7 +86,7 @@ class Retain:
             _log.exception("the expired idempotency keys of tenant %s could not be removed", tenant_id)
 
     def _retain(self, tenant_id: str, dataset_id: str) -> int:
-        # What the round before has cut: pages that were being read then have had the time to end.
+        # Files that the previous round cut: pages that were being read then have ended.
         while self.feeds.expire_files(tenant_id, dataset_id, _FILES) == _FILES:
             pass
         return self.feeds.cut(tenant_id, dataset_id, follower_lag_seconds=self.follower_lag_seconds)

@@ -1,4 +1,4 @@
-"""Cleans by themselves: where a dataset wants some history only, or has more instants than its timeline keeps."""
+"""Starts cleans of datasets with versions beyond their history or instants beyond their timeline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.jobs.values import Accepted
 from app.maintenance.values import Observation, ReconcileResult
 from app.retention.values import History
 
-# Between two cleans of a dataset, however often it is written.
+# The least time between two cleans of a dataset.
 _PAUSE_SECONDS: Final = 300.0
 
 
@@ -26,7 +26,7 @@ class Cleans(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HistoryReconciler:
-    """The keeper of `services.history` and `services.timeline`. It remembers when it has last started a clean."""
+    """Carries out `services.history` and `services.timeline`. It stores when it last started a clean."""
 
     history: History
     cleans: Cleans
@@ -50,7 +50,7 @@ class HistoryReconciler:
 
 
 def _ages(dataset: Dataset) -> bool:
-    """Whether there are versions that will be too old, though nothing is committed."""
+    """Whether versions will expire without another commit."""
     history = dataset.definition.services.history
     aging = history is not None and history.seconds is not None
     return aging and dataset.earliest_version < dataset.version

@@ -29,7 +29,7 @@ class Reap:
     result_seconds_max: float
 
     def run(self) -> int:
-        """One round over all datasets; returns how many files were deleted."""
+        """One round over all datasets; returns the number of files deleted."""
         deleted = 0
         for tenant_id in self.references.tenants():
             for dataset_id, gone in self.references.datasets(tenant_id):
@@ -37,7 +37,7 @@ class Reap:
         return deleted
 
     def run_every(self, seconds: float, stop: threading.Event) -> None:
-        """Rounds until told to stop; a failed one is logged and tried again with the next."""
+        """Runs rounds until `stop` is set; a failed round is logged, and the next one starts again."""
         while not stop.wait(seconds):
             try:
                 deleted = self.run()
@@ -47,7 +47,7 @@ class Reap:
                 _log.exception("a round of the reaper failed")
 
     def dataset(self, tenant_id: str, dataset_id: str) -> int:
-        """A live dataset at once; returns how many files were deleted."""
+        """One round of a live dataset; returns the number of files deleted."""
         return self._reap(tenant_id, dataset_id, gone=False)
 
     def _reap(self, tenant_id: str, dataset_id: str, gone: bool) -> int:

@@ -1,4 +1,4 @@
-"""Running cleans: versions that the history does not keep are forgotten, old instants archived, orphans removed."""
+"""Runs cleans: expires versions beyond the history, archives old instants, and deletes orphaned files."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from app.timeline.files import TimelineFileStore
 from app.timeline.repository.archives import TimelineArchiveStore
 
 _log = logging.getLogger(__name__)
-# Forgotten in one transaction, which commits may have to wait for.
+# Rows that one transaction deletes: commits may have to wait for it.
 _FILES: Final = 500
-# A file of instants has so many at most.
+# Instants in one file, at most.
 _ARCHIVED_MAX: Final = 20_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunClean:
-    """Does the tasks of cleans. Each step may be done again, by whoever, and does no harm."""
+    """Runs the tasks of cleans. Each step can be repeated, by any worker."""
 
     catalog: Catalog
     jobs: Jobs
@@ -47,7 +47,7 @@ class RunClean:
             beginning = self.history.advance_start(job.tenant_id, job.dataset_id, policy)
         files, size_bytes = self._expire(dataset)
         archived = self._archive(dataset, job)
-        # Last, since nothing refers to the forgotten files by now.
+        # Last: by now nothing refers to the files of expired versions.
         deleted = self.reap.dataset(job.tenant_id, job.dataset_id)
         _log.info("clean %s left the versions from %d on", tag, beginning.earliest_version)
         self.jobs.succeed(

@@ -21,7 +21,7 @@ from app.format.operation import Operation
 from app.format.rows.read_order import ReadOrder
 from app.jobs.tasks import Disposition, ReadQuery
 from app.reads import tasks as read_job
-from app.reads.jobs import NewRead
+from app.reads.jobs import CreateRead
 from app.reads.service import run as run_reads
 from tests.support.lake_table import COMPACT, Write
 from tests.support.past_tables import DAYS, KINDS, committed_at, comparable, kind_of, new_past, written_past
@@ -305,7 +305,7 @@ def test_names_of_columns_are_never_read_as_anything_else(root: Path) -> None:
 def test_a_table_is_read_the_same_after_its_compaction(reads: ReadsOf) -> None:
     reader = reads("merge_on_read input")
     job = reader.start(
-        NewRead(query=ReadQuery.SNAPSHOT, format=FileFormat.NDJSON, disposition=Disposition.INLINE)
+        CreateRead(query=ReadQuery.SNAPSHOT, format=FileFormat.NDJSON, disposition=Disposition.INLINE)
     )
     before = reader.past.rows[-1]
     more = {"id": 99, "day": DAYS[0], "n": 0, "note": None}

@@ -23,7 +23,7 @@ from app.format.errors import (
 from app.format.file_format import FileFormat
 from app.format.rows.read_order import ReadOrder
 from app.jobs.tasks import Disposition, ReadQuery
-from app.reads.jobs import NewRead
+from app.reads.jobs import CreateRead
 from tests.support.past_tables import committed_at, kind_of, new_past, written_past
 from tests.support.past_versions import KeptVersions
 from tests.support.read_runs import Reads
@@ -48,7 +48,7 @@ def reads(root: Path) -> ReadsOf:
 
 def refused(reader: Reads, query: ReadQuery = ReadQuery.SNAPSHOT, **asked: Any) -> HeadwaterError:
     with pytest.raises(HeadwaterError) as error:
-        reader.start(NewRead(query=query, format=FileFormat.JSON, disposition=Disposition.INLINE, **asked))
+        reader.start(CreateRead(query=query, format=FileFormat.JSON, disposition=Disposition.INLINE, **asked))
     return error.value
 
 
@@ -73,7 +73,7 @@ def test_an_incremental_query_of_an_empty_timeline_is_refused(root: Path) -> Non
 def test_an_incremental_query_that_ends_before_it_begins_is_refused(reads: ReadsOf) -> None:
     error = refused(reads("copy_on_write"), INCREMENTAL, begin=3, end=2)
     assert pointer(error) == "/begin"
-    assert "behind its end" in error.detail
+    assert "after its end" in error.detail
 
 
 @pytest.mark.parametrize("member", ["begin", "end"])
@@ -94,7 +94,7 @@ def test_an_incremental_query_of_changes_that_are_not_kept_is_refused(reads: Rea
 def test_a_read_job_of_a_feed_that_is_cut_meanwhile_fails(reads: ReadsOf) -> None:
     reader = reads("copy_on_write")
     job = reader.start(
-        NewRead(query=INCREMENTAL, format=FileFormat.JSON, disposition=Disposition.INLINE, begin=0)
+        CreateRead(query=INCREMENTAL, format=FileFormat.JSON, disposition=Disposition.INLINE, begin=0)
     )
     reader.earliest = 5
     with pytest.raises(OffsetExpired):
@@ -129,7 +129,7 @@ def test_a_version_that_was_forgotten_while_its_job_waited_fails_it(reads: Reads
 def test_bounds_of_another_query_are_refused(reads: ReadsOf, query: ReadQuery, asked: Row) -> None:
     error = refused(reads("copy_on_write"), query, **asked)
     assert pointer(error) == f"/{list(asked)[-1]}"
-    assert "no such bound" in error.detail
+    assert "not for the query" in error.detail
 
 
 INJECTIONS = [
