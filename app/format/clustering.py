@@ -1,14 +1,14 @@
-"""Clustering: in which order the rows of a file group stand, so that filters on some columns read little of it.
+"""Clustering: the order of the rows in a file group, so that filters on some columns read few row groups.
 
-Rows that stand by the values of a column lie in few row groups for each value: filters on it read those alone. By
-several columns they stand either by the first, then the second … (`linear`), which helps filters on the first, or along
-a Z-order curve (`z_order`), which helps filters on each of them, on one less than if it were alone.
+Rows that are ordered by a column have each of its values in few row groups, and a filter on the column reads only
+those. The order by several columns is lexicographic (`linear`), which helps filters on the first column, or along a
+Z-order curve (`z_order`), which helps filters on each column, but each less than if it were the only one.
 
-Such a curve takes of each column in turn the next most significant bit of its place among the column's values. A place
-is that of a quantile: the first bit says in which half of the rows a value is, the next in which quarter … So every bit
-halves the rows whatever the type and the spread of the values, where bits of the values themselves might be the
-same in all rows, and take the room of those that are not. Quantiles come from a sample. A bad one makes
-a worse curve, and no wrong rows: the place of a value always grows with the value.
+A Z-order curve interleaves bits: it takes the next most significant bit of the rank of each column's value, one
+column after the other. A rank is the number of a quantile: its first bit is the half of the rows that the value is
+in, the next bit the quarter. So every bit halves the rows, whatever the type and the distribution of the values.
+Bits of the values themselves could be equal in all rows and would displace useful bits. The quantiles come from a
+sample. A bad sample makes a less effective curve, but never wrong rows: the rank always grows with the value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from app.format.schema.types import List, Map, Struct
 
 COLUMNS_MAX: Final = 8
 CURVE_FIELD: Final = pa.field("_hw_curve", pa.uint64(), nullable=False)
-# A 4,000th of the rows is less than the part of them that any row group holds.
+# A 4,000th of the rows is less than any row group contains.
 _BITS_MAX: Final = 12
 _NESTED: Final = (List, Map, Struct)
 
@@ -42,17 +42,17 @@ class ClusterBy(msgspec.Struct, frozen=True, kw_only=True):
     order: ClusterOrder = ClusterOrder.LINEAR
 
     def mark(self, schema: Schema) -> str:
-        """What files whose rows stand in this order are known by: columns by id, since names change."""
+        """The identifier of this order in the metadata of a file. It uses column ids, since names change."""
         return f"{self.order.value}:{','.join(str(schema.field(name).id) for name in self.columns)}"
 
 
 def order_of(mark: str) -> ClusterOrder:
-    """The order that a file with the mark stands in."""
+    """The order of a file with this mark."""
     return ClusterOrder(mark.partition(":")[0])
 
 
 def column_faults(columns: Sequence[str], schema: Schema) -> Iterator[tuple[str, str]]:
-    """Why rows cannot be ordered by these columns: a JSON pointer within them, and what was expected."""
+    """The reasons why rows cannot be ordered by these columns: a JSON pointer within them, and what is expected."""
     if not 1 <= len(columns) <= COLUMNS_MAX:
         yield "", f"expected 1 to {COLUMNS_MAX} columns"
     known = {field.name: field.data_type() for field in schema.fields}
@@ -62,17 +62,19 @@ def column_faults(columns: Sequence[str], schema: Schema) -> Iterator[tuple[str,
         elif isinstance(known[name], _NESTED):
             yield f"/{number}", f"{name!r} is {known[name]}: lists, maps and structs have no order"
         elif name in columns[:number]:
-            yield f"/{number}", f"{name!r} is named before already"
+            yield f"/{number}", f"{name!r} is listed more than once"
 
 
 def cluster_by(
     dataset: DatasetDefinition, columns: Sequence[str] | None = None, order: ClusterOrder | None = None
 ) -> ClusterBy:
-    """The order that is asked for; what is left out is as the dataset's policy has it. Raises InvalidRequest."""
+    """The requested order; the dataset's policy is the default of what is left out. Raises InvalidRequest."""
     policy = dataset.services.clustering
     if columns is None and policy is None:
-        detail = "name the columns, or give the dataset a policy: services.clustering"
-        raise InvalidRequest(f"cluster by what? {detail}", [FieldError(pointer="/columns", detail=detail)])
+        detail = "name the columns, or set the dataset's policy services.clustering"
+        raise InvalidRequest(
+            f"no columns to cluster by: {detail}", [FieldError(pointer="/columns", detail=detail)]
+        )
     if columns is None and policy is not None:
         columns, order = policy.columns, order or policy.order
     by = ClusterBy(columns=tuple(columns or ()), order=order or ClusterOrder.LINEAR)
@@ -81,24 +83,24 @@ def cluster_by(
         for pointer, detail in column_faults(by.columns, dataset.schema)
     ]
     if errors:
-        raise InvalidRequest(f"rows cannot be ordered so: {errors[0].detail}", errors)
+        raise InvalidRequest(f"rows cannot be clustered by these columns: {errors[0].detail}", errors)
     return by
 
 
 def policy_mark(dataset: DatasetDefinition) -> str | None:
-    """The mark of the order in which the dataset is kept; None if it is in none."""
+    """The mark of the order that the dataset's policy requires; None without such a policy."""
     return None if dataset.services.clustering is None else cluster_by(dataset).mark(dataset.schema)
 
 
 class Curve:
-    """A Z-order curve through the values of some columns, of which `sample` is a sample: one column each, in order."""
+    """A Z-order curve. `sample` has sampled values of the columns: one column each, in order."""
 
     def __init__(self, sample: pa.Table) -> None:
         self._bits = min(_BITS_MAX, 64 // max(sample.num_columns, 1))
         self._quantiles = [_quantiles(column, (1 << self._bits) - 2) for column in sample.columns]
 
     def places(self, rows: pa.Table) -> pa.Array:
-        """Where on the curve rows are, by the columns that the sample has: uint64."""
+        """The positions of the rows on the curve, by the columns of the sample: uint64."""
         ranks = [
             _ranks(column, quantiles, (1 << self._bits) - 2)
             for column, quantiles in zip(rows.columns, self._quantiles, strict=True)
@@ -107,7 +109,7 @@ class Curve:
 
 
 def interleaved(ranks: Sequence[npt.NDArray[np.uint64]], bits: int) -> npt.NDArray[np.uint64]:
-    """The `bits` low bits of each rank, in turn, from the most significant on; those of the first rank first."""
+    """The `bits` low bits of the ranks, interleaved from the most significant bit on, the first rank's bit first."""
     one = np.uint64(1)
     places = np.zeros_like(ranks[0])
     for bit in range(bits - 1, -1, -1):
@@ -117,7 +119,7 @@ def interleaved(ranks: Sequence[npt.NDArray[np.uint64]], bits: int) -> npt.NDArr
 
 
 def _quantiles(column: pa.ChunkedArray, count_max: int) -> pa.Array:
-    """At most so many values of the column, in order, that divide it into equal parts."""
+    """At most `count_max` values of the column, ascending, that divide it into equal parts."""
     values = pa.chunked_array(column.chunks, column.type).drop_null().combine_chunks()
     count = min(len(values), count_max)
     at = np.linspace(0, len(values) - 1, count).astype(np.int64) if count else np.zeros(0, dtype=np.int64)
@@ -125,10 +127,10 @@ def _quantiles(column: pa.ChunkedArray, count_max: int) -> pa.Array:
 
 
 def _ranks(column: pa.ChunkedArray, quantiles: pa.Array, rank_max: int) -> npt.NDArray[np.uint64]:
-    """Which part of the quantiles is less than each value, of `rank_max`; one more than all for nulls."""
+    """The share of the quantiles that is less than each value, scaled to `rank_max`; nulls rank one above all."""
     values = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
     both = pa.concat_arrays([values, quantiles])
-    # Sorting is stable, and puts nulls last: a value comes before the quantile that it is.
+    # Sorting is stable and puts nulls last: a value comes before the quantile that equals it.
     order = pc.sort_indices(both).to_numpy()
     is_quantile = order >= len(values)
     passed = np.cumsum(is_quantile)

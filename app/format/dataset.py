@@ -1,7 +1,7 @@
-"""What a dataset is: its schema, its key, how rows are laid out and how they merge.
+"""The definition of a dataset: its schema, its key, and how its rows are laid out and merged.
 
-`app.format.definition.dataset_definition.define_dataset` makes a definition and checks every rule, so that its users
-need not.
+`app.format.definition.dataset_definition.define_dataset` creates a definition and checks every rule. Code that uses a
+definition need not check them again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEFAULT_TARGET_BYTES: Final = 256 * 1024 * 1024
 
 
 class TableType(str, Enum):
-    """How an upsert is stored: as new base files, or beside them, to be brought together on read."""
+    """How an upsert is stored: as new base files, or in log files that are merged with the base files on read."""
 
     COPY_ON_WRITE = "copy_on_write"
     MERGE_ON_READ = "merge_on_read"
@@ -38,7 +38,7 @@ class BucketMode(str, Enum):
 
 
 class BucketFunction(str, Enum):
-    """From bucket key to bucket number."""
+    """The function from bucket key to bucket number."""
 
     HASH = "hash"
     MOD = "mod"
@@ -54,7 +54,7 @@ class IndexType(str, Enum):
 
 
 class MergeMode(str, Enum):
-    """What happens when a key is met again."""
+    """What happens when a row has the key of a live row."""
 
     EVENT_TIME = "event_time"
     COMMIT_TIME = "commit_time"
@@ -64,7 +64,7 @@ class MergeMode(str, Enum):
 
 
 class Aggregate(str, Enum):
-    """How the values of a field that meet under one key become one value."""
+    """How the values of a field that have the same key become one value."""
 
     SUM = "sum"
     MIN = "min"
@@ -81,8 +81,8 @@ class Aggregate(str, Enum):
 class ChangelogProducer(str, Enum):
     """How the change feed is made.
 
-    `full`: the rows before and after, found at write time. `input`: the rows as they were given. `deferred`: found at
-    compaction, with offsets that appear then. `none`: there is no feed.
+    `full`: the rows before and after, found at write time. `input`: the rows as they were sent. `deferred`: found at
+    compaction, which also assigns their offsets. `none`: there is no feed.
     """
 
     FULL = "full"
@@ -122,7 +122,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
-    """What the system columns of the feed are called where it is a flat table, as in Arrow and Parquet."""
+    """The names of the feed's system columns in flat tables, such as Arrow and Parquet."""
 
     offset: str = "offset"
     """The offset of a change."""
@@ -138,7 +138,7 @@ class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
     """The offset of the change that it corrects."""
 
     def of(self, column: str) -> str:
-        """The name of a system column; any other keeps its own."""
+        """The name of a system column. Any other name is returned unchanged."""
         return str(getattr(self, column)) if column in self.__struct_fields__ else column
 
 
@@ -146,7 +146,7 @@ DEFAULT_VOCABULARY: Final = Vocabulary()
 
 
 class Changelog(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of the change feed. Without a retention its changes are kept for ever."""
+    """Settings of the change feed. Without a retention its changes never expire."""
 
     producer: ChangelogProducer = ChangelogProducer.FULL
     """How the changes are found."""
@@ -157,7 +157,7 @@ class Changelog(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Fields of a partial merge that follow an ordering field of their own."""
+    """Fields of a partial merge that have an ordering field of their own."""
 
     ordering_field: str
     """The field whose larger value wins."""
@@ -166,11 +166,11 @@ class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """A checked registration. Without a record key the dataset is append-only.
+    """A checked definition. A dataset without a record key is append-only.
 
     `partition_by`: fields, nested paths and transforms in their text form. `index` is None without a key.
     `delete_marker`: a boolean field; an upserted row where it is true deletes its key. `target_bytes`: the size at
-    which a data file is ended and the next begun.
+    which a data file ends and the next one starts.
     """
 
     name: str
@@ -192,15 +192,15 @@ class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def keyed(self) -> bool:
-        """Whether rows have an identity, so that they can be updated and deleted."""
+        """Whether rows have a key, so that they can be updated and deleted."""
         return bool(self.record_key)
 
     @property
     def bucket_key(self) -> tuple[str, ...]:
-        """The fields that decide a row's bucket."""
+        """The fields that determine a row's bucket."""
         return self.bucket.key or self.record_key
 
     @property
     def looks_up(self) -> bool:
-        """Whether a write looks up the rows it replaces; otherwise they meet on read, or at compaction."""
+        """Whether a write looks up the rows that it replaces. Otherwise they are merged on read or at compaction."""
         return self.table_type is TableType.COPY_ON_WRITE or self.changelog.producer is ChangelogProducer.FULL

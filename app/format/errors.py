@@ -1,6 +1,6 @@
 """Errors of the table format and its use cases.
 
-An error carries facts, never an HTTP status: the one table that maps codes to statuses is in `app/http/problems.py`.
+An error has facts, never an HTTP status: `app/http/problems.py` has the only table from codes to statuses.
 `code` is stable (scripts compare it), `detail` is a sentence for a person, `facts` are JSON-ready members.
 """
 
@@ -13,14 +13,14 @@ import msgspec
 
 
 class FieldError(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault in a request body: `pointer` is an RFC 6901 JSON pointer, `detail` says what was expected."""
+    """One fault in a request body: `pointer` is an RFC 6901 JSON pointer, `detail` says what is expected."""
 
     pointer: str
     detail: str
 
 
 class HeadwaterError(Exception):
-    """Base of every error a user can cause or must know of."""
+    """Base of the errors that are reported to clients."""
 
     code: ClassVar[str] = "internal"
     title: ClassVar[str] = "Something went wrong inside the service"
@@ -32,7 +32,7 @@ class HeadwaterError(Exception):
 
 
 class InvalidRequest(HeadwaterError):
-    """The request cannot be understood: `errors` lists every fault found."""
+    """The request cannot be understood. `errors` lists every fault."""
 
     code = "invalid-request"
     title = "The request is not valid"
@@ -49,16 +49,16 @@ class InvalidDataset(InvalidRequest):
 
 
 class SchemaChangeRefused(InvalidRequest):
-    """A change of the schema that would lose data, or change where stored rows lie or which of them won."""
+    """A schema change that would lose data, or change where stored rows lie or which of them won."""
 
     code = "schema-change-refused"
-    title = "The schema cannot be changed so"
+    title = "This schema change is not supported"
 
 
 class InvalidFilter(HeadwaterError):
-    """A filter (`where`) that cannot be read, or does not fit the schema.
+    """A filter (`where`) that cannot be parsed, or does not fit the schema.
 
-    Facts: `position` (characters before the fault, null where no one place is at fault), `expected`.
+    Facts: `position` (characters before the fault, null where the fault has no position), `expected`.
     """
 
     code = "invalid-filter"
@@ -66,9 +66,9 @@ class InvalidFilter(HeadwaterError):
 
 
 class InvalidView(HeadwaterError):
-    """The SQL of a view cannot be read, is none that views take, or does not fit the schemas of its inputs.
+    """The SQL of a view cannot be parsed, is not supported in views, or does not fit the schemas of its inputs.
 
-    Facts: `pointer` (`/sql`), `position` (characters before the fault, null where no one place is), `expected`.
+    Facts: `pointer` (`/sql`), `position` (characters before the fault, null where it has no position), `expected`.
     """
 
     code = "invalid-view"
@@ -76,59 +76,59 @@ class InvalidView(HeadwaterError):
 
 
 class SchemaMismatch(InvalidRequest):
-    """Rows that do not fit the dataset's schema. Nothing of the write is stored."""
+    """Rows do not fit the dataset's schema. Nothing of the write is stored."""
 
     code = "schema-mismatch"
     title = "Rows do not match the schema of the dataset"
 
 
 class MalformedBody(HeadwaterError):
-    """The bytes are not what the content type says (truncated, not UTF-8, not JSON …)."""
+    """The bytes do not match the content type (truncated, not UTF-8, not JSON …)."""
 
     code = "malformed-body"
     title = "The body cannot be decoded"
 
 
 class UnsupportedMediaType(HeadwaterError):
-    """The Content-Type (or Content-Encoding) is none that this operation reads."""
+    """The operation does not read this Content-Type or Content-Encoding."""
 
     code = "unsupported-media-type"
-    title = "This content type is not accepted here"
+    title = "This content type is not supported here"
 
 
 class BodyTooLarge(HeadwaterError):
-    """The body is over the limit, which `limit_bytes` gives."""
+    """The body exceeds the limit. Fact: `limit_bytes`."""
 
     code = "body-too-large"
     title = "The body is larger than this operation accepts"
 
 
 class DuplicateKey(HeadwaterError):
-    """An insert met keys that are live already; `keys` names some, `duplicates` counts them all."""
+    """An insert has keys that are live already. Facts: `keys` (some of them), `duplicates` (how many)."""
 
     code = "duplicate-key"
-    title = "Keys of an insert exist already"
+    title = "Keys of an insert already exist"
 
 
 class AggregateOverflow(HeadwaterError):
-    """Rows of a write would bring a sum out of the range of its field. Facts: `field`, `keys` (some), `count`."""
+    """Rows of a write would move a sum out of the range of its field. Facts: `field`, `keys` (some), `count`."""
 
     code = "aggregate-overflow"
     title = "A sum does not fit its field"
 
 
 class NotFound(HeadwaterError):
-    """No such thing for this tenant. Another tenant's thing is reported exactly alike."""
+    """This tenant has no such resource. A resource of another tenant gets the same error."""
 
     code = "not-found"
-    title = "There is nothing here"
+    title = "The resource does not exist"
 
 
 class DatasetExists(HeadwaterError):
-    """A live dataset of this tenant has the name already."""
+    """A live dataset of this tenant already has the name."""
 
     code = "dataset-exists"
-    title = "A dataset of this name exists"
+    title = "A dataset of this name already exists"
 
 
 class DatasetInUse(HeadwaterError):
@@ -139,7 +139,7 @@ class DatasetInUse(HeadwaterError):
 
 
 class DerivedDataset(HeadwaterError):
-    """What a view shows is changed by changing its inputs, never by a write to it or a change of its schema."""
+    """The rows of a view change with its inputs, never by a write to it or a change of its schema."""
 
     code = "derived-dataset"
     title = "This dataset is a view"
@@ -153,16 +153,16 @@ class PreconditionFailed(HeadwaterError):
 
 
 class PreconditionRequired(HeadwaterError):
-    """The operation needs If-Match and got none."""
+    """The operation needs If-Match, and the request has no such header."""
 
     code = "precondition-required"
     title = "If-Match is required"
 
 
 class CommitConflict(HeadwaterError):
-    """Other commits kept winning; facts: `winner` (instant), `file_groups`, `retryable`.
+    """Other commits won every attempt. Facts: `winner` (instant), `file_groups`, `retryable`.
 
-    Or the dataset is not at the version that the write expects; facts: `expected_version`, `head_version`, `retryable`.
+    Or the dataset is not at the version that the write expects. Facts: `expected_version`, `head_version`, `retryable`.
     """
 
     code = "commit-conflict"
@@ -170,17 +170,17 @@ class CommitConflict(HeadwaterError):
 
 
 class DataExists(HeadwaterError):
-    """A write of mode `error_if_exists` met a table that holds rows. Fact: `version`."""
+    """The mode of the write is `error_if_exists`, and the table has rows. Fact: `version`."""
 
     code = "data-exists"
-    title = "The dataset holds data already"
+    title = "The dataset already has data"
 
 
 class BatchOutOfOrder(HeadwaterError):
-    """A batch of a stream is numbered below the last one and was never seen. Fact: `last_batch_id`."""
+    """A batch of a stream has a lower number than the last one and was never received. Fact: `last_batch_id`."""
 
     code = "batch-out-of-order"
-    title = "A later batch of this writer was accepted before"
+    title = "A later batch of this writer was already accepted"
 
 
 class TransactionFailed(HeadwaterError):
@@ -191,10 +191,10 @@ class TransactionFailed(HeadwaterError):
 
 
 class AlreadyRedriven(HeadwaterError):
-    """Records in quarantine were driven again by another request, or discarded; `records` names some."""
+    """Other requests have already redriven or discarded these quarantined records. Fact: `records`, some of them."""
 
     code = "already-redriven"
-    title = "Records were driven again already"
+    title = "Records were already redriven"
 
 
 class IdempotencyMismatch(HeadwaterError):
@@ -212,70 +212,70 @@ class IdempotencyInFlight(HeadwaterError):
 
 
 class OffsetAhead(HeadwaterError):
-    """`since` lies beyond the head: the position belongs to another or a recreated dataset."""
+    """`since` is beyond the head: the position belongs to another dataset, or to one that was recreated."""
 
     code = "offset-ahead"
     title = "The position is beyond the end of the feed"
 
 
 class OffsetExpired(HeadwaterError):
-    """The position lies before the first change that is kept. `since`, `earliest`."""
+    """The position is before the first change that is kept. Facts: `since`, `earliest`."""
 
     code = "offset-expired"
-    title = "The feed is not kept that far back"
+    title = "The position has expired from the feed"
 
 
 class VersionExpired(HeadwaterError):
-    """The version is not kept any more. Facts: `version`, `earliest`, the first that is."""
+    """The version has expired. Facts: `version`, `earliest`, the first readable version."""
 
     code = "version-expired"
-    title = "The version is not kept any more"
+    title = "The version has expired"
 
 
 class NotEnoughWrites(HeadwaterError):
-    """More versions were to be undone than writes have made. Facts: `instants`, `writes`, how many there are."""
+    """The request undoes more versions than writes have made. Facts: `instants`, `writes`, their number."""
 
     code = "not-enough-writes"
-    title = "There are not so many writes to undo"
+    title = "There are fewer writes than the request undoes"
 
 
 class NameTaken(HeadwaterError):
-    """A version of the dataset has the name already. Facts: `name`, `version`, `kind`."""
+    """Another version of the dataset already has the name. Facts: `name`, `version`, `kind`."""
 
     code = "name-taken"
-    title = "Another version has the name"
+    title = "Another version has this name"
 
 
 class ConsumerLeased(HeadwaterError):
-    """Another member holds the consumer. Facts: `member`, `until`, `retry_after_seconds`."""
+    """Another member holds the consumer's lease. Facts: `member`, `until`, `retry_after_seconds`."""
 
     code = "consumer-leased"
-    title = "Another member holds the consumer"
+    title = "Another member holds the lease of the consumer"
 
 
 class LeaseLost(HeadwaterError):
-    """The token is not that of the consumer's lease: it was released, or another member has taken it since."""
+    """The token does not match the consumer's lease: the lease was released, or another member has taken it."""
 
     code = "lease-lost"
-    title = "The lease is not held any more"
+    title = "The lease is no longer held"
 
 
 class ConsumerManaged(HeadwaterError):
-    """The position is that of a webhook, an export or a view, which moves it itself. Fact: `kind`."""
+    """The position belongs to a webhook, an export or a view, which moves it itself. Fact: `kind`."""
 
     code = "consumer-managed"
     title = "The service moves this position itself"
 
 
 class NoFeed(HeadwaterError):
-    """The dataset tells no changes (its changelog.producer is none), and they are asked for."""
+    """The request needs a feed, and the dataset has none (its changelog.producer is none)."""
 
     code = "no-feed"
     title = "The dataset has no feed"
 
 
 class ExportEnded(HeadwaterError):
-    """The export has reached its end, or ran once as it was asked to. Facts: `offset`, where it stopped; `until`."""
+    """The export has reached its end, or was requested to run once. Facts: `offset`, where it stopped; `until`."""
 
     code = "export-ended"
     title = "The export has ended"
@@ -289,14 +289,14 @@ class JobNotFinished(HeadwaterError):
 
 
 class ResultExpired(HeadwaterError):
-    """The result of a read job is kept no longer. Fact: `keep_seconds`."""
+    """The result of a read job has expired. Fact: `keep_seconds`."""
 
     code = "result-expired"
-    title = "The result is not kept any more"
+    title = "The result has expired"
 
 
 class NoCommits(HeadwaterError):
-    """What changed in a dataset is asked for, and nothing was ever committed to it."""
+    """The request needs commits, and the dataset has none."""
 
     code = "no-commits"
     title = "The dataset has no commits"
@@ -317,9 +317,9 @@ class CorruptFile(HeadwaterError):
 
 
 class DerivationFailed(HeadwaterError):
-    """A view's SQL failed on the rows of its inputs, or came to values that its schema cannot hold.
+    """A view's SQL failed on the rows of its inputs, or returned values that do not fit the view's schema.
 
-    Fact: `condition`, Spark's name for what it found.
+    Fact: `condition`, Spark's name of the error.
     """
 
     code = "derivation-failed"
@@ -327,8 +327,8 @@ class DerivationFailed(HeadwaterError):
 
 
 class NotVerifiable(HeadwaterError):
-    """Folding the dataset's feed does not give its table. Facts: `producer`, or `from_version` where the feed of the
-    version is not kept any more.
+    """The fold of the dataset's feed does not give its table. Facts: `producer`, or `from_version` where the changes of
+    that version have expired.
     """
 
     code = "not-verifiable"
@@ -343,39 +343,39 @@ class StorageFull(HeadwaterError):
 
 
 class AttemptsExhausted(HeadwaterError):
-    """Every attempt at the job died without an answer. Fact: `attempts`."""
+    """Every attempt at the job ended without a result. Fact: `attempts`."""
 
     code = "attempts-exhausted"
-    title = "The job was given up"
+    title = "The job failed after its last attempt"
 
 
 class Unauthorized(HeadwaterError):
-    """No credential, or none that is known and live."""
+    """The request has no credential, or one that is unknown or revoked."""
 
     code = "unauthorized"
     title = "A valid API key is required"
 
 
 class Forbidden(HeadwaterError):
-    """The credential lacks the scope that `required_scope` names."""
+    """The credential lacks a scope. Fact: `required_scope`."""
 
     code = "forbidden"
-    title = "This API key may not do that"
+    title = "This API key lacks the required scope"
 
 
 class Unavailable(HeadwaterError):
-    """A part of the service is out of reach; nothing is known to be lost, try again."""
+    """A part of the service is out of reach. No data is known to be lost; the client may retry."""
 
     code = "unavailable"
     title = "The service is not available right now"
 
 
 class EngineStopped(Exception):
-    """The tasks that were waited for were stopped on request; nobody is told but the one who asked."""
+    """The tasks were stopped on request. Only the requester sees this error."""
 
 
 def error_of(code: str, detail: str, facts: dict[str, Any]) -> HeadwaterError:
-    """The error that was told as a value (by a task, or in a job's row); of the base class if the code is unknown."""
+    """The error of a stored or transferred fault. It is of the base class if the code is unknown."""
     pending: list[type[HeadwaterError]] = [HeadwaterError]
     found = HeadwaterError
     while pending:
@@ -383,13 +383,13 @@ def error_of(code: str, detail: str, facts: dict[str, Any]) -> HeadwaterError:
         pending += kind.__subclasses__()
         found = kind if kind.code == code else found
     error = found.__new__(found)
-    # Past the constructor of the class: the facts are complete already.
+    # Bypasses the constructor of the class: the facts are complete already.
     HeadwaterError.__init__(error, detail, **facts)
     return error
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """The stored form of a HeadwaterError: what made a job fail."""
+    """The stored form of a HeadwaterError: the reason why a job failed."""
 
     code: str
     title: str
@@ -398,5 +398,5 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, error: HeadwaterError) -> Fault:
-        """The error as it is stored."""
+        """The stored form of the error."""
         return cls(code=error.code, title=error.title, detail=error.detail, facts=error.facts)

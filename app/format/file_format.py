@@ -1,4 +1,4 @@
-"""The formats of files that rows are given away in."""
+"""The formats of exported and read files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class FileFormat(str, Enum):
-    """How a file is written; also what its name ends with."""
+    """How a file is encoded; the value is also its file name extension."""
 
     PARQUET = "parquet"
     CSV = "csv"

@@ -1,4 +1,4 @@
-"""Files of a dataset: what the catalogue knows of each, and which of them belong together."""
+"""Files of a dataset: the catalogue's entry of each, and their file groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ColumnStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What it takes to open a file and to know that it is the one that was written."""
+    """The facts that identify a file, open it and verify it."""
 
     path: str
     size_bytes: int
@@ -30,7 +30,7 @@ class StoredFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileKind(str, Enum):
-    """What a data file holds: rows of the table, writes that are merged on read, or writes that wait for a bucket."""
+    """What a data file contains: rows of the table, writes that are merged on read, or writes without a bucket yet."""
 
     BASE = "base"
     LOG = "log"
@@ -38,7 +38,7 @@ class FileKind(str, Enum):
 
 
 class DeletionVector(msgspec.Struct, frozen=True, kw_only=True):
-    """Which rows of a data file are gone, by position: a slice of a file of serialized bitmaps.
+    """The deleted rows of a data file, by position: a slice of a file of serialized bitmaps.
 
     `cardinality` is the number of positions in it.
     """
@@ -51,7 +51,7 @@ class DeletionVector(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IndexKind(str, Enum):
-    """What a key index file can tell: where a key is, or whether it may be there."""
+    """What a key index file returns: the positions of a key, or whether the key may be in the file."""
 
     RECORD = "record"
     BLOOM = "bloom"
@@ -69,11 +69,11 @@ class IndexFile(msgspec.Struct, frozen=True, kw_only=True):
 class DataFile(StoredFile, frozen=True, kw_only=True):
     """A file of rows. `slot` is its partition and bucket, `statistics` is keyed by field id.
 
-    A file that loses rows to a deletion vector is listed anew: same path, other vector, other `added_version`, which is
-    the version since which it is as it is here. `written_version` is the commit that wrote it, `first_offset` the
-    offset of the first change of its commit in its file group: both are given by that commit, so they are None until
-    then; `first_offset` is None also where the commit told no changes. `clustered_by`: the mark of the order in which
-    its rows stand, None for none (`app.format.clustering`).
+    A file that loses rows to a deletion vector is listed again: same path, another vector, and another `added_version`,
+    the version since which this entry is valid. `written_version` is the commit that wrote the file. `first_offset` is
+    the offset of the first change of that commit in the file group. The commit assigns both, so they are None until
+    then; `first_offset` stays None where the commit emitted no changes. `clustered_by`: the mark of the order of its
+    rows, None if they have no order (`app.format.clustering`).
     """
 
     file_group: str
@@ -89,12 +89,12 @@ class DataFile(StoredFile, frozen=True, kw_only=True):
 
     @property
     def live_rows(self) -> int:
-        """Rows that no deletion vector has taken out."""
+        """The number of rows that no deletion vector has deleted."""
         return self.row_count - (self.deletion_vector.cardinality if self.deletion_vector else 0)
 
     @property
     def paths(self) -> list[str]:
-        """Everything on storage that belongs to the file."""
+        """The paths of everything on storage that belongs to the file."""
         parts = (self, self.deletion_vector, self.index_file)
         return [part.path for part in parts if part is not None]
 
@@ -102,8 +102,8 @@ class DataFile(StoredFile, frozen=True, kw_only=True):
 class ChangelogFile(StoredFile, frozen=True, kw_only=True):
     """The changes that one commit made to one file group, in feed order.
 
-    `corrects_min`, `corrects_max`: the least and greatest offset that they take back, None if they take none back; in
-    their stored form (see `CorrectedBounds`) until the commit has given the file its first offset.
+    `corrects_min`, `corrects_max`: the least and greatest offset of the changes that they retract, None if they retract
+    no change; in their stored form (see `CorrectedBounds`) until the commit assigns the file its first offset.
     """
 
     file_group: str
@@ -112,7 +112,7 @@ class ChangelogFile(StoredFile, frozen=True, kw_only=True):
 
 
 class ChangelogSegment(msgspec.Struct, frozen=True, kw_only=True):
-    """A changelog file and its place in the feed: its rows have the offsets from `first_offset` on."""
+    """A changelog file and its position in the feed: its rows have the offsets from `first_offset` on."""
 
     file: ChangelogFile
     first_offset: int
@@ -126,25 +126,25 @@ class ChangelogSegment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bucket_file_group(slot: Slot) -> str:
-    """The file group of a bucket: one for ever, so that two writers of one bucket always meet.
+    """The file group of a bucket. It never changes, so two writers of one bucket always conflict.
 
-    Under the dynamic modes `slot.bucket` is a segment of the key hashes, whose group holds several buckets; under
-    key_dynamic the partition is empty, since a group holds its keys in whichever partition they are.
+    Under the dynamic modes `slot.bucket` is a segment of the key hashes, and its group has several buckets. Under
+    key_dynamic the partition is empty, since a group has its keys in whatever partition they are.
     """
     return f"{slot.partition_path}/bucket-{slot.bucket:05d}".lstrip("/")
 
 
 def bucket_slot(file_group: str) -> Slot:
-    """The slot that gave a bucket's file group its name."""
+    """The slot that the name of a bucket's file group is derived from."""
     partition_path, _, bucket = file_group.rpartition("bucket-")
     return Slot(partition_path=partition_path.rstrip("/"), bucket=int(bucket))
 
 
 def append_file_group(slot: Slot, attempt: str) -> str:
-    """The file group of rows without a key: new with every attempt, so that appends never meet."""
+    """The file group of rows without a key: new for every attempt, so that appends never conflict."""
     return f"{slot.partition_path}/append-{attempt}".lstrip("/")
 
 
 def partition_of(file_group: str) -> str:
-    """The path of the partition that a group lies in; empty for the groups of key_dynamic, which lie in none."""
+    """The path of the partition of a group; empty for the groups of key_dynamic, which have no single partition."""
     return file_group.rpartition("/")[0]

@@ -1,4 +1,4 @@
-"""Ids: time-ordered, made where they are needed, never reused."""
+"""Ids: ordered by time, created where they are needed, never reused."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def new_id() -> str:
 def new_instant_id(now: datetime | None = None) -> str:
     """The id of one attempt to change a dataset: `yyyyMMddHHmmssffffff-rrrrrr`, sortable by request time.
 
-    Order of commits is never taken from it: versions, given inside the commit transaction, are.
+    The order of commits is never derived from it, but from versions, which the commit transaction assigns.
     """
     moment = now or datetime.now(UTC)
     return f"{moment:%Y%m%d%H%M%S%f}-{os.urandom(3).hex()}"
 
 
 def is_uuid(text: str) -> bool:
-    """Whether `text` has the form of an id made by `new_id` (names of datasets may not have it)."""
+    """Whether `text` has the form of an id of `new_id` (names of datasets may not have it)."""
     try:
         return str(uuid.UUID(text)) == text.lower()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Instants: attempts to change a dataset, and the life each of them leads."""
+"""Instants: attempts to change a dataset, and their states."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Action(str, Enum):
 
 
 class InstantState(str, Enum):
-    """Where an instant stands. Only COMPLETED is ever visible to readers."""
+    """The state of an instant. Only COMPLETED is ever visible to readers."""
 
     REQUESTED = "requested"
     INFLIGHT = "inflight"
@@ -31,7 +31,7 @@ class InstantState(str, Enum):
 
 
 class InstantEvent(str, Enum):
-    """What can happen to an instant."""
+    """An event that changes the state of an instant."""
 
     START = "start"
     PUBLISH = "publish"
@@ -39,7 +39,7 @@ class InstantEvent(str, Enum):
 
 
 class IllegalTransition(Exception):
-    """The event cannot happen in this state: a bug, never a user's fault."""
+    """The event is not possible in this state. It is always a bug."""
 
 
 def next_state(state: InstantState, event: InstantEvent) -> InstantState:
@@ -68,18 +68,18 @@ def states_before(event: InstantEvent) -> list[InstantState]:
 
 
 class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a write's rows; the five numbers add up to the rows that were sent."""
+    """The effects of a write's rows; the five numbers add up to the rows that were sent."""
 
     inserted: int = 0
     """Rows whose key was new."""
     updated: int = 0
-    """Rows that replaced another of their key."""
+    """Rows that replaced the row of their key."""
     deleted: int = 0
-    """Rows that deleted one."""
+    """Rows that deleted the row of their key."""
     unchanged: int = 0
     """Rows that changed nothing."""
     quarantined: int = 0
-    """Rows that were refused and kept in quarantine."""
+    """Rows that were rejected and quarantined."""
 
     def __add__(self, other: RowCounts) -> RowCounts:
         return RowCounts(

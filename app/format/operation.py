@@ -1,4 +1,4 @@
-"""Operations of a write, and which of them a dataset accepts."""
+"""Operations of a write, and the operations that a dataset accepts."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ class Operation(str, Enum):
 
     @property
     def replaces(self) -> bool:
-        """Whether its rows take the place of live ones as they are, without merging."""
+        """Whether its rows replace live rows unmerged."""
         return self in (Operation.OVERWRITE, Operation.SNAPSHOT)
 
     @property
     def refuses_live_keys(self) -> bool:
-        """Whether a key that is live already is an error rather than an update."""
+        """Whether a key that is live already is an error, not an update."""
         return self in (Operation.INSERT, Operation.BULK_INSERT)
 
 
 def check_operation(operation: Operation, dataset: DatasetDefinition, *, by_filter: bool = False) -> None:
-    """Raises InvalidRequest if the dataset cannot take the operation. `by_filter`: rows are named by a filter."""
+    """Raises InvalidRequest if the dataset does not accept it. `by_filter`: a filter selects the rows."""
     if dataset.keyed:
         reason = _NO_CHANGES.get(dataset.merge_mode) if operation is Operation.CHANGELOG else None
         if reason is not None:
             raise _refused(
-                f"{dataset.name!r} takes no changes, for its merge_mode is {dataset.merge_mode.value}", reason
+                f"{dataset.name!r} accepts no changes, because its merge_mode is {dataset.merge_mode.value}",
+                reason,
             )
         return
     if operation not in _NEED_KEYS or (by_filter and operation is Operation.DELETE):
@@ -59,12 +60,12 @@ def _refused(detail: str, reason: str) -> InvalidRequest:
 _NEED_KEYS: Final = (Operation.UPSERT, Operation.DELETE, Operation.CHANGELOG)
 _NO_CHANGES: Final = {
     MergeMode.FIRST: "the first row of a key stays, so corrections of it would be lost; use upsert and delete",
-    MergeMode.AGGREGATE: "an aggregate cannot take back what went into it; use upsert, and delete for whole keys",
+    MergeMode.AGGREGATE: "an aggregate cannot retract a value; use upsert, and delete for whole keys",
 }
 
 
 def input_schema(operation: Operation, dataset: DatasetDefinition) -> Schema:
-    """The schema that the write's rows must fit: a delete needs no more than the key fields, changes bring their op."""
+    """The schema of the write's rows: a delete needs only the key fields, changes have an op."""
     match operation:
         case Operation.DELETE:
             return optional_unless_key(dataset.schema, dataset.record_key)

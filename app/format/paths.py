@@ -1,4 +1,4 @@
-"""Names of files below the storage root, and what a name tells of who wrote the file.
+"""Names of files below the storage root, and the writer of a file from its name.
 
     {tenant}/{dataset}/data/{partition}/{bucket}-{attempt}-{random}.parquet       data files
     {tenant}/{dataset}/data/{partition}/_SUCCESS                                  marker of a partition that is done
@@ -7,14 +7,14 @@
     {tenant}/{dataset}/index/{partition}/{bucket}-{attempt}-{random}.arrow        key indexes
     {tenant}/{dataset}/staged/{job or body}…                                      input of writes
     {tenant}/{dataset}/quarantine/{job}….parquet                                  bad records, of input
-    {tenant}/{dataset}/quarantine/{partition}/{bucket}-{attempt}-{random}.parquet … and of rows that met live keys
+    {tenant}/{dataset}/quarantine/{partition}/{bucket}-{attempt}-{random}.parquet … and rows whose key was live
     {tenant}/{dataset}/uploads/{upload}                                           uploads
     {tenant}/{dataset}/exports/{export}/{run}-{job}-{epoch}/{name}                files of exports
-    {tenant}/{dataset}/timeline/{first}-{last}-{job}-{epoch}.parquet              instants of old
+    {tenant}/{dataset}/timeline/{first}-{last}-{job}-{epoch}.parquet              archived instants
     {tenant}/{dataset}/reads/{job}-{epoch}/{name}                                 results of read jobs, and their runs
 
 An attempt is `{instant}-{epoch}-{round}`: with the random part, no two runs of a task ever write the same path. Markers
-are the one exception: others look for them by their name, so that they go, and come again, under the same.
+are the exception: other systems find them by name, so a marker is deleted and written again under one path.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Folder(str, Enum):
 
     @property
     def suffix(self) -> str:
-        """What the names of its files end with."""
+        """The file name extension, or its equivalent, of the folder's files."""
         match self:
             case Folder.DELETES:
                 return "roaring"
@@ -75,57 +75,57 @@ def written_path(prefix: str, folder: Folder, slot: Slot, attempt: str) -> str:
 
 
 def staged_path(prefix: str, job_id: str) -> str:
-    """Where the API stages the rows of a small write."""
+    """The path to which the API stages the rows of a small write."""
     return f"{prefix}/staged/{job_id}.arrow"
 
 
 def decoded_prefix(prefix: str, job_id: str, epoch: int) -> str:
-    """What the names of the files start with that a worker decodes a large write into."""
+    """The path prefix of the files that a worker decodes a large write into."""
     return f"{prefix}/staged/{job_id}-{epoch}"
 
 
 def quarantine_prefix(prefix: str, job_id: str, epoch: int) -> str:
-    """What the names of the files start with that bad records of a write's input go to."""
+    """The path prefix of the files for bad records of a write's input."""
     return f"{prefix}/{Folder.QUARANTINE.value}/{job_id}-{epoch}"
 
 
 def body_path(prefix: str, body_id: str) -> str:
-    """Where a large request body is kept as it came."""
+    """The path of a large request body, which is kept unchanged."""
     return f"{prefix}/staged/{body_id}.body"
 
 
 def upload_path(prefix: str, upload_id: str) -> str:
-    """Where an upload is kept."""
+    """The path of an upload."""
     return f"{prefix}/uploads/{upload_id}"
 
 
 def export_folder(prefix: str, export_id: str, number: int, job_id: str, epoch: int) -> str:
-    """Where an attempt at a run of an export puts its files."""
+    """The folder of an attempt at a run of an export."""
     return f"{prefix}/exports/{export_id}/{number}-{job_id}-{epoch}"
 
 
 def read_folder(prefix: str, job_id: str, epoch: int) -> str:
-    """Where an attempt at a read job puts its files."""
+    """The folder of an attempt at a read job."""
     return f"{prefix}/reads/{job_id}-{epoch}"
 
 
 def data_folder(prefix: str) -> str:
-    """Where all data files of a dataset are, in folders of their partitions."""
+    """The folder of all data files of a dataset, with a folder per partition."""
     return f"{prefix}/{Folder.DATA.value}"
 
 
 def marker_path(prefix: str, partition_path: str) -> str:
-    """Where a file says that a partition is done."""
+    """The path of the file that marks a partition as done."""
     return f"{data_folder(prefix)}/{partition_path}/{_MARKER}"
 
 
 def is_marker(path: str) -> bool:
-    """Whether the file says that a partition is done. Only who writes markers removes them while the dataset lives."""
+    """Whether the file marks a partition as done. Only the code that writes markers deletes those of a live dataset."""
     return path.endswith(f"/{_MARKER}")
 
 
 def timeline_path(prefix: str, first_instant: str, last_instant: str, job_id: str, epoch: int) -> str:
-    """Where an attempt at a clean puts instants that it takes from the catalogue."""
+    """The path to which an attempt at a clean archives instants of the catalogue."""
     return f"{prefix}/timeline/{first_instant}-{last_instant}-{job_id}-{epoch}.parquet"
 
 
@@ -138,7 +138,7 @@ def instant_of(path: str) -> str | None:
 def job_of(path: str) -> str | None:
     """The job that input, bad records, exported files, results or archived instants belong to; None for other files.
 
-    Of a body it is its own id, which is no job's.
+    For a body this is the body's own id, which is not a job's.
     """
     found = _STAGED.search(path) or _EXPORTED.search(path) or _READ.search(path) or _ARCHIVED.search(path)
     return found.group(1) if found else None

@@ -1,4 +1,4 @@
-"""What a dataset has done by itself: how it is kept in shape, how far back it is kept, what happens after commits."""
+"""Policies of a dataset: its compaction and clustering, its history, and actions after commits."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class _Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class CompactionPolicy(_Policy, frozen=True, kw_only=True):
-    """A file group is compacted once any of these is reached; a bound that is null never is.
+    """A file group is compacted once it reaches any of these limits; null is no limit.
 
-    `logs`: how many logs or postponed writes it has. `log_ratio`: their bytes to those of its base files.
-    `deleted_ratio`: rows that deletion vectors took out, to all rows of its base files. Ratios count once there are a
-    quarter of `target_bytes` to fold. `small_files`: how many files of a bucket (of a partition, without a key) are
-    smaller than that. `seconds`: the age of its oldest log or postponed write.
+    `logs`: the number of its logs or postponed writes. `log_ratio`: their bytes to those of its base files.
+    `deleted_ratio`: rows that deletion vectors delete, to all rows of its base files. Ratios count once a quarter of
+    `target_bytes` can be folded. `small_files`: the number of files of a bucket (of a partition, without a key) that
+    are smaller than that. `seconds`: the age of its oldest log or postponed write.
     """
 
     logs: int | None = 16
@@ -35,14 +35,14 @@ class CompactionPolicy(_Policy, frozen=True, kw_only=True):
 
 
 class ClusterOrder(str, Enum):
-    """How rows are ordered by several columns: by the first, then the second …, or along a Z-order curve of all."""
+    """The order of rows by several columns: lexicographic, or along a Z-order curve of all columns."""
 
     LINEAR = "linear"
     Z_ORDER = "z_order"
 
 
 class ClusteringPolicy(_Policy, frozen=True, kw_only=True):
-    """Rows are kept ordered by `columns`: once a file group has so many bytes that are not yet, it is clustered."""
+    """Keeps rows ordered by `columns`: a file group is clustered once it has this number of unordered bytes."""
 
     columns: list[str]
     """The columns to order by."""
@@ -53,9 +53,9 @@ class ClusteringPolicy(_Policy, frozen=True, kw_only=True):
 
 
 class HistoryPolicy(_Policy, frozen=True, kw_only=True):
-    """Earlier versions stay readable while they are among the last `versions`, or were the latest `seconds` ago.
+    """Earlier versions stay readable while they are among the last `versions`, or were current in the last `seconds`.
 
-    One of the two is set. With both, a version goes once neither keeps it.
+    At least one of the two is set. With both, a version expires once neither keeps it.
     """
 
     versions: int | None = None
@@ -72,7 +72,7 @@ class TimelinePolicy(_Policy, frozen=True, kw_only=True):
 
 
 class TagPeriod(str, Enum):
-    """The stretches of time at the end of which a version is tagged, in UTC."""
+    """The periods at the end of which a version is tagged, in UTC."""
 
     HOUR = "hour"
     DAY = "day"
@@ -81,7 +81,7 @@ class TagPeriod(str, Enum):
 
 
 class TagPolicy(_Policy, frozen=True, kw_only=True):
-    """After each period its last version is tagged with the period's name; the latest `keep` such tags are kept."""
+    """After each period its last version is tagged with the period's name. The latest `keep` such tags are kept."""
 
     period: TagPeriod
     """The periods whose last versions are tagged."""
@@ -90,7 +90,7 @@ class TagPolicy(_Policy, frozen=True, kw_only=True):
 
 
 class PartitionDonePolicy(_Policy, frozen=True, kw_only=True):
-    """A partition is done once nothing was written to it for `idle_seconds`; `marker`: then a file says so."""
+    """A partition is done once nothing was written to it for `idle_seconds`. With `marker`, a file marks it as done."""
 
     idle_seconds: int | None = None
     """How long nothing is written to a partition before it is done; null: never by itself."""
@@ -99,7 +99,7 @@ class PartitionDonePolicy(_Policy, frozen=True, kw_only=True):
 
 
 class MetastorePolicy(_Policy, frozen=True, kw_only=True):
-    """The Hive table that statistics of the partitions are reported to; the operator says which metastore."""
+    """The Hive table to which statistics of the partitions are reported. The operator configures the metastore."""
 
     database: str
     """The database of the metastore."""
@@ -108,7 +108,7 @@ class MetastorePolicy(_Policy, frozen=True, kw_only=True):
 
 
 class TableServices(_Policy, frozen=True, kw_only=True):
-    """What is done for a dataset without being asked for; null turns a service off."""
+    """The services that run for a dataset automatically; null disables a service."""
 
     compaction: CompactionPolicy | None = CompactionPolicy()
     """When file groups are compacted."""

@@ -1,4 +1,4 @@
-"""Records that were set aside: what the catalogue keeps of them."""
+"""Quarantined records: their entries in the catalogue."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from app.format.rows.staging import StagedFile
 
 
 class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of bad records of one write, each with its position, its faults and its payload.
+    """A file of bad records of one write, each with its position, its errors and its payload.
 
-    `first_row`: the row of the write from which positions in the file count.
+    `first_row`: the row of the write to which positions in the file are relative.
     """
 
     path: str
@@ -22,9 +22,9 @@ class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecodedInput(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a raw input: its rows, and the records that were set aside.
+    """The result of decoding a raw input: its rows, and the quarantined records.
 
-    `definition`: the dataset under the schema that the rows brought, where it is another.
+    `definition`: the dataset under the schema that the input changed it to, where it did.
     """
 
     staged: tuple[StagedFile, ...]

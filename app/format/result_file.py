@@ -1,7 +1,7 @@
-"""Exports: what is written to files, and the tasks that write them.
+"""Exports: the files of a run, and the tasks that write them.
 
-A range of a feed is exported either as the changes that it tells, or as the rows that the changed keys have at its end.
-Tasks take parts of the range and write files, which are told apart by the number of the task and their own.
+The export of a feed's range contains its changes, or the rows that the changed keys have at its end. Each task takes a
+part of the range and writes files. Their names have the number of the task and of the file.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import msgspec
 
 
 class ExportedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file as it was written. `end`: the position of the feed up to which it has events.
+    """An exported file. `end`: the position in the feed up to which it has events.
 
-    `checksum` is XXH3-128, `sha256` what it says; both hexadecimal.
+    `checksum` is XXH3-128, `sha256` is SHA-256; both are hexadecimal.
     """
 
     path: str

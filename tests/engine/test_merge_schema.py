@@ -78,5 +78,5 @@ def test_parquet_brings_its_types(engine: SparkEngine, storage: LocalStorage) ->
 
 def test_a_column_without_a_type_is_told_of(engine: SparkEngine, storage: LocalStorage) -> None:
     raw = stored(storage, "staged/nothing.body", b'{"id": 1, "new": null}', Format.NDJSON)
-    with pytest.raises(SchemaMismatch, match="holds nulls only"):
+    with pytest.raises(SchemaMismatch, match="has nulls only"):
         engine.decode(raw, DATASET, Operation.UPSERT, prefix="staged/nothing", options=MERGING, tag="nothing")

@@ -152,7 +152,7 @@ SCHEMA = Schema(
     [
         (["a", "b"], {}),
         ([], {"": "expected 1 to 8"}),
-        (["a"] * (COLUMNS_MAX + 1), {"": "expected 1 to 8", "/1": "already"}),
+        (["a"] * (COLUMNS_MAX + 1), {"": "expected 1 to 8", "/1": "more than once"}),
         (["tags"], {"/0": "list<string>: lists, maps and structs have no order"}),
         (["a", "at", "c"], {"/1": "struct", "/2": "there is no column 'c'"}),
         (["at.x"], {"/0": "there is no column"}),

@@ -149,9 +149,9 @@ def test_a_value_that_no_wider_type_holds_is_left_to_the_decoder(row: dict[str, 
 @pytest.mark.parametrize(
     ("rows", "pointer", "reason"),
     [
-        ([{"new": None}], "/schema/new", "holds nulls only"),
-        ([{"new": []}], "/schema/new", "holds nulls only"),
-        ([{"new": {}}], "/schema/new", "holds empty objects only"),
+        ([{"new": None}], "/schema/new", "has nulls only"),
+        ([{"new": []}], "/schema/new", "has nulls only"),
+        ([{"new": {}}], "/schema/new", "has empty objects only"),
         ([{"new": 1}, {"new": "a"}], "/schema/new", "holds numbers and texts; a column has one type"),
         ([{"new": [1, [1]]}], "/schema/new", "holds numbers and arrays"),
         ([{"N": 1}], "/schema/N", "there is a field 'n' already"),

@@ -327,7 +327,7 @@ def test_a_path_that_was_cut_short_says_nothing() -> None:
 
 
 def test_a_path_of_another_dataset_is_refused() -> None:
-    with pytest.raises(ValueError, match="none of the field 'n'"):
+    with pytest.raises(ValueError, match="not a partition of the field 'n'"):
         partition_statistics("name=x", ["n"], DATED)
 
 

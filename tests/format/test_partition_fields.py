@@ -159,7 +159,7 @@ def test_a_key_decides_its_partition(mode: str | None) -> None:
     errors = {error["pointer"]: error["detail"] for error in caught.value.facts["errors"]}
     assert set(errors) == {"/partition_by/1", "/partition_by/2"}
     assert "add 'name' to the record key" in errors["/partition_by/1"]
-    assert "'address' is a struct and can be no key field" in errors["/partition_by/2"]
+    assert "'address' is a struct and cannot be a key field" in errors["/partition_by/2"]
     assert all("key_dynamic" in detail for detail in errors.values())
 
 

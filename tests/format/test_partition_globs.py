@@ -67,9 +67,9 @@ def test_a_glob_names_folders(glob: str, matches: bool) -> None:
         ("country=D]", "needs letters, digits or ranges"),
         ("country=[]", "needs letters, digits or ranges"),
         ("country=[!]", "needs letters, digits or ranges"),
-        ("*/*/name_trunc=Ł", "paths have %C5%81 for 'Ł'"),
-        ("country=a:b", "paths have %3A for ':'"),
-        ("country=!", "paths have %21 for '!'"),
+        ("*/*/name_trunc=Ł", "paths escape 'Ł' as %C5%81"),
+        ("country=a:b", "paths escape ':' as %3A"),
+        ("country=!", "paths escape '!' as %21"),
         ("x" * 5000, "4096 characters at most"),
         ("x" * 300, "200 characters at most"),
     ],
@@ -83,11 +83,11 @@ def test_what_is_no_glob_is_refused(glob: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("glob", "words"),
     [
-        ("country=DE/day=2026-*", "'day=2026-*' of 'country=DE/day=2026-*' fits no partition"),
+        ("country=DE/day=2026-*", "'day=2026-*' of 'country=DE/day=2026-*' matches no partition"),
         ("ts_day=2026-11-21", "partitions are country=…/ts_day=…/name_trunc=…"),
-        ("DE", "'DE' of 'DE' fits no partition"),
-        ("country", "fits no partition"),
-        ("**/DE", "fits no partition"),
+        ("DE", "'DE' of 'DE' matches no partition"),
+        ("country", "matches no partition"),
+        ("**/DE", "matches no partition"),
         ("*/*/*/*", "is deeper than a partition"),
     ],
 )

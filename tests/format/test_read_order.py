@@ -156,7 +156,7 @@ def test_rows_that_the_order_does_not_tell_apart_are_cut_all_the_same() -> None:
     ("columns", "pointer", "reason"),
     [
         (["gone"], "/order_by/0/column", "there is no column 'gone'"),
-        (["n", "n"], "/order_by/1/column", "before"),
+        (["n", "n"], "/order_by/1/column", "more than once"),
         (["n", "places"], "/order_by/1/column", "have no order"),
         (["tags"], "/order_by/0/column", "have no order"),
         (["place"], "/order_by/0/column", "have no order"),

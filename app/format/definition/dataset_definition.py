@@ -1,4 +1,4 @@
-"""From a registration to a checked definition: `define_dataset` is the one way."""
+"""Definitions from registrations: `define_dataset` is the only constructor that is used."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def with_name(dataset: DatasetDefinition, name: str) -> DatasetDefinition:
 
 
 def with_services(dataset: DatasetDefinition, services: TableServices) -> DatasetDefinition:
-    """The dataset with these table services in place of the ones it has. Raises InvalidDataset."""
+    """The dataset with these table services instead of its own. Raises InvalidDataset."""
     _refuse(list(service_faults(services, dataset)))
     return msgspec.structs.replace(dataset, services=services)
 

@@ -1,4 +1,4 @@
-"""The rules of a dataset definition, each a small function that names the faults it finds."""
+"""The rules of a dataset definition. Each is a small function that yields the faults it finds."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _repeats_rule(new: CreateDataset) -> Iterator[Fault]:
         yield "/record_key", "a field is named twice"
     bucket_key = (new.bucket or CreateBucket()).key
     if len(set(bucket_key)) != len(bucket_key):
-        yield "/bucket/key", "a field is named twice"
+        yield "/bucket/key", "a field is listed more than once"
 
 
 def _key_rule(new: CreateDataset) -> Iterator[Fault]:
@@ -145,9 +145,12 @@ def _bucket_rule(new: CreateDataset) -> Iterator[Fault]:
             f"each of the {bucket.count} segments (count) has a bucket: expected more",
         )
     if bucket.fixed_now and mode is not BucketMode.POSTPONE:
-        yield "/bucket/fixed_now", "only mode postpone can be told to assign buckets at once"
+        yield "/bucket/fixed_now", "only mode postpone can assign buckets at once; leave fixed_now out"
     if bucket.shuffle_by_partition and mode is not BucketMode.UNAWARE:
-        yield "/bucket/shuffle_by_partition", "buckets decide where rows go; this is for mode unaware"
+        yield (
+            "/bucket/shuffle_by_partition",
+            "only mode unaware shuffles by partition; others place rows by bucket",
+        )
 
 
 def _bucket_key_rule(new: CreateDataset) -> Iterator[Fault]:
@@ -226,7 +229,7 @@ def retention_faults(producer: ChangelogProducer, retention: CreateRetention | N
     if retention is None:
         return
     if producer is ChangelogProducer.NONE:
-        yield "/changelog/retention", "there is no feed to keep: leave it out"
+        yield "/changelog/retention", "the dataset has no feed, so no retention applies: leave it out"
     if retention.seconds is None and retention.changes is None:
         yield "/changelog/retention", "expected 'seconds', 'changes', or both"
     if retention.seconds is not None and not 1 <= retention.seconds <= _RETENTION_SECONDS_MAX:

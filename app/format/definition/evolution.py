@@ -1,8 +1,8 @@
-"""How a schema moves on: one change after another, each lossless or refused with its reason.
+"""Schema evolution: applies one change after another; each is lossless or is refused with a reason.
 
-A change never touches a file. Files carry the ids of their columns, and `app.format.schema.schema_projection` reads
-them
-under any schema; so an id is never given twice, and what decides where a row lies, or which row wins, never changes.
+A change never rewrites a file. Files carry the ids of their columns, and `app.format.schema.schema_projection` reads
+them under any schema. So an id is never reused, and a field that determines the position of a row, or which row wins,
+never changes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from app.format.schema.widening import why_not_wider
 
 
 class _Refused(Exception):
-    """The change breaks a rule: which member of it is at fault, and why."""
+    """The change breaks a rule. Holds the member at fault and the reason."""
 
     def __init__(self, member: str, reason: str) -> None:
         super().__init__(reason)
@@ -40,9 +40,9 @@ class _Refused(Exception):
 
 
 def evolve(dataset: DatasetDefinition, changes: Sequence[SchemaChange]) -> DatasetDefinition:
-    """The dataset under its next schema, which has all of the changes.
+    """The dataset under its next schema, with all of the changes applied.
 
-    Raises SchemaChangeRefused with every fault found; its pointers are those of `{"changes": […]}`.
+    Raises SchemaChangeRefused with every fault; its pointers are those of `{"changes": […]}`.
     """
     evolved, errors = dataset, []
     if not 1 <= len(changes) <= FIELDS_MAX:
@@ -63,7 +63,7 @@ def evolve(dataset: DatasetDefinition, changes: Sequence[SchemaChange]) -> Datas
 
 
 def under_schema(dataset: DatasetDefinition, schema: Schema) -> DatasetDefinition:
-    """The dataset under another of the schemas that it had: what the definition uses fields for goes by their ids."""
+    """The dataset under one of its other schemas. The fields that the definition uses are found by id."""
     names = {field.id: field.name for field in schema.fields}
     there = {field.name: names[field.id] for field in dataset.schema.fields if field.id in names}
     return _with_references(msgspec.structs.replace(dataset, schema=schema), there)
@@ -78,7 +78,7 @@ def _changed(dataset: DatasetDefinition, change: SchemaChange) -> DatasetDefinit
             if role := next(iter(_roles(dataset, name)), None):
                 raise _Refused("name", f"{name!r} is {role}: it cannot be dropped")
             if len(dataset.schema.fields) == 1:
-                raise _Refused("name", f"{name!r} is the only field: a dataset has one at least")
+                raise _Refused("name", f"{name!r} is the only field: a dataset needs at least one")
             return _with_fields(dataset, [field for field in dataset.schema.fields if field is not dropped])
         case RenameField():
             return _renamed(dataset, change)
@@ -87,7 +87,7 @@ def _changed(dataset: DatasetDefinition, change: SchemaChange) -> DatasetDefinit
         case RelaxField(name=name):
             field = _existing(dataset, "name", name)
             if field.nullable:
-                raise _Refused("name", f"{name!r} may hold nulls already")
+                raise _Refused("name", f"{name!r} already accepts nulls")
             _refuse_fixed(dataset, name, "name", "stays required")
             return _replaced(dataset, field, nullable=True)
         case ReorderFields(names=names):
@@ -102,7 +102,7 @@ def _reordered(schema: Schema, names: Sequence[str]) -> Sequence[Field]:
         reason = f"expected each field once; missing: {missing}, unknown: {unknown}, {len(names)} named"
         raise _Refused("names", reason)
     if names == schema.names():
-        raise _Refused("names", "the fields are in this order already")
+        raise _Refused("names", "the fields already have this order")
     return schema.select(names).fields
 
 
@@ -114,7 +114,7 @@ def _existing(dataset: DatasetDefinition, member: str, name: str) -> Field:
 
 
 def _with_fields(dataset: DatasetDefinition, fields: Sequence[Field]) -> DatasetDefinition:
-    """The dataset with other fields; an id that was given once is known to have been, also when its field is gone."""
+    """The dataset with other fields. Ids that were assigned once stay reserved, also after their field is dropped."""
     schema = dataset.schema
     highest = max(schema.highest_field_id, *(field.id for field in fields))
     changed = msgspec.structs.replace(schema, fields=tuple(fields), last_field_id=highest)
@@ -130,7 +130,7 @@ def _added(schema: Schema, change: AddField) -> list[Field]:
     new = change.field
     _check_name(schema, "field/name", new.name)
     if not new.nullable:
-        reason = "a field that is added is nullable: rows that are there already have no value of it"
+        reason = "an added field must be nullable: existing rows have no value for it"
         raise _Refused("field/nullable", reason)
     if len(schema.fields) == FIELDS_MAX:
         raise _Refused("field", f"a dataset has at most {FIELDS_MAX} fields")
@@ -145,14 +145,14 @@ def _renamed(dataset: DatasetDefinition, change: RenameField) -> DatasetDefiniti
         dataset.schema, fields=tuple(field for field in dataset.schema.fields if field is not old)
     )
     if change.to == old.name:
-        raise _Refused("to", f"{old.name!r} has this name already")
+        raise _Refused("to", f"{old.name!r} already has this name")
     _check_name(others, "to", change.to)
     renamed = _replaced(dataset, old, name=change.to)
     return _with_references(renamed, {old.name: change.to})
 
 
 def _with_references(dataset: DatasetDefinition, names: dict[str, str]) -> DatasetDefinition:
-    """The dataset with the parts that name fields following their new names."""
+    """The dataset with the names of fields replaced in all settings that refer to them."""
 
     def now(name: str) -> str:
         return names.get(name, name)
@@ -187,14 +187,14 @@ def _widened(dataset: DatasetDefinition, change: WidenField) -> DatasetDefinitio
     _refuse_fixed(dataset, old.name, "name", "keeps its type")
     kind = _parsed("type", change.type_)
     if kind == old.data_type():
-        raise _Refused("type", f"{old.name!r} is {kind} already")
+        raise _Refused("type", f"{old.name!r} is already of type {kind}")
     reason = why_not_wider(old.data_type(), kind, explicit_cast=change.explicit_cast)
     if reason is not None:
         raise _Refused("type", f"{old.name!r} cannot be changed: {reason}")
     aggregate = dataset.aggregates.get(old.name)
     if aggregate is not None and not fits(aggregate, kind):
         raise _Refused(
-            "type", f"{old.name!r} is aggregated by {aggregate.value}, which does not go with {kind}"
+            "type", f"{old.name!r} is aggregated by {aggregate.value}, which does not support {kind}"
         )
     return _replaced(dataset, old, type=str(kind))
 
@@ -219,7 +219,7 @@ def _check_name(schema: Schema, member: str, name: str) -> None:
 
 
 def keeps_type(dataset: DatasetDefinition, name: str) -> bool:
-    """Whether the type of the field can never change."""
+    """Whether the field can never change its type."""
     return next(_fixed_roles(dataset, name), None) is not None
 
 
@@ -229,7 +229,7 @@ def _refuse_fixed(dataset: DatasetDefinition, name: str, member: str, consequenc
 
 
 def _fixed_roles(dataset: DatasetDefinition, name: str) -> Iterator[str]:
-    """What the field decides about rows that are stored already: where they lie, or which of them won."""
+    """The roles of the field that determine where stored rows lie, or which of them won."""
     if name in dataset.record_key:
         yield "part of the record key"
     if name in partition_sources(dataset):
@@ -243,7 +243,7 @@ def _fixed_roles(dataset: DatasetDefinition, name: str) -> Iterator[str]:
 
 
 def _roles(dataset: DatasetDefinition, name: str) -> Iterator[str]:
-    """Everything that the definition uses the field for."""
+    """Every role of the field in the definition."""
     yield from _fixed_roles(dataset, name)
     if name == dataset.event_time_field:
         yield "the event time field"

@@ -1,9 +1,9 @@
-"""What a dataset is in the words of a Hive metastore: columns, types and the values of partitions.
+"""A dataset as a table of a Hive metastore: columns, types and the values of partitions.
 
 boolean, float, double, string, binary, date, decimal(p, s)    the same
 int8 int16 int32 int64     tinyint, smallint, int, bigint
 uint8 uint16 uint32        the next larger type with a sign: smallint, int, bigint
-timestamp, timestamp_ntz   timestamp: Hive's has no zone; an instant is given in UTC
+timestamp, timestamp_ntz   timestamp: Hive's has no zone; an instant is written in UTC
 list<T> map<K, V> struct<name: T, …>    array<T>, map<K,V>, struct<name:T,…>
 """
 
@@ -31,12 +31,12 @@ _PRIMITIVES: Final = {
     "uint16": "int",
     "uint32": "bigint",
 }
-# Types whose values in paths are what Hive reads as such; of others partition columns are the text of the path.
+# For these types Hive reads the values in paths. The partition columns of other types are the text of the path.
 _PATH_TYPES: Final = frozenset({"tinyint", "smallint", "int", "bigint", "string", "date", "boolean"})
-# What Hive's own tables have room for.
+# The limits of Hive's own tables.
 _COMMENT_CHARACTERS_MAX: Final = 256
 EMPTY_VALUE: Final = "__EMPTY__"
-"""Stands for the empty text, which the metastore takes for no value of a partition."""
+"""Stands for the empty text, which the metastore does not accept as a partition value."""
 
 
 class HiveColumn(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,14 +48,14 @@ class HiveColumn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HiveColumns(msgspec.Struct, frozen=True, kw_only=True):
-    """The columns of a Hive table, and those that its partitions are made by, which Hive keeps apart."""
+    """The columns of a Hive table. Hive lists partition columns separately."""
 
     columns: tuple[HiveColumn, ...]
     partition_by: tuple[HiveColumn, ...]
 
 
 def hive_columns(dataset: DatasetDefinition) -> HiveColumns:
-    """Raises ValueError where two columns would have one name: Hive's names are lower case."""
+    """The columns of the dataset in Hive. Raises ValueError if two would have one name: Hive's are lower case."""
     fields = [parse_partition(text) for text in dataset.partition_by]
     in_paths = {field.path[0] for field in fields if field.plain}
     found = HiveColumns(
@@ -73,7 +73,9 @@ def hive_columns(dataset: DatasetDefinition) -> HiveColumns:
     names = Counter(column.name for column in (*found.columns, *found.partition_by))
     twice = [name for name, count in names.items() if count > 1]
     if twice:
-        raise ValueError(f"two columns would be called {twice[0]!r} in Hive, whose names are lower case")
+        raise ValueError(
+            f"two columns would be named {twice[0]!r} in Hive, whose names are lower case; rename one"
+        )
     return found
 
 
@@ -96,18 +98,18 @@ def hive_type(data_type: DataType) -> str:
 
 
 def hive_values(dataset: DatasetDefinition, path: str) -> tuple[str, ...]:
-    """The values of a partition, in the order of its columns. Those that the path cuts short stay as they are there."""
+    """The values of a partition, in the order of its columns. A value that the path shortens stays shortened."""
     values = []
     for text, segment in zip(dataset.partition_by, path.split("/"), strict=True):
         written = segment.partition("=")[2]
         value = read_segment(segment, partition_name(parse_partition(text)))
-        # Null has a text of its own in paths, which is Hive's too.
+        # The path has a text for null, which is also Hive's.
         values.append((written if value is None else value) or EMPTY_VALUE)
     return tuple(values)
 
 
 def values_in_name(name: str) -> tuple[str, ...]:
-    """The values in a metastore's name of a partition: `country=DE/day=2026-11-22`, some characters escaped."""
+    """The values in the metastore's name of a partition: `country=DE/day=2026-11-22`, with some characters escaped."""
     found = (segment.partition("=")[2] for segment in name.split("/"))
     return tuple(_ESCAPE.sub(lambda code: chr(int(code[1], 16)), value) for value in found)
 
@@ -119,5 +121,5 @@ def _partition_column(dataset: DatasetDefinition, field: PartitionField) -> Hive
 
 
 def _plain(name: str) -> str:
-    """The name as Hive takes it where it has no quotes for it."""
+    """The name with the characters that Hive accepts without quotes."""
     return re.sub(r"\W", "_", name).lower()

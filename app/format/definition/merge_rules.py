@@ -20,7 +20,7 @@ def _types(new: CreateDataset) -> dict[str, DataType]:
         try:
             types[field.name] = parse_type(field.type)
         except TypeSyntaxError:
-            continue  # another rule names it
+            continue  # another rule reports it
     return types
 
 
@@ -28,7 +28,7 @@ def _ordering_rule(new: CreateDataset) -> Iterator[Fault]:
     if not new.record_key:
         return
     if new.merge_mode is MergeMode.EVENT_TIME and new.ordering_field is None:
-        yield "/ordering_field", "merge_mode event_time compares rows by the ordering field: name one"
+        yield "/ordering_field", "merge_mode event_time compares rows by the ordering field: specify it"
     if new.merge_mode is MergeMode.FIRST and new.ordering_field is not None:
         yield "/ordering_field", "merge_mode first keeps the row that came first, whatever its ordering value"
     if new.ordering_field in new.record_key:
@@ -49,7 +49,7 @@ def _sequence_group_rule(new: CreateDataset) -> Iterator[Fault]:
         elif order is not None and not may_be_ordered(order):
             yield f"{pointer}/ordering_field", f"{group.ordering_field!r} is {order}, which has no order"
         if not group.fields:
-            yield f"{pointer}/fields", "name at least one field"
+            yield f"{pointer}/fields", "specify at least one field"
         for name in (group.ordering_field, *group.fields):
             if name not in names and name != group.ordering_field:
                 yield f"{pointer}/fields", f"there is no field {name!r} in the schema"
@@ -57,7 +57,7 @@ def _sequence_group_rule(new: CreateDataset) -> Iterator[Fault]:
                 yield f"{pointer}/fields", f"{name!r} is part of the key or orders the whole row"
             earlier = taken.setdefault(name, number)
             if earlier != number:
-                yield f"{pointer}/fields", f"{name!r} is in group {earlier} already"
+                yield f"{pointer}/fields", f"{name!r} is already in group {earlier}"
 
 
 def _aggregates_rule(new: CreateDataset) -> Iterator[Fault]:
@@ -72,10 +72,10 @@ def _aggregates_rule(new: CreateDataset) -> Iterator[Fault]:
         elif name in new.record_key or name == new.ordering_field:
             yield pointer, "a field of the key, or the ordering field, is not aggregated"
         elif name in types and not fits(aggregate, types[name]):
-            yield pointer, f"{aggregate.value} does not go with {types[name]}"
+            yield pointer, f"{aggregate.value} does not support {types[name]}"
 
 
-# Types that such an aggregate never leaves, however many rows there are.
+# The ranges of these types are never exceeded, however many rows there are.
 _UNBOUNDED: Final = {Aggregate.SUM: ("float", "double"), Aggregate.COUNT: ("int64",)}
 
 
@@ -91,13 +91,14 @@ def _sum_rule(new: CreateDataset) -> Iterator[Fault]:
         if aggregate in _UNBOUNDED and str(types.get(name)) not in _UNBOUNDED[aggregate]:
             yield (
                 f"/aggregates/{name}",
-                f"a {aggregate.value} that does not fit {types.get(name)} has to be found when rows are written, but "
-                f"logs and postponed rows are added up later: use {_UNBOUNDED[aggregate][-1]}, or look old rows up",
+                f"a {aggregate.value} that does not fit {types.get(name)} must be detected when rows are written, but "
+                f"logs and postponed rows are summed later: use {_UNBOUNDED[aggregate][-1]}, or a mode that looks up "
+                "old rows",
             )
 
 
 def fits(aggregate: Aggregate, kind: DataType) -> bool:
-    """Whether values of the type can be aggregated so."""
+    """Whether the aggregate supports values of the type."""
     text = str(kind)
     match aggregate:
         case Aggregate.SUM:
@@ -120,7 +121,7 @@ def _sources(new: CreateDataset) -> set[str]:
         try:
             sources.add(parse_partition(text).path[0])
         except PartitionSyntaxError:
-            continue  # another rule names it
+            continue  # another rule reports it
     return sources - set(new.record_key)
 
 
@@ -128,7 +129,7 @@ def _place_rule(new: CreateDataset) -> Iterator[Fault]:
     """A row that is merged field by field stays in its partition, so what decides the partition stays as it is."""
     if new.merge_mode not in (MergeMode.PARTIAL, MergeMode.AGGREGATE):
         return
-    kept = f"merge_mode {new.merge_mode.value} keeps a row in its partition, whose fields stay as they are"
+    kept = f"merge_mode {new.merge_mode.value} keeps a row in its partition, whose fields must not change"
     moving = [("/ordering_field", new.ordering_field)]
     moving += [(f"/aggregates/{name}", name) for name in new.aggregates]
     for number, group in enumerate(new.sequence_groups):
@@ -165,7 +166,7 @@ def _delete_marker_rule(new: CreateDataset) -> Iterator[Fault]:
             f"{new.delete_marker!r} is {types[new.delete_marker]}; a delete marker is boolean",
         )
     if new.delete_marker in new.record_key:
-        yield "/delete_marker", "a field of the key cannot say that the key is deleted"
+        yield "/delete_marker", "a field of the key cannot mark the key as deleted"
 
 
 MERGE_RULES: Final[tuple[Callable[[CreateDataset], Iterator[Fault]], ...]] = (

@@ -1,4 +1,4 @@
-"""A registration as a user sends it, before any rule was checked."""
+"""A registration as the client sends it, before validation."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from app.format.partition.fields import (
 from app.format.schema.types import DataType, TypeSyntaxError, parse_type
 
 Fault = tuple[str, str]
-# Each is a folder: storage systems have names of some thousand characters.
+# Each level is a folder: storage systems limit paths to about a thousand characters.
 PARTITION_FIELDS_MAX: Final = 16
 
 
@@ -27,7 +27,7 @@ def _parsed(new: CreateDataset) -> Iterator[tuple[str, PartitionField]]:
         try:
             yield f"/partition_by/{number}", parse_partition(text)
         except PartitionSyntaxError:
-            continue  # another rule names it
+            continue  # another rule reports it
 
 
 def _syntax_rule(new: CreateDataset) -> Iterator[Fault]:
@@ -47,7 +47,7 @@ def _source_rule(new: CreateDataset) -> Iterator[Fault]:
         try:
             types[field.name] = parse_type(field.type)
         except TypeSyntaxError:
-            unknown.add(field.name)  # another rule names it
+            unknown.add(field.name)  # another rule reports it
     for pointer, entry in _parsed(new):
         if entry.path[0] in unknown:
             continue
@@ -76,10 +76,10 @@ def _key_rule(new: CreateDataset) -> Iterator[Fault]:
     for pointer, field in _parsed(new):
         if field.path[0] in new.record_key:
             continue
-        rule = "a key lives in one partition only if its fields decide which: "
+        rule = "a key lives in one partition only if its fields determine the partition: "
         other = "or use bucket mode 'key_dynamic', which keeps keys unique across partitions"
         if len(field.path) > 1:
-            what = f"{field.path[0]!r} is a struct and can be no key field, so partition by other fields, "
+            what = f"{field.path[0]!r} is a struct and cannot be a key field, so partition by other fields, "
         else:
             what = f"add {field.path[0]!r} to the record key, "
         yield pointer, rule + what + other

@@ -1,4 +1,4 @@
-"""The rules of a dataset's table services, each a small function that names the faults it finds."""
+"""The rules of a dataset's table services. Each is a small function that yields the faults it finds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Rule = Callable[[TableServices, DatasetDefinition], Iterator[Fault]]
 
 
 def service_faults(services: TableServices, dataset: DatasetDefinition) -> Iterator[Fault]:
-    """Every fault of the services of a dataset: a JSON pointer, and what was expected."""
+    """Every fault of the services of a dataset: a JSON pointer, and what is expected."""
     for rule in _RULES:
         for pointer, detail in rule(services, dataset):
             yield f"/services{pointer}", detail
@@ -53,13 +53,13 @@ def _partition_done_rule(services: TableServices, dataset: DatasetDefinition) ->
     if not dataset.partition_by:
         yield (
             "/partition_done",
-            "the dataset has no partitions; leave it out, or give the dataset `partition_by`",
+            "the dataset has no partitions; leave it out, or set `partition_by` on the dataset",
         )
     if dataset.bucket.mode is BucketMode.KEY_DYNAMIC and not dataset.looks_up:
         yield (
             "/partition_done",
-            "under bucket mode key_dynamic the logs of this dataset are in no partition, so nothing tells when one "
-            "changed; use table_type copy_on_write, or changelog.producer full",
+            "under bucket mode key_dynamic the logs of this dataset belong to no partition, so a change of a partition "
+            "cannot be detected; use table_type copy_on_write, or changelog.producer full",
         )
     if policy.idle_seconds is not None and policy.idle_seconds < 1:
         yield "/partition_done/idle_seconds", "expected 1 or more, or null"
@@ -73,7 +73,7 @@ def _metastore_rule(services: TableServices, dataset: DatasetDefinition) -> Iter
         if not HIVE_NAME.fullmatch(name):
             yield (
                 f"/metastore/{member}",
-                "expected 1–128 lower case letters, digits and _, as names in Hive are",
+                "expected 1–128 lower case letters, digits and _, as in Hive's names",
             )
     try:
         hive_columns(dataset)

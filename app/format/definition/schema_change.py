@@ -1,4 +1,4 @@
-"""Changes of a dataset as a user sends them, before any rule was checked."""
+"""Changes of a dataset as the client sends them, before validation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class _Change(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class AddField(_Change, frozen=True, kw_only=True, tag="add"):
-    """Adds a field behind the others. It is nullable: rows that are there already have no value of it."""
+    """Adds a field behind the others. The field is nullable: existing rows have no value for it."""
 
     field: CreateField
     """The new field."""
@@ -27,7 +27,7 @@ class DropField(_Change, frozen=True, kw_only=True, tag="drop"):
 
 
 class RenameField(_Change, frozen=True, kw_only=True, tag="rename"):
-    """Gives a field another name; it keeps its values."""
+    """Renames a field; it keeps its values."""
 
     name: str
     """The present name of the field."""
@@ -36,9 +36,9 @@ class RenameField(_Change, frozen=True, kw_only=True, tag="rename"):
 
 
 class WidenField(_Change, frozen=True, kw_only=True, tag="widen"):
-    """Gives a field a type that holds every value of the one it has.
+    """Changes the type of a field to one that holds every value of the old type.
 
-    `explicit_cast` allows a date to become a timestamp, the start of that day.
+    `explicit_cast` allows a date to become a timestamp, at the start of that day.
     """
 
     name: str
@@ -50,14 +50,14 @@ class WidenField(_Change, frozen=True, kw_only=True, tag="widen"):
 
 
 class RelaxField(_Change, frozen=True, kw_only=True, tag="relax"):
-    """Lets a required field hold nulls."""
+    """Makes a required field nullable."""
 
     name: str
     """The name of the field."""
 
 
 class ReorderFields(_Change, frozen=True, kw_only=True, tag="reorder"):
-    """Puts the fields into another order, which names each of them once."""
+    """Changes the order of the fields. Lists each field once."""
 
     names: list[str]
     """The names of all fields, in the new order."""

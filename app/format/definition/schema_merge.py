@@ -1,4 +1,4 @@
-"""The schema that a write with `merge_schema` brings: columns that the table lacks, and types that hold its values."""
+"""The schema of a write with `merge_schema`: adds missing columns, and widens types to hold the written values."""
 
 from __future__ import annotations
 
@@ -34,16 +34,17 @@ _DATE: Final = Primitive("date")
 
 
 class _NoType(Exception):
-    """The values of a new column say no type; the message says why."""
+    """The values of a new column determine no type; the message has the reason."""
 
 
 def merge_schemas(
     dataset: DatasetDefinition, incoming: Mapping[str, Shape], *, explicit_cast: bool
 ) -> DatasetDefinition | None:
-    """The dataset under a schema that takes the incoming columns; None if it does so as it is.
+    """The dataset under a schema with the incoming columns; None if its schema has them already.
 
-    A column that the dataset has gets a wider type where values need one, and keeps its own where none holds both: what
-    does not fit is a matter of the rows. Raises SchemaMismatch where a new column has no type or may not be added.
+    A column of the dataset gets a wider type where values need one. It keeps its type where no type holds both: rows
+    with values that do not fit are then errors. Raises SchemaMismatch for a new column without a type or that may not
+    be added.
     """
     names: list[str] = []
     changes: list[SchemaChange] = []
@@ -65,7 +66,7 @@ def merge_schemas(
     try:
         return evolve(dataset, changes)
     except SchemaChangeRefused as refused:
-        # Faults point to a change of the list, which whoever sent the rows never saw.
+        # Faults point into the list of changes, which the sender of the rows does not see.
         raise _mismatch(
             FieldError(pointer=_pointer(names[int(error["pointer"].split("/")[2])]), detail=error["detail"])
             for error in refused.facts["errors"]
@@ -107,9 +108,11 @@ def _new_type(shape: Shape, explicit_cast: bool) -> DataType:
         case Typed(type_=text):
             return parse_type(text)
         case Nulls():
-            raise _NoType("holds nulls only, which say no type; leave it out, or add the field first")
+            raise _NoType("has nulls only, so its type is unknown; leave it out, or add the field first")
         case Objects():
-            raise _NoType("holds empty objects only, which say no type; leave it out, or add the field first")
+            raise _NoType(
+                "has empty objects only, so its type is unknown; leave it out, or add the field first"
+            )
         case Mixed(reason=reason):
             raise _NoType(f"{reason}; a column has one type")
     return _NEW_TYPES[type(shape)]
@@ -129,7 +132,7 @@ def _text_type(texts: Texts) -> DataType:
 
 
 def _widened(known: DataType, shape: Shape, explicit_cast: bool) -> DataType:
-    """The type that holds the values as well; the known one where there is none."""
+    """The type that holds the values as well; the known type where no type does."""
     match known, shape:
         case Struct(members), Objects(members=found):
             return _widened_struct(dict(members), found, explicit_cast)
@@ -183,7 +186,7 @@ _EXACT_BITS: Final = {"float": 24, "double": 53}
 
 
 def _common(known: DataType, found: DataType, explicit_cast: bool) -> DataType:
-    """The narrowest type that holds the values of both; the known one where there is none."""
+    """The narrowest type that holds the values of both; the known type where no type does."""
 
     def holds(wide: DataType, narrow: DataType) -> bool:
         return why_not_wider(narrow, wide, explicit_cast=explicit_cast) is None
@@ -206,7 +209,9 @@ def columnar_shape(kind: pa.DataType) -> Shape:
         return Arrays(element=columnar_shape(kind.value_type))
     text = _type_text(kind)
     return (
-        Mixed(reason=f"is of Arrow type {kind}, which none here holds") if text is None else Typed(type_=text)
+        Mixed(reason=f"is of Arrow type {kind}, which is not supported")
+        if text is None
+        else Typed(type_=text)
     )
 
 

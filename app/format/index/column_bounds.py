@@ -16,7 +16,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def stored_bound(value: Any) -> Any:
-    """The least or greatest value of a column as a JSON value; None for none, and for one too long to keep.
+    """The least or greatest value of a column as a JSON value; None if there is no value, or one too long to keep.
 
     Booleans and numbers stay; bytes are base64, times ISO 8601, decimals and strings their text.
     """
@@ -31,7 +31,7 @@ def stored_bound(value: Any) -> Any:
 
 
 def comparable_bound(bound: Any, data_type: DataType) -> Any:
-    """A stored bound as the literals of the type are, in their order; None for one that is not known, or not of it."""
+    """A stored bound as a literal of the type, comparable with others; None if unknown or not of the type."""
     try:
         match data_type, bound:
             case Decimal(), str():

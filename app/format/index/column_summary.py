@@ -1,4 +1,4 @@
-"""What statistics of single files say of a column of the whole table."""
+"""Statistics of a column of the whole table, from the statistics of its files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNKNOWN: Final = ColumnStatistics()
 
 
 class FileStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the columns of one file, by field id."""
+    """The statistics of the columns of one file, by field id."""
 
     row_count: int
     schema_id: int
@@ -23,7 +23,7 @@ class FileStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ColumnSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds and nulls of a column in all files, as JSON values; None where one of the files does not tell."""
+    """Bounds and nulls of a column in all files, as JSON values; None where a file has no statistics of it."""
 
     name: str
     minimum: Any
@@ -32,7 +32,7 @@ class ColumnSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Bound:
-    """The least or greatest bound so far; `known` as long as every file with a value has told one."""
+    """The least or greatest bound so far; `known` while every file with a value has a bound."""
 
     def __init__(self, *, greatest: bool) -> None:
         self.known = True
@@ -83,7 +83,7 @@ class _ColumnTotals:
 def summarize_columns(
     fields: Sequence[Field], schemas: Mapping[int, Schema], files: Iterable[FileStatistics]
 ) -> list[ColumnSummary]:
-    """The summaries of some columns, in their order. `schemas`: all that files may have been written under, by id."""
+    """The summaries of some columns, in order. `schemas`: by id, every schema that a file may be written under."""
     columns = [_ColumnTotals(field, schemas) for field in fields]
     for file in files:
         for column in columns:

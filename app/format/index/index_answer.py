@@ -1,4 +1,4 @@
-"""What an index says of a data file that a write may have to read."""
+"""Whether a write must read a data file, according to the file's index."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from enum import Enum
 
 
 class FileAnswer(str, Enum):
-    """Whether the file is read, and what says so. `no_index`: a file of few rows has none. `merged`: the
-    whole group is read, with its logs. `not_asked`: nobody looks for old rows when the write runs.
+    """Whether the file is read, and the reason. `no_index`: a file of few rows has no index. `merged`: the
+    whole group is read, with its logs. `not_asked`: the write does not look up old rows.
     """
 
     IN_SCOPE = "in_scope"
@@ -27,7 +27,7 @@ class FileAnswer(str, Enum):
 
     @property
     def read(self) -> bool:
-        """Whether the file may hold a row that is touched, or is to take new ones."""
+        """Whether the file may have a row that is changed, or receives new rows."""
         return self not in _NOT_READ
 
 

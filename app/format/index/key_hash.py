@@ -1,8 +1,8 @@
 """XXH64 (seed 0) of many keys at once.
 
-Whoever calls the library once per key spends four fifths of the time on making a Python object of each key. Keys of
-one length take the same steps, so here numpy takes each step for a block of keys. The values are the library's,
-which a test holds for every length.
+One call of the library per key spends four fifths of its time on the creation of a Python object. Keys of one length
+need the same steps, so numpy executes each step for a block of keys. The values equal the library's; a test checks
+every length.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ _PRIME_2: Final = np.uint64(0xC2B2AE3D27D4EB4F)
 _PRIME_3: Final = np.uint64(0x165667B19E3779F9)
 _PRIME_4: Final = np.uint64(0x85EBCA77C2B2AE63)
 _PRIME_5: Final = np.uint64(0x27D4EB2F165667C5)
-# What the four accumulators of a long key start with, for seed 0.
+# The initial values of the four accumulators of a long key, for seed 0.
 _STARTS: Final = np.array(
     [(int(_PRIME_1) + int(_PRIME_2)) % 2**64, int(_PRIME_2), 0, 2**64 - int(_PRIME_1)], dtype=np.uint64
 )
 _STRIPE_BYTES: Final = 32
 
-# Arrays of a block stay in the processor's second-level cache.
+# The arrays of a block fit the processor's second-level cache.
 _BLOCK_KEYS: Final = 16 * 1024
-# Below this many keys of one length, and above this many bytes of a key, calling the library is no slower.
+# With fewer keys of one length, or with longer keys, the library is at least as fast.
 _VECTOR_KEYS_MIN: Final = 2048
 _VECTOR_BYTES_MAX: Final = 128
 
@@ -46,11 +46,11 @@ def hash_keys(keys: pa.ChunkedArray) -> Hashes:
 def _hash_chunk(keys: pa.LargeBinaryArray) -> Hashes:
     if len(keys) < _VECTOR_KEYS_MIN:
         return _one_by_one(keys)
-    # All that is too long for a vector is one group. Numbers of eight bits are what numpy sorts fastest.
+    # All keys that are too long for a vector form one group. Numpy sorts 8-bit numbers fastest.
     lengths = np.minimum(np.diff(_offsets(keys)), _VECTOR_BYTES_MAX + 1).astype(np.uint8)
     if lengths.min() == lengths.max():
         return _hash_group(keys, int(lengths[0]))
-    # Behind each other, keys of one length are a matrix of bytes.
+    # Concatenated, keys of one length are a matrix of bytes.
     order = np.argsort(lengths, kind="stable")
     ordered = keys.take(pa.array(order))
     hashes = np.empty(len(keys), dtype=np.uint64)
@@ -63,7 +63,7 @@ def _hash_chunk(keys: pa.LargeBinaryArray) -> Hashes:
 
 
 def _hash_group(keys: pa.LargeBinaryArray, length: int) -> Hashes:
-    """`length`: of each key, or one more than `_VECTOR_BYTES_MAX` if they are longer."""
+    """`length`: the length of each key, or one more than `_VECTOR_BYTES_MAX` if they are longer."""
     if len(keys) < _VECTOR_KEYS_MIN or not 0 < length <= _VECTOR_BYTES_MAX:
         return _one_by_one(keys)
     first = int(_offsets(keys)[0])
@@ -83,7 +83,7 @@ def _offsets(keys: pa.LargeBinaryArray) -> npt.NDArray[np.int64]:
 
 
 def _hash_block(keys: _Bytes) -> Hashes:
-    """XXH64 as its specification has it, of the rows of a matrix of bytes."""
+    """XXH64 of the rows of a matrix of bytes, as in its specification."""
     count, length = keys.shape
     striped = length - length % _STRIPE_BYTES
     if striped:

@@ -1,6 +1,7 @@
-"""Key indexes of one data file: where a key is, or whether it may be there.
+"""Key indexes of one data file: the positions of a key, or whether the key may be in the file.
 
-Both kinds hold hashes of keys (`hash_keys`), never the keys: whoever finds a row by its hash compares its true key.
+Both kinds contain hashes of keys (`hash_keys`), never the keys: a caller that finds a row by its hash must compare
+the key itself.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ Int64Array = npt.NDArray[np.int64]
 
 ROWS_MAX: Final = 2**32
 
-# A split block bloom filter, as Parquet has them: a key sets one bit in each of the eight words of one block, so
-# that a look-up meets one line of the cache. One in a hundred keys that are not there is taken for being there.
+# A split block bloom filter, as in Parquet: a key sets one bit in each of the eight words of one block, so that a
+# lookup reads one cache line. The false positive rate is one in a hundred.
 BLOOM_BITS_PER_KEY: Final = 10.5
 _BLOCK_WORDS: Final = 8
 _WORD_BITS: Final = 32
@@ -28,13 +29,13 @@ _SALTS: Final = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31],
     dtype=np.uint32,
 )
-# Keys that are worked on at once: their words and masks stay in the processor's cache.
+# The number of keys processed at once: their words and masks fit the processor's cache.
 _STEP_KEYS: Final = 16 * 1024
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyIndex:
-    """The key hashes of a file in ascending order, and the position of the row of each.
+    """The key hashes of a file in ascending order, and the position of the row of each hash.
 
     `hashes`: uint64, `positions`: uint32, both of shape (rows,).
     """
@@ -44,28 +45,28 @@ class KeyIndex:
 
     @classmethod
     def build(cls, keys: pa.ChunkedArray) -> KeyIndex:
-        """The index of a file whose rows have these canonical keys (`large_binary`, no nulls), in the file's order."""
+        """The index of a file whose rows have these canonical keys (`large_binary`, no nulls), in file order."""
         return cls.of_hashes(hash_keys(keys))
 
     @classmethod
     def of_hashes(cls, hashes: Hashes) -> KeyIndex:
-        """The same, if the keys are hashed already."""
+        """The index of a file whose rows have these key hashes, in file order."""
         if len(hashes) > ROWS_MAX:
             raise ValueError(f"a data file has at most {ROWS_MAX} rows, not {len(hashes)}")
         order = np.argsort(hashes)
         return cls(hashes=hashes[order], positions=order.astype(np.uint32))
 
     def probe(self, hashes: Hashes) -> tuple[Int64Array, Int64Array]:
-        """Every pair (number of a hash asked for, position of a row with that hash), in no particular order.
+        """Every pair (number of a requested hash, position of a row with that hash), in no particular order.
 
-        Rows of different keys may share a hash, and a hash may be asked for more than once.
+        Rows of different keys may share a hash, and a hash may be requested more than once.
         """
-        # Asked in ascending order, neighbours meet the same part of the index.
+        # In ascending order, adjacent hashes touch the same part of the index.
         order = np.argsort(hashes)
         wanted = hashes[order]
         at = np.searchsorted(self.hashes, wanted)
         incoming, positions = [], []
-        # Each round takes one row for every hash that has another one; nearly always there is but one.
+        # Each round takes one more row of every hash that has another one; nearly always there is only one.
         while len(at):
             inside = at < len(self.hashes)
             hits = np.flatnonzero(inside)[self.hashes[at[inside]] == wanted[inside]]
@@ -84,9 +85,9 @@ class BloomFilter:
 
     @classmethod
     def of_hashes(cls, hashes: Hashes) -> BloomFilter:
-        """The filter of a file with these key hashes, at `BLOOM_BITS_PER_KEY`."""
+        """The filter of a file with these key hashes, with `BLOOM_BITS_PER_KEY`."""
         blocks = max(1, math.ceil(len(hashes) * BLOOM_BITS_PER_KEY / (_BLOCK_WORDS * _WORD_BITS)))
-        # A byte per bit is set many times faster than bits are; the smallest bit of a word is its first.
+        # Setting a byte per bit is many times faster than setting bits. The smallest bit of a word is its first.
         bits = np.zeros((blocks * _BLOCK_WORDS, _WORD_BITS), dtype=np.bool_)
         for start in range(0, len(hashes), _STEP_KEYS):
             step = hashes[start : start + _STEP_KEYS]
@@ -112,7 +113,7 @@ def _blocks(hashes: Hashes, count: int) -> Int64Array:
 
 
 def _bit_numbers(hashes: Hashes) -> npt.NDArray[np.uint32]:
-    """Which bit each of the eight words has set: the top five bits of the lower half times the word's salt."""
+    """The bit that is set in each of the eight words: the top five bits of the lower half times the word's salt."""
     low = hashes.astype(np.uint32)[:, None]
     bits: npt.NDArray[np.uint32] = (low * _SALTS) >> np.uint32(27)
     return bits

@@ -1,4 +1,4 @@
-"""Where the live row of a key is."""
+"""The position of the live row of a key."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import msgspec
 
 
 class LiveKey(msgspec.Struct, frozen=True, kw_only=True):
-    """`file`: its number among the files searched, `position` in it; both None for a row that a log has put there.
+    """`file`: its number among the searched files. `position`: its row there. Both are None for a row of a log.
 
-    `version`, `offset`: the commit and the change that gave the row its values, None where that is not known.
+    `version`, `offset`: the commit and the change that gave the row its values, None where unknown.
     """
 
     file: int | None

@@ -1,4 +1,4 @@
-"""The partition of every row. Each field works on whole columns, and makes texts of different values only."""
+"""The partition of every row. Each field is computed on whole columns; texts are made for distinct values only."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _PERIODS: Final = {Transform.YEAR: "Y", Transform.MONTH: "M", Transform.DAY: "D"
 
 
 def partition_codes(rows: pa.Table, fields: Sequence[str]) -> tuple[npt.NDArray[np.int32], list[str]]:
-    """Each row's partition as an index (int32, shape (rows,)) into the returned paths, which are all different.
+    """Each row's partition as an index (int32, shape (rows,)) into the returned distinct paths.
 
-    `fields`: entries of `partition_by`. A null, also that of a member whose struct is null, is a partition of its own.
+    `fields`: entries of `partition_by`. Null is a partition of its own; a member of a null struct is null.
     """
     if not fields:
         return np.zeros(rows.num_rows, dtype=np.int32), [""]
@@ -30,7 +30,7 @@ def partition_codes(rows: pa.Table, fields: Sequence[str]) -> tuple[npt.NDArray[
     codes, paths = columns[0]
     if len(columns) > 1:
         for numbers, segments in columns[1:]:
-            # Numbered anew with every field, the codes stay far below the end of 64 bits.
+            # Renumbered with every field, the codes stay far below the limit of 64 bits.
             combined = codes * len(segments) + numbers
             _, first_rows, codes = np.unique(combined, return_index=True, return_inverse=True)
         paths = ["/".join(segments[numbers[row]] for numbers, segments in columns) for row in first_rows]
@@ -38,7 +38,7 @@ def partition_codes(rows: pa.Table, fields: Sequence[str]) -> tuple[npt.NDArray[
 
 
 def _segments(rows: pa.Table, field: PartitionField) -> tuple[_Codes, list[str]]:
-    """Each row's segment of the path as an index into the returned ones."""
+    """Each row's path segment as an index into the returned segments."""
     values = _transformed(_source(rows, field.path), field)
     encoded = pc.dictionary_encode(values, null_encoding="encode")
     name = partition_name(field)
@@ -55,7 +55,7 @@ def _source(rows: pa.Table, path: Sequence[str]) -> pa.Array:
 
 
 def _transformed(values: pa.Array, field: PartitionField) -> pa.Array:
-    """What decides the partition: of times the number of the period since 1970, of integers that of the multiple."""
+    """The transformed values: for times the number of the period since 1970, for integers that of the multiple."""
     match field.transform:
         case Transform.IDENTITY:
             return values
@@ -64,7 +64,7 @@ def _transformed(values: pa.Array, field: PartitionField) -> pa.Array:
         case Transform.TRUNCATE if pa.types.is_string(values.type):
             return pc.utf8_slice_codeunits(values, 0, _argument(field))
         case Transform.TRUNCATE:
-            # The multiple itself may lie below the least integer there is.
+            # The multiple itself may be below the least 64-bit integer.
             numbers = pc.fill_null(pc.cast(values, pa.int64()), 0).to_numpy()
             return _array(np.floor_divide(numbers, _argument(field)), values)
         case transform:
@@ -73,7 +73,7 @@ def _transformed(values: pa.Array, field: PartitionField) -> pa.Array:
 
 def _argument(field: PartitionField) -> int:
     if field.argument is None:
-        raise ValueError(f"{field.text} lacks its number")
+        raise ValueError(f"{field.text} lacks its argument: expected a number before the field")
     return field.argument
 
 
@@ -99,7 +99,7 @@ def _array(numbers: _Codes, values: pa.Array) -> pa.Array:
 
 
 def _texts(values: pa.Array, field: PartitionField) -> list[str | None]:
-    """The values of partitions as they stand in paths; None for null."""
+    """The values of partitions as they are in paths; None for null."""
     match field.transform:
         case Transform.IDENTITY if pa.types.is_binary(values.type):
             return [None if value is None else value.hex() for value in values.to_pylist()]
@@ -116,7 +116,7 @@ def _texts(values: pa.Array, field: PartitionField) -> list[str | None]:
             return [None if number is None else str(number * width) for number in values.to_pylist()]
         case transform:
             periods = pc.fill_null(values, 0).to_numpy().view(f"datetime64[{_PERIODS[transform]}]")
-            # An hour is written after its day like all else: 2026-11-21-13.
+            # An hour is written after its day: 2026-11-21-13.
             written = [str(text).replace("T", "-") for text in np.datetime_as_string(periods)]
             return [
                 text if valid else None

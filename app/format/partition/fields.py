@@ -1,4 +1,4 @@
-"""The entries of `partition_by`: what each reads, and what is made of it.
+"""The entries of `partition_by`: their syntax and their meaning.
 
 country, `a.b`         a field; in backticks where its name has other than letters, digits, '_', '-' and blanks
 address.city           a member of a struct
@@ -28,11 +28,11 @@ _NUMBER: Final = re.compile(r"[1-9][0-9]{0,9}")
 
 
 class PartitionSyntaxError(ValueError):
-    """A text that names no partition field, or is no glob of partition paths; the message says what was expected."""
+    """A text that is not a partition field or not a glob of partition paths; the message says what is expected."""
 
 
 class Transform(str, Enum):
-    """What is made of a value to get that of its partition."""
+    """The function from a value to its partition's value."""
 
     IDENTITY = "identity"
     YEAR = "year"
@@ -44,7 +44,7 @@ class Transform(str, Enum):
 
     @property
     def takes_argument(self) -> bool:
-        """Whether a number stands before the field."""
+        """Whether it has a numeric argument before the field."""
         return self in (Transform.BUCKET, Transform.TRUNCATE)
 
 
@@ -67,7 +67,7 @@ _SUFFIXES: Final = {
 class PartitionField(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of `partition_by`.
 
-    `path`: a field, then members of structs. `argument`: the number of buckets, the width of a truncation, else None.
+    `path`: a field, then members of structs. `argument`: the number of buckets or the width of a truncation, else None.
     `text`: the canonical text, which parses to the same field.
     """
 
@@ -78,7 +78,7 @@ class PartitionField(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def plain(self) -> bool:
-        """Whether it is a field of the dataset as it is."""
+        """Whether it is an untransformed field of the dataset."""
         return self.transform is Transform.IDENTITY and len(self.path) == 1
 
 
@@ -153,22 +153,22 @@ def _canonical(path: Sequence[str], transform: Transform, argument: int | None) 
 
 
 def partition_name(field: PartitionField) -> str:
-    """What the folders of the field are called before their `=`."""
+    """The folder name of the field before its `=`."""
     return ".".join(field.path) + _SUFFIXES[field.transform]
 
 
 def partition_sources(dataset: DatasetDefinition) -> tuple[str, ...]:
-    """The fields of the dataset that its partitions are made of, each once."""
+    """The fields of the dataset that determine its partitions, each once."""
     return tuple(dict.fromkeys(parse_partition(text).path[0] for text in dataset.partition_by))
 
 
 def plain_names(partition_by: Sequence[str]) -> list[str]:
-    """The fields that are partitioned by as they are."""
+    """The untransformed partition fields."""
     return [field.path[0] for field in map(parse_partition, partition_by) if field.plain]
 
 
 def source_type(path: Sequence[str], types: dict[str, DataType]) -> DataType:
-    """The type of what a field reads. Raises PartitionSyntaxError where there is nothing of that name."""
+    """The type of the field's source. Raises PartitionSyntaxError if there is no such field."""
     found: DataType | None = None
     for depth, name in enumerate(path):
         if found is not None and not isinstance(found, Struct):
@@ -185,7 +185,7 @@ def source_type(path: Sequence[str], types: dict[str, DataType]) -> DataType:
 
 
 def check_transform(field: PartitionField, source: DataType) -> None:
-    """Raises PartitionSyntaxError where the transform cannot be made of values of this type."""
+    """Raises PartitionSyntaxError if the transform does not support values of this type."""
     is_time = isinstance(source, Timestamp)
     match field.transform:
         case Transform.IDENTITY | Transform.BUCKET if not may_be_key(source):

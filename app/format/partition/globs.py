@@ -1,8 +1,8 @@
 """Globs of partition paths, segment by segment: `country=DE/*`, `ts_day=2026-11-*`, `**/hour=0?`.
 
-In a segment `*` is any text, `?` any character, `[a-c]` one of some and `[!a-c]` one of the others; `**` is any number
-of segments. A glob names folders: what lies below a folder that matches is part of it. Paths are percent-escaped, and
-so are globs.
+In a segment `*` is any text, `?` any character, `[a-c]` one of the characters and `[!a-c]` any other character; `**`
+is any number of segments. A glob names folders: everything below a matching folder matches. Paths and globs are
+percent-escaped.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from app.format.partition.segments import SEGMENT_CHARACTERS_MAX
 GLOB_CHARACTERS_MAX: Final = 4_096
 _ANY_DEPTH: Final = "**"
 _CLASS: Final = re.compile(r"\[!?[A-Za-z0-9_.~=% -]+\]")
-# What partition paths are not written in, and has no meaning in a glob either.
+# Characters that occur neither in partition paths nor in globs.
 _FOREIGN: Final = re.compile(r"[^A-Za-z0-9_.~=% *?\[\]-]")
 _UP_TO_WILDCARD: Final = re.compile(r"[^*?\[]*")
 
 
 def matches_partition_glob(path: str, glob: str) -> bool:
-    """Whether the partition at `path` lies in a folder that the glob names. Raises PartitionSyntaxError."""
+    """Whether the partition at `path` is in a folder that the glob matches. Raises PartitionSyntaxError."""
     wanted = _compiled(glob)
-    # The places in the glob at which what was read of the path may stand.
+    # The positions in the glob that the part of the path read so far may have reached.
     places = _opened({0}, wanted)
     for segment in path.split("/"):
         if len(wanted) in places:
@@ -45,7 +45,7 @@ def matches_partition_glob(path: str, glob: str) -> bool:
 
 
 def _opened(places: set[int], wanted: Sequence[re.Pattern[str] | None]) -> set[int]:
-    """The places, and those behind a `**`, which may be no segment at all."""
+    """The positions, and those behind a `**`, which may match no segment."""
     reached = set(places)
     for place, pattern in enumerate(wanted):
         if place in reached and pattern is None:
@@ -54,7 +54,7 @@ def _opened(places: set[int], wanted: Sequence[re.Pattern[str] | None]) -> set[i
 
 
 def check_partition_glob(glob: str, fields: Sequence[str]) -> None:
-    """Raises PartitionSyntaxError for a glob that could not match any partition by `fields`, and says why."""
+    """Raises PartitionSyntaxError, with the reason, for a glob that cannot match any partition by `fields`."""
     segments = _segments(glob)
     names = [quote(partition_name(parse_partition(text)), safe=" ") for text in fields]
     shape = "/".join(f"{name}=…" for name in names)
@@ -65,11 +65,13 @@ def check_partition_glob(glob: str, fields: Sequence[str]) -> None:
         literal = _literal(segment)
         fits = any(f"{name}=".startswith(literal) or literal.startswith(f"{name}=") for name in possible)
         if not fits or (literal == segment and "=" not in literal):
-            raise PartitionSyntaxError(f"{segment!r} of {glob!r} fits no partition: partitions are {shape}")
+            raise PartitionSyntaxError(
+                f"{segment!r} of {glob!r} matches no partition: partitions are {shape}"
+            )
 
 
 def _literal(segment: str) -> str:
-    """What stands before the first wildcard."""
+    """The text before the first wildcard."""
     found = _UP_TO_WILDCARD.match(segment)
     return found.group() if found else ""
 
@@ -111,4 +113,4 @@ def _check(segment: str, glob: str) -> None:
         )
     if foreign := _FOREIGN.search(rest):
         escaped = quote(foreign.group(), safe="")
-        raise PartitionSyntaxError(f"paths have {escaped} for {foreign.group()!r}: write it so in {glob!r}")
+        raise PartitionSyntaxError(f"paths escape {foreign.group()!r} as {escaped}: write it so in {glob!r}")

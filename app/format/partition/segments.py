@@ -1,4 +1,4 @@
-"""Segments of a partition path: `name=value` in Hive's form, percent-escaped: any value is a safe folder name."""
+"""Segments of a partition path: `name=value` in Hive's form, percent-escaped, so any value is a safe folder name."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def partition_path(names: Sequence[str], values: Sequence[str | None]) -> str:
 
 
 def segment(name: str, value: str | None) -> str:
-    """One folder of a path: at most 200 characters, and another one for every other value."""
+    """One folder of a path: at most 200 characters, and different for every value."""
     # quote() keeps dots; the `name=` before a value already makes `..` harmless.
     text = f"{quote(name, safe=_SAFE)}={_escaped(value)}"
     if len(text) <= SEGMENT_CHARACTERS_MAX and not _is_shortened(text):
         return text
-    # File systems end names at 255 bytes; the digest keeps shortened names apart, from each other and from others.
+    # File systems limit names to 255 bytes. The digest keeps shortened names distinct.
     return f"{text[:_KEPT]}~{xxhash.xxh64_hexdigest(text.encode())}"
 
 
 def _escaped(value: str | None) -> str:
     if value is None:
         return NULL_VALUE
-    # Text that reads like the mark of null is escaped where it need not be.
+    # Text that equals the mark of null is escaped, to keep it distinct.
     return quote(value, safe=_SAFE) if value != NULL_VALUE else value.replace("_", "%5F", 1)
 
 
@@ -41,7 +41,7 @@ def _is_shortened(text: str) -> bool:
 
 
 def read_segment(text: str, name: str) -> str | None:
-    """The value in a segment of the field called `name`; None for null, and where the segment is cut short.
+    """The value in a segment of the field called `name`; None for null, and where the segment is shortened.
 
     Raises ValueError for a segment of another field.
     """
@@ -49,6 +49,6 @@ def read_segment(text: str, name: str) -> str | None:
         return None
     expected = f"{quote(name, safe=_SAFE)}="
     if not text.startswith(expected):
-        raise ValueError(f"the partition {text!r} is none of the field {name!r}")
+        raise ValueError(f"the partition {text!r} is not a partition of the field {name!r}")
     value = text.removeprefix(expected)
     return None if value == NULL_VALUE else unquote(value)

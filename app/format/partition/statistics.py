@@ -1,4 +1,4 @@
-"""What the path of a partition says of the values of its rows."""
+"""Statistics of a partition's rows that follow from its path."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from app.format.schema.types import DataType, Decimal, Primitive, Timestamp
 
 _Bounds = tuple[Any, Any]
 _LAST_CODE_POINT: Final = 0x10FFFF
-# No text has these.
+# No text contains these code points.
 _SURROGATES: Final = range(0xD800, 0xE000)
 
 
 def partition_statistics(path: str, fields: Sequence[str], schema: Schema) -> dict[str, ColumnStatistics]:
     """Bounds of the source columns that hold for every row of the partition at `path`, by field id.
 
-    `fields`: the entries of `partition_by`. The forms are those of a file's statistics. Nothing is said of members of
-    structs, of null partitions, of values that the path tells by a hash alone, and where the path is empty.
+    `fields`: the entries of `partition_by`. The forms are those of a file's statistics. There are no bounds for members
+    of structs, null partitions, values of which the path has only a hash, and an empty path.
     """
     if not path:
         return {}
@@ -40,7 +40,7 @@ def partition_statistics(path: str, fields: Sequence[str], schema: Schema) -> di
         if bounds is not None:
             number = str(source.id)
             found[number] = _both(found[number], bounds) if number in found else bounds
-    # A transform makes null of null, so rows of other partitions have a value.
+    # A transform maps only null to null, so rows of other partitions have a value.
     return {
         number: ColumnStatistics(minimum=stored_bound(low), maximum=stored_bound(high), null_count=0)
         for number, (low, high) in found.items()
@@ -48,7 +48,7 @@ def partition_statistics(path: str, fields: Sequence[str], schema: Schema) -> di
 
 
 def _both(one: _Bounds, other: _Bounds) -> _Bounds:
-    """The bounds of values within both; None is no bound."""
+    """The intersection of two bounds; None is no bound."""
     highs = [high for high in (one[1], other[1]) if high is not None]
     return max(one[0], other[0]), min(highs, default=None)
 
@@ -87,7 +87,7 @@ def _value(text: str, source: DataType) -> Any:
 
 
 def _after_prefix(prefix: str) -> str | None:
-    """The first text behind all that begin with `prefix`, in the order of code points; None if there is none."""
+    """The first text after all texts that start with `prefix`, by code points; None if there is no such text."""
     kept = prefix.rstrip(chr(_LAST_CODE_POINT))
     if not kept:
         return None

@@ -1,4 +1,4 @@
-"""The schema of rows that say themselves what they do to their keys."""
+"""The schema of change rows: each row has the operation on its key."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from app.format.schema.schema import Field, Schema
 
 
 class ChangeSchema(Schema, frozen=True, kw_only=True):
-    """The columns of a dataset behind `_hw_op`, none of them required but those of the key.
+    """`_hw_op`, then the columns of a dataset. Only those of the key are required.
 
-    `required`: those that a row needs as well which is put there; one that is taken away needs its key only.
+    `required`: the columns that an added row needs as well; a retracted row needs its key only.
     """
 
     required: frozenset[str]
@@ -35,7 +35,7 @@ def change_schema(schema: Schema, record_key: Sequence[str]) -> ChangeSchema:
 
 
 def optional_unless_key(schema: Schema, record_key: Sequence[str]) -> Schema:
-    """The same schema, nothing but the fields of the key required."""
+    """The same schema with only the fields of the key required."""
     fields = tuple(
         field if field.name in record_key else msgspec.structs.replace(field, nullable=True)
         for field in schema.fields

@@ -1,7 +1,7 @@
-"""The changelog: operations, their order, and what folding them gives.
+"""The changelog: operations, their order, and the result of folding them.
 
 Every change row has an `op`: 0 append (+A), 1 retract (-R), 2 correct-from (-C), 3 correct-to (+C). A -C row is
-directly followed by its +C row; -R and -C rows carry the values that were there, exactly. Folding the changes up to a
+directly followed by its +C row; -R and -C rows have exactly the values of the row before. Folding the changes up to a
 version over an empty table gives the snapshot at that version.
 """
 
@@ -32,13 +32,13 @@ SYMBOLS: Final = ("+A", "-R", "-C", "+C")
 
 
 class FeedError(ValueError):
-    """The changes do not form a feed; the message names the first that does not fit."""
+    """The changes do not form a feed; the message has the first change that does not fit."""
 
 
 def complete_pairs(
     offsets: npt.NDArray[np.int64], ops: npt.NDArray[np.uint8], chosen: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.bool_]:
-    """Which changes are chosen if either half of a pair brings the other along. All of shape (changes,).
+    """The chosen changes, and the other half of each chosen pair. All arrays have the shape (changes,).
 
     The changes are of one changelog file, by offset; some may be missing between them.
     """
@@ -53,7 +53,7 @@ def complete_pairs(
 def fold(changes: Iterable[tuple[int, dict[str, Any]]], key: Sequence[str]) -> list[dict[str, Any]]:
     """Folds (op, row) pairs over an empty table and returns the rows, in no particular order.
 
-    Raises FeedError where a change contradicts the table so far: an append of a live key, a retraction of values
+    Raises FeedError for a change that contradicts the table so far: an append of a live key, a retraction of values
     that are not there, a -C without its +C. Without a key, rows are counted as a multiset.
     """
     live: dict[Any, list[dict[str, Any]]] = {}
@@ -68,12 +68,12 @@ def fold(changes: Iterable[tuple[int, dict[str, Any]]], key: Sequence[str]) -> l
         open_correction = identity if op == Op.CORRECT_FROM else None
         if op in (Op.APPEND, Op.CORRECT_TO):
             if key and rows:
-                raise FeedError(f"change {number}: {identity} is live already")
+                raise FeedError(f"change {number}: {identity} is already live")
             rows.append(row)
         elif row in rows:
             rows.remove(row)
         else:
-            raise FeedError(f"change {number}: the values it takes back are not there: {row}")
+            raise FeedError(f"change {number}: the values it retracts are not in the table: {row}")
     if open_correction is not None:
         raise FeedError("the feed ends between a -C and its +C")
     return [row for rows in live.values() for row in rows]

@@ -1,4 +1,4 @@
-"""The forms in which rows arrive, and the media types that name them."""
+"""The formats of input rows, and their media types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Source(Protocol):
 
 
 class Format(str, Enum):
-    """How the rows of an input are written. `json_rows` is one JSON array of row objects."""
+    """The format of an input's rows. `json_rows` is one JSON array of row objects."""
 
     JSON_ROWS = "json_rows"
     NDJSON = "ndjson"
@@ -30,10 +30,10 @@ class Format(str, Enum):
 
     @classmethod
     def from_content_type(cls, content_type: str) -> Format:
-        """The format that a Content-Type header names, its parameters checked.
+        """The format that a Content-Type header names. Checks the parameters.
 
-        `application/json` names none: there the rows are a member of a larger document.
-        Raises UnsupportedMediaType, which lists the media types that are read.
+        `application/json` is not among them: there the rows are a member of a larger document.
+        Raises UnsupportedMediaType, which lists the supported media types.
         """
         header = Message()
         header["Content-Type"] = content_type

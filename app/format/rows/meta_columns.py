@@ -1,9 +1,9 @@
-"""What a stored row knows of its own past, beside the dataset's columns.
+"""The meta columns of a stored row: where its values come from.
 
 `_hw_version`: the commit that gave the row its values. `_hw_offset`: the offset of the change that did. Neither is
-known while a file is written, so files of that very commit hold null for the version, and for the offset a number
-below zero: -1 - n stands for the n-th change of the commit in the file group. Readers resolve both with what the
-catalogue knows of the file; rows that a later commit copies to a new file are stored with resolved ones.
+known while a file is written. So the files of that commit have null as the version, and a number below zero as the
+offset: -1 - n stands for the n-th change of the commit in the file group. Readers resolve both with the catalogue's
+entry of the file. A later commit that copies rows to a new file stores the resolved values.
 
 Record key, partition path and file name are derived on read.
 """
@@ -26,7 +26,7 @@ META_NAMES: Final = (VERSION_COLUMN, OFFSET_COLUMN)
 PARTITION_FIELD: Final = pa.field("_hw_partition_path", pa.string())
 FILE_NAME_FIELD: Final = pa.field("_hw_file_name", pa.string())
 DERIVED_NAMES: Final = (PARTITION_FIELD.name, FILE_NAME_FIELD.name)
-# In a changelog file: the offset of the change whose values a -R or -C row takes back; below zero as above.
+# In a changelog file: the offset of the change whose values a -R or -C row retracts; below zero as above.
 CORRECTS_FIELD: Final = pa.field(CORRECTS_COLUMN, pa.int64())
 
 
@@ -41,9 +41,9 @@ def relative_offsets(changes: np.ndarray) -> pa.Array:
 
 
 def resolved(rows: pa.Table, written_version: int | None, first_offset: int | None) -> pa.Table:
-    """The rows with true versions and offsets, as far as they are known; rows read without either are as they were.
+    """The rows with resolved versions and offsets, as far as known; rows without either column are returned unchanged.
 
-    `written_version`, `first_offset`: what the catalogue knows of the file; None keeps the stored form.
+    `written_version`, `first_offset`: from the catalogue's entry of the file; None keeps the stored form.
     """
     if written_version is None:
         return rows
@@ -57,7 +57,7 @@ def resolved(rows: pa.Table, written_version: int | None, first_offset: int | No
 
 
 def resolved_offsets(stored: pa.ChunkedArray, first_offset: int | None) -> pa.ChunkedArray:
-    """Offsets from their stored form; null where the file's commit told no changes."""
+    """Offsets from their stored form; null where the file's commit emitted no changes."""
     relative = pc.less(stored, 0)
     known = (
         pa.scalar(None, pa.int64())

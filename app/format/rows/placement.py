@@ -1,4 +1,4 @@
-"""Where rows of a file group go: into which bucket, and under key_dynamic into which partition."""
+"""The placement of a file group's rows: their bucket, and under key_dynamic their partition."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from app.format.rows.staging import Slot
 
 
 def numbers_in(files: np.ndarray) -> np.ndarray:
-    """The different file numbers, ascending, -1 (no file) among them; many times faster than sorting them."""
+    """The distinct file numbers, ascending, with -1 for no file; many times faster than sorting them."""
     return np.flatnonzero(np.bincount(files + 1)) - 1
 
 
 class Placement:
-    """Gives slots to rows of one file group.
+    """Assigns slots to rows of one file group.
 
     A row that was in a file stays in its bucket. Under the modes that size buckets, a new row goes to the first bucket
-    with room; a new bucket opens when there is none, and at the greatest number of buckets the emptiest takes it.
-    Segment `s` of `count` owns the buckets s, s + count, s + 2 count …, so groups never share one.
+    with room. If all are full, a new bucket opens; at the greatest number of buckets, the emptiest takes the row.
+    Segment `s` of `count` owns the buckets s, s + count, s + 2 count …, so groups never share a bucket.
     """
 
     def __init__(self, dataset: DatasetDefinition, group: Slot, files: Sequence[DataFile]) -> None:
@@ -37,13 +37,13 @@ class Placement:
                 self._rows[file.slot] += file.live_rows
 
     def of_file(self, number: int) -> Slot:
-        """The slot of the rows that stand in this file of the slice."""
+        """The slot of the rows in this file of the slice."""
         return self._files[number].slot
 
     def split(self, rows: pa.Table, former: np.ndarray) -> Iterator[tuple[Slot, pa.Table]]:
-        """The rows by the slots they go to, in order within each.
+        """The rows by their slots, in order within each slot.
 
-        `former`: the number of the file in which each row's key was, -1 for a new key (int64, shape (rows,)).
+        `former`: the number of the file that had each row's key, -1 for a new key (int64, shape (rows,)).
         """
         codes, paths = self._partitions(rows)
         for code, path in enumerate(paths):
@@ -76,18 +76,18 @@ class Placement:
             yield slot, taken
 
     def _with_room(self, path: str, target: int) -> tuple[Slot, int]:
-        """A bucket for new rows of the partition, and how many it takes."""
+        """A bucket for new rows of the partition, and the number of rows it takes."""
         open_slots = sorted(slot for slot in self._rows if slot.partition_path == path)
         for slot in open_slots:
             if self._rows[slot] < target:
                 return slot, target - self._rows[slot]
         if len(open_slots) < self._buckets_max():
             return Slot(partition_path=path, bucket=self._next_bucket(open_slots)), target
-        # All are full and no other may open: the emptiest takes one row after another more than its share.
+        # All are full and no more may open: the emptiest bucket exceeds its target, one row after another.
         return min(open_slots, key=lambda slot: (self._rows[slot], slot)), target
 
     def _buckets_max(self) -> int:
-        """How many buckets the group may have of those that its partition may have."""
+        """The group's share of the greatest number of buckets of a partition."""
         most = self._dataset.bucket.max_buckets
         if most is None:
             return np.iinfo(np.int32).max

@@ -1,4 +1,4 @@
-"""Which columns and which partitions of a dataset a reader asks for."""
+"""The columns and the partitions of a dataset that a reader requests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from app.format.schema.schema import Schema
 
 
 def projection(schema: Schema, requested: Sequence[str] | None) -> Schema:
-    """The schema with the columns that are asked for, all of them for None.
+    """The schema with the requested columns, all of them for None.
 
-    What is asked for is the name of a column, commas included, or a list of names between commas. Raises
-    InvalidRequest for unknown, repeated and no names.
+    Each entry of `requested` is the name of a column, commas included, or a list of names between commas. Raises
+    InvalidRequest for unknown or repeated names, and for an empty list.
     """
     if requested is None:
         return schema
@@ -22,13 +22,13 @@ def projection(schema: Schema, requested: Sequence[str] | None) -> Schema:
     names = [name for value in requested for name in ([value] if value in known else value.split(","))]
     unknown = [name for name in names if name not in known]
     if unknown or not names or len(set(names)) != len(names):
-        detail = f"unknown: {unknown}" if unknown else "name each column once, and at least one"
+        detail = f"unknown: {unknown}" if unknown else "list each column once, and at least one column"
         raise InvalidRequest("the columns are not valid", [FieldError(pointer="/columns", detail=detail)])
     return schema.select(names)
 
 
 def check_partitions(definition: DatasetDefinition, globs: Sequence[str] | None) -> None:
-    """Raises InvalidRequest for globs that could match none of the dataset's partitions."""
+    """Raises InvalidRequest for globs that cannot match any of the dataset's partitions."""
     if globs is not None and not definition.partition_by:
         detail = "the dataset has no partitions (no partition_by); use where"
         raise InvalidRequest(f"partitions: {detail}", [FieldError(pointer="/partitions", detail=detail)])

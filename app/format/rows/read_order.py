@@ -1,12 +1,12 @@
-"""Rows in an order: what they can be ordered by, how they are sorted, and how sorted runs are cut into ranges.
+"""Sorted rows: their order, sorting, and the division of sorted runs into ranges.
 
-Nulls come last, whichever way, and before them the floats that are no numbers; strings and binaries go by their bytes;
-false is before true. Rows that the order does not tell apart come in any order.
+Nulls come last in both directions, NaN before them. Strings and binaries are compared by their bytes; false is before
+true. Rows that are equal in the order come in any order.
 
-What does not fit into the memory of a task goes to sorted **runs**, files of small batches. What is known of a run
-without reading it is the key of the first row of each batch: by these, all runs together are cut into ranges that fit
-into memory each, and one task sorts each range. A key stands with its run and its number in it, so no two are alike,
-and a range can end among rows that the order does not tell apart.
+Rows that exceed the memory of a task are written to sorted **runs**, files of small batches. A run's metadata has the
+key of the first row of each batch. By these keys, all runs together are divided into ranges that fit into memory, and
+one task sorts each range. A key includes its run and its number in it, so no two keys are equal, and a range can end
+among rows that are equal in the order.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from app.format.errors import FieldError, InvalidRequest
 from app.format.schema.schema import Schema
 from app.format.schema.types import List, Map, Struct
 
-# Where a row stands: in which run, and as which of its rows. Twice the number, so that a bound has a place before it.
+# The place of a row: its run, and its number there. The number is doubled, so that a bound can lie before a row.
 _PLACE: Final = (pa.field("run", pa.int64()), pa.field("row", pa.int64()))
 _NESTED: Final = (List, Map, Struct)
 
@@ -41,9 +41,9 @@ class ReadOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class SortedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of rows in order, in batches of `batch_rows` rows, the last of which may have fewer.
+    """A file of rows in order, in batches of `batch_rows` rows; the last batch may have fewer.
 
-    `memory_bytes`: what its rows take once they are read. `keys`: an Arrow file of the first key of each batch.
+    `memory_bytes`: the size of its rows in memory. `keys`: an Arrow file of the first key of each batch.
     """
 
     path: str
@@ -54,7 +54,7 @@ class SortedRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunSlice(msgspec.Struct, frozen=True, kw_only=True):
-    """The batches [first_batch, end_batch) of a run; `number`: which of the runs it is."""
+    """The batches [first_batch, end_batch) of a run. `number`: the index of the run."""
 
     path: str
     number: int
@@ -64,9 +64,9 @@ class RunSlice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunRange(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows of some runs from one key up to, and without, another; None for no bound. The slices have them all.
+    """The rows of some runs from one key up to, but without, another; None is no bound. The slices contain them all.
 
-    A bound is an Arrow file of one row, the key with its place.
+    A bound is an Arrow file of one row: the key with its place.
     """
 
     slices: tuple[RunSlice, ...]
@@ -75,7 +75,7 @@ class RunRange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_order(schema: Schema, order: Sequence[ReadOrder]) -> None:
-    """Raises InvalidRequest for columns that there are not, that are named twice, or whose values have no order."""
+    """Raises InvalidRequest for columns that do not exist, are repeated, or whose values have no order."""
     errors = []
     known = {field.name: field.data_type() for field in schema.fields}
     for number, key in enumerate(order):
@@ -85,7 +85,7 @@ def check_order(schema: Schema, order: Sequence[ReadOrder]) -> None:
         elif isinstance(known[key.column], _NESTED):
             detail = f"{key.column!r} is {known[key.column]}: lists, maps and structs have no order"
         elif key.column in (earlier.column for earlier in order[:number]):
-            detail = f"{key.column!r} is named before already"
+            detail = f"{key.column!r} is listed more than once"
         else:
             continue
         errors.append(FieldError(pointer=pointer, detail=detail))
@@ -94,19 +94,19 @@ def check_order(schema: Schema, order: Sequence[ReadOrder]) -> None:
 
 
 def in_order(rows: pa.Table, order: Sequence[ReadOrder], *, limit: int | None = None) -> pa.Table:
-    """The rows sorted; the first `limit` of them, unless None."""
+    """The rows sorted; with a `limit`, its number of first rows."""
     chosen = _sorted_indices(_keys(rows, order), order)
     return rows.combine_chunks().take(pa.array(chosen if limit is None else chosen[:limit]))
 
 
 def first_keys(rows: pa.Table, order: Sequence[ReadOrder], batch_rows: int) -> bytes:
-    """What a `SortedRun` says of rows that are sorted and written in such batches."""
+    """The `keys` of a `SortedRun` with these sorted rows, in batches of `batch_rows`."""
     starts = pa.array(np.arange(0, rows.num_rows, batch_rows))
     return _packed(_keys(rows, order).take(starts))
 
 
 def cut_ranges(runs: Sequence[SortedRun], order: Sequence[ReadOrder], *, bytes_max: int) -> list[RunRange]:
-    """The rows of all runs in ranges, one after another, of about `bytes_max` bytes of memory at most."""
+    """The rows of all runs in consecutive ranges of about `bytes_max` bytes of memory at most."""
     total = sum(run.memory_bytes for run in runs)
     count = -(-total // bytes_max)
     batches = [-(-run.row_count // run.batch_rows) for run in runs]
@@ -117,7 +117,7 @@ def cut_ranges(runs: Sequence[SortedRun], order: Sequence[ReadOrder], *, bytes_m
         _placed(_unpacked(run.keys), number, run.batch_rows) for number, run in enumerate(runs)
     )
     indices = _sorted_indices(keys, order)
-    # Which of all keys, in order, each batch begins with; of one run they increase.
+    # The first keys of all batches, in order; within one run they increase.
     positions = np.empty(len(indices), dtype=np.int64)
     positions[indices] = np.arange(len(indices))
     of_run = np.split(positions, np.cumsum(batches)[:-1])
@@ -130,7 +130,7 @@ def cut_ranges(runs: Sequence[SortedRun], order: Sequence[ReadOrder], *, bytes_m
     for low, high in pairwise(bounds):
         slices = []
         for number, run in enumerate(runs):
-            # The batch before the first that begins in the range may end in it.
+            # The batch before the first one that starts in the range may end in it.
             first = 0 if low is None else max(int(np.searchsorted(of_run[number], low, "right")) - 1, 0)
             end = batches[number] if high is None else int(np.searchsorted(of_run[number], high))
             if first < end:
@@ -152,7 +152,7 @@ def _slice(run: SortedRun, number: int, first: int, end: int) -> RunSlice:
 def order_of_range(
     batches: Sequence[tuple[RunSlice, int, pa.Table]], order: Sequence[ReadOrder], wanted: RunRange
 ) -> npt.NDArray[np.int64]:
-    """Which rows of the batches, put one behind the other, are in the range, in order.
+    """The indexes, in order, of the rows of the concatenated batches that are in the range.
 
     `batches`: each with its slice and its number in the run.
     """
@@ -161,7 +161,7 @@ def order_of_range(
         for part, number, rows in batches
     ]
     bounds = [_before(_unpacked(bound)) for bound in (wanted.low, wanted.high) if bound is not None]
-    # In front, so that a row's number in the table is one of the batches' plus that of the bounds.
+    # The bounds come first, so a row's number in the table is its number in the batches plus the number of bounds.
     found = _sorted_indices(pa.concat_tables([*bounds, *keys]), order)
     start, end = 0, len(found)
     if wanted.low is not None:
@@ -172,7 +172,7 @@ def order_of_range(
 
 
 def _keys(rows: pa.Table, order: Sequence[ReadOrder]) -> pa.Table:
-    """The columns of the order under names of our own: some names mean a path to Arrow."""
+    """The columns of the order under generated names: Arrow reads some names as paths."""
     return pa.table({f"k{number}": rows.column(key.column) for number, key in enumerate(order)})
 
 
@@ -187,7 +187,7 @@ def _placed(keys: pa.Table, run: int, step: int, *, first: int = 0) -> pa.Table:
 
 
 def _before(bound: pa.Table) -> pa.Table:
-    """The key just before a key with its place."""
+    """The place just before a key."""
     at = bound.schema.get_field_index(_PLACE[1].name)
     return bound.set_column(at, _PLACE[1], pc.subtract(bound.column(at), 1))
 

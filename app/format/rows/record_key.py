@@ -1,12 +1,12 @@
 """Record keys: the canonical bytes of a key, and the bucket they hash to.
 
-Canonical bytes of one key field: strings as UTF-8, binary as is, integers and decimals in decimal digits, booleans
-as `true`/`false`, dates as days and timestamps as ticks since 1970-01-01. A key of several fields is each field's
-bytes behind its byte length and a colon, so that no two keys share one encoding.
+Canonical bytes of one key field: strings as UTF-8, binary unchanged, integers and decimals in decimal digits, booleans
+as `true`/`false`, dates as days and timestamps as ticks since 1970-01-01. In a key of several fields, each field's
+bytes follow their byte length and a colon, so that no two keys share one encoding.
 
-The bucket is XXH64 (seed 0) of those bytes, unsigned, modulo the number of buckets; or, where the dataset says so, the
-one integer of the key itself modulo that number, never below 0. Both are frozen: files on disk depend on them, and
-`tests/format/test_record_key.py` holds vectors.
+The bucket is XXH64 (seed 0) of those bytes, unsigned, modulo the number of buckets. With bucket function `mod`, it is
+the key's one integer modulo that number, never below 0. Both are frozen, because files on disk depend on them;
+`tests/format/test_record_key.py` has test vectors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOTHING = pa.scalar(b"", pa.large_binary())
 
 
 def encode_keys(rows: pa.Table, key: Sequence[str]) -> pa.ChunkedArray:
-    """Canonical key bytes, one `large_binary` per row. `rows` holds the key fields without nulls."""
+    """Canonical key bytes, one `large_binary` per row. The key fields of `rows` contain no nulls."""
     columns = [_canonical(rows.column(name)) for name in key]
     if len(columns) == 1:
         return columns[0]

@@ -1,8 +1,8 @@
-"""Staged input: rows that fit the schema, on storage, already split by slot.
+"""Staged input: validated rows on storage, split by slot.
 
-A slot is one bucket of one partition. Each record batch of a staged file belongs to one slot, so that the task
-that merges a bucket opens just its own batches. Small writes are staged by the API, large ones by Spark tasks:
-the same files either way.
+A slot is one bucket of one partition. Each record batch of a staged file belongs to one slot, so that the task that
+merges a bucket opens only its own batches. The API stages small writes, Spark tasks stage large ones; the files are the
+same.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class StagedBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """An immutable Arrow IPC file of checked rows.
+    """An immutable Arrow IPC file of validated rows.
 
-    `first_row`: how many rows of the write are in files before it; positions in the file count from there.
-    `partitions`: those that rows of an overwrite are in, where their slots do not tell.
+    `first_row`: the number of the write's rows in files before it; positions in the file are relative to it.
+    `partitions`: those of the rows of an overwrite, where the slots do not have them.
     """
 
     path: str
@@ -60,7 +60,7 @@ class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
 class RawInput(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes on storage that a worker decodes: a large body or an upload.
 
-    `records`: a Parquet file of records that were set aside before, each as it was sent.
+    `records`: a Parquet file of records that were quarantined before, each as it was sent.
     """
 
     path: str
@@ -72,10 +72,10 @@ class RawInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def with_ops(rows: pa.Table, operation: Operation, dataset: DatasetDefinition) -> pa.Table:
-    """The rows with `_hw_op` in front: what each does to its key. Rows of a changelog bring theirs along.
+    """The rows with `_hw_op` in front: the operation of each on its key. Rows of a changelog already have it.
 
-    An append or correction puts the row there, a retraction deletes its key. A row of an upsert whose delete marker is
-    true is a retraction.
+    An append or correction sets the row of its key, a retraction deletes the key. A row of an upsert whose delete
+    marker is true is a retraction.
     """
     if OP_COLUMN in rows.column_names:
         return rows
@@ -90,7 +90,7 @@ def with_ops(rows: pa.Table, operation: Operation, dataset: DatasetDefinition) -
 def split_by_slot(
     rows: pa.Table, dataset: DatasetDefinition, first_row: int
 ) -> Iterator[tuple[Slot, pa.RecordBatch]]:
-    """Splits checked rows by slot, keeping their order, with each row's position in its write (int64) beside it.
+    """Splits validated rows by slot, keeping their order, and adds each row's position in its write (int64).
 
     `rows`: `_hw_op` and the dataset's columns. `first_row`: the position in the write of the first of them.
     """
@@ -98,7 +98,7 @@ def split_by_slot(
         return
     positions = pa.array(np.arange(first_row, first_row + rows.num_rows, dtype=np.int64))
     rows = rows.append_column(pa.field(ROW_COLUMN, pa.int64(), nullable=False), positions)
-    # Where keys are unique across partitions, a key is looked for in all of them.
+    # Where keys are unique across partitions, a key is searched in all partitions.
     by = () if dataset.bucket.mode is BucketMode.KEY_DYNAMIC else dataset.partition_by
     partitions, paths = partition_codes(rows, by)
     buckets = bucket_numbers(rows, dataset.bucket_key, dataset.bucket.count, dataset.bucket.function)

@@ -32,17 +32,17 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     """What it holds, for its users."""
 
     def data_type(self) -> DataType:
-        """The parsed type; the text was checked when the dataset was registered."""
+        """The parsed type. The text was validated when the dataset was registered."""
         return parse_type(self.type)
 
     def to_arrow(self) -> pa.Field:
-        """The Arrow field, its id in the metadata that Parquet keeps as `field_id`."""
+        """The Arrow field, with its id in the metadata that Parquet keeps as `field_id`."""
         return _arrow_field(self)
 
 
 @lru_cache(maxsize=8192)
 def _arrow_field(field: Field) -> pa.Field:
-    # Reading the type and making the field takes longer than reading a column of a short page.
+    # Parsing the type and creating the field takes longer than reading a column of a short page.
     metadata = {FIELD_ID_METADATA: str(field.id).encode()}
     return pa.field(field.name, to_arrow(field.data_type()), nullable=field.nullable, metadata=metadata)
 
@@ -50,7 +50,7 @@ def _arrow_field(field: Field) -> pa.Field:
 class Schema(msgspec.Struct, frozen=True, kw_only=True):
     """An ordered list of fields. `id` counts the dataset's schema versions from 1.
 
-    `last_field_id`: the highest id that a field of any of them had; 0 before the first change, where the fields tell.
+    `last_field_id`: the highest id of any version's fields; 0 before the first change, where the fields have it.
     """
 
     id: int
@@ -59,14 +59,14 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def highest_field_id(self) -> int:
-        """The highest id that was ever given: a new field gets the next, so that no two ever share one."""
+        """The highest id that was ever assigned: a new field gets the next one, so that ids are never reused."""
         return max([self.last_field_id, *(field.id for field in self.fields)])
 
     def names(self) -> list[str]:
         return [field.name for field in self.fields]
 
     def field(self, name: str) -> Field:
-        """The field called `name`. Raises KeyError."""
+        """The field with this name. Raises KeyError."""
         for field in self.fields:
             if field.name == name:
                 return field
@@ -81,7 +81,7 @@ class Schema(msgspec.Struct, frozen=True, kw_only=True):
         return pa.schema([field.to_arrow() for field in self.fields])
 
     def with_required(self, names: Sequence[str]) -> Schema:
-        """The same schema, the named fields not nullable: record keys never hold nulls."""
+        """The same schema with the named fields required: record keys never contain nulls."""
         fields = tuple(
             msgspec.structs.replace(field, nullable=False) if field.name in names else field
             for field in self.fields

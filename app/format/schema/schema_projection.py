@@ -1,7 +1,7 @@
-"""Rows as another version of the schema has them: columns are found by field id, and cast.
+"""Rows under another version of the schema: columns are matched by field id, and cast.
 
-A file is read under any schema of its dataset, earlier or later than the one it was written under: it carries the ids
-of its columns, and an id never changes and is never given again. Members of structs are found by name, which never
+A file can be read under any schema of its dataset, earlier or later than the one it was written under: it carries the
+ids of its columns, and an id never changes and is never reused. Members of structs are matched by name, which never
 changes either.
 """
 
@@ -16,16 +16,16 @@ from app.format.schema.schema import FIELD_ID_METADATA, RESERVED_PREFIX
 
 
 def field_id(field: pa.Field) -> int | None:
-    """The id that the field carries; None for a column that is none of the dataset's, but of the format's own."""
+    """The id in the field's metadata; None for a column of the format itself."""
     stored_id = (field.metadata or {}).get(FIELD_ID_METADATA)
     return None if stored_id is None else int(stored_id)
 
 
 def sources(stored: pa.Schema, target: pa.Schema) -> list[str | None]:
-    """For each column of `target`, the name of the stored one that it is made from; None where there is none.
+    """For each column of `target`, the name of its stored column; None where there is no such column.
 
-    Columns with an id are found by it, those of the format's own (`_hw_op` and its like), which have none, by name.
-    Raises ValueError if a stored column of the dataset's carries no id: to take it for absent would lose its values.
+    Columns with an id are matched by it. The format's own columns (such as `_hw_op`) have no id and are matched by
+    name. Raises ValueError if a stored column of the dataset has no id: its values would be lost.
     """
     lost = [
         field.name
@@ -44,7 +44,7 @@ def sources(stored: pa.Schema, target: pa.Schema) -> list[str | None]:
 def project_rows(rows: pa.Table, target: pa.Schema) -> pa.Table:
     """The rows with the columns, names and types of `target`; null where a row has no such column.
 
-    Raises pyarrow.ArrowInvalid for a value that the type of `target` cannot hold, which a later schema never causes.
+    Raises pyarrow.ArrowInvalid for a value that the type of `target` cannot hold; a later schema never causes this.
     """
     columns = [
         pa.chunked_array([pa.nulls(rows.num_rows, field.type)])
@@ -76,4 +76,4 @@ def _infinities(column: pa.ChunkedArray) -> int:
 def _refuse_nulls(columns: Sequence[pa.ChunkedArray], target: pa.Schema) -> None:
     for column, field in zip(columns, target, strict=True):
         if not field.nullable and column.null_count:
-            raise pa.ArrowInvalid(f"{field.name!r} holds nulls, but its field is required")
+            raise pa.ArrowInvalid(f"{field.name!r} has nulls, but its field is required")

@@ -1,6 +1,6 @@
-"""What the values of a column look like, as far as it takes to give the column a type.
+"""Shapes: what is known of the values of a column, from which its type is inferred.
 
-Shapes are found part by part of an input, side by side, and met: the shape of two parts is `common_shape` of theirs.
+Shapes are computed in parallel for the parts of an input. `common_shape` combines the shapes of two parts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 from app.format.schema.schema import FIELDS_MAX
 from app.format.schema.types import DEPTH_MAX
 
-# What integers travel as between tasks: beyond, it only matters that they fit no type.
+# The range of integers that tasks exchange: integers beyond it fit no type.
 _LOW, _HIGH = -(2**63), 2**64 - 1
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME: Final = re.compile(
@@ -41,7 +41,7 @@ class Booleans(_Shape, frozen=True, kw_only=True, tag="booleans"):
 
 
 class Integers(_Shape, frozen=True, kw_only=True, tag="integers"):
-    """Whole numbers, the least and the greatest of them, as far as 64 bits go."""
+    """Whole numbers: the least and the greatest, limited to 64 bits."""
 
     low: int
     high: int
@@ -52,7 +52,7 @@ class Numbers(_Shape, frozen=True, kw_only=True, tag="numbers"):
 
 
 class Texts(_Shape, frozen=True, kw_only=True, tag="texts"):
-    """Texts: whether each is a day, or each a time with its zone, and whether one is finer than a millisecond."""
+    """Texts: whether all are dates, whether all are times with a zone, and whether one is finer than a millisecond."""
 
     days: bool
     times: bool
@@ -60,7 +60,7 @@ class Texts(_Shape, frozen=True, kw_only=True, tag="texts"):
 
 
 class Objects(_Shape, frozen=True, kw_only=True, tag="objects"):
-    """Objects: the shapes of their members, in the order in which they were first met."""
+    """Objects: the shapes of their members, in order of first occurrence."""
 
     members: dict[str, Shape]
 
@@ -85,7 +85,7 @@ class Typed(_Shape, frozen=True, kw_only=True, tag="typed"):
 
 
 class Mixed(_Shape, frozen=True, kw_only=True, tag="mixed"):
-    """Values that no type has in common; `reason` says so."""
+    """Values without a common type; `reason` says why."""
 
     reason: str
 
@@ -117,7 +117,7 @@ def shape_of(value: Any, depth: int = 0) -> Shape:
         case dict():
             _bound(value)
             return Objects(members={name: shape_of(each, depth + 1) for name, each in value.items()})
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def text_shape(text: str) -> Texts:
@@ -139,7 +139,7 @@ def _is_time(text: str) -> bool:
 
 
 def common_shape(one: Shape, other: Shape) -> Shape:
-    """The shape of the values of both. Raises TooManyColumns."""
+    """The shape of the values of two parts. Raises TooManyColumns."""
     match one, other:
         case Nulls(), _:
             return other
@@ -169,7 +169,7 @@ def common_shape(one: Shape, other: Shape) -> Shape:
 
 
 def common_members(one: Mapping[str, Shape], other: Mapping[str, Shape]) -> dict[str, Shape]:
-    """The shapes of columns, or of members, that two parts have."""
+    """The combined shapes of the columns, or of the members, of two parts."""
     both = {name: common_shape(shape, other[name]) if name in other else shape for name, shape in one.items()}
     return both | {name: shape for name, shape in other.items() if name not in one}
 

@@ -1,4 +1,4 @@
-"""Columns of text to columns of values: the one grammar that JSON strings, CSV cells and map keys share.
+"""Parses columns of text into columns of values: JSON strings, CSV cells and map keys share one grammar.
 
 boolean     true, false
 integers    canonical: no sign but a minus, no leading zeros
@@ -8,7 +8,7 @@ date        2026-11-21, years 0001–9999
 timestamp   2026-11-21T10:00:00.123456Z or with an offset (+01:00); `T` may be a space. `timestamp_ntz` has
             no zone. Fractional digits beyond the unit must be zero. Years 0001–9999 in UTC, no leap seconds.
 binary      base64 of RFC 4648 with padding, canonical
-All of it is vectorised and says only whether a whole column fits; `exact` finds out which value does not.
+All of it is vectorised and reports only whether a whole column fits; `exact` finds the value that does not.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def timestamp_bounds(unit: str) -> tuple[int, int]:
 
 
 def parse_texts(texts: pa.StringArray, data_type: DataType) -> pa.Array:
-    """The values that the texts denote; nulls stay null. Raises Unfit or pa.ArrowInvalid."""
+    """The values that the texts denote; nulls stay null. Raises Undecodable or pa.ArrowInvalid."""
     match data_type:
         case Primitive("string"):
             return texts
@@ -58,7 +58,7 @@ def parse_texts(texts: pa.StringArray, data_type: DataType) -> pa.Array:
             return values
         case Primitive():
             values = pc.cast(texts, to_arrow(data_type))
-            # Arrow also reads 007 and 0x1F; what prints back the same was canonical.
+            # Arrow also reads 007 and 0x1F; a canonical text equals the formatted value.
             _require(pc.equal(pc.cast(values, pa.string()), texts))
             return values
         case Decimal(precision, scale):
@@ -72,7 +72,7 @@ def parse_texts(texts: pa.StringArray, data_type: DataType) -> pa.Array:
 
 
 def within(values: pa.Array, low: int, high: int) -> pa.Array:
-    """`values` if all their ticks lie within the bounds, which are included. Raises Unfit."""
+    """`values` if all their ticks lie within the bounds, inclusive. Raises Undecodable."""
     ticks = values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
     bounds = pc.min_max(ticks)
     if bounds["min"].is_valid and (bounds["min"].as_py() < low or bounds["max"].as_py() > high):
@@ -84,7 +84,7 @@ def _instants(texts: pa.StringArray, data_type: Timestamp) -> pa.Array:
     try:
         return pc.cast(texts, to_arrow(data_type))
     except pa.ArrowInvalid:
-        # Arrow takes no more digits than the unit holds; many writers send zeros there.
+        # Arrow accepts no more digits than the unit has; many clients send zeros there.
         trimmed = pc.replace_substring_regex(
             texts, pattern=_SURPLUS_ZEROS[data_type.unit], replacement=r"\1\2"
         )
@@ -92,10 +92,10 @@ def _instants(texts: pa.StringArray, data_type: Timestamp) -> pa.Array:
 
 
 def _fitting_decimal(precision: int, scale: int) -> str:
-    """What a decimal looks like that certainly fits, with no more than 38 digits in all.
+    """The pattern of a decimal that certainly fits, with no more than 38 digits in all.
 
-    Arrow's cast wraps around where digits before the point are too many, and takes 1E-400 for 0, so it is given no
-    other text than this; the exact reader sees the rest.
+    Arrow's cast wraps around if there are too many digits before the point, and reads 1E-400 as 0. So only texts of
+    this pattern are cast; the exact reader handles all others.
     """
     surplus_zeros = DECIMAL_PRECISION_MAX - precision
     return rf"^[+-]?0?\d{{0,{precision - scale}}}(\.\d{{0,{scale}}}0{{0,{surplus_zeros}}})?$"
@@ -107,18 +107,18 @@ def _from_base64(texts: pa.StringArray) -> pa.Array:
 
 
 def base64_bytes(text: str) -> bytes:
-    """The bytes of canonical, padded base64. Raises Unfit."""
+    """The bytes of canonical, padded base64. Raises Undecodable."""
     try:
         value = binascii.a2b_base64(text, strict_mode=True)
     except ValueError as fault:
         raise Undecodable(str(fault)) from None
-    # Strict mode still lets unused low bits of the last character be anything.
+    # Strict mode still accepts any unused low bits in the last character.
     if binascii.b2a_base64(value, newline=False).decode("ascii") != text:
         raise Undecodable("not the canonical base64 of these bytes")
     return value
 
 
 def _require(condition: pa.BooleanArray) -> None:
-    """Raises Unfit unless the condition holds wherever there is a value."""
+    """Raises Undecodable unless the condition is true for every value that is not null."""
     if pc.all(condition, min_count=0).as_py() is False:
         raise Undecodable

@@ -4,7 +4,7 @@ The text form is a small grammar, the same in the API, in Postgres and in the do
 
     boolean int8 int16 int32 int64 uint8 uint16 uint32 float double string binary date
     decimal(precision, scale)          precision 1–38, scale 0–precision
-    timestamp  timestamp(ms)           an instant, UTC; microseconds unless said
+    timestamp  timestamp(ms)           an instant, UTC; microseconds by default
     timestamp_ntz  timestamp_ntz(ms)   a wall-clock time without zone
     list<T>  map<K, V>  struct<name: T, …>
 """
@@ -132,7 +132,7 @@ def _quoted(name: str) -> str:
 
 
 def to_arrow(data_type: DataType) -> pa.DataType:
-    """The Arrow type that data files and request bodies of this type use."""
+    """The Arrow type of this type in data files and request bodies."""
     match data_type:
         case Primitive(name):
             return _PRIMITIVES[name]
@@ -160,7 +160,7 @@ def may_be_key(data_type: DataType) -> bool:
 
 
 def may_be_ordered(data_type: DataType) -> bool:
-    """Whether values have a total order that a merge can use (floats do: NaN is never stored)."""
+    """Whether values have a total order that a merge can use (floats have: NaN is never stored)."""
     match data_type:
         case Primitive(name):
             return name not in {"binary", "boolean"}
@@ -171,7 +171,7 @@ def may_be_ordered(data_type: DataType) -> bool:
 
 
 def parse_type(text: str) -> DataType:
-    """The data type that `text` names. Raises TypeSyntaxError, whose message a user can act on."""
+    """The data type that `text` names. Raises TypeSyntaxError, whose message says what is expected."""
     return _TypeParser(text, _tokens(text)).parse()
 
 
@@ -183,7 +183,7 @@ def _tokens(text: str) -> Iterator[str]:
     while text[position:].strip():
         match = _TOKEN.match(text, position)
         if match is None:
-            raise TypeSyntaxError(f"cannot read the type {text!r} from position {position}")
+            raise TypeSyntaxError(f"cannot parse the type {text!r} at position {position}")
         yield match.group().strip()
         position = match.end()
 

@@ -1,4 +1,4 @@
-"""Which types may take the place of which: those that hold every value of the other, exactly."""
+"""Wider types: the types that hold every value of another type exactly."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _WIDER: Final = {
 
 
 def wider_primitives(name: str) -> tuple[str, ...]:
-    """The primitive types that hold every value of the one called `name`, the narrowest first."""
+    """The primitive types that hold every value of the type `name`, the narrowest first."""
     return _WIDER.get(name, ())
 
 
 def why_not_wider(old: DataType, new: DataType, *, explicit_cast: bool) -> str | None:
-    """Why `new` cannot take the place of `old`; None if it can, or if they are the same."""
+    """The reason why `new` cannot replace `old`; None if it can, or if they are equal."""
     if old == new:
         return None
     match old, new:
@@ -39,7 +39,7 @@ def why_not_wider(old: DataType, new: DataType, *, explicit_cast: bool) -> str |
             return why_not_wider(element, wider_element, explicit_cast=explicit_cast)
         case Map(key, value), Map(new_key, wider_value):
             if key != new_key:
-                return f"the type of a map's keys stays: {key}"
+                return f"the key type of a map cannot change: {key}"
             return why_not_wider(value, wider_value, explicit_cast=explicit_cast)
         case Struct(), Struct():
             return _why_no_wider_struct(old, new, explicit_cast=explicit_cast)

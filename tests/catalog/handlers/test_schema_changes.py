@@ -133,7 +133,7 @@ def test_a_member_that_does_not_fit_is_pointed_at(client, trips, body, pointer):
         (
             [{"kind": "add", "field": {"name": "new", "type": "date", "nullable": False}}],
             "/changes/0/field/nullable",
-            "is nullable",
+            "must be nullable",
         ),
         ([{"kind": "add", "field": {"name": "Id", "type": "date"}}], "/changes/0/field/name", "'id' already"),
     ],
