@@ -12,6 +12,7 @@ from app.format.errors import FieldError, InvalidRequest
 from app.format.identifiers import is_uuid
 
 _DIGITS_MAX: Final = 19
+_TOKEN_CHARACTERS_MAX: Final = 1_024
 
 
 def encode_token(position: str) -> str:
@@ -21,6 +22,8 @@ def encode_token(position: str) -> str:
 
 def decode_token(token: str) -> str:
     """The position in a token. Raises InvalidRequest for a text that is none."""
+    if len(token) > _TOKEN_CHARACTERS_MAX:
+        raise unknown_token()
     try:
         raw = urlsafe_b64decode(token + "=" * (-len(token) % 4))
         position = msgspec.msgpack.decode(raw, type=str)

@@ -43,7 +43,7 @@ from app.metastore.handlers import get_metastore_report
 from app.overview.handlers.overview import list_files, read_statistics
 from app.overview.handlers.partitions import list_partitions
 from app.partitions.handlers import end_partitions, read_partition_events
-from app.quarantine.handlers import discard_quarantine, read_quarantine, redrive_quarantine
+from app.quarantine.handlers import create_redrive, discard_quarantine, read_quarantine
 from app.reads.handlers.reads import create_read
 from app.reads.handlers.results import check_result_file, download_result_file, get_result
 from app.reads.handlers.rows import read_rows
@@ -114,7 +114,7 @@ ROUTES: Final = (
     list_partitions,
     read_statistics,
     read_quarantine,
-    redrive_quarantine,
+    create_redrive,
     discard_quarantine,
     create_webhook,
     list_webhooks,

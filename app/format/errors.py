@@ -7,16 +7,18 @@ An error has facts, never an HTTP status: `app/http/problems.py` has the only ta
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 
 
 class FieldError(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault in a request body: `pointer` is an RFC 6901 JSON pointer, `detail` says what is expected."""
+    """A fault in a request."""
 
-    pointer: str
-    detail: str
+    pointer: Annotated[str, msgspec.Meta(examples=["/rows/4/amount"])]
+    """The RFC 6901 JSON pointer to the member, or the parameter."""
+    detail: Annotated[str, msgspec.Meta(examples=["expected int64, got the string 'many'"])]
+    """What is wrong with it, and what is expected."""
 
 
 class HeadwaterError(Exception):

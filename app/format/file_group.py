@@ -12,11 +12,14 @@ from app.format.rows.staging import Slot
 
 
 class ColumnStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of one column in one file, as JSON values; null where unknown or too long to keep."""
+    """Bounds and nulls of a column in a file."""
 
     minimum: Any = None
+    """The least value, as JSON; null where unknown or too long to keep."""
     maximum: Any = None
+    """The greatest value, as JSON; null where unknown or too long to keep."""
     null_count: int | None = None
+    """How many nulls there are; null where unknown."""
 
 
 class StoredFile(msgspec.Struct, frozen=True, kw_only=True):

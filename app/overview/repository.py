@@ -21,7 +21,6 @@ from sqlalchemy import (
     or_,
     select,
     text,
-    true,
     union_all,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -68,10 +67,10 @@ class OverviewStore:
         version: int,
         query: FileQuery,
         *,
-        after: str | None,
+        skip: int,
         limit: int,
     ) -> list[DataFile]:
-        """Up to `limit` files by path, from the one after `after`."""
+        """Up to `limit` files by path, after the first `skip`."""
         wanted = [
             files.c.dataset_id == dataset_id,
             files.c.added_version <= version,
@@ -81,16 +80,14 @@ class OverviewStore:
             wanted.append(files.c.partition_path == query.partition)
         if query.kind is not None:
             wanted.append(files.c.kind == query.kind.value)
-        if after is not None:
-            wanted.append(files.c.path > after)
-        page = select(*FILE_COLUMNS).where(*wanted).order_by(files.c.path).limit(limit)
+        page = select(*FILE_COLUMNS).where(*wanted).order_by(files.c.path).offset(skip).limit(limit)
         with self._database.tenant(tenant_id) as connection:
             return [data_file(row) for row in connection.execute(page)]
 
     def partitions(
-        self, tenant_id: str, dataset_id: str, version: int, *, after: str | None, limit: int
+        self, tenant_id: str, dataset_id: str, version: int, *, skip: int, limit: int
     ) -> list[PartitionRecord]:
-        """Up to `limit` partitions by path, from the one after `after`."""
+        """Up to `limit` partitions by path, after the first `skip`."""
         file = _visible(dataset_id, version)
         path = file.partition_path
         base, log, postponed = (file.kind == kind.value for kind in FileKind)
@@ -106,9 +103,9 @@ class OverviewStore:
                 _total(file.size_bytes).label("size_bytes"),
                 func.max(file.added_version).label("written_version"),
             )
-            .where(true() if after is None else path > after)
             .group_by(path)
             .order_by(path)
+            .offset(skip)
             .limit(limit)
             .subquery()
         )

@@ -1,9 +1,10 @@
-"""The JSON forms of a table's files, partitions and sums."""
+"""The JSON of a table's files, partitions and sums, and the options of their lists."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
@@ -16,178 +17,267 @@ from app.format.partition import parse_partition, partition_name
 from app.format.partition.segments import read_segment
 from app.format.policies import ClusterOrder
 from app.format.schema.schema import Schema
+from app.http.page_options import PageOptions
+from app.http.query_parameters import INT64_MAX
 from app.overview.values import PartitionRecord, SizeClass, TableTotals
 from app.partitions.values import PartitionMark
 
 
-class FileResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A data file at a version. `name` is what `_hw_file_name` shows beside its rows.
+class ListVersionOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of a list of what is there at a version."""
 
-    `live_rows`: those that no deletion vector has taken out. `added_version`: since when the file is as it is here;
-    `written_version`: the commit that wrote it. `clustered`: the order in which a clustering has put its rows.
-    `statistics`: by column, if they were asked for; a column that nothing is known of is left out.
-    """
+    version: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)] | None = None
+    """The version to read; the latest by default."""
+    as_of: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """An RFC 3339 time: reads the last version committed by then."""
+    tag: str | None = None
+    """The name of a tag or savepoint: reads the version that has it."""
+
+
+class ListFilesOptions(ListVersionOptions, frozen=True, kw_only=True):
+    """The options of `list_files`."""
+
+    partition: str | None = None
+    """The path of a partition: its files only."""
+    kind: FileKind | None = None
+    """The files of this kind only."""
+    statistics: bool = False
+    """Adds the statistics of the columns of each file."""
+
+
+class FileResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A data file at a version."""
 
     name: str
+    """Its name, which the column `_hw_file_name` of its rows shows."""
     kind: FileKind
-    partition: str
+    """What it holds."""
+    partition: Annotated[str, msgspec.Meta(examples=["day=2026-11-21"])]
+    """The path of its partition; empty for a table without partitions."""
     bucket: int
+    """Its bucket."""
     file_group: str
+    """The id of its file group."""
     size_bytes: int
+    """Its size."""
     rows: int
+    """Its rows as they are stored."""
     live_rows: int
+    """Its rows that no deletion vector has taken out."""
     checksum: str
+    """The checksum of its bytes."""
     schema_id: int
+    """The schema that it was written with."""
     added_version: int | None
+    """The version since which the file is as it is here."""
     written_version: int | None
+    """The version that wrote it."""
     index: IndexKind | None
+    """The kind of its key index; null for none."""
     clustered: ClusterOrder | None
+    """The order in which a clustering has put its rows; null for none."""
     statistics: dict[str, ColumnStatistics] | None
+    """What is known of its columns, by name; null unless `statistics` is requested."""
 
 
 class FilePage(msgspec.Struct, frozen=True, kw_only=True):
     """Files of a version, in the order of their paths; every page of one walk is of the same version."""
 
     items: list[FileResponse]
+    """The files of this page."""
     version: int
+    """The version of all pages."""
     next_page_token: str | None
+    """The token of the next page; null on the last one."""
 
 
 class PartitionResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition at a version.
+    """A partition at a version."""
 
-    `values`: by the names in its path; null also for a value that is too long for one. `rows`: those of base files that
-    are live, which is what readers see if `exact`; otherwise there are logs (with `log_rows`), which may add rows, or
-    change or take out some. `postponed_rows` nobody sees before a compaction. `written_version`: the last commit that
-    wrote to its files, a compaction too. `changed_version`: the last that changed its data, and `done_version`: the one
-    that has all of it, if it is done; both null where partitions are not marked.
-    """
-
-    path: str
-    values: dict[str, str | None]
+    path: Annotated[str, msgspec.Meta(examples=["day=2026-11-21"])]
+    """Its path; empty for a table without partitions."""
+    values: Annotated[dict[str, str | None], msgspec.Meta(examples=[{"day": "2026-11-21"}])]
+    """The values in its path, by name; null also for a value that is too long for a path."""
     base_files: int
+    """How many base files it has."""
     logs: int
+    """How many logs it has."""
     postponed: int
+    """How many postponed writes it has."""
     rows: int
+    """Live rows of base files; what readers see if `exact`."""
     exact: bool
+    """Whether there are no logs, which may add, change or take out rows."""
     log_rows: int
+    """Rows in logs."""
     postponed_rows: int
+    """Rows in postponed writes, which are visible after a compaction."""
     size_bytes: int
+    """The size of its files."""
     written_version: int
+    """The last commit that wrote to its files, also of a table service."""
     written_at: datetime
+    """When that was."""
     changed_version: int | None
+    """The last commit that changed its data; null where partitions are not marked."""
     changed_at: datetime | None
+    """When that was; null where partitions are not marked."""
     done_version: int | None
+    """The version that has all of it; null where it is not done."""
     done_at: datetime | None
+    """When it was done; null where it is not."""
 
 
 class PartitionPage(msgspec.Struct, frozen=True, kw_only=True):
     """Partitions of a version by path; every page of one walk is of the same version."""
 
     items: list[PartitionResponse]
+    """The partitions of this page."""
     version: int
+    """The version of all pages."""
     next_page_token: str | None
+    """The token of the next page; null on the last one."""
 
 
 class RowSums(msgspec.Struct, frozen=True, kw_only=True):
-    """`live`: rows of base files that no deletion vector has taken out, which is what readers see if `exact`.
-
-    Otherwise there are logs. `deleted_ratio`: rows that vectors took out, to all rows of base files.
-    """
+    """The rows of a table."""
 
     live: int
+    """Rows of base files that no deletion vector has taken out; what readers see if `exact`."""
     exact: bool
+    """Whether there are no logs."""
     deleted: int
+    """Rows of base files that deletion vectors have taken out."""
     deleted_ratio: float
+    """These to all rows of base files."""
     in_logs: int
+    """Rows in logs."""
     postponed: int
+    """Rows in postponed writes."""
 
 
 class FileSums(msgspec.Struct, frozen=True, kw_only=True):
-    """Files by kind. `small`: base files far from the size at which the next is begun. `sizes`: base files by size."""
+    """The data files of a table."""
 
     base: int
+    """Base files."""
     logs: int
+    """Logs."""
     postponed: int
+    """Postponed writes."""
     small: int
+    """Base files that are far smaller than `target_bytes`."""
     sizes: list[SizeClass]
+    """Base files by size."""
 
 
 class ByteSums(msgspec.Struct, frozen=True, kw_only=True):
-    """`written`: by all commits so far, to data files; `write_amplification`: that, to the bytes of live data files."""
+    """The bytes of a table."""
 
     base: int
+    """Of base files."""
     logs: int
+    """Of logs."""
     postponed: int
+    """Of postponed writes."""
     deletion_vectors: int
+    """Of deletion vectors."""
     indexes: int
+    """Of key indexes."""
     changelog: int
+    """Of the files of the feed."""
     written: int
+    """Written to data files by all commits so far."""
     write_amplification: float | None
+    """`written` to the bytes of live data files; null without any."""
 
 
 class ChangelogSums(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes that are kept: [earliest_offset, next_offset)."""
+    """The changes that are kept."""
 
     changes: int
+    """How many there are."""
     earliest_offset: int
+    """The first one."""
     next_offset: int
+    """The offset after the last one."""
     files: int
+    """The files that hold them."""
 
 
 class VersionSums(msgspec.Struct, frozen=True, kw_only=True):
-    """Versions from `earliest` on are kept, and those with a name. `commits`: how many there were of each action."""
+    """The versions of a table."""
 
     earliest: int
+    """The first version that is kept, apart from those with a name."""
     latest: int
-    commits: dict[Action, int]
+    """The latest version."""
+    commits: Annotated[dict[Action, int], msgspec.Meta(examples=[{"commit": 7}])]
+    """How many commits there were so far, by action."""
 
 
 class ServiceTimes(msgspec.Struct, frozen=True, kw_only=True):
-    """When each table service last did its work, also where it found nothing to do."""
+    """When each table service last ended, also where it found nothing to do; null for never."""
 
     compaction: datetime | None
+    """The last compaction."""
     clustering: datetime | None
+    """The last clustering."""
     clean: datetime | None
+    """The last clean."""
 
 
 class ConsumerSums(msgspec.Struct, frozen=True, kw_only=True):
-    """`lag`: the changes that the consumer has before it that is farthest behind; null without consumers."""
+    """The consumers of the feed."""
 
     count: int
+    """How many there are."""
     lag: int | None
+    """The changes before the one that is farthest behind; null without consumers."""
 
 
 class JobSums(msgspec.Struct, frozen=True, kw_only=True):
     """Jobs of the dataset that have not ended."""
 
     queued: int
+    """Those that wait."""
     running: int
+    """Those that run."""
 
 
 class StatisticsResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A table in numbers. `columns`: bounds and nulls of those asked for, in base files, deleted rows included.
-
-    A bound or count is null where one of the files does not tell.
-    """
+    """A table in numbers."""
 
     version: int
+    """The version that the numbers are of."""
     committed_at: datetime | None
+    """When it was committed; null before the first commit."""
     rows: RowSums
+    """Its rows."""
     files: FileSums
+    """Its files."""
     partitions: int
+    """How many partitions have files."""
     file_groups: int
+    """How many file groups have files."""
     size_bytes: ByteSums
+    """Its bytes."""
     changelog: ChangelogSums
+    """The changes that are kept."""
     versions: VersionSums
+    """Its versions."""
     served_at: ServiceTimes
+    """When table services last ended."""
     consumers: ConsumerSums
+    """The consumers of its feed."""
     jobs: JobSums
+    """Its jobs that have not ended."""
     columns: list[ColumnSummary]
+    """Bounds and nulls of the columns that were requested."""
 
 
 def file_response(file: DataFile, schema: Schema | None) -> FileResponse:
-    """The JSON form of a file; with statistics if there is a schema to name columns by."""
+    """The JSON of a file; with statistics if there is a schema to name columns by."""
     return FileResponse(
         name=file.path.rsplit("/", 1)[-1],
         kind=file.kind,
@@ -214,7 +304,7 @@ def _by_name(statistics: Mapping[str, ColumnStatistics], schema: Schema) -> dict
 def partition_response(
     record: PartitionRecord, partition_by: Sequence[str], mark: PartitionMark | None
 ) -> PartitionResponse:
-    """The JSON form of a partition, with what is known of its being done."""
+    """The JSON of a partition, with what is known of its being done."""
     names = [partition_name(parse_partition(text)) for text in partition_by]
     segments = record.path.split("/") if names else []
     return PartitionResponse(
@@ -231,7 +321,7 @@ def partition_response(
 def statistics_response(
     dataset: Dataset, totals: TableTotals, columns: list[ColumnSummary]
 ) -> StatisticsResponse:
-    """The JSON form of a table's sums."""
+    """The JSON of a table's sums."""
     base, logs, postponed = (totals.kinds[kind] for kind in FileKind)
     every = base + logs + postponed
     written = sum(each.bytes_added for each in totals.commits)

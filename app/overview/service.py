@@ -1,12 +1,13 @@
-"""Looking at a table from outside: its files, its partitions and its sums, without reading any of them."""
+"""Overviews of a table: its files, its partitions and its sums, without reading any file."""
 
 from __future__ import annotations
 
-import base64
+import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -18,25 +19,22 @@ from app.format.index.column_summary import ColumnSummary, summarize_columns
 from app.format.rows.projection import projection
 from app.format.schema.schema import Schema
 from app.overview.values import FileQuery, OverviewIndex, PartitionRecord, TableTotals
+from app.paging import decode_token, encode_token
 from app.timeline.ports import Timeline
 from app.versions.service.versions import VersionOf
 
-_T = TypeVar("_T")
+_DIGEST_DIGITS: Final = 8
+_POSITION: Final = re.compile(r"(?P<version>\d{1,18})-(?P<skip>\d{1,18})-(?P<subject>[0-9a-f]+)", re.ASCII)
 
 
 class ListingRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which version is asked about, as `VersionOf.find` takes it, and where its listing goes on."""
+    """Which version to list, as `VersionOf.find` takes it, and which page."""
 
     version: int | None = None
     as_of: datetime | None = None
     tag: str | None = None
     page_size: int
     page_token: str | None = None
-
-
-class _ListingPosition(msgspec.Struct, frozen=True, array_like=True):
-    version: int
-    after: str
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,18 +56,18 @@ class Overview:
     def files(self, dataset: Dataset, query: FileQuery, at: ListingRequest) -> Listing:
         """DataFile items by path. Raises InvalidRequest, NotFound, VersionExpired."""
 
-        def read(version: int, after: str | None, limit: int) -> list[DataFile]:
-            return self.index.files(dataset.tenant_id, dataset.id, version, query, after=after, limit=limit)
+        def read(version: int, skip: int, limit: int) -> list[DataFile]:
+            return self.index.files(dataset.tenant_id, dataset.id, version, query, skip=skip, limit=limit)
 
-        return self._page(dataset, at, read, lambda file: file.path)
+        return self._page(dataset, at, query, read)
 
     def partitions(self, dataset: Dataset, at: ListingRequest) -> Listing:
         """PartitionRecord items by path. Raises InvalidRequest, NotFound, VersionExpired."""
 
-        def read(version: int, after: str | None, limit: int) -> list[PartitionRecord]:
-            return self.index.partitions(dataset.tenant_id, dataset.id, version, after=after, limit=limit)
+        def read(version: int, skip: int, limit: int) -> list[PartitionRecord]:
+            return self.index.partitions(dataset.tenant_id, dataset.id, version, skip=skip, limit=limit)
 
-        return self._page(dataset, at, read, lambda partition: partition.path)
+        return self._page(dataset, at, None, read)
 
     def totals(self, dataset: Dataset) -> TableTotals:
         """The sums of the table as it is now."""
@@ -97,41 +95,47 @@ class Overview:
         self,
         dataset: Dataset,
         at: ListingRequest,
-        read: Callable[[int, str | None, int], list[_T]],
-        place: Callable[[_T], str],
+        query: FileQuery | None,
+        read: Callable[[int, int, int], list[Any]],
     ) -> Listing:
-        position = None if at.page_token is None else _decode(at.page_token)
+        """A page. What is there at a version never changes, so its token holds how many items came before."""
+        subject = _digest(query)
+        position = None if at.page_token is None else _decode(at.page_token, subject)
         requested_version = at.version
         if position is not None and at.version is None and at.as_of is None and at.tag is None:
             requested_version = position.version
         version = self.versions.find(dataset, version=requested_version, as_of=at.as_of, tag=at.tag)
         if position is not None and position.version != version:
             raise _bad_token()
-        items = read(version, None if position is None else position.after, at.page_size + 1)
+        skip = 0 if position is None else position.skip
+        items = read(version, skip, at.page_size + 1)
         more = len(items) > at.page_size
-        kept = items[: at.page_size]
         return Listing(
-            items=kept,
+            items=items[: at.page_size],
             version=version,
-            next_token=_encode(_ListingPosition(version, place(kept[-1]))) if more else None,
+            next_token=encode_token(f"{version}-{skip + at.page_size}-{subject}") if more else None,
         )
 
 
-def _encode(position: _ListingPosition) -> str:
-    return base64.urlsafe_b64encode(msgspec.msgpack.encode(position)).decode().rstrip("=")
+class _Position(NamedTuple):
+    version: int
+    skip: int
 
 
-def _decode(token: str) -> _ListingPosition:
-    try:
-        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        position = msgspec.msgpack.decode(raw, type=_ListingPosition)
-    except (ValueError, msgspec.MsgspecError) as error:
-        raise _bad_token() from error
-    if "\0" in position.after:
+def _digest(query: FileQuery | None) -> str:
+    """What distinguishes the lists: with other filters, a position is another item."""
+    return hashlib.sha256(msgspec.json.encode(query)).hexdigest()[:_DIGEST_DIGITS]
+
+
+def _decode(token: str, subject: str) -> _Position:
+    found = _POSITION.fullmatch(decode_token(token))
+    if found is None or found["subject"] != subject:
         raise _bad_token()
-    return position
+    return _Position(int(found["version"]), int(found["skip"]))
 
 
 def _bad_token() -> InvalidRequest:
-    detail = "expected next_page_token of the page before, with the same version"
-    return InvalidRequest("the page token is not valid", [FieldError(pointer="/page_token", detail=detail)])
+    detail = "expected next_page_token of the page before, with the same version and filters"
+    return InvalidRequest(
+        "page_token is not a token of this list", [FieldError(pointer="/page_token", detail=detail)]
+    )

@@ -58,11 +58,14 @@ class KindTotals(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SizeClass(msgspec.Struct, frozen=True, kw_only=True):
-    """The base files that have fewer bytes than `below`, and no fewer than the class before; None is no bound."""
+    """The base files of a range of sizes."""
 
     below: int | None
+    """They have fewer bytes, and no fewer than the bound of the class before; null for no bound."""
     files: int
+    """How many there are."""
     size_bytes: int
+    """Their size."""
 
 
 class ChangelogTotals(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,16 +115,16 @@ class OverviewIndex(Protocol):
         version: int,
         query: FileQuery,
         *,
-        after: str | None,
+        skip: int,
         limit: int,
     ) -> list[DataFile]:
-        """Up to `limit` files by path, from the one after `after`."""
+        """Up to `limit` files by path, after the first `skip`."""
         ...
 
     def partitions(
-        self, tenant_id: str, dataset_id: str, version: int, *, after: str | None, limit: int
+        self, tenant_id: str, dataset_id: str, version: int, *, skip: int, limit: int
     ) -> list[PartitionRecord]:
-        """Up to `limit` partitions by path, from the one after `after`."""
+        """Up to `limit` partitions by path, after the first `skip`."""
         ...
 
     def totals(self, tenant_id: str, dataset_id: str, version: int, *, small_below: int) -> TableTotals:

@@ -1,4 +1,4 @@
-"""Which records of a dataset are in quarantine, and which of them were driven again."""
+"""Which records of a dataset are in quarantine, and which of them were redriven."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class QuarantineStore:
         return [_part(row, 0, row.row_count, redriven.get(row.path, {})) for row in rows]
 
     def redrive(self, tenant_id: str, new: NewJob, records: Sequence[RecordRange]) -> Accepted:
-        """One transaction: accepts the job and marks the records as driven again by it.
+        """One transaction: accepts the job and marks the records as redriven by it.
 
         Raises AlreadyRedriven if another job has some of them, or they are gone; IdempotencyMismatch, NotFound.
         """
@@ -104,7 +104,7 @@ class QuarantineStore:
             raise _taken() from error
 
     def discard(self, tenant_id: str, dataset_id: str, job_id: str) -> int:
-        """Forgets the bad records of a job, driven again or not; returns how many they were."""
+        """Removes the bad records of a job, redriven or not; returns how many they were."""
         if not is_uuid(job_id):
             return 0
         discarded = (
@@ -135,7 +135,7 @@ def _one_of_rows(records: Sequence[int]) -> ColumnElement[bool]:
 def _redriven(
     connection: Connection, dataset_id: str, chosen: Sequence[ColumnElement[bool]]
 ) -> dict[str, dict[int, str]]:
-    """By path and record, the job that drove it again. One that failed or was cancelled did not."""
+    """By path and record, the job that redrove it. One that failed or was cancelled did not."""
     query = (
         select(quarantine_redrives.c.path, quarantine_redrives.c.record, quarantine_redrives.c.job_id)
         .join(jobs, jobs.c.id == quarantine_redrives.c.job_id)
@@ -196,7 +196,7 @@ def _mark(connection: Connection, new: NewJob, records: Sequence[RecordRange]) -
 
 
 def _taken() -> AlreadyRedriven:
-    return AlreadyRedriven("some of these records were driven again, or discarded, meanwhile; list them anew")
+    return AlreadyRedriven("some of these records were redriven, or discarded, meanwhile; list them again")
 
 
 def _part(row: Row[Any], first: int, count: int, redriven: dict[int, str]) -> QuarantinePart:

@@ -1,4 +1,4 @@
-"""The quarantine of a dataset: looking at bad records, driving them again after repair, discarding them."""
+"""The quarantine of a dataset: listing bad records, redriving them after repair, discarding them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.format.rows.formats import Format
 from app.format.rows.staging import RawInput
 from app.jobs.ports import Jobs
 from app.jobs.values import Accepted, NewJob, WriteRequest
-from app.paging import Page
+from app.paging import Page, decode_token, encode_token
 from app.quarantine.repository import QuarantineStore
 from app.quarantine.values import QuarantinePart, RecordRange
 
@@ -35,7 +35,7 @@ _PAGE_BYTES: Final = 8 << 20
 
 
 class QuarantinedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record in quarantine. `redriven_by`: the job that drove it again, unless it failed."""
+    """A record in quarantine. `redriven_by`: the job that redrove it, unless it failed."""
 
     id: str
     job_id: str
@@ -45,7 +45,7 @@ class QuarantinedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Redrive(msgspec.Struct, frozen=True, kw_only=True):
-    """Which records to drive again: all of a job that wait, or those named, some with another payload.
+    """Which records to redrive: all of a job that wait, or those named, some with another payload.
 
     `records`: repaired payloads by record id; None where the record is as it was. `request_hash` covers all of it.
     """
@@ -68,11 +68,11 @@ class Quarantine:
     wake: Callable[[], None]
 
     def page(self, dataset: Dataset, *, job_id: str | None, page_size: int, page_token: str | None) -> Page:
-        """QuarantinedRecord items in the order in which they were set aside; a page of few megabytes ends early.
+        """QuarantinedRecord items in the order in which they were quarantined; a page of few megabytes ends early.
 
         Raises InvalidRequest, CorruptFile.
         """
-        after = None if page_token is None else _position(page_token, "/page_token")
+        after = None if page_token is None else _position(decode_token(page_token), "/page_token")
         parts = self.index.parts(dataset.tenant_id, dataset.id, job_id, after, page_size + 1)
         items: list[QuarantinedRecord] = []
         size = 0
@@ -80,13 +80,13 @@ class Quarantine:
             with closing(self.files.read(part.file, part.first, part.count)) as records:
                 for number, record in enumerate(records, part.first):
                     if len(items) == page_size or size > _PAGE_BYTES:
-                        return Page(items=items, next_token=items[-1].id)
+                        return Page(items=items, next_token=encode_token(items[-1].id))
                     items.append(_quarantined(part, number, record))
                     size += len(record.payload)
         return Page(items=items, next_token=None)
 
     def redrive(self, dataset: Dataset, redrive: Redrive) -> Accepted:
-        """Accepts a write of the records, like the one that they were part of; bad ones are set aside again.
+        """Accepts a write of the records, like the one that they were part of; bad ones are quarantined again.
 
         At most 100,000 records of a job are taken at a time.
         Raises InvalidRequest, NotFound, AlreadyRedriven, IdempotencyMismatch, DerivedDataset, CorruptFile, StorageFull.
@@ -134,7 +134,7 @@ class Quarantine:
         return accepted
 
     def discard(self, dataset: Dataset, job_id: str) -> None:
-        """Forgets the bad records of a job. Raises NotFound if it has none."""
+        """Removes the bad records of a job. Raises NotFound if it has none."""
         if not self.index.discard(dataset.tenant_id, dataset.id, job_id):
             raise NotFound(f"Job {job_id} has no records in quarantine")
 
@@ -152,7 +152,7 @@ class Quarantine:
                 left -= len(numbers)
                 chosen += [(part, each) for each in ranges_of(part.file.path, numbers)]
         if not chosen:
-            raise NotFound(f"Job {job_id} has no records in quarantine that wait to be driven again")
+            raise NotFound(f"Job {job_id} has no records in quarantine that wait")
         return chosen
 
     def _named(self, dataset: Dataset, redrive: Redrive) -> list[tuple[QuarantinePart, RecordRange]]:
@@ -173,7 +173,7 @@ class Quarantine:
                 faults.append(
                     _fault(
                         place,
-                        f"it is of job {part.job_id}, others are of job {jobs[0]}; ask for each job alone",
+                        f"it is of job {part.job_id}, others are of job {jobs[0]}; send one request for each job",
                     )
                 )
         if faults:
@@ -185,7 +185,7 @@ class Quarantine:
             if record in parts[number].redriven
         ]
         if repeated:
-            raise AlreadyRedriven(f"record {repeated[0]} was driven again already", records=repeated[:50])
+            raise AlreadyRedriven(f"record {repeated[0]} was redriven already", records=repeated[:50])
         return [
             (parts[number], each)
             for number in sorted(wanted)
@@ -220,7 +220,7 @@ class Quarantine:
 
 
 def redriven_write(original: WriteRequest, dataset: DatasetDefinition) -> tuple[Operation, WriteOptions]:
-    """What records of a write are driven again as: the same write, but it never takes more out than its rows' keys.
+    """What records of a write are redriven as: the same write, but it never takes more out than its rows' keys.
 
     An overwrite or a snapshot of a few repaired records would replace the whole table by them, so these are upserted,
     or inserted where there is no key. What tied the write to a version or to a batch of a stream is spent.

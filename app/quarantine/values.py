@@ -20,7 +20,7 @@ class RecordRange(msgspec.Struct, frozen=True, kw_only=True):
 class QuarantinePart(msgspec.Struct, frozen=True, kw_only=True):
     """`count` records of a quarantine file, from row `first` of it on, and what is known of them.
 
-    `number`: the file's own, in the order in which files came. `redriven`: by row, the job that drove a record again.
+    `number`: the file's own, in the order in which files came. `redriven`: by row, the job that redrove a record.
     """
 
     file: QuarantineFile

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from litestar import get
 
-from litestar import Response, get
-from litestar.params import QueryParameter
-
-from app.format.instant import Action, InstantState
-from app.http.body_stream import JSON
-from app.http.context import ApiRequest, services_of, tenant_of
-from app.http.encoding import encode
-from app.http.openapi.operation_docs import Answer, documented
-from app.http.query_parameters import DatasetReference, PageSize, PageToken, moment
+from app.catalog.values import Dataset
+from app.http.dependencies import Provided
+from app.http.threads import Threads
 from app.timeline.instants import InstantFilter
-from app.timeline.schemas import InstantPage, instant_response
+from app.timeline.schemas import InstantPage, ReadTimelineOptions, instant_response
+from app.timeline.service.read_timeline import ReadTimeline
 
 
 @get(
@@ -22,49 +17,27 @@ from app.timeline.schemas import InstantPage, instant_response
     operation_id="read_timeline",
     summary="Read the timeline",
     tags=["timeline"],
-    opt=documented(
-        {200: Answer(description="A page of instants.", content={JSON: InstantPage})}, problems=[400, 404]
-    ),
 )
 async def read_timeline(
-    request: ApiRequest,
-    dataset: DatasetReference,
-    action: Annotated[
-        list[Action] | None, QueryParameter(description="Only instants that do this; repeated, one of these.")
-    ] = None,
-    states: Annotated[
-        list[InstantState] | None,
-        QueryParameter(name="state", description="Only instants in this state; repeated, in one of these."),
-    ] = None,
-    since: Annotated[
-        str | None, QueryParameter(description="An RFC 3339 time: only what was requested then or later.")
-    ] = None,
-    until: Annotated[
-        str | None, QueryParameter(description="An RFC 3339 time: only what was requested before.")
-    ] = None,
-    page_size: PageSize = 100,
-    page_token: PageToken = None,
-) -> Response[Any]:
-    """Every attempt to change the dataset, latest request first: waiting, running, completed, rolled back.
+    options: Provided[ReadTimelineOptions],
+    found: Provided[Dataset],
+    read_timeline: Provided[ReadTimeline],
+    threads: Provided[Threads],
+) -> InstantPage:
+    """Lists every attempt to change the dataset, the latest request first: waiting, running, completed, rolled back.
 
-    Also what has been archived. Where much of that is passed over, a page may have less than it has room for.
+    Archived instants are included.
     """
-    services = services_of(request)
-    wanted = InstantFilter(
-        actions=None if action is None else tuple(action),
-        states=None if states is None else tuple(states),
-        since=None if since is None else moment(since, "since"),
-        until=None if until is None else moment(until, "until"),
-    )
-    found = await services.threads.run(services.datasets.get, tenant_of(request), dataset)
-    page = await services.threads.run(
-        services.read_timeline.page,
+    page = await threads.run(
+        read_timeline.page,
         found,
-        page_size=page_size,
-        page_token=page_token,
-        wanted=wanted,
+        page_size=options.page_size,
+        page_token=options.page_token,
+        wanted=InstantFilter(
+            actions=None if options.action is None else tuple(options.action),
+            states=None if options.state is None else tuple(options.state),
+            since=options.since_time,
+            until=options.until_time,
+        ),
     )
-    response = InstantPage(
-        items=[instant_response(each) for each in page.items], next_page_token=page.next_token
-    )
-    return Response(encode(response), media_type=JSON)
+    return InstantPage(items=[instant_response(each) for each in page.items], next_page_token=page.next_token)

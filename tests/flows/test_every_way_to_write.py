@@ -134,7 +134,7 @@ def test_a_record_that_fails_does_not_fail_the_job(new_table: NewTable) -> None:
     [record] = table.client.get(f"{table.path}/quarantine").json()["items"]
     assert (record["position"], record["job_id"]) == (1, job["id"])
     repaired = {"records": [{"id": record["id"], "payload": '{"id": 2, "day": "mon", "ts": 1, "note": "r"}'}]}
-    answer = table.client.post(f"{table.path}/quarantine/redrive", json=repaired)
+    answer = table.client.post(f"{table.path}/quarantine/redrives", json=repaired)
     assert answer.status_code == 202, answer.text
     table.succeeded(answer.json()["id"])
     assert notes(table) == {1: "a", 2: "r", 3: "a"}

@@ -40,7 +40,7 @@ def quarantined(table: Table, job_id: str) -> list[dict[str, Any]]:
 
 
 def redrive(table: Table, body: dict[str, Any]) -> dict[str, Any]:
-    answer = table.client.post(f"{table.path}/quarantine/redrive", json=body)
+    answer = table.client.post(f"{table.path}/quarantine/redrives", json=body)
     assert answer.status_code == 202, answer.text
     return table.succeeded(answer.json()["id"])
 

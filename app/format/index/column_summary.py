@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -23,12 +23,16 @@ class FileStatistics(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ColumnSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds and nulls of a column in all files, as JSON values; None where a file has no statistics of it."""
+    """Bounds and nulls of a column in all base files, deleted rows included."""
 
     name: str
-    minimum: Any
-    maximum: Any
+    """Its name."""
+    minimum: Annotated[Any, msgspec.Meta(examples=[1])]
+    """The least value, as JSON; null where not known of each file."""
+    maximum: Annotated[Any, msgspec.Meta(examples=[120])]
+    """The greatest value, as JSON; null where not known of each file."""
     null_count: int | None
+    """How many nulls there are; null where not known of each file."""
 
 
 class _Bound:

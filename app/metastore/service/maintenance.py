@@ -110,15 +110,15 @@ class MetastoreReconciler:
         return msgspec.structs.replace(resumed, begun=begun, after=after)
 
     def _partitions(self, dataset: Dataset) -> Iterator[PartitionRecord]:
-        after: str | None = None
+        skip = 0
         while True:
             page = self.overview.partitions(
-                dataset.tenant_id, dataset.id, dataset.version, after=after, limit=_PAGE
+                dataset.tenant_id, dataset.id, dataset.version, skip=skip, limit=_PAGE
             )
             yield from page
             if len(page) < _PAGE:
                 return
-            after = page[-1].path
+            skip += len(page)
 
 
 def hive_table(dataset: Dataset, policy: MetastorePolicy) -> HiveTable:

@@ -203,8 +203,8 @@ class OverviewCalls(Connection):
         wanted = {
             "action": None if actions is None else list(actions),
             "state": None if states is None else list(states),
-            "since": None if since is None else since.isoformat(),
-            "until": None if until is None else until.isoformat(),
+            "since_time": None if since is None else since.isoformat(),
+            "until_time": None if until is None else until.isoformat(),
         }
         return self._walk(f"{dataset_path(dataset)}/timeline", InstantPage, wanted)
 

@@ -94,7 +94,7 @@ class QuarantineCalls(JobCalls):
         self, dataset: Dataset | str, body: Mapping[str, Any], idempotency_key: str | None, wait: float
     ) -> Job:
         return await self._start(
-            f"{dataset_path(dataset)}/quarantine/redrive",
+            f"{dataset_path(dataset)}/quarantine/redrives",
             body=msgspec.json.encode(body),
             headers={"Content-Type": JSON},
             idempotency_key=made_up(idempotency_key),

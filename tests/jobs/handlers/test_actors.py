@@ -46,7 +46,7 @@ def test_every_job_that_is_asked_for_has_the_key_of_the_request(
     jobs = [
         raw.json(),
         bad.json(),
-        client.post(f"{orders}/quarantine/redrive", json={"records": again}).json(),
+        client.post(f"{orders}/quarantine/redrives", json={"records": again}).json(),
         *client.post("/transactions", json={"writes": members}).json()["jobs"],
         client.post(f"{orders}/verifications").json(),
         client.post(f"{orders}/compactions").json(),

@@ -55,9 +55,9 @@ class Table:
     fault: Exception | None = None
     asked: int = 0
 
-    def partitions(self, *_: Any, after: str | None, limit: int) -> list[PartitionRecord]:
+    def partitions(self, *_: Any, skip: int, limit: int) -> list[PartitionRecord]:
         found = [record(path, rows) for path, rows in sorted(self.rows.items())]
-        return [each for each in found if after is None or each.path > after][:limit]
+        return found[skip : skip + limit]
 
     def touched(self, tenant_id: str, dataset_id: str, since: int, until: int) -> set[str] | None:
         assert (tenant_id, dataset_id, since < until) == ("t", "d", True)

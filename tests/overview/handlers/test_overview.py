@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from typing import Any
 
 import httpx
@@ -140,9 +141,12 @@ def test_a_walk_keeps_its_version_and_earlier_ones_are_listed_too(
     assert problem(client.get(f"{visits}/files", params=token), 400, "invalid-request")["errors"] == [
         {
             "pointer": "/page_token",
-            "detail": "expected next_page_token of the page before, with the same version",
+            "detail": "expected next_page_token of the page before, with the same version and filters",
         }
     ]
+    other = {"kind": "base", "page_token": first["next_page_token"]}
+    problem(client.get(f"{visits}/files", params=other), 400, "invalid-request")
+    assert "parquet" not in str(b64decode(first["next_page_token"] + "=="))
     for bad in ({"version": 99}, {"page_token": "bm9uZQ"}, {"kind": "other"}, {"tag": "a", "version": 1}):
         problem(client.get(f"{visits}/files", params=bad), 400, "invalid-request")
     problem(client.get(f"{visits}/partitions", params={"tag": "none"}), 404, "not-found")
@@ -213,15 +217,15 @@ def test_entries_of_the_timeline_are_chosen(client: Client, visits: str) -> None
     items = client.get(f"{visits}/timeline").json()["items"]
     middle = items[1]["requested_at"]
     for params, places in (
-        ({"since": middle}, [0, 1]),
-        ({"until": middle}, [2]),
+        ({"since_time": middle}, [0, 1]),
+        ({"until_time": middle}, [2]),
         ({"action": "compaction"}, []),
         ({"action": ["commit", "clean"], "state": "completed"}, [0, 1, 2]),
         ({"state": ["requested", "inflight"]}, []),
     ):
         found = client.get(f"{visits}/timeline", params=params).json()["items"]
         assert found == [items[place] for place in places]
-    for bad in ({"action": "write"}, {"state": "done"}, {"since": "yesterday"}):
+    for bad in ({"action": "write"}, {"state": "done"}, {"since_time": "yesterday"}, {"since": middle}):
         problem(client.get(f"{visits}/timeline", params=bad), 400, "invalid-request")
 
 

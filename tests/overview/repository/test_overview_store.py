@@ -18,7 +18,7 @@ from app.format.rows.staging import Slot
 from app.jobs.tasks import CompactionTask
 from app.jobs.values import Job, NewJob
 from app.overview.repository import SIZE_BOUNDS, OverviewStore
-from app.overview.values import FileQuery, KindTotals
+from app.overview.values import FileQuery, KindTotals, PartitionRecord
 from app.timeline.values import Published
 from tests.support.lakehouse import commit_of, data_file, definition, message
 from tests.support.store_fixtures import Stores
@@ -94,8 +94,7 @@ def history(
 def walk(overview: OverviewStore, dataset: Dataset, version: int, query: FileQuery = EVERY) -> list[DataFile]:
     found: list[DataFile] = []
     while True:
-        after = found[-1].path if found else None
-        page = overview.files(dataset.tenant_id, dataset.id, version, query, after=after, limit=3)
+        page = overview.files(dataset.tenant_id, dataset.id, version, query, skip=len(found), limit=3)
         found += page
         if len(page) < 3:
             return found
@@ -149,10 +148,9 @@ def test_partitions_and_sums_are_those_of_the_files_at_every_version(
             for low, high in zip((0, *SIZE_BOUNDS), (*SIZE_BOUNDS, 2**63), strict=True)
             for inside in [[file.size_bytes for file in base if low <= file.size_bytes < high]]
         ]
-        after, found = None, []
-        while page := overview.partitions(dataset.tenant_id, dataset.id, version, after=after, limit=2):
+        found: list[PartitionRecord] = []
+        while page := overview.partitions(dataset.tenant_id, dataset.id, version, skip=len(found), limit=2):
             found += page
-            after = page[-1].path
         by_path = sorted(files, key=lambda file: file.slot.partition_path)
         groups = {path: list(group) for path, group in groupby(by_path, lambda f: f.slot.partition_path)}
         assert [each.path for each in found] == list(groups)
@@ -215,8 +213,8 @@ def test_another_tenant_sees_no_file_and_no_sum(
     stranger = stores.tenants.add_tenant(f"tenant-{new_id()}")
     stores.catalog.create(stranger, new_id(), definition())
     assert history[11]
-    assert overview.files(stranger, dataset.id, 11, EVERY, after=None, limit=9) == []
-    assert overview.partitions(stranger, dataset.id, 11, after=None, limit=9) == []
+    assert overview.files(stranger, dataset.id, 11, EVERY, skip=0, limit=9) == []
+    assert overview.partitions(stranger, dataset.id, 11, skip=0, limit=9) == []
     assert list(overview.base_statistics(stranger, dataset.id, 11)) == []
     assert overview.schemas(stranger, dataset.id) == {}
     nothing = overview.totals(stranger, dataset.id, 11, small_below=1)

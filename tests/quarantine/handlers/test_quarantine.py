@@ -1,4 +1,4 @@
-"""Bad records over HTTP: set aside, looked at, repaired and driven again, each once."""
+"""Bad records over HTTP: quarantined, listed, repaired and redriven, each once."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def listed(client: Client, path: str, **query: Any) -> list[dict[str, Any]]:
 
 
 def redrive(client: Client, path: str, body: Any, **headers: str) -> httpx.Response:
-    return client.post(f"{path}/quarantine/redrive", json=body, headers=headers)
+    return client.post(f"{path}/quarantine/redrives", json=body, headers=headers)
 
 
 def table(client: Client, path: str) -> dict[int, Any]:

@@ -1,4 +1,4 @@
-"""The quarantine in Postgres: listed in order, driven again once, by one tenant only."""
+"""The quarantine in Postgres: listed in order, redriven once, by one tenant only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""As what records in quarantine are driven again, and how they are named."""
+"""How records in quarantine are redriven, and how they are named."""
 
 from __future__ import annotations
 
