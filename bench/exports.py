@@ -38,7 +38,7 @@ def export(service: Service, client: httpx.Client, table: Table, query: str, for
         "format": format_,
         "changes": changes,
         "rows": run["rows"],
-        "files": run["files"],
+        "files": run["file_count"],
         "MB": round(run["size_bytes"] / 1e6),
         "s": round(seconds, 2),
         "cpu s": round(cpu_seconds, 2),

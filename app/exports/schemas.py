@@ -1,18 +1,21 @@
-"""The JSON forms of exports and of their runs."""
+"""The JSON of exports and of their runs: what requests send and what responses hold."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import msgspec
 
 from app.changelog.forms import ChangeForm
+from app.changes.positions import FeedStart, StartingPosition
 from app.consumers.values import MaxLag
-from app.exports.tasks import ExportFormat, ExportQuery
+from app.exports.tasks import TARGET_BYTES_MAX, TARGET_BYTES_MIN, ExportFormat, ExportQuery
 from app.exports.values import (
     Export,
+    ExportChange,
+    ExportDefinition,
     ExportRun,
     ExportState,
     ManifestFile,
@@ -20,141 +23,306 @@ from app.exports.values import (
     Schedule,
     Versions,
 )
+from app.format.dataset import DEFAULT_TARGET_BYTES
+from app.format.errors import FieldError, InvalidRequest
 from app.http.encoding import PROBLEM
+from app.http.page_options import PageOptions
+from app.http.positions import Offset, Position, SinceTime, SinceVersion, start_of
 from app.http.problems import fault_document
+from app.http.resource_names import DatasetIdentity
 from app.jobs.values import JobState
+
+_PATH: Final = "/exports/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"
+_FILE: Final = "part-00000-00000.parquet"
+_TARGET: Final = msgspec.Meta(ge=TARGET_BYTES_MIN, le=TARGET_BYTES_MAX)
+_NAME: Final = msgspec.Meta(
+    min_length=1, max_length=200, pattern="^[^\\x00-\\x1f]*$", examples=["Orders for the warehouse"]
+)
+_RunPath = Annotated[str, msgspec.Meta(examples=[f"{_PATH}/runs/1"])]
+
+
+class CreateExport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An export to create.
+
+    It goes from its start to `until`, or to the head at the time when a run is accepted. With a `schedule` it continues
+    where it stopped; without, it runs once, and again on request. At most one of `since`, `since_version` and
+    `since_time` is set; the default is `earliest`.
+    """
+
+    query: ExportQuery
+    """What is exported: the changes, or the latest rows of the keys that changed."""
+    format: ExportFormat
+    """The format of the files."""
+    form: ChangeForm | msgspec.UnsetType = msgspec.UNSET
+    """The form of the changes; only with query `changes`."""
+    columns: Annotated[list[str], msgspec.Meta(min_length=1)] | None = None
+    """The columns of the rows; all by default."""
+    where: str | None = None
+    """A condition: the rows for which it is true."""
+    partitions: Annotated[list[str], msgspec.Meta(min_length=1)] | None = None
+    """Globs of partition paths: the rows of partitions that match one."""
+    since: Position | None = None
+    """The position to start at."""
+    since_version: SinceVersion | None = None
+    """Starts at the first change that was committed at this version or later."""
+    since_time: SinceTime | None = None
+    """Starts at the first change that was committed at this time or later."""
+    until: Offset | None = None
+    """The position to end at; none by default."""
+    schedule: Schedule | None = None
+    """When the export runs by itself."""
+    target_bytes: Annotated[int, _TARGET] = DEFAULT_TARGET_BYTES
+    """The size at which a file is ended."""
+    name: Annotated[str, _NAME] | None = None
+    """A name for its users."""
+    max_lag: MaxLag | None = None
+    """How far behind the head the export may be and still keep the changes that it has not written."""
+
+
+class UpdateExport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The members of an export to change; a member that is left out keeps its value."""
+
+    state: ExportState | msgspec.UnsetType = msgspec.UNSET
+    """`paused` to stop the export from running by itself, `active` to resume it."""
+    schedule: Schedule | msgspec.UnsetType | None = msgspec.UNSET
+    """When the export runs by itself; null for not at all, with which it ends."""
 
 
 class RunLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
-    """Where a run's resources are."""
+    """The paths of a run's resources."""
 
-    self_: str
-    export: str
-    job: str
-    manifest: str
+    self_: _RunPath
+    """The run."""
+    export: Annotated[str, msgspec.Meta(examples=[_PATH])]
+    """Its export."""
+    job: Annotated[str, msgspec.Meta(examples=["/jobs/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"])]
+    """Its job."""
+    manifest: Annotated[str, msgspec.Meta(examples=[f"{_PATH}/runs/1/files/manifest.json"])]
+    """The manifest as a file; there once the run has succeeded."""
 
 
 class ExportRunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A run: the changes from `since` up to `until`. `error` says why it failed.
+    """A run of an export, as lists have it. What it has written is null before it has succeeded."""
 
-    `next_since`, `rows`, `files` and `size_bytes` are those that it has written, null before.
-    """
-
-    number: int
+    number: Annotated[int, msgspec.Meta(examples=[1])]
+    """Its number, from 1."""
     state: JobState
+    """The state of its job."""
     since: int
-    until: int
+    """The position of its first change."""
+    until: Annotated[int, msgspec.Meta(examples=[145])]
+    """The position to which it goes."""
     next_since: int | None
-    rows: int | None
-    files: int | None
-    size_bytes: int | None
+    """The position to which it went; one less than `until` where that would split an update."""
+    rows: Annotated[int, msgspec.Meta(examples=[25])] | None
+    """How many rows it has written."""
+    file_count: Annotated[int, msgspec.Meta(examples=[1])] | None
+    """How many files it has written."""
+    size_bytes: Annotated[int, msgspec.Meta(examples=[18_432])] | None
+    """The size of its files together."""
     job_id: str
+    """The id of its job."""
     error: Annotated[dict[str, Any], PROBLEM] | None
+    """Why it failed; null if it did not."""
     created_at: datetime
+    """When it was created."""
     links: RunLinks
+    """The paths of its resources."""
 
 
 class ExportRunPage(msgspec.Struct, frozen=True, kw_only=True):
     """Runs of an export, the latest first."""
 
     items: list[ExportRunSummary]
+    """The runs of this page."""
     next_page_token: str | None
+    """The token of the next page; null on the last one."""
 
 
 class ExportLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
-    """Where an export's resources are."""
+    """The paths of an export's resources."""
 
-    self_: str
-    runs: str
-    dataset: str
+    self_: Annotated[str, msgspec.Meta(examples=[_PATH])]
+    """The export."""
+    runs: Annotated[str, msgspec.Meta(examples=[f"{_PATH}/runs"])]
+    """Its runs."""
+    dataset: Annotated[str, msgspec.Meta(examples=["/datasets/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d3"])]
+    """Its dataset."""
 
 
 class ExportResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """An export of `dataset` (its id). `offset` is where its next run starts.
-
-    `runs` are the latest, the last one first; `error` is that of the last one, if it failed.
-    """
+    """An export."""
 
     id: str
-    dataset: str
+    """Its id."""
+    dataset: DatasetIdentity
+    """The dataset that is exported."""
     name: str | None
+    """A name for its users."""
     query: ExportQuery
+    """What is exported."""
     format: ExportFormat
+    """The format of the files."""
     form: ChangeForm | None
+    """The form of the changes; null where rows are exported."""
     columns: list[str] | None
+    """The columns of the rows; null for all."""
     where: str | None
+    """The condition that rows must match; null for none."""
     partitions: list[str] | None
+    """Globs of the partitions that are exported; null for all."""
     since: int
+    """The position at which it started."""
     until: int | None
+    """The position at which it ends; null for none."""
     schedule: Schedule | None
-    target_bytes: int
+    """When it runs by itself; null for not at all."""
+    target_bytes: Annotated[int, msgspec.Meta(examples=[DEFAULT_TARGET_BYTES])]
+    """The size at which a file is ended."""
     max_lag: MaxLag | None
+    """How far behind the head it may be and still keep the changes that it has not written; null for no limit."""
     state: ExportState
+    """`active`, `paused`, or `ended`."""
     offset: int
+    """The position at which its next run starts."""
     error: Annotated[dict[str, Any], PROBLEM] | None
+    """Why its last run failed; null if it did not."""
     runs: list[ExportRunSummary]
+    """Its latest runs, the last one first."""
     created_at: datetime
+    """When it was created."""
     links: ExportLinks
+    """The paths of its resources."""
 
 
 class ExportPage(msgspec.Struct, frozen=True, kw_only=True):
     """Exports of a dataset, the latest first."""
 
     items: list[ExportResponse]
+    """The exports of this page."""
     next_page_token: str | None
+    """The token of the next page; null on the last one."""
 
 
 class RunOffsets(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes of a run: those from `since` up to `next_since`, which is null before it has succeeded."""
+    """The changes of a run."""
 
     since: int
+    """The position of the first change."""
     next_since: int | None
+    """The position after the last change; null before the run has succeeded."""
 
 
 class FileLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
-    """Where a file is."""
+    """The path of a file."""
 
-    self_: str
+    self_: Annotated[str, msgspec.Meta(examples=[f"{_PATH}/runs/1/files/{_FILE}"])]
+    """The file."""
 
 
 class ExportFileResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a run. `checksum` is `xxh3-128:` and the digest, `sha256` another; both hexadecimal.
+    """A file of a run."""
 
-    Of changes, `first_offset` and `next_offset` are the positions between which the file has all that was asked for.
-    """
-
-    name: str
-    rows: int
-    size_bytes: int
-    checksum: str
-    sha256: str
+    name: Annotated[str, msgspec.Meta(examples=[_FILE])]
+    """Its name."""
+    rows: Annotated[int, msgspec.Meta(examples=[25])]
+    """How many rows it has."""
+    size_bytes: Annotated[int, msgspec.Meta(examples=[18_432])]
+    """Its size."""
+    checksum: Annotated[str, msgspec.Meta(examples=["xxh3-128:99aa06d3014798d86001c324468d497f"])]
+    """`xxh3-128:` and the digest in hexadecimal."""
+    sha256: Annotated[
+        str, msgspec.Meta(examples=["e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"])
+    ]
+    """Its SHA-256 in hexadecimal."""
     first_offset: int | None
-    next_offset: int | None
+    """Of changes: the position from which the file has all that is exported; null of rows."""
+    next_offset: Annotated[int, msgspec.Meta(examples=[145])] | None
+    """Of changes: the position up to which it has all; null of rows."""
     links: FileLinks
+    """Its path."""
 
 
 class ExportRunResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A run with its manifest. `versions` are those of the first and of the last change, null if there was none.
-
-    `schema`, `rows` and `created_at` are null before the run has succeeded.
-    """
+    """A run of an export with its manifest, the list of the files that it has written."""
 
     export_id: str
-    number: int
+    """The id of the export."""
+    number: Annotated[int, msgspec.Meta(examples=[1])]
+    """Its number, from 1."""
     state: JobState
+    """The state of its job."""
     job_id: str
+    """The id of its job."""
     error: Annotated[dict[str, Any], PROBLEM] | None
-    dataset: str
+    """Why it failed; null if it did not."""
+    dataset: DatasetIdentity
+    """The dataset that is exported."""
     query: ExportQuery
+    """What is exported."""
     form: ChangeForm | None
+    """The form of the changes; null where rows are exported."""
     format: ExportFormat
+    """The format of the files."""
     offsets: RunOffsets
+    """The changes of the run."""
     versions: Versions | None
+    """The versions of its first and its last change; null without changes."""
     schema: ManifestSchema | None
+    """The schema of the rows; null before the run has succeeded."""
     files: list[ExportFileResponse]
-    rows: int | None
+    """The files that it has written; none before it has succeeded."""
+    file_count: Annotated[int, msgspec.Meta(examples=[1])] | None
+    """How many files it has written; null before it has succeeded."""
+    rows: Annotated[int, msgspec.Meta(examples=[25])] | None
+    """How many rows it has written; null before it has succeeded."""
     created_at: datetime | None
+    """When the manifest was written; null before the run has succeeded."""
     links: RunLinks
+    """The paths of its resources."""
+
+
+class ListExportsOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `list_exports`."""
+
+
+class ListExportRunsOptions(PageOptions, frozen=True, kw_only=True):
+    """The options of `list_export_runs`."""
+
+
+def export_definition(data: CreateExport) -> ExportDefinition:
+    """What a request exports. Raises InvalidRequest."""
+    if data.query is ExportQuery.INCREMENTAL and data.form is not msgspec.UNSET:
+        detail = "only query `changes` has a form; remove it"
+        raise InvalidRequest(f"form: {detail}", [FieldError(pointer="/form", detail=detail)])
+    return ExportDefinition(
+        name=data.name,
+        query=data.query,
+        format=data.format,
+        form=ChangeForm.TWO_EVENT if isinstance(data.form, msgspec.UnsetType) else data.form,
+        columns=None if data.columns is None else tuple(data.columns),
+        where=data.where,
+        partitions=None if data.partitions is None else tuple(data.partitions),
+        since=0,
+        until=data.until,
+        schedule=data.schedule,
+        target_bytes=data.target_bytes,
+        max_lag=data.max_lag,
+    )
+
+
+def export_start(data: CreateExport) -> FeedStart:
+    """Where an export starts. Raises InvalidRequest."""
+    start = start_of(data.since, data.since_version, data.since_time)
+    return StartingPosition.EARLIEST if start is None else start
+
+
+def export_change(data: UpdateExport, revision: int) -> ExportChange:
+    """The change that a request makes. Raises InvalidRequest."""
+    if data.state is ExportState.ENDED:
+        detail = "expected `active` or `paused`; DELETE ends an export"
+        raise InvalidRequest(f"state: {detail}", [FieldError(pointer="/state", detail=detail)])
+    return ExportChange(revision=revision, state=data.state, schedule=data.schedule)
 
 
 def export_path(export_id: str) -> str:
@@ -168,13 +336,13 @@ def run_path(run: ExportRun) -> str:
 
 
 def export_response(export: Export) -> ExportResponse:
-    """The JSON form of an export."""
+    """The JSON of an export."""
     definition = export.definition
     path = export_path(export.id)
     failed = export.last_failed
     return ExportResponse(
         id=export.id,
-        dataset=export.dataset_id,
+        dataset=_dataset(export),
         name=definition.name,
         query=definition.query,
         format=definition.format,
@@ -197,7 +365,7 @@ def export_response(export: Export) -> ExportResponse:
 
 
 def run_summary(run: ExportRun) -> ExportRunSummary:
-    """The JSON form of a run in a listing."""
+    """The JSON of a run in a list."""
     written = run.job.result or {}
     return ExportRunSummary(
         number=run.number,
@@ -206,7 +374,7 @@ def run_summary(run: ExportRun) -> ExportRunSummary:
         until=run.until,
         next_since=written.get("next_since"),
         rows=written.get("rows"),
-        files=written.get("files"),
+        file_count=written.get("files"),
         size_bytes=written.get("size_bytes"),
         job_id=run.job.id,
         error=_error(run),
@@ -216,7 +384,7 @@ def run_summary(run: ExportRun) -> ExportRunSummary:
 
 
 def run_response(export: Export, run: ExportRun) -> ExportRunResponse:
-    """The JSON form of a run by itself."""
+    """The JSON of a run with its manifest."""
     manifest = run.manifest
     return ExportRunResponse(
         export_id=run.export_id,
@@ -224,7 +392,7 @@ def run_response(export: Export, run: ExportRun) -> ExportRunResponse:
         state=run.job.state,
         job_id=run.job.id,
         error=_error(run),
-        dataset=export.dataset_id,
+        dataset=_dataset(export),
         query=export.definition.query,
         form=_form(export),
         format=export.definition.format,
@@ -234,10 +402,15 @@ def run_response(export: Export, run: ExportRun) -> ExportRunResponse:
         versions=None if manifest is None else manifest.versions,
         schema=None if manifest is None else manifest.schema,
         files=[] if manifest is None else [_file_response(run, file) for file in manifest.files],
+        file_count=None if manifest is None else len(manifest.files),
         rows=None if manifest is None else manifest.rows,
         created_at=None if manifest is None else manifest.created_at,
         links=_links(run),
     )
+
+
+def _dataset(export: Export) -> DatasetIdentity:
+    return DatasetIdentity(id=export.dataset_id, name=export.dataset_name)
 
 
 def _file_response(run: ExportRun, file: ManifestFile) -> ExportFileResponse:

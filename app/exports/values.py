@@ -10,7 +10,7 @@ from typing import Annotated, Final, Protocol
 import msgspec
 
 from app.changelog.forms import ChangeForm
-from app.changes.positions import StartingPosition
+from app.changes.positions import FeedStart
 from app.consumers.values import MaxLag
 from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery
 from app.format.result_file import RunFile
@@ -26,7 +26,8 @@ EVERY_SECONDS_MIN: Final = 10
 class Schedule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """When an export goes on by itself: so long after its last run began, if there are changes."""
 
-    every_seconds: Annotated[int, msgspec.Meta(ge=EVERY_SECONDS_MIN, le=366 * 86_400)]
+    every_seconds: Annotated[int, msgspec.Meta(ge=EVERY_SECONDS_MIN, le=366 * 86_400, examples=[3_600])]
+    """Seconds from the start of one run to the next."""
 
 
 class ExportDefinition(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,15 +73,19 @@ class Offsets(msgspec.Struct, frozen=True, kw_only=True):
 class Versions(msgspec.Struct, frozen=True, kw_only=True):
     """The versions of the first and of the last change of a range."""
 
-    first: int
-    last: int
+    first: Annotated[int, msgspec.Meta(examples=[5])]
+    """The version of the first change."""
+    last: Annotated[int, msgspec.Meta(examples=[7])]
+    """The version of the last change."""
 
 
 class ManifestSchema(msgspec.Struct, frozen=True, kw_only=True):
     """The schema of the dataset under which rows are written."""
 
-    id: int
+    id: Annotated[int, msgspec.Meta(examples=[1])]
+    """Its id."""
     fields: tuple[Field, ...]
+    """Its columns."""
 
 
 class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,6 +148,7 @@ class Export(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     tenant_id: str
     dataset_id: str
+    dataset_name: str
     definition: ExportDefinition
     state: ExportState
     offset: int
@@ -162,7 +168,7 @@ class NewExport(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     dataset_id: str
     definition: ExportDefinition
-    start: int | StartingPosition
+    start: FeedStart
     job_id: str
     actor: str | None = None
 

@@ -10,14 +10,18 @@ from litestar.params import PathParameter
 from litestar.response import Stream
 
 from app.exports.handlers.exports import TAGS, ExportId, RunNumber
+from app.exports.service.exports import ManageExports
 from app.exports.tasks import ExportFormat
 from app.exports.values import MANIFEST_NAME
 from app.format.file_format import FileFormat
 from app.http.auth import SCOPE
 from app.http.body_stream import JSON
-from app.http.context import ApiRequest, services_of, tenant_of
+from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import BINARY, TEXT, Answer, documented
+from app.http.request import ApiRequest
 from app.http.stored_file import FILE_HEADERS, PART_HEADERS, RANGE_HEADERS, download, without_content
+from app.http.threads import Threads
+from app.tenants.values import Principal
 
 _CONTENT: Final[Mapping[str, Any]] = {
     JSON: TEXT,
@@ -35,39 +39,53 @@ FileName: TypeAlias = Annotated[str, PathParameter(description="The name of a fi
     opt=documented(
         {
             200: Answer(description="The file.", content=_CONTENT, headers=FILE_HEADERS),
-            206: Answer(description="The part that was asked for.", content=_CONTENT, headers=PART_HEADERS),
+            206: Answer(
+                description="The requested part of the file.", content=_CONTENT, headers=PART_HEADERS
+            ),
         },
         request_headers=RANGE_HEADERS,
         problems=[400, 404, 416],
     ),
 )
 async def download_export_file(
-    request: ApiRequest, export: ExportId, number: RunNumber, name: FileName
+    request: ApiRequest,
+    export: ExportId,
+    number: RunNumber,
+    name: FileName,
+    exports: Provided[ManageExports],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
 ) -> Stream:
-    """A file that a run has written, or `manifest.json`, which lists the others. A download that broke off goes on
-    with `Range` and `If-Range`.
+    """Returns a file that a run has written, or `manifest.json`, which lists the others.
+
+    A download that was interrupted continues with `Range` and `If-Range`.
     """
-    services = services_of(request)
-    file = await services.threads.run(services.exports.file, tenant_of(request), export, number, name)
-    return await download(request, services.exports.open, file, _media_type(name))
+    file = await threads.run(exports.file, principal.tenant_id, export, number, name)
+    return await download(request, exports.open, file, _media_type(name))
 
 
 @head(
     "/exports/{export:str}/runs/{number:int}/files/{name:str}",
     operation_id="check_export_file",
-    summary="Look at a file of an export",
+    summary="Check a file of an export",
     tags=TAGS,
     opt={
         SCOPE: "read",
-        **documented({200: Answer(description="It is there.", headers=FILE_HEADERS)}, problems=[400, 404]),
+        **documented(
+            {200: Answer(description="The file exists.", headers=FILE_HEADERS)}, problems=[400, 404]
+        ),
     },
 )
 async def check_export_file(
-    request: ApiRequest, export: ExportId, number: RunNumber, name: FileName
+    export: ExportId,
+    number: RunNumber,
+    name: FileName,
+    exports: Provided[ManageExports],
+    principal: Provided[Principal],
+    threads: Provided[Threads],
 ) -> Response[None]:
-    """What `GET` would answer, without the file: its size and its ETag."""
-    services = services_of(request)
-    file = await services.threads.run(services.exports.file, tenant_of(request), export, number, name)
+    """Returns the headers that `GET` would have, such as the size and the ETag, without the file."""
+    file = await threads.run(exports.file, principal.tenant_id, export, number, name)
     return without_content(file, _media_type(name))
 
 

@@ -92,6 +92,7 @@ def _exports() -> Select[Any]:
             exports.c.id,
             exports.c.tenant_id,
             exports.c.dataset_id,
+            datasets.c.name.label("dataset_name"),
             exports.c.definition,
             exports.c.state,
             func.coalesce(exports.c.stopped_at, consumers.c.position).label("offset"),

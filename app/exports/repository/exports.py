@@ -6,7 +6,7 @@ import msgspec
 from sqlalchemy import Connection, delete, insert, select, update
 
 from app.changes.positions import resolve_position
-from app.changes.repository.changelog import lock_feed
+from app.changes.repository.changelog import lock_feed, offset_of
 from app.changes.values import FeedBounds
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
@@ -55,7 +55,7 @@ class ExportStore:
         """
         with self._database.tenant(tenant_id) as connection:
             bounds = lock_feed(connection, new.dataset_id)
-            since = resolve_position(new.start, bounds)
+            since = resolve_position(offset_of(connection, new.dataset_id, new.start), bounds)
             definition = msgspec.structs.replace(new.definition, since=since)
             _check_end(definition)
             connection.execute(

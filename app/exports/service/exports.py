@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from app.catalog.values import Dataset
 from app.changelog.change_selection import ChangeSelection
-from app.changes.positions import StartingPosition
+from app.changes.positions import FeedStart
 from app.exports.repository.exports import ExportStore
 from app.exports.values import (
     Export,
@@ -41,7 +41,7 @@ class ManageExports:
         self,
         dataset: Dataset,
         definition: ExportDefinition,
-        start: int | StartingPosition,
+        start: FeedStart,
         *,
         actor: str | None = None,
     ) -> Export:

@@ -18,7 +18,7 @@ from headwater_client.download import DamagedDownload, DownloadCalls
 from headwater_client.feed import walk_list
 from headwater_client.jobs import made_up
 from headwater_client.pages import JSON
-from headwater_client.values import Dataset, Field
+from headwater_client.values import Dataset, DatasetIdentity, Field
 from headwater_client.webhooks import DeliveryFormat
 
 ExportQuery = Literal["changes", "incremental"]
@@ -42,7 +42,7 @@ class ExportRun(msgspec.Struct, frozen=True, kw_only=True):
     until: int
     next_since: int | None
     rows: int | None
-    files: int | None
+    file_count: int | None
     size_bytes: int | None
     job_id: str
     error: dict[str, Any] | None
@@ -53,7 +53,7 @@ class Export(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format
     """An export. `offset` is where its next run starts; `runs` are the latest, the last one first."""
 
     id: str
-    dataset: str
+    dataset: DatasetIdentity
     name: str | None
     query: str
     format: str
@@ -114,7 +114,7 @@ class ExportManifest(msgspec.Struct, frozen=True, kw_only=True, rename={"deliver
     state: str
     job_id: str
     error: dict[str, Any] | None
-    dataset: str
+    dataset: DatasetIdentity
     query: str
     delivery_format: str | None
     format: str

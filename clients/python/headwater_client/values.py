@@ -276,6 +276,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     corrects_offset: int | None
 
 
+class DatasetIdentity(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset by its id and its present name."""
+
+    id: str
+    name: str
+
+
 class Correction(msgspec.Struct, frozen=True, kw_only=True):
     """The change at `offset` was taken back at offset `corrected_by`, of `version`, by a `-C` or a `-R`."""
 

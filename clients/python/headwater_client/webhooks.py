@@ -14,18 +14,11 @@ from headwater_client.connection import Connection, decoded
 from headwater_client.consumers import MaxLag
 from headwater_client.feed import Since, walk_list
 from headwater_client.pages import JSON
-from headwater_client.values import Dataset
+from headwater_client.values import Dataset, DatasetIdentity
 
 DeliveryFormat = Literal["two_event", "single_event", "retract", "upsert", "debezium", "delta"]
 _WIRE_NAMES: Final = {"delivery_format": "form"}
 DeliveryState = Literal["pending", "delivered", "dead"]
-
-
-class DatasetIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset by its id and its present name."""
-
-    id: str
-    name: str
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename=_WIRE_NAMES):

@@ -33,7 +33,7 @@ def test_an_export_runs_once_and_ends(client, orders, feed, service):
     ended = client.get(answer.headers["location"]).json()
     assert (ended["state"], ended["offset"], ended["error"]) == ("ended", 4, None)
     (run,) = ended["runs"]
-    assert (run["state"], run["next_since"], run["rows"], run["files"]) == ("succeeded", 4, 4, 1)
+    assert (run["state"], run["next_since"], run["rows"], run["file_count"]) == ("succeeded", 4, 4, 1)
     job = client.get(run["links"]["job"]).json()
     assert (job["kind"], job["result"]["rows"], job["operation"]) == ("export", 4, None)
     # It has let go of the feed.
@@ -46,6 +46,7 @@ def test_a_manifest_tells_what_was_written(client, orders, feed, service):
     assert run["offsets"] == {"since": 0, "next_since": 4}
     assert run["versions"] == {"first": 1, "last": 2}
     assert (run["query"], run["form"], run["format"], run["rows"]) == ("changes", "retract", "ndjson", 4)
+    assert (run["file_count"], run["dataset"]["name"]) == (1, "orders")
     (file,) = run["files"]
     assert (file["name"], file["rows"]) == ("part-00000-00000.ndjson", 4)
     assert (file["first_offset"], file["next_offset"]) == (0, 4)
@@ -57,6 +58,30 @@ def test_a_manifest_tells_what_was_written(client, orders, feed, service):
     for name in ("export_id", "number", "offsets", "versions", "schema", "rows", "created_at"):
         assert beside[name] == run[name]
     assert beside["dataset_name"] == "orders"
+
+
+def test_an_export_starts_at_a_version_or_a_time(client, orders, feed):
+    times = {change["version"]: change["system_time"] for change in client.get(feed).json()["changes"]}
+    for start in ({"since_version": 2}, {"since_time": times[2]}, {"since": "2"}):
+        answer = client.post(f"{orders}/exports", json={**ONCE, **start})
+        assert (answer.status_code, answer.json()["since"]) == (202, 2), start
+        assert answer.json()["dataset"] == {"id": orders.rsplit("/", 1)[1], "name": "orders"}
+    both = client.post(f"{orders}/exports", json={**ONCE, "since": 0, "since_version": 2})
+    assert problem(both, 400, "invalid-request")["errors"][0]["pointer"] == "/since_version"
+    ahead = client.post(f"{orders}/exports", json={**ONCE, "since_version": 9})
+    problem(ahead, 409, "offset-ahead")
+
+
+def test_an_export_is_created_once_for_a_key(client, orders, feed):
+    headers = {"Idempotency-Key": "nightly"}
+    first, second = (client.post(f"{orders}/exports", json=ONCE, headers=headers) for _ in range(2))
+    assert (first.status_code, second.status_code) == (202, 202)
+    assert second.headers["idempotency-replayed"] == "true"
+    assert second.json() == first.json()
+    assert second.headers["location"] == first.headers["location"]
+    assert len(client.get(f"{orders}/exports").json()["items"]) == 1
+    other = client.post(f"{orders}/exports", json={**ONCE, "name": "other"}, headers=headers)
+    problem(other, 422, "idempotency-mismatch")
 
 
 def test_an_export_without_a_schedule_goes_on_when_it_is_asked_to(client, orders, feed, service):
