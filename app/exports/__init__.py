@@ -1,7 +1,7 @@
 """Exports: a range of a feed written to files, once or on a schedule, with a manifest of each run.
 
-`handlers/exports.py` creates and changes exports and starts runs, `handlers/files.py` serves the files; `schemas.py` has
-the JSON. An export has a consumer, which keeps the changes that it has not written; where that stands, the next run
+`handlers/exports.py` creates and changes exports and starts runs, `handlers/files.py` serves the files; `schemas.py`
+has the JSON. An export has a consumer, which keeps the changes that it has not written; where that stands, the next run
 starts. A run is a job of kind `export`.
 
 `service/exports.py` is what the API does. `service/run.py` runs a job: it splits the range into tasks (`tasks.py`), has

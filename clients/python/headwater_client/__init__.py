@@ -51,6 +51,7 @@ from headwater_client.values import (
     Column,
     Columns,
     Dataset,
+    DatasetIdentity,
     Field,
     Format,
     Job,
@@ -66,7 +67,7 @@ from headwater_client.values import (
     Upload,
 )
 from headwater_client.views import NewView, View, ViewInput
-from headwater_client.webhooks import DatasetIdentity, Delivery, Webhook, WebhookTest
+from headwater_client.webhooks import Delivery, Webhook, WebhookTest
 from headwater_client.write_options import Overwrite, WriteOptions
 
 __all__ = [
