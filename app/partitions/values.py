@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
+from typing import Annotated
 
 import msgspec
 
 
 class PartitionMark(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a partition: the last version whose write changed it, and whether it has been done since.
+    """A partition, and whether it is done."""
 
-    `done_version`: the version that has all of its data; null, as is `done_at`, while it is open.
-    """
-
-    path: str
-    changed_version: int
+    path: Annotated[str, msgspec.Meta(examples=["day=2026-11-21"])]
+    """Its path."""
+    changed_version: Annotated[int, msgspec.Meta(examples=[7])]
+    """The last version whose write changed it."""
     changed_at: datetime
-    done_version: int | None
+    """When that was committed."""
+    done_version: Annotated[int, msgspec.Meta(examples=[7])] | None
+    """The version that has all of its data; null while it is open."""
     done_at: datetime | None
+    """When it was done; null while it is open."""
 
 
 class PartitionEventKind(str, Enum):
@@ -36,18 +39,20 @@ class DoneReason(str, Enum):
 
 
 class PartitionEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Event `number` (from 0, none left out) of a dataset.
+    """An event of a partition: it is done, or open again."""
 
-    `version`: the one that has all data of a partition that is done, or that brought more to one that was.
-    `reason`: null unless it is done.
-    """
-
-    number: int
+    number: Annotated[int, msgspec.Meta(examples=[3])]
+    """Its number, from 0, without gaps."""
     kind: PartitionEventKind
-    partition: str
+    """What happened."""
+    partition: Annotated[str, msgspec.Meta(examples=["day=2026-11-21"])]
+    """The path of the partition."""
     version: int
+    """The version that has all of its data, or the version that added data to it after that."""
     reason: DoneReason | None
-    at: datetime
+    """Why it is done; null for one that was reopened."""
+    at: Annotated[datetime, msgspec.Meta(examples=["2026-11-21T10:00:00Z"])]
+    """When the event was recorded."""
 
 
 class PartitionEvents(msgspec.Struct, frozen=True, kw_only=True):

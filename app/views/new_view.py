@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import msgspec
 
@@ -20,22 +21,28 @@ from app.format.errors import FieldError, InvalidDataset
 from app.sql.queries.plan import ViewPlan
 
 
-class NewView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A view as a user registers it.
+class CreateView(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A view to register."""
 
-    `record_key`: columns of the result; unless said, those that tell its rows apart, if the SQL shows which do.
-    """
-
-    name: str
-    sql: str
-    record_key: list[str] | None = None
+    name: Annotated[str, msgspec.Meta(examples=["totals"])]
+    """Its name, which no other dataset or view has."""
+    sql: Annotated[
+        str, msgspec.Meta(examples=["SELECT customer, COUNT(*) AS orders FROM orders GROUP BY customer"])
+    ]
+    """The SELECT over other datasets whose result it has."""
+    record_key: Annotated[list[str], msgspec.Meta(examples=[["customer"]])] | None = None
+    """The columns that identify a row; by default those that the SQL shows to do so, if any."""
     partition_by: list[str] = []
+    """How its rows are partitioned, as of a dataset."""
     table_type: TableType = TableType.COPY_ON_WRITE
+    """How updates are stored, as of a dataset."""
     bucket: CreateBucket | None = None
+    """How its rows are split into buckets, as of a dataset."""
     changelog: CreateChangelog = CreateChangelog()
+    """How its feed is made and kept, as of a dataset."""
 
 
-def define_view(new: NewView, plan: ViewPlan) -> DatasetDefinition:
+def define_view(new: CreateView, plan: ViewPlan) -> DatasetDefinition:
     """The dataset of a view. Its columns may be null, but for those of the key: so may those of its inputs one day.
 
     Raises InvalidDataset with every fault found.
@@ -58,7 +65,7 @@ def define_view(new: NewView, plan: ViewPlan) -> DatasetDefinition:
     return define_dataset(dataset)
 
 
-def _faults(new: NewView) -> Iterator[Fault]:
+def _faults(new: CreateView) -> Iterator[Fault]:
     if new.changelog.producer is not ChangelogProducer.FULL:
         yield "/changelog/producer", "the feed of a view tells how its rows change: expected 'full'"
     bucket = new.bucket or CreateBucket()

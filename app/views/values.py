@@ -25,6 +25,13 @@ class ViewMode(str, Enum):
 
 
 class ViewState(str, Enum):
+    """Whether a view is refreshed whenever its inputs change, or on request only."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+
+
+class ViewFreshness(str, Enum):
     """Whether a view shows its inputs as they are, or why not."""
 
     CURRENT = "current"
@@ -79,10 +86,11 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     created_at: datetime
 
     @property
-    def state(self) -> ViewState:
+    def freshness(self) -> ViewFreshness:
+        """Whether the view shows its inputs as they are now."""
         if self.error is not None:
-            return ViewState.FAILED
-        return ViewState.BEHIND if self.behind else ViewState.CURRENT
+            return ViewFreshness.FAILED
+        return ViewFreshness.BEHIND if self.behind else ViewFreshness.CURRENT
 
     @property
     def behind(self) -> bool:

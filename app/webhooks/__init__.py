@@ -1,1 +1,13 @@
-"""Webhooks."""
+"""Webhooks: the feed of a dataset, or the events of its partitions, posted to a URL in order, at least once, signed.
+
+`handlers/webhooks.py` registers and changes them, `handlers/deliveries.py` lists their messages and sends them again;
+`schemas.py` has the JSON. A webhook has a consumer: the changes before its position were sent, or given up.
+
+A commit makes the consumer due. `service/deliver.py` then makes the next message (`service/message.py` reads the
+changes), records it before it is sent, signs it (`service/signing.py`), and sends it (`sender.py`, which checks where
+the URL leads). What the receiver responds is recorded by `repository/deliveries.py`; a message that failed is retried.
+`service/webhooks.py` is what the API does, `repository/webhooks.py` stores it.
+
+    POST /webhooks   {"dataset": "orders", "url": "https://hooks.example.com/headwater", "since": "earliest"}
+    POST /webhooks/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2/redeliveries
+"""

@@ -8,11 +8,12 @@ from typing import Annotated, Any
 import msgspec
 
 from app.changelog.forms import ChangeForm
+from app.changes.positions import StartingPosition
 from app.consumers.values import MaxLag
 from app.http.encoding import PROBLEM
 from app.http.page_options import PageOptions
 from app.http.patch import patched
-from app.http.positions import Position, position_of
+from app.http.positions import Position, SinceTime, SinceVersion, start_of
 from app.http.problems import fault_document
 from app.http.resource_names import DatasetIdentity
 from app.webhooks.service.webhooks import Registration, WebhookChange
@@ -54,8 +55,12 @@ class CreateWebhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A condition: the changes of rows for which it is true."""
     partitions: list[str] | None = None
     """Globs of partition paths: the changes of partitions that match one."""
-    since: Position = "now"
-    """The position to start at."""
+    since: Position | None = None
+    """The position to start at; `now` by default."""
+    since_version: SinceVersion | None = None
+    """Starts at the first change that was committed at this version or later; instead of `since`."""
+    since_time: SinceTime | None = None
+    """Starts at the first change that was committed at this time or later; instead of `since`."""
     batch_changes_max: _Batch = 100
     """The most changes in a message."""
     secret: str | None = None
@@ -79,8 +84,12 @@ class UpdateWebhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """A condition: the changes of rows for which it is true."""
     partitions: list[str] | msgspec.UnsetType | None = msgspec.UNSET
     """Globs of partition paths: the changes of partitions that match one; null for all."""
-    since: Position | msgspec.UnsetType = msgspec.UNSET
+    since: Position | None = None
     """The position to continue at, forward or back; pending messages are given up."""
+    since_version: SinceVersion | None = None
+    """Continues at the first change that was committed at this version or later; instead of `since`."""
+    since_time: SinceTime | None = None
+    """Continues at the first change that was committed at this time or later; instead of `since`."""
     batch_changes_max: _Batch | msgspec.UnsetType = msgspec.UNSET
     """The most changes in a message."""
     description: Annotated[
@@ -243,26 +252,27 @@ class ListDeliveriesOptions(PageOptions, frozen=True, kw_only=True):
 
 
 def registration(data: CreateWebhook) -> Registration:
-    """The webhook that a request registers."""
+    """The webhook that a request registers. Raises InvalidRequest."""
+    start = start_of(data.since, data.since_version, data.since_time)
     definition = msgspec.convert(data, WebhookDefinition, from_attributes=True)
     telling = msgspec.convert(data, DeliveryFormat, from_attributes=True)
     return Registration(
         definition=msgspec.structs.replace(definition, telling=telling),
-        since=position_of(data.since),
+        since=StartingPosition.NOW if start is None else start,
         secret=data.secret,
         max_lag=data.max_lag or MaxLag(),
     )
 
 
 def changed_webhook(webhook: Webhook, data: UpdateWebhook) -> WebhookChange:
-    """The webhook as a request changes it."""
+    """The webhook as a request changes it. Raises InvalidRequest."""
     definition = patched(webhook.definition, data)
     telling = patched(webhook.definition.telling, data)
     return WebhookChange(
         definition=msgspec.structs.replace(definition, telling=telling),
         state=webhook.state if data.state is msgspec.UNSET else data.state,
         max_lag=webhook.max_lag if data.max_lag is msgspec.UNSET else data.max_lag or MaxLag(),
-        since=None if data.since is msgspec.UNSET else position_of(data.since),
+        since=start_of(data.since, data.since_version, data.since_time),
     )
 
 

@@ -78,7 +78,9 @@ def _current(client: Headwater, view: View, offset: int) -> View:
         if all(each.offset >= offset for each in view.inputs):
             return view
         time.sleep(0.1)
-    raise ViewBehind(f"the view {view.name} is {view.state}: {view.error or 'its refresh takes too long'}")
+    raise ViewBehind(
+        f"the view {view.name} is {view.freshness}: {view.error or 'its refresh takes too long'}"
+    )
 
 
 def _name(row: Mapping[str, Any]) -> str:

@@ -17,20 +17,26 @@ def test_views_are_registered_followed_and_ended(
         row | {"note": row["note"].upper()} for row in rows if row["note"]
     ]
     view = headwater.create_view(NewView(name="loud", sql=SQL, bucket=Bucket(count=1)))
-    assert (view.state, view.mode, view.record_key, view.sql) == ("behind", "row_by_row", ("id",), SQL)
+    assert (view.freshness, view.mode, view.record_key, view.sql) == ("behind", "row_by_row", ("id",), SQL)
     with service.working():
         headwater.write_rows(orders, [{"id": 1, "note": "tea"}, {"id": 2, "note": ""}], wait=30)
         job = headwater.refresh_view(view, wait=30)
     assert job.kind == "refresh"
     now = headwater.get_view("loud")
-    assert (now.state, now.error, now.version) == ("current", None, 1)
+    assert (now.freshness, now.error, now.version) == ("current", None, 1)
     [read] = now.inputs
-    assert (read.dataset, read.id, read.offset, read.version, read.lag) == ("orders", orders.id, 2, 1, 0)
+    assert (read.relation, read.dataset.id, read.offset, read.version, read.lag) == (
+        "orders",
+        orders.id,
+        2,
+        1,
+        0,
+    )
     assert list(headwater.rows(view.id)) == [{"id": 1, "note": "TEA"}]
     assert [change.op for change in headwater.changes("loud", since=0)] == ["+A"]
     assert list(headwater.views()) == [now]
-    assert headwater.pause_view(view).paused
-    assert not headwater.pause_view("loud", paused=False).paused
+    assert headwater.pause_view(view).state == "paused"
+    assert headwater.pause_view("loud", paused=False).state == "active"
     keyless = headwater.create_view(NewView(name="quiet", sql=SQL, record_key=()))
     assert (keyless.record_key, keyless.mode) == ((), "recompute")
     with pytest.raises(Problem) as refusal:

@@ -16,7 +16,7 @@ from app.format.rows.changelog import OP_COLUMN, Op
 from app.format.rows.staging import StagedFile
 from app.sql.queries import ViewPlan, bind_view, parse_view
 from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
-from app.views.new_view import NewView, define_view
+from app.views.new_view import CreateView, define_view
 from app.views.refresh_plan import rows_sql
 from tests.support.lake_table import LakeTable, Row
 from workers.engine.spark_engine import SparkEngine
@@ -51,7 +51,7 @@ def changes_of(table: LakeTable, since: int, until: int) -> FeedInput:
 
 def view_of(plan: ViewPlan, record_key: Sequence[str] = ()) -> DatasetDefinition:
     """The dataset of a view."""
-    new = NewView(
+    new = CreateView(
         name="v", sql="", record_key=list(record_key), bucket=CreateBucket(count=2) if record_key else None
     )
     return define_view(new, plan)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from app.format.dataset import TableType
 from app.format.definition.new_dataset import CreateBucket
 from app.format.errors import InvalidDataset, InvalidView
-from app.views.new_view import NewView, define_view
+from app.views.new_view import CreateView, define_view
 from app.views.refresh_plan import check_inputs, follows_changes, rows_sql
 from tests.support.views import DATASETS, planned
 
@@ -68,7 +68,7 @@ def test_inputs_must_have_the_columns_that_are_read() -> None:
 
 
 def define(sql: str, **settings: Any) -> Any:
-    return define_view(NewView(name="shown", sql=sql, **settings), planned(sql))
+    return define_view(CreateView(name="shown", sql=sql, **settings), planned(sql))
 
 
 def test_a_view_is_a_dataset_of_the_columns_of_its_sql() -> None:

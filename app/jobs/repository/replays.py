@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sqlalchemy import Connection, select
+from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.format.errors import (
     AttemptsExhausted,
@@ -17,7 +18,7 @@ from app.format.errors import (
 )
 from app.jobs.repository.job_row import get_job
 from app.jobs.tables import idempotency
-from app.jobs.values import Job, JobState
+from app.jobs.values import Job, JobState, NewJob
 
 SERVICE_MADE: Final = frozenset(
     error.code for error in (HeadwaterError, StorageFull, Unavailable, AttemptsExhausted, CorruptFile)
@@ -46,3 +47,18 @@ def replayed_job(connection: Connection, dataset_id: str, key: str, request_hash
         raise IdempotencyMismatch("This Idempotency-Key came with another request before", job_id=row.job_id)
     job = get_job(connection, row.job_id)
     return None if failed_by_service(job.state, job.error) else job
+
+
+def keep_key(connection: Connection, new: NewJob, job_id: str) -> None:
+    """From now on the idempotency key of a request, if it has one, stands for a job that exists already."""
+    if new.idempotency_key is not None:
+        connection.execute(
+            insert_unless(idempotency)
+            .values(
+                dataset_id=new.dataset_id,
+                key=new.idempotency_key,
+                request_hash=new.request_hash,
+                job_id=job_id,
+            )
+            .on_conflict_do_nothing()
+        )

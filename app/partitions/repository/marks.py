@@ -22,6 +22,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.repository.live_datasets import share_datasets
 from app.catalog.tables import heads
+from app.changes.positions import StartingPosition
 from app.consumers.repository.followers import wake_partition_webhooks
 from app.db.any_of import any_of
 from app.db.session import Database
@@ -90,7 +91,9 @@ class PartitionStore:
         with self._database.tenant(tenant_id) as connection:
             return _marks(connection, dataset_id, paths)
 
-    def events(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> PartitionEvents:
+    def events(
+        self, tenant_id: str, dataset_id: str, since: int | StartingPosition, limit: int
+    ) -> PartitionEvents:
         """Raises OffsetAhead."""
         with self._database.tenant(tenant_id) as connection:
             return read_events(connection, dataset_id, since, limit)
@@ -151,12 +154,16 @@ class PartitionStore:
                 connection.execute(delete(partition_marks).where(partition_marks.c.dataset_id == dataset_id))
 
 
-def read_events(connection: Connection, dataset_id: str, since: int, limit: int) -> PartitionEvents:
+def read_events(
+    connection: Connection, dataset_id: str, since: int | StartingPosition, limit: int
+) -> PartitionEvents:
     """Up to `limit` events from `since` on. Raises OffsetAhead."""
     in_dataset = partition_feeds.c.dataset_id == dataset_id
     count = (
         connection.execute(select(partition_feeds.c.next_event).where(in_dataset)).scalar_one_or_none() or 0
     )
+    if isinstance(since, StartingPosition):
+        since = count if since is StartingPosition.NOW else 0
     if since > count:
         raise OffsetAhead(
             f"the position {since} is beyond the last event, after which comes {count}",

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from app.catalog.values import Dataset
+from app.changes.positions import StartingPosition
 from app.format.errors import FieldError, InvalidRequest
 from app.partitions.repository.marks import PartitionStore
 from app.partitions.service.maintenance import PartitionMarkers
@@ -35,6 +36,6 @@ class Partitions:
         """The marks of these partitions, as far as they have any."""
         return self.marks.of(dataset.tenant_id, dataset.id, paths)
 
-    def events(self, dataset: Dataset, since: int, limit: int) -> PartitionEvents:
+    def events(self, dataset: Dataset, since: int | StartingPosition, limit: int) -> PartitionEvents:
         """Raises OffsetAhead."""
         return self.marks.events(dataset.tenant_id, dataset.id, since, limit)

@@ -15,13 +15,14 @@ from app.consumers.repository.followers import add_follower, wake_follower
 from app.consumers.tables import consumers
 from app.db.any_of import any_of
 from app.db.session import Database
-from app.format.errors import NotFound, PreconditionFailed
+from app.format.errors import HeadwaterError, NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid
-from app.jobs.repository.accept import insert_jobs
+from app.jobs.repository.accept import accept_jobs, insert_jobs
 from app.jobs.repository.claim import held_by
 from app.jobs.repository.job_row import get_job
+from app.jobs.repository.replays import keep_key, replayed_job
 from app.jobs.tables import instants, jobs
-from app.jobs.values import Accepted, Claim, JobKind, JobState, NewJob, WriteRequest
+from app.jobs.values import Accepted, Claim, Job, JobKind, JobState, NewJob, WriteRequest
 from app.paging import Page, decode_token, page_of
 from app.timeline.tables import commits
 from app.views.repository.participant import ViewParticipant
@@ -144,7 +145,8 @@ class ViewStore:
     def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool) -> Accepted:
         """Queues a refresh, unless one is queued already: then that one. `after_running`: also while one runs.
 
-        One that runs may have looked at its inputs before. Raises NotFound.
+        One that runs may have read its inputs before. `replayed`: an earlier request with the same idempotency key made
+        the job. Raises NotFound, IdempotencyMismatch.
         """
         unfinished = (JobState.QUEUED,) if after_running else (JobState.QUEUED, JobState.RUNNING)
         queued = select(jobs.c.id).where(
@@ -158,10 +160,17 @@ class ViewStore:
             # Its lock makes those who queue refreshes come one after another.
             if connection.execute(this_view).one_or_none() is None:
                 raise _not_found(new.dataset_id)
+            replayed = _replayed(connection, new)
+            if replayed is not None:
+                return Accepted(job=replayed, replayed=True)
             waiting = connection.execute(queued.order_by(jobs.c.seq).limit(1)).scalar_one_or_none()
             if waiting is not None:
-                return Accepted(job=get_job(connection, waiting), replayed=True)
-            return Accepted(job=insert_jobs(connection, [new])[new.id], replayed=False)
+                keep_key(connection, new, waiting)
+                return Accepted(job=get_job(connection, waiting), replayed=False)
+            (outcome,) = accept_jobs(connection, [new])
+            if isinstance(outcome, HeadwaterError):
+                raise outcome
+            return outcome
 
     def decide(self, tenant_id: str, claim: Claim, request: WriteRequest) -> None:
         """Says what a held refresh turned out to do. Nothing happens if the claim is void."""
@@ -219,6 +228,12 @@ def _views(connection: Connection, rows: Sequence[Row[Any]]) -> list[View]:
 def _dataset(row: Row[Any]) -> Dataset:
     values = row._asdict()
     return Dataset(**{name: values[name] for name in Dataset.__struct_fields__})
+
+
+def _replayed(connection: Connection, new: NewJob) -> Job | None:
+    if new.idempotency_key is None:
+        return None
+    return replayed_job(connection, new.dataset_id, new.idempotency_key, new.request_hash)
 
 
 def _not_found(reference: str) -> NotFound:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
+
+import msgspec
 
 from app.catalog.ports import Catalog
 from app.catalog.values import Dataset
@@ -12,10 +15,10 @@ from app.format.dataset import ChangelogProducer
 from app.format.errors import InvalidView, NotFound
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation
-from app.jobs.values import Job, NewJob, WriteRequest
+from app.jobs.values import Accepted, NewJob, WriteRequest
 from app.paging import Page
 from app.sql.queries import bind_view, parse_view
-from app.views.new_view import NewView, define_view
+from app.views.new_view import CreateView, define_view
 from app.views.refresh_plan import follows_changes
 from app.views.values import CheckedView, View, ViewDefinition, ViewMode, Views
 
@@ -28,7 +31,7 @@ class DerivedViews:
     views: Views
     wake: Callable[[], None]
 
-    def register(self, tenant_id: str, new: NewView, *, actor: str | None = None) -> View:
+    def register(self, tenant_id: str, new: CreateView, *, actor: str | None = None) -> View:
         """Registers a view; its first refresh is queued with it.
 
         Raises InvalidView, InvalidDataset, DatasetExists, NotFound if an input is deleted meanwhile.
@@ -75,14 +78,21 @@ class DerivedViews:
         view = self.views.get(tenant_id, reference)
         self.catalog.delete(tenant_id, view.dataset.id, version=None)
 
-    def refresh(self, tenant_id: str, reference: str, *, actor: str | None = None) -> Job:
-        """The refresh that is queued for the view: a new one, unless there is one already. Raises NotFound."""
-        view = self.views.get(tenant_id, reference)
-        accepted = self.views.refresh(tenant_id, new_refresh(view.dataset.id, actor), after_running=True)
-        self.wake()
-        return accepted.job
+    def refresh(self, view: View, idempotency_key: str | None = None, actor: str | None = None) -> Accepted:
+        """The refresh that is queued for the view: a new one, unless there is one already.
 
-    def _input(self, tenant_id: str, new: NewView, name: str) -> Dataset:
+        Raises NotFound, IdempotencyMismatch.
+        """
+        new = msgspec.structs.replace(
+            new_refresh(view.dataset.id, actor),
+            idempotency_key=idempotency_key,
+            request_hash=hashlib.sha256(f"refresh {view.dataset.id}".encode()).hexdigest(),
+        )
+        accepted = self.views.refresh(view.dataset.tenant_id, new, after_running=True)
+        self.wake()
+        return accepted
+
+    def _input(self, tenant_id: str, new: CreateView, name: str) -> Dataset:
         """A dataset that the SQL names. Raises InvalidView."""
         try:
             dataset = self.catalog.get(tenant_id, name)

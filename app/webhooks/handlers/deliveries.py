@@ -88,7 +88,7 @@ async def redeliver_webhook_delivery(
 
 
 @post(
-    "/webhooks/{webhook:str}/redeliver-dead",
+    "/webhooks/{webhook:str}/redeliveries",
     operation_id="redeliver_dead_webhook_deliveries",
     summary="Send all dead messages again",
     tags=_TAGS,

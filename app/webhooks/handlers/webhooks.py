@@ -10,6 +10,7 @@ from litestar.params import JSONBody, PathParameter
 
 from app.catalog.service import Datasets
 from app.http.dependencies import Provided
+from app.http.idempotency import Idempotency
 from app.http.openapi.operation_docs import documented
 from app.http.response import Created, Tagged
 from app.http.threads import Threads
@@ -51,16 +52,22 @@ async def create_webhook(
     webhooks: Provided[Webhooks],
     datasets: Provided[Datasets],
     principal: Provided[Principal],
-    threads: Provided[Threads],
+    idempotency: Provided[Idempotency],
     outbound: Provided[Threads],
 ) -> Created[WebhookWithSecret]:
     """Registers a URL to which the changes of a dataset are sent as they are committed, in order, at least once.
 
     The secret with which messages are signed is in this response only.
     """
-    dataset = await threads.run(datasets.get, principal.tenant_id, data.dataset)
-    made, secret = await outbound.run(webhooks.create, dataset, registration(data))
-    return Created(webhook_with_secret(made, secret), path=webhook_path(made.id), revision=made.revision)
+    new = registration(data)
+
+    def create() -> Created[WebhookWithSecret]:
+        dataset = datasets.get(principal.tenant_id, data.dataset)
+        made, secret = webhooks.create(dataset, new)
+        return Created(webhook_with_secret(made, secret), path=webhook_path(made.id), revision=made.revision)
+
+    # The URL is resolved, which may take long.
+    return await idempotency.run(create, threads=outbound)
 
 
 @get(
@@ -161,7 +168,7 @@ async def rotate_webhook_secret(
 
 
 @post(
-    "/webhooks/{webhook:str}/test",
+    "/webhooks/{webhook:str}/tests",
     operation_id="try_webhook",
     summary="Send a test message",
     tags=_TAGS,

@@ -7,8 +7,8 @@ from typing import Final
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from app.catalog.repository.live_datasets import share_datasets
-from app.changes.positions import StartingPosition, resolve_position
-from app.changes.repository.changelog import lock_feed
+from app.changes.positions import FeedStart, resolve_position
+from app.changes.repository.changelog import lock_feed, offset_of
 from app.changes.values import FeedBounds
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
@@ -60,7 +60,7 @@ class WebhookStore:
         definition: WebhookDefinition,
         secret: str,
         *,
-        since: int | StartingPosition,
+        since: FeedStart,
         max_lag: MaxLag,
     ) -> Webhook:
         """`since`: the position to start at. Nothing is cut from there on meanwhile.
@@ -85,7 +85,7 @@ class WebhookStore:
                 dataset_id,
                 follower_name(webhook_id),
                 _KINDS[definition.events],
-                resolve_position(since, bounds),
+                resolve_position(offset_of(connection, dataset_id, since), bounds),
                 wake_after_seconds=0.0,
                 max_lag_rows=max_lag.changes,
                 max_lag_seconds=max_lag.seconds,
@@ -123,7 +123,7 @@ class WebhookStore:
         definition: WebhookDefinition,
         state: WebhookState,
         max_lag: MaxLag,
-        since: int | StartingPosition | None = None,
+        since: FeedStart | None = None,
     ) -> Webhook:
         """Changes a webhook that must be at `revision` still; what waits for an attempt is due at once.
 
@@ -154,7 +154,10 @@ class WebhookStore:
                 )
                 .values({"next_attempt_at": now} if since is None else given_up)
             )
-            moved = {} if since is None else {"position": resolve_position(since, bounds), "moved_at": now}
+            moved = {}
+            if since is not None:
+                position = resolve_position(offset_of(connection, found.dataset_id, since), bounds)
+                moved = {"position": position, "moved_at": now}
             connection.execute(
                 update(consumers)
                 .where(

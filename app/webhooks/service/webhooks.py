@@ -12,7 +12,7 @@ import msgspec
 from app.catalog.ports import Catalog
 from app.catalog.values import Dataset
 from app.changelog.change_selection import ChangeSelection
-from app.changes.positions import StartingPosition
+from app.changes.positions import FeedStart, FromTime, FromVersion, StartingPosition
 from app.consumers.values import MaxLag
 from app.format.dataset import ChangelogProducer
 from app.format.errors import FieldError, NoFeed, PreconditionFailed
@@ -44,7 +44,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook to register; see `WebhookIndex.add`. Without a `secret` one is made."""
 
     definition: WebhookDefinition
-    since: int | StartingPosition = StartingPosition.NOW
+    since: FeedStart = StartingPosition.NOW
     secret: str | None = None
     max_lag: MaxLag = MaxLag()
 
@@ -55,7 +55,7 @@ class WebhookChange(msgspec.Struct, frozen=True, kw_only=True):
     definition: WebhookDefinition
     state: WebhookState
     max_lag: MaxLag
-    since: int | StartingPosition | None = None
+    since: FeedStart | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +77,7 @@ class Webhooks:
             key_of(secret)
         except ValueError as error:
             raise _invalid("/secret", str(error)) from None
+        _check_start(new.definition, new.since)
         self._check(dataset, new.definition, new.max_lag)
         webhook = self.index.add(
             dataset.tenant_id,
@@ -118,6 +119,7 @@ class Webhooks:
                 f"The webhook is at revision {webhook.revision}, not {revision}", revision=webhook.revision
             )
         wanted = apply(webhook)
+        _check_start(wanted.definition, wanted.since)
         if wanted.state is WebhookState.ACTIVE or wanted.definition != webhook.definition:
             dataset = self.catalog.get(tenant_id, webhook.dataset_id)
             self._check(dataset, wanted.definition, wanted.max_lag)
@@ -187,6 +189,12 @@ class Webhooks:
             self.sender.check(definition.url)
         except RefusedUrl as error:
             raise _invalid("/url", str(error)) from None
+
+
+def _check_start(definition: WebhookDefinition, since: FeedStart | None) -> None:
+    if definition.events is WebhookEvents.PARTITIONS and isinstance(since, FromVersion | FromTime):
+        member = "since_version" if isinstance(since, FromVersion) else "since_time"
+        raise _invalid(f"/{member}", "positions of this webhook count events of partitions; send `since`")
 
 
 def _check_partitions(dataset: Dataset, telling: DeliveryFormat, max_lag: MaxLag) -> None:

@@ -51,9 +51,9 @@ class _Marks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Events(msgspec.Struct, frozen=True, kw_only=True):
-    items: tuple[PartitionEvent, ...]
+    events: tuple[PartitionEvent, ...]
     next_since: int
-    count: int
+    pending: int
 
 
 class PartitionCalls(Connection):
@@ -80,10 +80,10 @@ class PartitionCalls(Connection):
         path = f"{dataset_path(dataset)}/partitions/events"
         while True:
             page: _Events = decoded(_Events, await self._get(path, {"since": since, "limit": 1_000}))
-            for item in page.items:
+            for item in page.events:
                 yield item
             since = page.next_since
-            if since >= page.count:
+            if not page.pending:
                 return
 
     async def metastore_report(self, dataset: Dataset | str) -> MetastoreReport:

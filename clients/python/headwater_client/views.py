@@ -14,7 +14,7 @@ from headwater_client.connection import decoded
 from headwater_client.feed import walk_list
 from headwater_client.jobs import JobCalls
 from headwater_client.pages import JSON
-from headwater_client.values import Bucket, Job, TableType
+from headwater_client.values import Bucket, DatasetIdentity, Job, TableType
 
 _PATH: Final = "/views"
 
@@ -33,11 +33,11 @@ class NewView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset that a view reads: the view shows its changes before `offset`, those of its versions up to `version`.
 
-    `lag`: how many changes the view does not show yet.
+    `relation`: its name in the SQL. `lag`: how many changes the view does not show yet.
     """
 
-    dataset: str
-    id: str
+    relation: str
+    dataset: DatasetIdentity
     offset: int
     version: int
     lag: int
@@ -46,7 +46,7 @@ class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """A view. Its `id` and its `name` are those of its dataset, which is read like any other.
 
-    `state`: `current`, `behind` or `failed`; then `error` is the problem.
+    `state`: `active` or `paused`. `freshness`: `current`, `behind` or `failed`; then `error` is the problem.
     """
 
     id: str
@@ -55,8 +55,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
     record_key: tuple[str, ...]
     inputs: tuple[ViewInput, ...]
     mode: str
-    paused: bool
     state: str
+    freshness: str
     error: dict[str, Any] | None
     version: int
     refreshed_at: datetime | None
@@ -94,7 +94,7 @@ class ViewCalls(JobCalls):
 
     async def refresh_view(self, view: View | str, *, wait: float = 0) -> Job:
         """A refresh of what is there now; with `wait`, once it has succeeded: then the view shows it."""
-        return await self._start(f"{view_path(view)}/refresh", idempotency_key=None, wait=wait)
+        return await self._start(f"{view_path(view)}/refreshes", idempotency_key=None, wait=wait)
 
     async def pause_view(self, view: View | str, *, paused: bool = True) -> View:
         """Stops a view from following its inputs by itself, or has it go on. It can be refreshed all the same."""
@@ -102,7 +102,7 @@ class ViewCalls(JobCalls):
         answer = await self._send(
             "PATCH",
             view_path(view),
-            body=msgspec.json.encode({"paused": paused}),
+            body=msgspec.json.encode({"state": "paused" if paused else "active"}),
             headers={"Content-Type": JSON, "If-Match": etag},
         )
         return decoded(View, answer)

@@ -170,7 +170,7 @@ class WebhookCalls(Connection):
 
     async def try_webhook(self, webhook: Webhook | str) -> WebhookTest:
         """What comes of a message of type `webhook.test` that is sent now."""
-        return decoded(WebhookTest, await self._post(f"{_path(webhook)}/test"))
+        return decoded(WebhookTest, await self._post(f"{_path(webhook)}/tests"))
 
     async def deliveries(
         self, webhook: Webhook | str, *, state: DeliveryState | None = None
@@ -195,9 +195,7 @@ class WebhookCalls(Connection):
 
     async def redeliver_dead(self, webhook: Webhook | str) -> int:
         """Has all messages sent again that were given up; returns how many."""
-        count: int = decoded(dict[str, int], await self._post(f"{_path(webhook)}/redeliver-dead"))[
-            "deliveries"
-        ]
+        count: int = decoded(dict[str, int], await self._post(f"{_path(webhook)}/redeliveries"))["deliveries"]
         return count
 
     async def _post(self, path: str, body: Any = None) -> Any:

@@ -52,7 +52,7 @@ def test_every_job_that_is_asked_for_has_the_key_of_the_request(
         client.post(f"{orders}/compactions").json(),
         client.get(export.json()["runs"][0]["links"]["job"]).json(),
         client.get(client.post(f"{export.headers['location']}/runs").json()["links"]["job"]).json(),
-        client.post(view["links"]["refresh"]).json(),
+        client.post(view["links"]["refreshes"]).json(),
     ]
     assert [(job["kind"], job["actor"]) for job in jobs] == [(job["kind"], actor) for job in jobs]
     assert {job["kind"] for job in jobs} == {"write", "verify", "compaction", "export", "refresh"}

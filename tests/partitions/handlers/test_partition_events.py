@@ -106,18 +106,24 @@ def test_a_partition_is_done_reopened_and_done_again(
     assert markers() == {MONDAY: 2, TUESDAY: 2}
     first = client.get(f"{visits}/partitions/events", params={"limit": 3}).json()
     assert [
-        (item["number"], item["kind"], item["partition"], item["version"]) for item in first["items"]
+        (item["number"], item["kind"], item["partition"], item["version"]) for item in first["events"]
     ] == [
         (0, "done", MONDAY, 1),
         (1, "reopened", MONDAY, 2),
         (2, "done", TUESDAY, 2),
     ]
-    assert (first["next_since"], first["count"]) == (3, 4)
+    assert (first["next_since"], first["pending"]) == (3, 1)
     rest = client.get(f"{visits}/partitions/events", params={"since": 3}).json()
-    assert [item["partition"] for item in rest["items"]] == [MONDAY]
-    assert rest["items"][0]["reason"] == "ended"
+    assert [item["partition"] for item in rest["events"]] == [MONDAY]
+    assert rest["events"][0]["reason"] == "ended"
     assert rest["next_since"] == 4
     problem(client.get(f"{visits}/partitions/events", params={"since": 5}), 409, "offset-ahead")
+    earliest, now = (
+        client.get(f"{visits}/partitions/events", params={"since": since}).json()
+        for since in ("earliest", "now")
+    )
+    assert (len(earliest["events"]), earliest["next_since"]) == (4, 4)
+    assert now == {"events": [], "next_since": 4, "pending": 0}
 
 
 def test_a_partition_is_done_by_itself_once_it_was_idle(
@@ -135,7 +141,7 @@ def test_a_partition_is_done_by_itself_once_it_was_idle(
     until(lambda: keep() or len(markers()) == 2, "both partitions to be done")
     # The version that has all of their data is the head's: that of Monday was written two versions before.
     assert markers() == {MONDAY: 3, TUESDAY: 3}
-    events = client.get(f"{visits}/partitions/events").json()["items"]
+    events = client.get(f"{visits}/partitions/events").json()["events"]
     assert [(event["kind"], event["reason"]) for event in events] == [("done", "idle")] * 2
     partitions = client.get(f"{visits}/partitions").json()["items"]
     marks = [(each["path"], each["changed_version"], each["done_version"]) for each in partitions]
@@ -200,7 +206,7 @@ def test_a_webhook_is_told_of_partitions_in_order_though_its_receiver_fails(
     [first] = receiver.messages
     assert json.loads(first.body)["type"] == "dataset.partitions"
     assert first.signatures_of(webhook["secret"]) == 1
-    events = client.get(f"{visits}/partitions/events").json()["items"]
+    events = client.get(f"{visits}/partitions/events").json()["events"]
     assert first.data == {
         "webhook_id": webhook["id"],
         "dataset_id": webhook["dataset"]["id"],
@@ -220,7 +226,7 @@ def test_a_webhook_is_told_of_partitions_in_order_though_its_receiver_fails(
     sent = receiver.messages[1:]
     assert [message.id for message in sent[:3]] == [sent[0].id] * 3
     assert len({message.body for message in sent[:3]}) == 1
-    events = client.get(f"{visits}/partitions/events").json()["items"]
+    events = client.get(f"{visits}/partitions/events").json()["events"]
     assert [event["kind"] for event in events] == ["done", "reopened", "done", "done"]
     assert sent[2].data["events"] + sent[3].data["events"] == events[1:]
     assert client.get(f"{visits}/consumers").json()["items"] == []
@@ -243,3 +249,5 @@ def test_a_webhook_of_partitions_is_asked_for_as_such(
         told = problem(client.post("/webhooks", json={**wanted, **more}), 422, "invalid-webhook")
         assert [error["pointer"] for error in told["errors"]] == [pointer]
     problem(client.post("/webhooks", json={**wanted, "since": 1}), 409, "offset-ahead")
+    other = problem(client.post("/webhooks", json={**wanted, "since_version": 1}), 422, "invalid-webhook")
+    assert other["errors"][0]["pointer"] == "/since_version"

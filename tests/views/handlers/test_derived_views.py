@@ -17,12 +17,12 @@ def test_a_refresh_can_be_asked_for_and_is_queued_once(
     client: httpx.Client, service: Service, new_view: Callable[..., Row]
 ) -> None:
     view = new_view("long", LONG, long)
-    first, second = (client.post(view["links"]["refresh"]) for _ in range(2))
+    first, second = (client.post(view["links"]["refreshes"]) for _ in range(2))
     assert first.status_code == second.status_code == 202
     assert first.json()["id"] == second.json()["id"]
     service.work()
     with service.working():
-        answer = client.post(view["links"]["refresh"], headers={"Prefer": "wait=20"})
+        answer = client.post(view["links"]["refreshes"], headers={"Prefer": "wait=20"})
     assert answer.status_code == 200, answer.text
     assert (answer.json()["state"], answer.json()["committed_version"]) == ("succeeded", 0)
     assert len(service.derivation.requests) == 1
@@ -109,7 +109,7 @@ def test_views_are_their_tenants_own(
     stranger = new_client()
     problem(stranger.get(view["links"]["self"]), 404, "not-found")
     problem(stranger.delete(view["links"]["self"]), 404, "not-found")
-    problem(stranger.post(view["links"]["refresh"]), 404, "not-found")
+    problem(stranger.post(view["links"]["refreshes"]), 404, "not-found")
     problem(stranger.post("/views", json={"name": "mine", "sql": LONG}), 422, "invalid-view")
     assert stranger.get("/views").json()["items"] == []
 
@@ -121,4 +121,30 @@ def test_a_dataset_has_one_name_in_a_view(client: httpx.Client, orders: str) -> 
     assert "one name" in problem(answer, 422, "invalid-view")["detail"]
     alone = client.post("/views", json={"name": "once", "sql": f'SELECT id FROM "{by_id}"'})
     assert alone.status_code == 201, alone.text
-    assert alone.json()["inputs"][0]["dataset"] == by_id
+    (source,) = alone.json()["inputs"]
+    assert (source["relation"], source["dataset"]) == (by_id, {"id": by_id, "name": "orders"})
+
+
+def test_a_view_is_registered_and_refreshed_once_for_a_key(
+    client: httpx.Client, service: Service, orders: str
+) -> None:
+    headers = {"Idempotency-Key": "once"}
+    body = {"name": "kept", "sql": "SELECT id FROM orders"}
+    first, second = (client.post("/views", json=body, headers=headers) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 201), second.text
+    assert second.headers["idempotency-replayed"] == "true"
+    assert second.json() == first.json()
+    assert len(client.get("/views").json()["items"]) == 1
+    path = first.json()["links"]["refreshes"]
+    service.derivation.queries["kept"] = lambda rows: [{"id": row["id"]} for row in rows]
+    # The refresh that the registration queued: the key stands for it, also once it has ended.
+    queued = client.post(path, headers={"Idempotency-Key": "joined"})
+    assert "idempotency-replayed" not in queued.headers
+    service.work()
+    joined = client.post(path, headers={"Idempotency-Key": "joined"})
+    assert (joined.status_code, joined.json()["id"]) == (200, queued.json()["id"])
+    assert joined.headers["idempotency-replayed"] == "true"
+    other = client.post(path, headers={"Idempotency-Key": "other"})
+    again = client.post(path, headers={"Idempotency-Key": "other"})
+    assert other.json()["id"] == again.json()["id"] != joined.json()["id"]
+    assert ("idempotency-replayed" in other.headers, "idempotency-replayed" in again.headers) == (False, True)

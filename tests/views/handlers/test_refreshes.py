@@ -29,16 +29,22 @@ def test_a_view_shows_what_is_there_and_follows_what_comes(
     write_notes({1: "tea", 2: "coffee"})
     view = new_view("long", LONG, long)
     assert view["mode"] == "row_by_row"
-    assert view["state"] == "behind"
+    assert view["freshness"] == "behind"
     assert (view["version"], view["refreshed_at"], view["error"]) == (0, None, None)
     assert view["record_key"] == ["id"]
     assert view["inputs"] == [
-        {"dataset": "orders", "id": orders.rsplit("/", 1)[1], "offset": 0, "version": 0, "lag": 2}
+        {
+            "relation": "orders",
+            "dataset": {"id": orders.rsplit("/", 1)[1], "name": "orders"},
+            "offset": 0,
+            "version": 0,
+            "lag": 2,
+        }
     ]
     service.work()
     assert rows(client, view) == [{"id": 2, "note": "COFFEE"}]
     now = shown(client, view)
-    assert (now["state"], now["version"], now["inputs"][0]["offset"], now["inputs"][0]["version"]) == (
+    assert (now["freshness"], now["version"], now["inputs"][0]["offset"], now["inputs"][0]["version"]) == (
         "current",
         1,
         2,
@@ -97,7 +103,7 @@ def test_a_view_that_counts_is_computed_anew_and_tells_the_difference(
     ]
     # The last write changed no count: the view has taken it in all the same.
     now = shown(client, view)
-    assert (now["state"], now["version"], now["inputs"][0]["lag"]) == ("current", 2, 0)
+    assert (now["freshness"], now["version"], now["inputs"][0]["lag"]) == ("current", 2, 0)
 
 
 def test_with_a_key_a_view_tells_corrections(
@@ -125,7 +131,7 @@ def test_a_view_may_have_no_rows_in_an_empty_world_or_some(
     service.work()
     assert rows(client, view) == [{"orders": 0}]
     assert rows(client, none) == []
-    assert [shown(client, each)["state"] for each in (view, none)] == ["current", "current"]
+    assert [shown(client, each)["freshness"] for each in (view, none)] == ["current", "current"]
 
 
 def test_a_view_reads_views(
@@ -137,7 +143,7 @@ def test_a_view_reads_views(
     write_notes({2: None})
     assert rows(client, lower) == [{"id": 1, "note": "COFFEE"}]
     assert rows(client, upper) == [{"n": 1}]
-    assert shown(client, upper)["inputs"][0]["dataset"] == "long"
+    assert shown(client, upper)["inputs"][0]["relation"] == "long"
     members = problem(client.delete(lower["links"]["self"]), 409, "dataset-in-use")
     assert members["views"] == ["shouted"]
 
@@ -179,12 +185,12 @@ def test_a_failure_is_told_and_healed_by_its_inputs(
     before = rows(client, view)
     write_notes({2: "zero"})
     failed = shown(client, view)
-    assert (failed["state"], failed["error"]["type"]) == ("failed", "/problems/derivation-failed")
+    assert (failed["freshness"], failed["error"]["type"]) == ("failed", "/problems/derivation-failed")
     assert failed["error"]["detail"] == "a division by zero"
     assert failed["inputs"][0]["lag"] == 1
     assert rows(client, view) == before
     assert client.get(orders).json()["version"] == 2
-    job = client.post(view["links"]["refresh"]).json()
+    job = client.post(view["links"]["refreshes"]).json()
     service.work()
     job = client.get(job["links"]["self"]).json()
     assert (job["kind"], job["state"]) == ("refresh", "failed")
@@ -194,7 +200,7 @@ def test_a_failure_is_told_and_healed_by_its_inputs(
     def healed() -> bool:
         service.work()
         now = shown(client, view)
-        return (now["state"], now["error"]) == ("current", None)
+        return (now["freshness"], now["error"]) == ("current", None)
 
     until(healed, "the view to notice that its input has changed")
     assert rows(client, view) == sorted(
@@ -227,7 +233,7 @@ def test_a_column_that_is_gone_fails_a_view_and_one_that_comes_does_not(
     assert error["type"] == "/problems/invalid-view"
     assert '"note"' in error["detail"]
     change(kind="rename", name="text", to="note")
-    client.post(view["links"]["refresh"])
+    client.post(view["links"]["refreshes"])
     service.work()
     assert rows(client, view) == [{"id": 1, "note": "tea"}, {"id": 2, "note": "pot"}]
 
@@ -265,7 +271,7 @@ def test_refreshes_that_meet_take_each_change_in_once(
     def meeting(orders: list[Row]) -> list[Row]:
         if not met:
             met.append(True)
-            client.post(view["links"]["refresh"])
+            client.post(view["links"]["refreshes"])
             met.append(other.run(tenant_id, view["id"]))
         return long(orders)
 
@@ -279,7 +285,7 @@ def test_refreshes_that_meet_take_each_change_in_once(
         ("+A", {"id": 1, "note": "COFFEE"}),
         ("+A", {"id": 2, "note": "WATER"}),
     ]
-    assert shown(client, view)["state"] == "current"
+    assert shown(client, view)["freshness"] == "current"
 
 
 def _tenant(service: Service, orders: str) -> str:
@@ -298,21 +304,21 @@ def test_a_view_that_is_paused_waits_to_be_asked(
     write_notes({1: "coffee"})
     path = view["links"]["self"]
     etag = client.get(path).headers["etag"]
-    problem(client.patch(path, json={"paused": True}), 428, "precondition-required")
+    problem(client.patch(path, json={"state": "paused"}), 428, "precondition-required")
     problem(client.patch(path, json={"state": "off"}, headers={"If-Match": etag}), 400, "invalid-request")
-    paused = client.patch(path, json={"paused": True}, headers={"If-Match": etag})
+    paused = client.patch(path, json={"state": "paused"}, headers={"If-Match": etag})
     assert paused.status_code == 200, paused.text
-    assert paused.json()["paused"]
+    assert paused.json()["state"] == "paused"
     problem(
-        client.patch(path, json={"paused": False}, headers={"If-Match": etag}), 412, "precondition-failed"
+        client.patch(path, json={"state": "active"}, headers={"If-Match": etag}), 412, "precondition-failed"
     )
     write_notes({2: "water"})
-    assert shown(client, view)["state"] == "behind"
+    assert shown(client, view)["freshness"] == "behind"
     assert rows(client, view) == [{"id": 1, "note": "COFFEE"}]
-    client.post(view["links"]["refresh"])
+    client.post(view["links"]["refreshes"])
     write_notes({3: "mate"})
     assert [row["id"] for row in rows(client, view)] == [1, 2]
-    resumed = client.patch(path, json={"paused": False}, headers={"If-Match": paused.headers["etag"]})
-    assert not resumed.json()["paused"]
+    resumed = client.patch(path, json={"state": "active"}, headers={"If-Match": paused.headers["etag"]})
+    assert resumed.json()["state"] == "active"
     service.work()
     assert [row["id"] for row in rows(client, view)] == [1, 2, 3]

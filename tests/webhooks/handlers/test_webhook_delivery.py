@@ -134,14 +134,14 @@ def test_given_up_messages_let_the_next_ones_pass_and_are_sent_again_on_request(
     assert receiver.offsets()[-1] == (1, 2)
     assert state_of(client, webhook)["failures"] == 0
 
-    answer = client.post(f"/webhooks/{webhook['id']}/redeliver-dead")
+    answer = client.post(f"/webhooks/{webhook['id']}/redeliveries")
     assert (answer.status_code, answer.json()) == (202, {"deliveries": 1})
     service.work()
     assert receiver.offsets()[-1] == (0, 1)
     assert receiver.messages[-1].body == receiver.messages[0].body
     assert receiver.messages[-1].id == dead["id"]
     assert state_of(client, webhook)["position"] == 2
-    assert client.post(f"/webhooks/{webhook['id']}/redeliver-dead").json() == {"deliveries": 0}
+    assert client.post(f"/webhooks/{webhook['id']}/redeliveries").json() == {"deliveries": 0}
 
     again = client.post(f"/webhooks/{webhook['id']}/deliveries/{dead['id']}/redeliver")
     assert again.status_code == 202
@@ -298,7 +298,7 @@ def test_a_webhook_whose_feed_was_cut_past_it_pauses_with_what_is_left(
     service.work()
     assert receiver.offsets() == [(0, 2), (1, 2)]
     # What is gone cannot be sent again, and holds up nothing.
-    client.post(f"/webhooks/{webhook['id']}/redeliver-dead")
+    client.post(f"/webhooks/{webhook['id']}/redeliveries")
     write(client, service, {"id": 3, "note": "c"})
     assert receiver.offsets()[2:] == [(2, 3)]
     [dead] = deliveries(client, webhook, state="dead")

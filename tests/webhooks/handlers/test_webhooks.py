@@ -92,14 +92,14 @@ def test_a_test_message_tells_what_came_back(client: Client, register: Register,
     webhook = register()
     receiver.answer(202)
     receiver.answer(418, body=b"short and stout")
-    told = client.post(f"/webhooks/{webhook['id']}/test").json()
+    told = client.post(f"/webhooks/{webhook['id']}/tests").json()
     assert (told["delivered"], told["status"], told["error"]) == (True, 202, None)
-    told = client.post(f"/webhooks/{webhook['id']}/test").json()
+    told = client.post(f"/webhooks/{webhook['id']}/tests").json()
     assert (told["delivered"], told["status"], told["error"]) == (False, 418, "short and stout")
     assert {message.signatures_of(webhook["secret"]) for message in receiver.messages} == {1}
     assert b'"type":"webhook.test"' in receiver.messages[0].body
     patch(client, webhook, url="http://127.0.0.1:9/")
-    told = client.post(f"/webhooks/{webhook['id']}/test").json()
+    told = client.post(f"/webhooks/{webhook['id']}/tests").json()
     assert (told["delivered"], told["status"]) == (False, None)
     assert "refused" in told["error"]
 
@@ -189,9 +189,9 @@ def test_another_tenants_webhook_is_not_there(
         ("GET", "/deliveries"),
         ("GET", f"/deliveries/{delivery['id']}"),
         ("POST", f"/deliveries/{delivery['id']}/redeliver"),
-        ("POST", "/redeliver-dead"),
+        ("POST", "/redeliveries"),
         ("POST", "/rotate-secret"),
-        ("POST", "/test"),
+        ("POST", "/tests"),
     ):
         problem(other.request(method, path + rest), 404, "not-found")
     changed = other.patch(path, json={"state": "paused"}, headers={"If-Match": '"1"'})
@@ -199,3 +199,28 @@ def test_another_tenants_webhook_is_not_there(
     assert other.get("/webhooks").json()["items"] == []
     problem(client.get(f"{path}/deliveries/{new_id()}"), 404, "not-found")
     problem(client.get("/webhooks/no-id"), 404, "not-found")
+
+
+def test_a_webhook_is_registered_once_for_a_key(client, orders, receiver):
+    body = {"dataset": "orders", "url": receiver.url}
+    headers = {"Idempotency-Key": "once"}
+    first, second = (client.post("/webhooks", json=body, headers=headers) for _ in range(2))
+    assert (first.status_code, second.status_code) == (201, 201), second.text
+    assert second.headers["idempotency-replayed"] == "true"
+    # The secret, too: a client that lost the first response has it from the second one.
+    assert second.json() == first.json()
+    assert len(client.get("/webhooks").json()["items"]) == 1
+    client.delete(first.headers["location"])
+
+
+def test_a_webhook_starts_and_continues_at_a_version_or_a_time(client, feed, register):
+    times = {change["version"]: change["system_time"] for change in client.get(feed).json()["changes"]}
+    assert register(since_version=2)["position"] == register(since_time=times[2])["position"] == 2
+    webhook = register(since_version=3)
+    assert webhook["position"] == 4
+    path, headers = webhook["links"]["self"], {"If-Match": '"1"'}
+    back = client.patch(path, json={"since_version": 1}, headers=headers)
+    assert (back.status_code, back.json()["position"]) == (200, 0)
+    both = client.patch(path, json={"since": 1, "since_time": times[1]}, headers={"If-Match": '"2"'})
+    assert problem(both, 400, "invalid-request")["errors"][0]["pointer"] == "/since_time"
+    problem(client.patch(path, json={"since_version": 9}, headers={"If-Match": '"2"'}), 409, "offset-ahead")
