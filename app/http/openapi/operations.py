@@ -217,15 +217,16 @@ def _problems(
     has_body: bool,
 ) -> set[int]:
     """The statuses of problems: what follows from the signature, and what is declared."""
-    found = {500} if handler.opt.get(PUBLIC) else {401, 403, 500, 503, *documentation.problems}
+    # Every operation refuses query parameters that it does not have.
+    found = {400, 500, *documentation.problems}
+    if not handler.opt.get(PUBLIC):
+        found |= {401, 403, 503}
     if documentation.answers is not None:
         return found
     names = {each["name"] for each in parameters}
     places = {each["in"] for each in parameters}
     if has_body:
-        found |= {400, 413, 415}
-    if places & {"query", "header"}:
-        found |= {400}
+        found |= {413, 415}
     if "path" in places:
         found |= {404}
     if "If-Match" in names:

@@ -20,8 +20,9 @@ def share_parameters(operations: Sequence[dict[str, Any]]) -> dict[str, Any]:
     shared: dict[str, bytes] = {}
     for text, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if count > 1:
-            # Of two that have one name but differ, the one that more operations have.
-            shared.setdefault(_camel(orjson.loads(text)["name"]), text)
+            # Of two that have one name but differ, the one that more operations have. The suffix keeps the name apart
+            # from that of a schema: generators of Go have one name space for both.
+            shared.setdefault(f"{_camel(orjson.loads(text)['name'])}Parameter", text)
     names = {text: name for name, text in shared.items()}
     for operation in operations:
         if "parameters" in operation:
