@@ -1,4 +1,4 @@
-"""Where changes stand in a feed: tables of changes by offset, some of which may be missing between others."""
+"""Positions of changes in a feed: tables of changes by offset, with gaps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.format.rows.changelog import Op
 
 
 def changes_since(changes: pa.Table, start: int, *, whole: bool) -> pa.Table:
-    """The changes from a position on; `whole`: where that is between two halves, with the one before it."""
+    """The changes from a position on. `whole`: if the position splits a pair, the first half is included."""
     before = changes.num_rows - count_since(changes, start)
     opened = before - 1
     if whole and opens_pair(changes, opened):
@@ -18,12 +18,12 @@ def changes_since(changes: pa.Table, start: int, *, whole: bool) -> pa.Table:
 
 
 def count_since(changes: pa.Table, start: int) -> int:
-    """How many changes there are from a position on."""
+    """The number of changes from a position on."""
     return int(pc.sum(pc.greater_equal(changes.column("offset"), start)).as_py() or 0)
 
 
 def opens_pair(changes: pa.Table, at: int) -> bool:
-    """Whether the change is a -C whose +C is the next."""
+    """Whether the change is a -C that its +C directly follows."""
     return (
         op_is(changes, at, Op.CORRECT_FROM)
         and op_is(changes, at + 1, Op.CORRECT_TO)

@@ -1,4 +1,4 @@
-"""Changes as a reader asked for them: what is read of changelog files, what is chosen, and what is made of it."""
+"""The selection of changes that a reader requests: its columns, its filter, and the resulting change rows."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _EVENT_TIME_COLUMN = "_hw_event_time"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChangeSelection:
-    """Changes with the columns of `shown`, some of those of `schema`, under which their rows are.
+    """Changes with the columns of `shown`, a subset of those of `schema`, under which their rows are read.
 
-    `definition`: what the dataset is now; it decides event time and partition. Those changes are asked for that match
-    `where`, a filter on rows of `schema`, and whose partition matches one of the globs `partitions`; all for None.
+    `definition`: the current dataset, which determines event time and partition. A change is selected if it matches
+    `where`, a filter on rows of `schema`, and if its partition matches one of the globs `partitions`; None selects all.
     """
 
     definition: DatasetDefinition
@@ -54,7 +54,7 @@ class ChangeSelection:
         where: str | None,
         partitions: tuple[str, ...] | None,
     ) -> ChangeSelection:
-        """Raises InvalidRequest, InvalidFilter."""
+        """The selection of a reader's request. Raises InvalidRequest, InvalidFilter."""
         check_partitions(definition, partitions)
         return cls(
             definition=definition,
@@ -66,16 +66,16 @@ class ChangeSelection:
 
     @property
     def selects(self) -> bool:
-        """Whether changes that are read may turn out not to be asked for."""
+        """Whether some changes that are read may not be selected."""
         return self.where is not None or self.partitions is not None
 
     @property
     def _by_row(self) -> bool:
-        """Whether partitions are known of rows only: a group of key_dynamic has rows of any."""
+        """Whether the partition is only known by row: a group of key_dynamic has rows of any partition."""
         return self.partitions is not None and self.definition.bucket.mode is BucketMode.KEY_DYNAMIC
 
     def rules_out(self, file: ChangelogFile) -> bool:
-        """Whether the partition of the file says that none of its changes is asked for."""
+        """Whether the partition of the file excludes all of its changes."""
         if self.definition.bucket.mode is BucketMode.KEY_DYNAMIC:
             return False
         path = partition_of(file.file_group)
@@ -87,7 +87,7 @@ class ChangeSelection:
         return not may_match(self.where, known, self.schema, file.row_count)
 
     def stored_schema(self, also: Sequence[str] = ()) -> pa.Schema:
-        """What is read of a changelog file: in any case what the members of a change beside its row are made of."""
+        """The columns to read from a changelog file: always those of the members of a change beside its row."""
         fields = [OP_FIELD, CORRECTS_FIELD, *self._fields({*self.shown.names(), *also, *self._deciding()})]
         if self.definition.event_time_field is not None:
             declared = self.definition.schema.field(self.definition.event_time_field).to_arrow()
@@ -95,7 +95,7 @@ class ChangeSelection:
         return pa.schema(fields)
 
     def deciding_schema(self) -> pa.Schema:
-        """What has to be read of a changelog file to know which of its rows are asked for."""
+        """The columns of a changelog file that determine which of its rows are selected."""
         return pa.schema([OP_FIELD, *self._fields(self._deciding())])
 
     def _deciding(self) -> set[str]:
@@ -107,7 +107,7 @@ class ChangeSelection:
         return [field.with_nullable(True) for field in read.to_arrow()]
 
     def chosen(self, stored: pa.Table) -> npt.NDArray[np.bool_]:
-        """Which of these rows of a changelog file are asked for, each by itself: shape (rows,)."""
+        """Whether each of these rows of a changelog file is selected, without regard to pairs: shape (rows,)."""
         chosen = np.ones(stored.num_rows, dtype=np.bool_)
         if self.where is not None:
             chosen &= matches(self.where, stored)
@@ -118,7 +118,7 @@ class ChangeSelection:
         return chosen
 
     def changes_schema(self) -> pa.Schema:
-        """Columns of a change page: the system columns, and those of `shown` as one struct."""
+        """The columns of a change page: the system columns, and those of `shown` as one struct."""
         row = pa.struct([field.with_nullable(True).remove_metadata() for field in self.shown.to_arrow()])
         return pa.schema(
             [
@@ -140,7 +140,7 @@ class ChangeSelection:
     def changes(
         self, stored: pa.Table, segment: ChangelogSegment, offsets: npt.NDArray[np.int64]
     ) -> pa.Table:
-        """The changes that rows of a changelog file are, with these offsets."""
+        """The changes of rows of a changelog file with these offsets."""
         schema = self.changes_schema()
         count = stored.num_rows
         row_type = schema.field("row").type
@@ -167,5 +167,5 @@ class ChangeSelection:
 
 @lru_cache(maxsize=256)
 def _parsed(text: str, schema: Schema) -> Filter:
-    # Whoever follows a feed asks the same again and again, and waits for nothing more often than for nothing.
+    # A reader of a feed repeats the same request, which mostly returns nothing.
     return parse_filter(text, schema)

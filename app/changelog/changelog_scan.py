@@ -1,4 +1,4 @@
-"""Looking through changelog files for the changes that a reader asked for."""
+"""Scans of changelog files for the changes that a reader requests."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op, complete_pairs
 from app.format.schema.schema import Schema
 from app.sql.conditions.tree import Filter
 
-# What a look at fewer changes counts for: it has a file to open.
+# The minimum cost of a read, in changes, because a file must be opened.
 _SCANNED_MIN: Final = 1024
-# So many changes that bounds rule out take the time of one that is read.
+# The number of changes that bounds exclude in the time in which one change is read.
 _RULED_OUT: Final = 64
 
 _Offsets = npt.NDArray[np.int64]
@@ -27,28 +27,29 @@ _Mask = npt.NDArray[np.bool_]
 
 
 class ChangelogReader(Protocol):
-    """Reads changelog files, checking that they are the ones that were written."""
+    """Reads changelog files and verifies that they are the files that were written."""
 
     def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
-        """Rows [first_row, first_row + rows) of a file, under a schema of the dataset, found by field id.
+        """Rows [first_row, first_row + rows) of a file, under a schema of the dataset, with columns matched by field
+        id.
 
-        Raises CorruptFile, pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
+        Raises CorruptFile, and pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
         """
         ...
 
     def row_ranges(
         self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
     ) -> list[tuple[int, int]]:
-        """Where some of the rows [first_row, first_row + rows) may match: [first, end) of each row group, in order.
+        """The parts of the rows [first_row, first_row + rows) that may match: [first, end) of each row group, in order.
 
-        `schema`: the one that the filter was parsed against, whichever the file was written under. Raises CorruptFile.
+        `schema`: the schema of the filter, whatever schema the file was written under. Raises CorruptFile.
         """
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScanResult:
-    """The changes that were found, by offset, and how many it counts for to have looked for them."""
+    """The changes found, by offset, and the cost of the scan, in changes."""
 
     changes: pa.Table
     scanned: int
@@ -56,15 +57,15 @@ class ScanResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChangelogScan:
-    """Finds changes as they are told."""
+    """Finds changes in their emitted order."""
 
     reader: ChangelogReader
     selection: ChangeSelection
 
     def find(self, segment: ChangelogSegment, first: int, last: int, *, lower: int, upper: int) -> ScanResult:
-        """Those of the changes with offsets [first, last) of a file that are asked for.
+        """The selected ones of the changes with offsets [first, last) of a file.
 
-        The other half of a pair comes along, as far as it is at [lower, upper). Raises SchemaMismatch, CorruptFile.
+        Includes the other half of a pair, as far as it is in [lower, upper). Raises SchemaMismatch, CorruptFile.
         """
         row_ranges = self._row_ranges(segment, first, last)
         read = sum(end - start for start, end in row_ranges)
@@ -76,7 +77,7 @@ class ChangelogScan:
         )
 
     def splits_pair(self, segment: ChangelogSegment, position: int) -> bool:
-        """Whether the position is between a -C and its +C, which are in one file, one behind the other."""
+        """Whether the position is between a -C and its +C, which are adjacent in one file."""
         if not segment.first_offset < position < segment.end_offset:
             return False
         before = position - 1 - segment.first_offset
@@ -84,7 +85,7 @@ class ChangelogScan:
         return bool(ops.to_pylist() == [Op.CORRECT_FROM, Op.CORRECT_TO])
 
     def _row_ranges(self, segment: ChangelogSegment, first: int, last: int) -> list[tuple[int, int]]:
-        """The offsets at which there may be changes that are asked for."""
+        """The ranges of offsets that may have selected changes."""
         if self.selection.rules_out(segment.file):
             return []
         if self.selection.where is None:
@@ -102,7 +103,7 @@ class ChangelogScan:
         wide = len(self.selection.stored_schema()) >= 2 * len(self.selection.deciding_schema())
         rare = False
         for start, end in row_ranges:
-            # Where some are asked for all over a file, to look for them first costs more than it spares.
+            # If all parts of a file have selected changes, a search costs more than it saves.
             if rare and wide and not self._any_chosen(segment, start, end):
                 continue
             parts.append(self.read(segment, start, end))
@@ -125,12 +126,12 @@ class ChangelogScan:
         return self.selection.changes(stored, segment, offsets)
 
     def _any_chosen(self, segment: ChangelogSegment, start: int, end: int) -> bool:
-        """Whether some of the changes [start, end) are asked for, from the columns that decide it alone."""
+        """Whether some of the changes [start, end) are selected; reads only the columns that determine this."""
         deciding = self._read_columns(segment, start, end, self.selection.deciding_schema())
         return bool(self.selection.chosen(deciding).any())
 
     def read(self, segment: ChangelogSegment, start: int, end: int, *, also: Sequence[str] = ()) -> pa.Table:
-        """The changes [start, end) of a file as they are stored, with what is told of them and the columns `also`.
+        """The stored changes [start, end) of a file, with the selected columns and the columns `also`.
 
         Raises SchemaMismatch, CorruptFile.
         """
@@ -151,7 +152,7 @@ def _ops(stored: pa.Table) -> npt.NDArray[np.uint8]:
 def _lacking(
     offsets: _Offsets, ops: npt.NDArray[np.uint8], chosen: _Mask, lower: int, upper: int
 ) -> _Offsets:
-    """The offsets at [lower, upper) of halves of pairs that were not read, though the other half is chosen."""
+    """The offsets in [lower, upper) of halves of pairs that were not read, though the other half is selected."""
     jumps = np.diff(offsets) > 1
     first, last = np.append(True, jumps), np.append(jumps, True)
     before = offsets[first & chosen & (ops == Op.CORRECT_TO)] - 1

@@ -1,7 +1,7 @@
-"""Which earlier changes the changes of a commit take back.
+"""Corrections: the earlier changes that the changes of a commit retract.
 
-A row whose values are corrected or retracted got them from one earlier change, and a -C or -R names it by its offset.
-The same offset is stored with the row (see `app.format.rows.meta_columns`), so a change is taken back once at most.
+The values of a corrected or retracted row come from one earlier change; a -C or -R refers to it by its offset. The same
+offset is stored with the row (see `app.format.rows.meta_columns`), so a change is retracted once at most.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import pyarrow.compute as pc
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.meta_columns import CORRECTS_COLUMN, CORRECTS_FIELD, resolved_offsets
 
-# What has to be read of a changelog file.
+# The columns to read from a changelog file.
 CORRECTION_SOURCES = pa.schema([OP_FIELD, CORRECTS_FIELD])
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True):
-    """The change at `offset` was taken back by the change at `by`: a -C, whose +C follows at `by` + 1, or a -R."""
+    """The change at `offset` was retracted by the change at `by`: a -C, whose +C follows at `by` + 1, or a -R."""
 
     offset: int
     by: int
@@ -32,7 +32,7 @@ class Correction(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(kw_only=True, slots=True)
 class CorrectedBounds:
-    """The least and greatest offset that the rows of a changelog file take back, in their stored form; None for none.
+    """The least and greatest offset that the rows of a changelog file retract, in their stored form; None without any.
 
     Offsets of the file's own commit are stored below zero, later ones lower, and all are greater than any other.
     """
@@ -41,7 +41,7 @@ class CorrectedBounds:
     maximum: int | None = None
 
     def add(self, stored: pa.ChunkedArray) -> None:
-        """Takes more rows in."""
+        """Adds the offsets of more rows."""
         for part, later in ((pc.greater_equal(stored, 0), False), (pc.less(stored, 0), True)):
             bounds = pc.min_max(stored.filter(part))
             least, greatest = bounds["min"].as_py(), bounds["max"].as_py()
@@ -58,14 +58,14 @@ def _order(stored: int) -> tuple[bool, int]:
 
 
 def resolved_bound(stored: int | None, first_offset: int) -> int | None:
-    """The true offset of a bound, once the commit has given the file's first one."""
+    """The true offset of a bound, after the commit has assigned the file's first offset."""
     return stored if stored is None or stored >= 0 else first_offset - 1 - stored
 
 
 def corrections_in(
     stored: pa.Table, first_offset: int, wanted: Sequence[int] | npt.NDArray[np.int64] | range
 ) -> Iterator[Correction]:
-    """The rows of a changelog file, or of a slice of it, that take back one of the wanted changes, in order.
+    """The rows of a changelog file, or of a slice of it, that retract one of the wanted changes, in order.
 
     `stored` has `CORRECTION_SOURCES` with true offsets; its first row has the offset `first_offset`. `wanted`: a range,
     or offsets in any order.

@@ -1,7 +1,7 @@
-"""Folding changes strictly, and comparing what they make with a table: pure values, all rows of some keys at once.
+"""Strict folding: checks the fold of changes against a table, for all rows of some keys at once; pure functions.
 
-What is live before a change is said by the change before it of the same key alone. So whether a change is legal needs
-no walk from change to change: changes are sorted by key, and each is compared with its neighbours.
+The live row before a change follows from the preceding change of the same key alone. So a check of whether a change is
+legal needs no sequential pass: changes are sorted by key, and each is compared with its neighbours.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _Flags: TypeAlias = npt.NDArray[np.bool_]
 
 
 def check_fold(dataset: DatasetDefinition, changes: pa.Table, table: pa.Table) -> FoldVerdict:
-    """Whether folding the changes makes the rows of the table, and where first not.
+    """Whether the fold of the changes equals the table, and the first difference.
 
     `changes`: `_hw_op`, `_hw_offset` and the dataset's columns, by offset; rows that the fold starts with are appends
-    at the offset BEFORE. `table`: the dataset's columns; both are all there is of the keys in them.
+    at the offset BEFORE. `table`: the dataset's columns. Both have all rows of their keys.
     """
     names = dataset.schema.names()
     feed_rows = changes.select(names)
@@ -60,8 +60,9 @@ def check_fold(dataset: DatasetDefinition, changes: pa.Table, table: pa.Table) -
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Differences:
-    """Differences of one kind, arrays of one length: the changes and the rows of the table that each is about, -1 for
-    none. `in_feed`: whether folding makes the row of the change. `count`: how many rows they are.
+    """Differences of one kind, as arrays of one length: the change and the row of the table of each, -1 if absent.
+
+    `in_feed`: whether the fold has the row of the change. `count`: the number of rows.
     """
 
     kind: DifferenceKind
@@ -73,7 +74,7 @@ class _Differences:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Sides:
-    """Changes and rows of the table as numbers: those of keys and values are the same in both where they are equal."""
+    """Changes and rows of the table as numbers: equal keys and values have equal numbers in both."""
 
     ops: _Numbers
     offsets: _Numbers
@@ -87,7 +88,7 @@ class _Sides:
         return max(int(self.keys.max(initial=-1)), int(self.table_keys.max(initial=-1))) + 1
 
     def of_keys(self) -> list[_Differences]:
-        """At most one row is live per key."""
+        """The differences with keys: at most one row is live per key."""
         order = np.argsort(self.keys, kind="stable")
         illegal = order[~self._legal_of_keys(order)]
         last, row = self._last_changes(order), self._first_rows()
@@ -109,7 +110,7 @@ class _Sides:
         ]
 
     def _legal_of_keys(self, order: _Numbers) -> _Flags:
-        """Which changes, in an order by key and then offset, fit those before them."""
+        """Whether each change, in an order by key and then offset, fits those before it."""
         keys, ops, values, offsets = (
             each[order] for each in (self.keys, self.ops, self.values, self.offsets)
         )
@@ -131,7 +132,9 @@ class _Sides:
         return legal
 
     def of_bags(self) -> list[_Differences]:
-        """Rows are told apart by their values, and counted. Nothing is corrected where nothing has a key."""
+        """The differences without keys: rows are compared as a multiset of values. There are no corrections without
+        keys.
+        """
         order = np.argsort(self.keys, kind="stable")
         keys, ops = self.keys[order], self.ops[order]
         steps = np.where(ops == Op.APPEND, 1, np.where(ops == Op.RETRACT, -1, 0))
@@ -140,7 +143,8 @@ class _Sides:
         lengths = np.diff(np.append(starts, len(keys)))
         sums = np.cumsum(steps)
         sums -= np.repeat(sums[starts] - steps[starts], lengths)
-        # How far below nothing the count was so far: each bag lies lower than all before it, so one pass does for all.
+        # The lowest count below zero so far. Each multiset starts lower than all before it, so one pass suffices for
+        # all.
         depth = np.repeat(np.arange(len(starts)), lengths) * (2 * len(keys) + 1)
         lowest = np.minimum(np.minimum.accumulate(sums - depth) + depth, 0)
         legal = (lowest == np.where(begins, 0, _shifted(lowest))) & (steps != 0)
@@ -159,20 +163,20 @@ class _Sides:
         ]
 
     def _last_changes(self, order: _Numbers) -> _Numbers:
-        """By key, the number of its last change; -1 for none."""
+        """The number of the last change by key; -1 without a change."""
         last = np.full(self._key_count, _NONE)
         last[self.keys[order]] = order
         return last
 
     def _first_rows(self) -> _Numbers:
-        """By key, the number of the first row that the table has of it; -1 for none."""
+        """The number of the table's first row by key; -1 without a row."""
         first = np.full(self._key_count, _NONE)
         first[self.table_keys[::-1]] = np.arange(len(self.table_keys))[::-1]
         return first
 
 
 def _begins(keys: _Numbers) -> _Flags:
-    """Which of ordered keys are the first of their kind."""
+    """Whether each of the sorted keys is the first of its value."""
     begins: _Flags = np.diff(keys, prepend=-1) != 0
     return begins
 
@@ -186,7 +190,7 @@ def _differences(
 
 
 def _shifted(values: Any) -> Any:
-    """The value before each; the first is its own."""
+    """The value before each one; the first is its own."""
     return np.append(values[:1], values[:-1])
 
 
@@ -226,7 +230,7 @@ def _difference(
 
 
 def _row(rows: pa.Table, number: int) -> dict[str, Any] | None:
-    """As JSON carries it."""
+    """The row as JSON values."""
     if number == _NONE:
         return None
     one = rows.slice(number, 1).combine_chunks()

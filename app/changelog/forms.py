@@ -1,11 +1,12 @@
-"""The feed in other forms: for consumers that take an update as one event, as an upsert, or as another system does.
+"""Delivery formats of the feed: an update as one event, as an upsert, or in the format of another system.
 
-All forms are made from the same changes, and the positions of a feed are those of its changes in every form.
+All formats are derived from the same changes, and positions are those of the changes in every format.
+
 
     two_event      the changes as stored: +A, -R, and for an update -C directly followed by +C
-    single_event   an update is one event `U` with the row and, in `before`, what it was; it has the offset of the +C
+    single_event   an update is one event `U` with the row and, in `before`, its old row; it has the offset of the +C
     retract        only +A and -R: an update is the -R of the old row and the +A of the new one
-    upsert         only +A and -R: an update is the +A of the new row, which replaces the one of the same key
+    upsert         only +A and -R: an update is the +A of the new row, which replaces the row of the same key
     debezium       the envelope of Debezium: `op` c, u or d, `before`, `after`, `source`, `ts_ms`
     delta          the columns of Delta Lake's change data feed beside those of the row
 
@@ -32,7 +33,7 @@ _Mask = npt.NDArray[np.bool_]
 
 
 class ChangeForm(str, Enum):
-    """How an update is told."""
+    """The delivery format of changes."""
 
     TWO_EVENT = "two_event"
     SINGLE_EVENT = "single_event"
@@ -49,13 +50,13 @@ class ChangeForm(str, Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Events:
-    """Changes in a form.
+    """Changes in a delivery format.
 
     table: one row per event, with the members of its JSON object as columns; rows of the dataset are structs. An `op`
-        of uint8 is a code (0-3), for which `symbols_of` has the text.
-    resume_at: int64, not null, one per event: the position from which a reader goes on that has seen everything up
-        to and including the event, and from which no pair is split. So behind a lone first half of a pair it is the
-        position of that half: the pair is told again as a whole, rather than its second half alone.
+        of uint8 is a code (0-3); `symbols_of` has its text.
+    resume_at: int64, not null, one per event: the position at which a reader resumes that has read everything up to
+        and including the event; it never splits a pair. So after a lone first half of a pair it is the position of that
+        half: the pair is then delivered again as a whole, not its second half alone.
     """
 
     table: pa.Table
@@ -68,13 +69,13 @@ def symbols_of(form: ChangeForm) -> Sequence[str]:
 
 
 def in_form(changes: pa.Table, form: ChangeForm, dataset: str) -> Events:
-    """The changes as events; `dataset` is the name that a Debezium `source` tells.
+    """The changes as events; `dataset` is the name in a Debezium `source`.
 
     `changes` has the columns offset int64, op uint8, version int64, system_time timestamp(ms, UTC), event_time, row, a
-    struct that is never null, and corrects_offset int64: the change that a -R or -C takes back, null where that is not
-    known and for +A and +C. An update that is one event takes back what its -C does. A -C and the +C behind it are an
-    update; either may be there by itself: of a +C it is unknown then what it corrects, and null in the forms that tell
-    it, and a -C is a retraction.
+    struct that is never null, and corrects_offset int64: the change that a -R or -C retracts, null where unknown and
+    for +A and +C. An update that is one event has the corrects_offset of its -C. A -C and the +C behind it are an
+    update; either may be there alone. The corrected row of a lone +C is unknown, and null in formats that have it; a
+    lone -C is a retraction.
     """
     ops: _Codes = changes.column("op").to_numpy()
     offsets = changes.column("offset").to_numpy()
@@ -95,7 +96,7 @@ def in_form(changes: pa.Table, form: ChangeForm, dataset: str) -> Events:
 
 
 def _opens(ops: _Codes, offsets: npt.NDArray[np.int64], versions: npt.NDArray[np.int64]) -> _Mask:
-    """Which changes are a -C whose +C is the next, of the same commit."""
+    """Whether each change is a -C that its +C of the same commit directly follows."""
     opens = np.zeros(len(ops), dtype=np.bool_)
     opens[:-1] = (ops[:-1] == Op.CORRECT_FROM) & (ops[1:] == Op.CORRECT_TO)
     opens[:-1] &= (np.diff(offsets) == 1) & (np.diff(versions) == 0)
@@ -172,15 +173,15 @@ def _debezium(
 
 
 def flat(events: pa.Table, form: ChangeForm, vocabulary: Vocabulary = DEFAULT_VOCABULARY) -> pa.Table:
-    """The columnar form of events: those of the dataset's row beside the ones that the form adds.
+    """The columnar form of events: the fields of the dataset's row beside those of the format.
 
     two_event, retract, upsert   offset, op (code), system_time, event_time, version, corrects_offset, then the row
     single_event                 the same, then `before`, a struct of the row; op 3 is the update
     delta                        the row, then _change_type, _commit_version, _commit_timestamp
-    debezium                     the envelope as it is: before, after and source are structs
+    debezium                     the envelope unchanged: before, after and source are structs
 
-    System columns are called as the vocabulary has it. An added column whose name the dataset uses itself is called
-    `_hw_<name>` instead, so none is ever hidden.
+    The vocabulary has the names of system columns. An added column with the name of a dataset's field is called
+    `_hw_<name>` instead, so no field is ever hidden.
     """
     if form is ChangeForm.DEBEZIUM:
         return events

@@ -1,4 +1,4 @@
-"""What it takes to check that a feed gives its table, and what is found."""
+"""The verification of a feed against its table: its tasks and its differences."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from app.format.schema.schema import Schema
 
 
 class DifferenceKind(str, Enum):
-    """What is wrong with a key (or, without keys, with a row), or with a change.
+    """The kind of a difference: of a key (without keys, of a row), or of a change.
 
-    `missing`: the feed makes a row that the table lacks. `unexpected`: the table has a row that the feed does not make.
+    `missing`: the fold has a row that the table lacks. `unexpected`: the table has a row that the fold does not have.
     `different`: the two have other values. `illegal_change`: a change that does not fit the changes before it.
     """
 
@@ -28,10 +28,11 @@ class DifferenceKind(str, Enum):
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
-    """One difference. `offset` and `op`: of the illegal change, else of the last change of the key; None without one.
+    """One difference. `offset` and `op`: of the illegal change, else of the last change of the key; None without a
+    change.
 
-    `in_feed`: the row that the change tells, or that folding makes; `in_table`: the one that the table has. Both are as
-    JSON carries them, None where there is no row.
+    `in_feed`: the row of the change, or of the fold. `in_table`: the row of the table. Both are JSON values, None where
+    there is no row.
     """
 
     kind: DifferenceKind
@@ -43,10 +44,11 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoldTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Fold changes over the rows of `start`, and compare with those of `files`: of all that may hold the same keys.
+    """Folds changes over the rows of `start` and compares the result with `files`: all files that may have the same
+    keys.
 
     `dataset`: under its schema at the version. `start`, `files`: in the order of their commits, by file group.
-    `segments`: in the order of their offsets. `schemas`: by id, those that the dataset had by then.
+    `segments`: in the order of their offsets. `schemas`: by id, those of the dataset up to that version.
     """
 
     dataset: DatasetDefinition
@@ -57,8 +59,8 @@ class FoldTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class FoldVerdict(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What a task found: how many rows the table has and how many changes there were, how many differences, and the
-    first of these.
+    """The result of a task: the number of the table's rows, of the changes, and of the differences, and the first of
+    these.
     """
 
     rows: int = 0
@@ -76,8 +78,8 @@ class FoldVerdict(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 def earlier(one: Difference | None, other: Difference | None) -> Difference | None:
-    """The one that a walk along the feed meets first: illegal changes on its way, other differences once it has made
-    the table; those by offset, and last the ones that no change is to blame for.
+    """The earlier of two differences in feed order: illegal changes by offset, then other differences by offset, and
+    last those without a change.
     """
     if one is None or other is None:
         return one or other
@@ -85,20 +87,20 @@ def earlier(one: Difference | None, other: Difference | None) -> Difference | No
 
 
 def _place(difference: Difference) -> tuple[bool, bool, int, str]:
-    # Where offsets do not tell, the key does, so that the same table always gives the same answer.
+    # For equal offsets the key decides, so that the same table always gives the same result.
     legal = difference.kind is not DifferenceKind.ILLEGAL_CHANGE
     return legal, difference.offset is None, difference.offset or 0, repr(difference.key)
 
 
 def check_verifiable(dataset: DatasetDefinition) -> None:
-    """Raises NotVerifiable for a dataset whose feed does not say what its table holds."""
+    """Raises NotVerifiable for a dataset whose feed does not determine the contents of its table."""
     match dataset.changelog.producer:
         case ChangelogProducer.NONE:
             raise NotVerifiable("the dataset has no feed: its changelog.producer is 'none'", producer="none")
         case ChangelogProducer.INPUT if dataset.keyed:
             raise NotVerifiable(
-                "the feed tells rows as they were given (changelog.producer is 'input'), not what they did to the "
-                "table, so folding it does not give the table",
+                "the feed has rows as they were sent (changelog.producer is 'input'), not their effect on the table, "
+                "so its fold does not give the table",
                 producer="input",
             )
         case _:
@@ -106,7 +108,7 @@ def check_verifiable(dataset: DatasetDefinition) -> None:
 
 
 def compared(dataset: DatasetDefinition, files: Iterable[DataFile]) -> list[DataFile]:
-    """Those of the live files whose rows the feed has told. With producer `deferred`, logs are told once compacted."""
+    """The live files whose rows are in the feed. With producer `deferred`, logs are in the feed once compacted."""
     if dataset.changelog.producer is not ChangelogProducer.DEFERRED:
         return list(files)
     return [file for file in files if file.kind is FileKind.BASE]
@@ -119,7 +121,7 @@ def plan_fold(
     segments: Iterable[ChangelogSegment],
     schemas: dict[int, Schema],
 ) -> list[FoldTask]:
-    """Tasks that never share a key: one per file group, or without keys per partition, since rows move within it."""
+    """Tasks that never share a key: one per file group; without keys one per partition, since rows move within it."""
     starts, ends = _by_unit(dataset, start), _by_unit(dataset, files)
     changes: dict[str, list[ChangelogSegment]] = {}
     for segment in sorted(segments, key=lambda segment: segment.first_offset):

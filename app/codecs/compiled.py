@@ -1,9 +1,8 @@
-"""What a schema compiles to: msgspec types that decode its rows at once, and their assembly into Arrow.
+"""Compiled schemas: msgspec types that decode many rows at once, and the assembly of their values into Arrow.
 
-msgspec checks members, kinds and integer bounds while it parses. Dates, timestamps and binary stay text, and
-decimals and 32-bit floats stay raw JSON, for the vectorised conversions of `texts`. msgspec keeps the last of
-repeated members, so assembly tallies members and strings: together they must account for every quotation mark
-of the body.
+msgspec checks members, kinds and integer bounds while it parses. Dates, timestamps and binary stay text, and decimals
+and 32-bit floats stay raw JSON, for the vectorised conversions of `texts`. msgspec keeps the last of repeated members,
+so the assembly counts members and strings: together they must account for every quotation mark of the body.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ _INTEGERS: Final[dict[str, Any]] = {
     **{f"uint{bits}": Annotated[int, Meta(ge=0, le=2**bits - 1)] for bits in (8, 16, 32)},
 }
 STEP_ROWS_MAX: Final = 65_536
-# Wide rows take much memory even where most of their fields are absent.
+# Wide rows take much memory even if most of their fields are absent.
 STEP_LEAVES_MAX: Final = 4_000_000
 TABLE_VALUES_MAX: Final = 16_000_000
-# What msgspec and Arrow raise for values that do not fit; anything else is a fault of ours.
+# The exceptions of msgspec and Arrow for values that do not fit; any other exception is a bug.
 FAST_PATH_FAULTS: Final = (
     msgspec.DecodeError,
     UnicodeDecodeError,
@@ -52,21 +51,21 @@ FAST_PATH_FAULTS: Final = (
 
 @dataclass(slots=True)
 class Tally:
-    """Members and strings seen while a body was assembled."""
+    """The numbers of members and strings in an assembled body."""
 
     members: int = 0
     strings: int = 0
 
     def accounts_for(self, quotation_marks: int) -> bool:
-        """Whether every member was seen: a repeated one would leave at least two marks unexplained."""
+        """Whether every member was counted: a repeated member would leave at least two marks unexplained."""
         return quotation_marks == 2 * (self.members + self.strings)
 
 
 def quotation_marks(text: bytes) -> int:
-    """How many quotation marks of valid JSON are not escaped."""
+    """The number of quotation marks in valid JSON that are not escaped."""
     count = text.count(b'"')
     if b"\\" in text:
-        # An escaped backslash first, so that the one before a mark that remains does escape it.
+        # Remove escaped backslashes first, so that a backslash before a remaining mark does escape it.
         count -= text.replace(b"\\\\", b"").count(b'\\"')
     return count
 
@@ -75,10 +74,9 @@ def quotation_marks(text: bytes) -> int:
 class CompiledSchema:
     """A schema ready for decoding.
 
-    `leaves`: how many values a row has at least, those of nested structs included.
-    `width_in_lists`: the same of the widest struct inside a list or map, of which a row may hold any number.
-    `step_rows`: how many rows are worth decoding at once.
-    `decode_row` is None where msgspec cannot express the names of the fields.
+    `leaves`: the least number of values of a row, those of nested structs included. `width_in_lists`: the same of the
+    widest struct inside a list or map, of which a row may have any number. `step_rows`: the number of rows to decode at
+    once. `decode_row` is None where msgspec cannot express the names of the fields.
     """
 
     arrow: pa.Schema
@@ -90,7 +88,7 @@ class CompiledSchema:
     decode_row: msgspec.json.Decoder[Any] | None
 
     def assemble(self, rows: Sequence[Any], tally: Tally) -> pa.Table:
-        """Decoded rows as a table. Raises one of FAST_PATH_FAULTS where a value does not fit."""
+        """Decoded rows as a table. Raises one of FAST_PATH_FAULTS for a value that does not fit."""
         members = _RowMembers(types=tuple(self.types.items()))
         columns = members.columns(rows, tally)
         for name, column in zip(self.types, columns, strict=True):
@@ -101,7 +99,7 @@ class CompiledSchema:
 
 @functools.lru_cache(maxsize=256)
 def compile_schema(schema: Schema) -> CompiledSchema:
-    """The compiled form of a schema; kept, since every body of a dataset needs the same one."""
+    """The compiled form of a schema; cached, since every body of a dataset needs it."""
     types = {field.name: field.data_type() for field in schema.fields}
     required = frozenset(field.name for field in schema.fields if not field.nullable)
     try:
@@ -121,7 +119,7 @@ def compile_schema(schema: Schema) -> CompiledSchema:
 
 
 def count_leaves(data_type: DataType) -> int:
-    """How many values a value of the type takes at least, absent ones included."""
+    """The least number of values in a value of the type, absent values included."""
     match data_type:
         case Struct(members):
             return sum(count_leaves(member) for _, member in members)
@@ -142,13 +140,13 @@ def width_in_lists(data_type: DataType) -> int:
 
 
 def refuse_many_values(text: bytes, compiled: CompiledSchema) -> None:
-    """Raises BodyTooLarge where structs that leave members out would take far more memory than their text."""
+    """Raises BodyTooLarge for structs with absent members that would take far more memory than their text."""
     if compiled.width_in_lists and text.count(b"{") * compiled.width_in_lists > TABLE_VALUES_MAX:
         raise too_many_values()
 
 
 def too_many_values() -> BodyTooLarge:
-    """The error for rows whose absent values alone are too many."""
+    """The error for rows with too many values, absent values included."""
     return BodyTooLarge(
         f"rows that are decoded together may have {TABLE_VALUES_MAX} values, those of absent fields included",
         limit_values=TABLE_VALUES_MAX,
@@ -157,7 +155,7 @@ def too_many_values() -> BodyTooLarge:
 
 @functools.lru_cache(maxsize=1_024)
 def value_decoder(data_type: DataType) -> msgspec.json.Decoder[Any] | None:
-    """What decodes a JSON value of the type, null included; None where msgspec cannot express the names in it."""
+    """The decoder of a JSON value of the type, null included; None where msgspec cannot express its member names."""
     try:
         return msgspec.json.Decoder(_value_type(data_type))
     except ValueError:
@@ -212,7 +210,7 @@ def _bare_type(data_type: DataType) -> Any:
 
 
 def _row_type(types: tuple[tuple[str, DataType], ...], required: frozenset[str]) -> Any:
-    """A msgspec struct of the members, called f0, f1 … in it. Raises ValueError for names it cannot take."""
+    """A msgspec struct of the members, named f0, f1 … Raises ValueError for names that it does not support."""
     fields: list[Any] = []
     for number, (name, data_type) in enumerate(types):
         if name in required:
@@ -230,7 +228,7 @@ class _RowMembers:
     types: tuple[tuple[str, DataType], ...]
 
     def columns(self, rows: Sequence[Any], tally: Tally) -> list[pa.Array]:
-        """One array per member; a row that is None gives null in each."""
+        """One array per member; a None row is null in each array."""
         live = [row for row in rows if row is not None] if None in rows else rows
         tally.members += len(live) * len(self.types)
         columns = []
@@ -245,7 +243,7 @@ class _RowMembers:
 
 
 def _with_missing(values: list[Any], data_type: DataType, tally: Tally) -> pa.Array:
-    # Looking for UNSET costs as much as the conversion, and Arrow refuses it in passing.
+    # A check for UNSET costs as much as the conversion, in which Arrow rejects it anyway.
     if not isinstance(data_type, List | Map | Struct | Decimal) and data_type != Primitive("float"):
         before = tally.strings
         try:
@@ -294,7 +292,7 @@ def _maps(values: Sequence[Any], data_type: Map, tally: Tally) -> pa.MapArray:
 
 
 def _require_distinct_keys(keys: pa.Array, offsets: pa.Int32Array) -> None:
-    """Different texts can denote one key, such as two offsets of one instant."""
+    """Raises for repeated keys: different texts may denote one key, such as two offsets of one instant."""
     lengths = np.diff(offsets.to_numpy())
     owner = pa.array(np.repeat(np.arange(len(lengths)), lengths))
     distinct = pa.table({"owner": owner, "key": keys}).group_by(["owner", "key"]).aggregate([])

@@ -1,4 +1,4 @@
-"""Collecting what is wrong with rows: pointers, wording, and the error that carries them."""
+"""Faults of rows: their pointers, their wording, and the error that has them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from app.format.errors import FieldError, MalformedBody, SchemaMismatch
 from app.format.schema.schema import FIELD_NAME_CHARACTERS_MAX
 
 ERRORS_LISTED_MAX: Final = 50
-# Looking for more than this many faults helps nobody, and a hostile body should not buy more work.
+# More faults than this do not help a client, and a hostile body should not cause more work.
 ERRORS_COUNTED_MAX: Final = 1_000
 _SHOWN_CHARACTERS_MAX: Final = 60
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a piece of input begins in the whole of it: what row, line and byte its first one is."""
+    """The start of a piece of input: the number of its first row, line and byte in the whole input."""
 
     row: int = 0
     line: int = 1
@@ -29,7 +29,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class Faults:
-    """The faults found so far: the first ones in full, all of them counted up to a bound."""
+    """The faults found so far: the first ones in full, all of them counted up to a limit."""
 
     listed: list[FieldError] = field(default_factory=list)
     count: int = 0
@@ -40,14 +40,14 @@ class Faults:
             self.listed.append(FieldError(pointer=pointer, detail=detail))
 
     def take(self, pointer: str, others: Faults) -> None:
-        """Adds faults whose pointers start at `pointer`."""
+        """Adds faults whose pointers are relative to `pointer`."""
         self.count += others.count
         for fault in others.listed[: ERRORS_LISTED_MAX - len(self.listed)]:
             self.listed.append(FieldError(pointer=pointer + fault.pointer, detail=fault.detail))
 
     @property
     def full(self) -> bool:
-        """Whether enough faults are known to stop looking."""
+        """Whether the limit of faults is reached."""
         return self.count >= ERRORS_COUNTED_MAX
 
     def raise_if_any(self) -> None:
@@ -75,7 +75,7 @@ def mismatch(pointer: str, detail: str) -> NoReturn:
 
 
 def below(pointer: str, name: str | int) -> str:
-    """The JSON pointer (RFC 6901) of a member or element below `pointer`; names too long for a field are cut."""
+    """The JSON pointer (RFC 6901) of a member or element below `pointer`; names too long for a field are shortened."""
     token = str(name)
     if len(token) > FIELD_NAME_CHARACTERS_MAX:
         token = token[:FIELD_NAME_CHARACTERS_MAX] + "…"
@@ -83,7 +83,7 @@ def below(pointer: str, name: str | int) -> str:
 
 
 def shown(text: str) -> str:
-    """Text of a user as it is quoted in a message: escaped, and cut where it is long."""
+    """Text of a client, quoted for a message: escaped, and shortened where it is long."""
     cut = text if len(text) <= _SHOWN_CHARACTERS_MAX else text[:_SHOWN_CHARACTERS_MAX] + "…"
     return (
         '"' + cut.encode("unicode_escape").decode("ascii").replace('"', '\\"') + '"'
@@ -97,24 +97,24 @@ def _odd(text: str) -> bool:
 
 
 def unknown_field(name: str, names: Iterable[str]) -> str:
-    """The sentence for a member or column that the schema does not have."""
+    """The message for a member or column that the schema does not have."""
     alike = [known for known in names if known.casefold() == name.casefold()]
     hint = f"; it has {shown(alike[0])}" if alike else ""
     return f"the schema has no field {shown(name)}{hint}"
 
 
 def missing_field(name: str, type_name: str) -> str:
-    """The sentence for a required field without a value."""
+    """The message for a required field without a value."""
     return f"a value is required: {shown(name)} is {type_name} and not nullable"
 
 
 def null_field(name: str, type_name: str) -> str:
-    """The sentence for null where the schema allows none."""
+    """The message for null in a field that is not nullable."""
     return f"expected {type_name}, got null: {shown(name)} is not nullable"
 
 
 def malformed_row(origin: Origin, reason: str, byte: int, text: bytes) -> MalformedBody:
-    """The error for a row that begins at `origin` and whose `text` cannot be read from its byte number `byte` on."""
+    """The error for a row that starts at `origin` and whose `text` is malformed at its byte number `byte`."""
     line, byte = origin.line + text.count(b"\n", 0, byte), origin.byte + byte
     return MalformedBody(
         f"row {origin.row} (line {line}, byte {byte}): {reason}", row=origin.row, line=line, byte=byte
@@ -122,20 +122,20 @@ def malformed_row(origin: Origin, reason: str, byte: int, text: bytes) -> Malfor
 
 
 def malformed(reason: str, fault: BaseException | None = None) -> MalformedBody:
-    """The error for bytes that are not what they claim to be, with the reader's own words cut short."""
+    """The error for malformed bytes, with the shortened message of the reader."""
     words = " ".join(str(fault).split()) if fault is not None else ""
     return MalformedBody(f"{reason}: {words[:200]}" if words else reason)
 
 
 @contextmanager
 def reader_faults(reason: str) -> Iterator[None]:
-    """Turns what Arrow raises for bytes it cannot read into MalformedBody; the storage's own errors pass."""
+    """Converts Arrow's exceptions for malformed bytes into MalformedBody; errors of the storage pass."""
     try:
         yield
     except MemoryError as fault:
-        raise malformed(f"{reason}: it asks for more memory than there is", fault) from None
+        raise malformed(f"{reason}: it needs more memory than there is", fault) from None
     except OSError as fault:
-        # Arrow raises OSError for bad bytes too, but only the system's own errors have a number.
+        # Arrow also raises OSError for malformed bytes, but only errors of the system have a number.
         if fault.errno is not None:
             raise
         raise malformed(reason, fault) from None

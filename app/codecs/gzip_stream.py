@@ -10,7 +10,7 @@ from app.codecs.faults import malformed
 from app.format.errors import BodyTooLarge, MalformedBody
 
 _STEP_BYTES: Final = 1 << 20
-# What follows a member is copied, so small windows keep a body of tiny members from costing its square.
+# The data after a member are copied, so small windows prevent quadratic time for a body of tiny members.
 _WINDOW_BYTES: Final = 16 << 10
 _SMALL_MEMBERS_MAX: Final = 1_000
 _MEMBER_BYTES_MIN: Final = 64
@@ -20,8 +20,8 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 def gunzip_stream(chunks: Iterator[bytes], *, expanded_bytes_max: int) -> Iterator[bytes]:
     """Decompresses gzip members, one after another, in steps of at most 1 MiB.
 
-    Raises MalformedBody for what is truncated, corrupt, or followed by something else, and BodyTooLarge (fact
-    `limit_bytes`) once the expanded bytes pass `expanded_bytes_max`: only the end says that all was well.
+    Raises MalformedBody for a body that is truncated, corrupt, or followed by other bytes, and BodyTooLarge (fact
+    `limit_bytes`) once the expanded bytes exceed `expanded_bytes_max`. The body is only known to be valid at its end.
     """
     expanded = 0
     for piece in _pieces(chunks):
@@ -64,7 +64,7 @@ def _windows(chunks: Iterator[bytes]) -> Iterator[bytes]:
 def _reason(fault: str, number: int) -> str:
     if "header" not in fault:
         return "the gzip body is corrupt"
-    return "the body is not gzip" if number == 1 else "bytes that are no gzip follow the gzip body"
+    return "the body is not gzip" if number == 1 else "the gzip body is followed by bytes that are not gzip"
 
 
 def _inflated(member: zlib._Decompress, compressed: bytes, number: int) -> Iterator[bytes]:
@@ -76,6 +76,6 @@ def _inflated(member: zlib._Decompress, compressed: bytes, number: int) -> Itera
         if piece:
             yield piece
         compressed = member.unconsumed_tail
-        # A full step may leave output inside zlib even where it took all of its input.
+        # A full step may leave output inside zlib even if it consumed all of its input.
         if member.eof or (not compressed and len(piece) < _STEP_BYTES):
             return

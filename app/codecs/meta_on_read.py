@@ -1,14 +1,14 @@
-"""The five meta columns that a reader may ask for beside a dataset's own.
+"""The five meta columns that a reader may request beside a dataset's own.
 
-    _hw_commit_time       when the commit was that gave the row its values
-    _hw_commit_seqno      `version-offset`: that commit, and the change in the feed that did; just the version where
-                          that is not known of rows (producers other than full). A row that is copied elsewhere keeps it
+    _hw_commit_time       the time of the commit that gave the row its values
+    _hw_commit_seqno      `version-offset`: that commit, and its change in the feed; only the version where the
+                          change of a row is unknown (producers other than full). Copies of a row keep it
     _hw_record_key        `field:value,…` of the key, values as in JSON; null without a key
     _hw_partition_path    the folder of the row's partition
-    _hw_file_name         the data file that holds the row; null for a row that a log has put there, until compaction
+    _hw_file_name         the data file of the row; null for a row of a log, until compaction
 
-They are made of what files store of each row and of what the catalogue knows. A reader of an earlier version may ask
-for two more, which are not null where a later change has taken the row's values back:
+They are derived from the meta columns in files and from the catalogue. A reader of an earlier version may request two
+more, which are not null if a later change has retracted the row's values:
 
     _hw_corrected_by        the offset of that change
     _hw_corrected_version   its version
@@ -44,12 +44,12 @@ META_ON_READ: Final = (
     PARTITION_FIELD,
     FILE_NAME_FIELD,
 )
-# What has to be read of each row, beside its key, to make them.
+# The columns to read, beside the key, to derive the meta columns.
 META_SOURCES: Final = (*META_FIELDS, PARTITION_FIELD, FILE_NAME_FIELD)
 
 
 def versions_of(rows: pa.Table) -> list[int]:
-    """The commits that gave the rows their values, each once."""
+    """The distinct commits that gave the rows their values."""
     found: list[int] = rows.column(VERSION_COLUMN).drop_null().unique().to_pylist()
     return found
 
@@ -57,7 +57,9 @@ def versions_of(rows: pa.Table) -> list[int]:
 def meta_on_read(
     rows: pa.Table, key: Sequence[str], commit_times: Mapping[int, datetime]
 ) -> dict[str, pa.ChunkedArray]:
-    """The five columns by name. `rows` has the key's and `META_SOURCES`; `commit_times` all `versions_of` it."""
+    """The five columns by name. `rows` has the key columns and `META_SOURCES`; `commit_times` has all its
+    `versions_of`.
+    """
     versions = rows.column(VERSION_COLUMN)
     times = [commit_times.get(version) for version in versions.to_pylist()]
     return {
@@ -71,7 +73,7 @@ def meta_on_read(
 
 def _sequence_numbers(versions: pa.ChunkedArray, offsets: pa.ChunkedArray) -> pa.ChunkedArray:
     version = pc.cast(versions, pa.string())
-    # A negative offset is one that its file alone cannot tell.
+    # A negative offset is relative to its file and cannot be resolved here.
     known = pc.if_else(pc.less(offsets, 0), pa.scalar(None, pa.int64()), offsets)
     with_offset = pc.binary_join_element_wise(version, pc.cast(known, pa.string()), "-")
     return pc.coalesce(with_offset, version)

@@ -1,6 +1,6 @@
-"""What becomes of records that cannot be taken: the whole input is refused for them, or they are set aside.
+"""Record errors: bad records reject the whole input, or they are quarantined.
 
-Decoders do not know which. They tell what they find to a `RecordErrors`, leave the record out, and go on.
+Decoders do not know which. They report bad records to a `RecordErrors`, leave the record out, and continue.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _BUFFERED_BYTES_MAX: Final = 4 << 20
 
 
 class BadRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A record that could not be taken, as it was sent.
+    """A bad record, as it was sent.
 
-    `position`: its row number in the input. `errors`: what is wrong with it, the first faults at least; pointers start
-    at the record itself. `payload`: its JSON text, or its CSV record without the line end; an Arrow or Parquet row as
-    JSON. The bytes are the client's own, so they may be no JSON or no UTF-8 at all. `header`: for a CSV record the
-    header line that names its cells, else None.
+    `position`: its row number in the input. `errors`: its faults, at least the first ones; pointers are relative to the
+    record. `payload`: its JSON text, or its CSV record without the line end; an Arrow or Parquet row as JSON. The bytes
+    are unchanged, so they may not be JSON or UTF-8. `header`: for a CSV record the header line that names its cells,
+    else None.
     """
 
     position: int
@@ -35,21 +35,21 @@ class BadRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RecordErrors(Protocol):
-    """Where decoders tell of records that they cannot take."""
+    """The receiver of bad records from decoders."""
 
     @property
     def count(self) -> int:
-        """How many records were told of."""
+        """The number of reported records."""
         ...
 
     @property
     def faults_max(self) -> int:
-        """How many faults are worth looking for."""
+        """The number of faults to collect at most."""
         ...
 
     @property
     def full(self) -> bool:
-        """Whether to stop looking."""
+        """Whether decoding may stop."""
         ...
 
     def add(
@@ -61,24 +61,25 @@ class RecordErrors(Protocol):
         header: bytes | None = None,
         unreadable: MalformedBody | None = None,
     ) -> None:
-        """Tells of one record. `faults`: their pointers start at the record. `payload` is asked for if it is kept.
+        """Reports one record. `faults`: their pointers are relative to the record. `payload` is called if the record is
+        kept.
 
-        `unreadable`: the error for an input that has this record, where its very text is at fault.
+        `unreadable`: the error for an input with this record, if its text cannot be parsed.
         """
         ...
 
     def count_records(self, records: int) -> None:
-        """Told how many records of NDJSON were read, good and bad."""
+        """Reports the number of NDJSON records that were read, good and bad."""
         ...
 
     def raise_if_rejected(self) -> None:
-        """Called after every step: raises where bad records are not to be."""
+        """Called after every step. Raises if bad records are rejected."""
         ...
 
 
 @dataclass(slots=True, kw_only=True)
 class InputRejection:
-    """Refuses the input for its bad records, with the first faults of all that were found."""
+    """Rejects the input for its bad records, with the first of all faults."""
 
     pointer: str
     count: int = 0
@@ -96,30 +97,30 @@ class InputRejection:
         self,
         position: int,
         faults: Faults,
-        payload: Callable[[], bytes],  # noqa: ARG002 - nobody will read it
+        payload: Callable[[], bytes],  # noqa: ARG002 - part of the interface
         *,
-        header: bytes | None = None,  # noqa: ARG002 - nor this
+        header: bytes | None = None,  # noqa: ARG002 - part of the interface
         unreadable: MalformedBody | None = None,
     ) -> None:
-        """Raises MalformedBody for an unreadable record: what follows it may be no record at all."""
+        """Raises MalformedBody for an unreadable record: the text after it may not be a record."""
         if unreadable is not None:
             raise unreadable
         self.count += 1
         self.faults.take(below(self.pointer, position), faults)
 
     def count_records(self, records: int) -> None:
-        """Nothing: whoever needs the number counts again."""
+        """Does nothing: the number is computed again where it is needed."""
 
     def raise_if_rejected(self) -> None:
-        """Raises SchemaMismatch if there was any bad record."""
+        """Raises SchemaMismatch if there was a bad record."""
         self.faults.raise_if_any()
 
 
 @dataclass(slots=True, kw_only=True)
 class BadRecords:
-    """Sets bad records aside: hands them to `write`, some at a time, about in order. `close` hands over the rest.
+    """Quarantines bad records: passes them to `write` in batches, roughly in order. `close` passes the rest.
 
-    However many there are, no more than a few megabytes of them are held.
+    Whatever their number, at most a few megabytes of them are in memory.
     """
 
     write: Callable[[Sequence[BadRecord]], None]
@@ -143,7 +144,7 @@ class BadRecords:
         payload: Callable[[], bytes],
         *,
         header: bytes | None = None,
-        unreadable: MalformedBody | None = None,  # noqa: ARG002 - the faults say so, too
+        unreadable: MalformedBody | None = None,  # noqa: ARG002 - the faults have the reason
     ) -> None:
         self.put(BadRecord(position=position, errors=tuple(faults.listed), payload=payload(), header=header))
 
@@ -159,15 +160,15 @@ class BadRecords:
         self.records += records
 
     def raise_if_rejected(self) -> None:
-        """Nothing: bad records are expected."""
+        """Does nothing: bad records are expected."""
 
     def close(self) -> None:
-        """Hands over what is still held."""
+        """Writes the remaining records."""
         if self._buffered:
             self.write(self._buffered)
         self._buffered, self._buffered_bytes = [], 0
 
 
 def record_errors_for(bad_records: BadRecords | None, pointer: str) -> RecordErrors:
-    """Where to tell of bad records: `bad_records`, or without it a refusal whose pointers start with `pointer`."""
+    """The receiver of bad records: `bad_records`, or without it a rejection with pointers below `pointer`."""
     return InputRejection(pointer=pointer) if bad_records is None else bad_records

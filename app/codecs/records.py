@@ -1,7 +1,7 @@
-"""Records that were set aside and are sent again: a Parquet file in which each has its own bytes.
+"""Quarantined records that are redriven: a Parquet file with the bytes of each.
 
-`payload` holds a record, `header` the header line that names the cells of one of CSV, null for one of JSON. Each record
-is read by itself, so that none of them can swallow the next.
+`payload` has a record, `header` the header line that names the cells of a CSV record, null for a JSON record. Each
+record is parsed separately, so that a faulty record cannot affect the next one.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def iter_record_tables(
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
 ) -> Iterator[pa.Table]:
-    """The rows of the records in a split, in order, in tables of exactly the schema's columns; none without rows.
+    """The rows of the records in a split, in order, in tables of exactly the schema's columns; no table without rows.
 
-    Records are numbered in the whole file. `bad_records`: takes those that do not fit.
-    Raises SchemaMismatch, MalformedBody, BodyTooLarge.
+    Records are numbered in the whole file. `bad_records`: receives those that do not fit. Raises SchemaMismatch,
+    MalformedBody, BodyTooLarge.
     """
     record_errors = record_errors_for(bad_records, pointer)
     file = open_parquet(source)

@@ -1,6 +1,6 @@
-"""The shapes of an input's columns, for writes that bring their schema: read before the rows are decoded.
+"""The shapes of an input's columns, for writes with `merge_schema`: inferred before the rows are decoded.
 
-Text tells by its values, columnar input by its types. What cannot be read is passed over: decoding says what is wrong.
+Text is inferred from its values, columnar input from its types. Malformed parts are skipped: decoding reports them.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _NUMBER: Final = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 def infer_shapes(
     form: Format, source: Source, split: Split, *, op_column: str | None = None
 ) -> dict[str, Shape]:
-    """The shapes of the columns in a split, in the order in which they first come.
+    """The shapes of the columns in a split, in order of first occurrence.
 
-    `op_column`: of changes, the column that says what a row does; in JSON their rows are members of records. Raises
+    `op_column`: for changes, the column with the op of a row; in JSON their rows are members of records. Raises
     SchemaMismatch for more columns than a dataset has fields, MalformedBody.
     """
     try:
@@ -73,7 +73,7 @@ def infer_shapes(
 
 
 def infer_record_shapes(source: Source, split: Split, *, op_column: str | None = None) -> dict[str, Shape]:
-    """The shapes of the columns of records that are sent again, as `infer_shapes` tells them of an input."""
+    """The shapes of the columns of redriven records, as `infer_shapes` for an input."""
     file = open_parquet(source)
     found: Shape = NULLS
     with reader_faults("the file of records cannot be read"):
@@ -134,7 +134,7 @@ def _of_texts(texts: Iterable[bytes], *, changes: bool) -> dict[str, Shape]:
 
 
 def _rows_of(record: Any) -> Iterable[Any]:
-    """What may be rows in the record of a change: of the feed's form, or of an envelope, which may be a payload."""
+    """The possible rows in the record of a change: of the feed's form, or of an envelope, which may be a payload."""
     if isinstance(record, dict) and "payload" in record:
         record = record["payload"]
     return [record.get(name) for name in _ROW_MEMBERS] if isinstance(record, dict) else ()
@@ -165,11 +165,11 @@ def _of_csv(source: Source) -> dict[str, Shape]:
 
 
 def _drop(_: Sequence[BadRecord]) -> None:
-    """Bad records say nothing here: they are told of when the rows are decoded."""
+    """Drops bad records: they are reported when the rows are decoded."""
 
 
 def _of_cells(cells: pa.ChunkedArray) -> Shape:
-    """The shape of CSV cells; a cell that is null says nothing."""
+    """The shape of CSV cells; null cells are ignored."""
     distinct = pc.unique(cells.drop_null())
     if len(distinct) == 0:
         return NULLS

@@ -1,4 +1,4 @@
-"""Cutting an input into parts that tasks decode side by side."""
+"""Splits of an input, which tasks decode in parallel."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from app.format.rows.formats import Format, Source
 
 
 class Split(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of an input; the whole of it where neither member is set.
+    """A part of an input; the whole input if neither member is set.
 
-    `byte_range`: [start, end) of NDJSON, where the split owns the lines that start in it.
-    `row_groups`: those of a Parquet file.
+    `byte_range`: [start, end) of NDJSON; the split has the lines that start in it. `row_groups`: those of a Parquet
+    file.
     """
 
     byte_range: tuple[int, int] | None = None

@@ -1,4 +1,4 @@
-"""Decoding an input of any size, step by step: one table per step, of about 64 Ki rows or 16 MiB at most."""
+"""Decodes an input of any size in steps: one table per step, of at most about 64 Ki rows or 16 MiB."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ def iter_tables(
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
 ) -> Iterator[pa.Table]:
-    """The rows of a split in order, in tables of exactly the schema's columns; none without rows.
+    """The rows of a split in order, in tables of exactly the schema's columns; no table without rows.
 
-    `source` stays open. Row numbers in pointers count from the start of the whole input. `bad_records`: takes the
-    records
-    that do not fit; their positions count from the start of the whole input, in a split of NDJSON from its own start.
-    Raises SchemaMismatch, MalformedBody, BodyTooLarge at the first step that is at fault; then what earlier
-    steps gave is to be dropped.
+    `source` stays open. Row numbers in pointers are relative to the whole input. `bad_records`: receives the records
+    that do not fit; their positions are relative to the whole input, in a split of NDJSON to the split. Raises
+    SchemaMismatch, MalformedBody, BodyTooLarge at the first faulty step; then the tables of earlier steps must be
+    discarded.
     """
     record_errors = record_errors_for(bad_records, pointer)
     match form:
@@ -56,7 +55,7 @@ def iter_tables(
 
 
 def _checked(tables: Iterator[pa.Table], record_errors: RecordErrors) -> Iterator[pa.Table]:
-    """The tables up to the first with which bad records were found, unless they are wanted. Raises SchemaMismatch."""
+    """The tables up to the first one with bad records, unless these are accepted. Raises SchemaMismatch."""
     for table in tables:
         record_errors.raise_if_rejected()
         if table.num_rows:
@@ -90,14 +89,14 @@ def _iter_ndjson(
         except (SchemaMismatch, MalformedBody):
             if start == 0:
                 raise
-            # Only now is it worth reading all that lies before, to number the row in the whole input.
+            # Only now are all earlier bytes read, to number the row in the whole input.
             rows_before, lines_before = _count_before(source, byte)
             origin = Origin(row=rows_before, line=lines_before + 1, byte=byte)
             refusal = InputRejection(pointer=pointer)
             for _ in iter_line_tables(text, schema, origin, refusal):
                 refusal.raise_if_rejected()
             raise
-        # A record of a change may be two rows or none, so records are counted by themselves.
+        # A record of a change may be two rows or no row, so records are counted separately.
         records = count_rows(text)
         record_errors.count_records(records)
         rows += records
@@ -105,7 +104,7 @@ def _iter_ndjson(
 
 
 def owned_lines(source: Source, start: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """The lines that start in [start, end), some at a time, each time with the byte at which they begin.
+    """The lines that start in [start, end), in batches, each with the position of its first byte.
 
     Raises MalformedBody for a line over the limit of a record.
     """
@@ -113,14 +112,14 @@ def owned_lines(source: Source, start: int, end: int) -> Iterator[tuple[int, byt
     carry = b""
     while at < end:
         source.seek(at + len(carry))
-        # Reading as much again as is held keeps a line of any length from being copied more than twice.
+        # Doubling the buffer prevents that a line of any length is copied more than twice.
         chunk = source.read(max(READ_BYTES, len(carry)))
         text = carry + chunk
         if not chunk:
             if text:
                 yield at, text
             return
-        # The line that holds the last byte of the range is its last one, and may end beyond it.
+        # The line with the last byte of the range is the last one, and may end behind it.
         last = text.find(b"\n", end - 1 - at) if at + len(text) >= end else -1
         cut = (last if last >= 0 else text.rfind(b"\n")) + 1
         if cut:
@@ -147,7 +146,7 @@ def _first_line(source: Source, start: int) -> int:
 
 
 def _count_before(source: Source, end: int) -> tuple[int, int]:
-    """Rows and lines of the NDJSON before the line that starts at `end`."""
+    """The rows and lines of the NDJSON before the line that starts at `end`."""
     rows = lines = 0
     for _, text in owned_lines(source, 0, end):
         rows += count_rows(text)
@@ -205,7 +204,7 @@ def _refuse_other_arrow(source: Source) -> None:
 
 
 def _require_end(source: Source) -> None:
-    """Raises MalformedBody where the mark of the end is missing, for then batches may be missing as well."""
+    """Raises MalformedBody if the end mark is missing, because then batches may also be missing."""
     end = source.tell()
     source.seek(max(end - len(_ARROW_END), 0))
     if source.read(len(_ARROW_END)) != _ARROW_END:

@@ -1,7 +1,7 @@
-"""Reading one value at a time, exactly, with a sentence for every fault.
+"""The exact parser: one value at a time, with a message for every fault.
 
-The fast paths say only that a body does not fit. This one says what does not fit, and where; it is also the
-reference: what it accepts is the definition of the format.
+The fast paths only detect that a body does not fit. This parser finds the value that does not fit. It is also the
+reference: it defines the accepted format.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _TIMESTAMP: Final = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})[T ]([0-9]{2}):([0-9]{2}):([0-9]{2})"
     r"(?:\.([0-9]+))?(Z|[+-][0-9]{2}(?::?[0-9]{2})?)?"
 )
-# Longer texts are no numbers that fit, and arithmetic on them is work a hostile body should not get.
+# Longer texts are not numbers that fit, and arithmetic on them is work that a hostile body must not cause.
 _DECIMAL_CHARACTERS_MAX: Final = 1_000
 _EXPONENT_MAX: Final = 100_000
-# Wide enough to change no text that is let through.
+# Wide enough to preserve every accepted text.
 _WIDE: Final = decimal.Context(prec=2 * _DECIMAL_CHARACTERS_MAX, Emin=-9_999_999, Emax=9_999_999)
 
 
@@ -45,13 +45,13 @@ class JsonNumber(str):
 
 
 class NonFinite(str):
-    """NaN, Infinity or -Infinity, which are no JSON."""
+    """NaN, Infinity or -Infinity, which are not JSON."""
 
     __slots__ = ()
 
 
 class Members(list[tuple[str, Any]]):
-    """The members of a JSON object in order, repeated names and all."""
+    """The members of a JSON object in order, with repeated names."""
 
     __slots__ = ()
 
@@ -66,14 +66,14 @@ _JSON: Final = json.JSONDecoder(
 
 
 def parse_json(text: str) -> Any:
-    """Any JSON value, numbers and members as they were written. Raises JSONDecodeError, RecursionError."""
+    """Any JSON value, with numbers and members in their original text. Raises JSONDecodeError, RecursionError."""
     return _JSON.decode(text)
 
 
 def parse_json_array(text: str) -> Iterator[tuple[Any, str]]:
-    """The elements of a JSON array, each parsed as by `parse_json`, and only when it is asked for, with its text.
+    """The elements of a JSON array with their texts, each parsed lazily as by `parse_json`.
 
-    Raises json.JSONDecodeError, RecursionError; TypeError where the text is another JSON value.
+    Raises json.JSONDecodeError, RecursionError; TypeError if the text is another JSON value.
     """
     position = _blanks_end(text, 0)
     if text[position : position + 1] != "[":
@@ -100,7 +100,7 @@ def _blanks_end(text: str, position: int) -> int:
 
 
 class RejectedValue(Exception):
-    """A sentence: what was expected, and why the value at hand is not it."""
+    """Rejects a value. The message says what is expected, and why the value does not fit."""
 
 
 def describe(value: Any) -> str:
@@ -126,7 +126,7 @@ def describe(value: Any) -> str:
 
 
 def read_value(value: Any, data_type: DataType, pointer: str, faults: Faults) -> Any:
-    """The Python value that Arrow takes for a JSON value of the type; if it is none, None and a fault."""
+    """The Python value, for Arrow, of a JSON value of the type; None, and a fault, if it does not fit."""
     if value is None:
         return None
     match data_type:
@@ -146,7 +146,7 @@ def read_value(value: Any, data_type: DataType, pointer: str, faults: Faults) ->
 
 
 def distinct_members(members: Members, pointer: str, faults: Faults) -> dict[str, Any]:
-    """The members by name; a name that appears twice is a fault."""
+    """The members by name; a repeated name is a fault."""
     found: dict[str, Any] = {}
     for name, value in members:
         if faults.full:
@@ -221,7 +221,7 @@ def _read_scalar(value: Any, data_type: DataType) -> Any:
 
 
 def read_text(text: str, data_type: DataType) -> Any:
-    """The value that a text denotes: a CSV cell, a map key, the inside of a JSON string. Raises Refused."""
+    """The value that a text denotes: a CSV cell, a map key, the contents of a JSON string. Raises RejectedValue."""
     match data_type:
         case Primitive("string"):
             return _unicode(text)
@@ -250,7 +250,7 @@ def read_text(text: str, data_type: DataType) -> Any:
 
 
 def read_cell(text: str, data_type: DataType, pointer: str, faults: Faults) -> Any:
-    """The Python value of a CSV cell, nested types being JSON in it; if it is none, None and a fault."""
+    """The Python value of a CSV cell, where nested types are JSON; None, and a fault, if it does not fit."""
     if not isinstance(data_type, List | Map | Struct):
         try:
             return read_text(text, data_type)
@@ -284,7 +284,7 @@ def _unicode(text: str) -> str:
 
 def _integer(text: str, data_type: DataType) -> int:
     low, high = _INTEGER_BOUNDS[str(data_type)]
-    # Twenty characters hold every 64-bit integer; Python would take long to read a million digits.
+    # Every 64-bit integer has at most twenty characters; Python takes long to parse a million digits.
     if len(text) > 20 or not low <= int(text) <= high:
         raise _refused_text(data_type, text, f"which is out of range ({low} to {high})")
     return int(text)
@@ -295,7 +295,7 @@ def _floating(text: str, data_type: DataType) -> float:
         raise _refused_text(data_type, text, "which is not a finite number")
     value = float(text)
     if str(data_type) == "float" and value not in (float("inf"), float("-inf")):
-        # Arrow rounds the decimal text once, to 32 bits; going through 64 bits could round twice.
+        # Arrow rounds the decimal text once, to 32 bits; a conversion through 64 bits could round twice.
         value = pa.scalar(text).cast(pa.float32()).as_py()
     if value in (float("inf"), float("-inf")):
         raise _refused_text(data_type, text, "which is out of range")
@@ -328,7 +328,7 @@ def _date(text: str, data_type: DataType) -> dt.date:
     try:
         return dt.date(*(int(part) for part in match.groups()))
     except ValueError as fault:
-        raise _refused_text(data_type, text, f"which is no date: {fault}") from None
+        raise _refused_text(data_type, text, f"which is not a date: {fault}") from None
 
 
 def _timestamp(text: str, data_type: Timestamp) -> int:
@@ -341,7 +341,9 @@ def _timestamp(text: str, data_type: Timestamp) -> int:
     if data_type.zoned and zone is None:
         raise _refused_text(data_type, text, "which lacks a zone: end it with Z or an offset such as +01:00")
     if not data_type.zoned and zone is not None:
-        raise _refused_text(data_type, text, "which has a zone, where a wall-clock time without one is meant")
+        raise _refused_text(
+            data_type, text, "which has a zone, but a wall-clock time without a zone is expected"
+        )
     digits = 3 if data_type.unit == "ms" else 6
     fraction = fraction or ""
     if fraction[digits:].strip("0"):
@@ -350,7 +352,7 @@ def _timestamp(text: str, data_type: Timestamp) -> int:
         moment = dt.datetime(*(int(part) for part in clock), tzinfo=dt.UTC)  # type: ignore[misc, arg-type]
         offset = _offset(zone or "Z")
     except ValueError as fault:
-        raise _refused_text(data_type, text, f"which is no time: {fault}") from None
+        raise _refused_text(data_type, text, f"which is not a time: {fault}") from None
     seconds: int = (moment - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(seconds=1) - offset
     ticks = seconds * TICKS[data_type.unit] + int(fraction[:digits].ljust(digits, "0"))
     low, high = timestamp_bounds(data_type.unit)

@@ -1,4 +1,4 @@
-"""The plan of a clustering: which files it puts in order, and into which file groups they go."""
+"""The plan of a clustering: the files whose rows it orders, and the file groups they go to."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.format.dataset import ChangelogProducer, DatasetDefinition
 from app.format.file_group import DataFile, FileKind, append_file_group, bucket_slot, partition_of
 from app.format.rows.staging import Slot
 
-# So many bytes of rows without a key are put in order together. The more, the fewer row groups hold a value.
+# The bytes of rows without a key that are ordered together. The more, the fewer row groups contain a value.
 TOGETHER_BYTES_MAX: Final = 1024 * 1024 * 1024
 
 _PlannedGroups = Iterator[tuple[str, Slot, Sequence[DataFile]]]
-"""File groups with their slots, and the files whose rows are put in order there."""
+"""File groups with their slots, and the files whose rows are ordered there."""
 
 
 def plan_clustering(
@@ -31,15 +31,15 @@ def plan_clustering(
     attempt: str,
     data_prefix: str,
 ) -> list[MergeTask]:
-    """One task per file group with files that are not in order; without a key per partition, by so much at a time.
+    """One task per file group with unordered files. Without a key, tasks per partition, each of limited size.
 
-    A group with logs goes as a whole, since those may touch any of its rows. Otherwise files that are in order stay as
-    they are until half as many bytes come beside them: then all are put in one. So a row is written anew each time that
-    what it lies in has grown by half, and there are few orders side by side, each more than twice as large as the next.
-    Rows without a key go to a new group, from whichever groups of their partition.
+    A group with logs is clustered as a whole, since the logs may change any of its rows. Otherwise ordered files stay
+    until half as many unordered bytes exist beside them: then all are rewritten into one order. So a row is rewritten
+    each time that the file around it grows by half, and there are few ordered runs side by side, each more than twice
+    as large as the next. Rows without a key go to a new group, from any group of their partition.
 
-    `live`: all files of the groups that it is about, or of the table. `partitions`: globs, of which a file's must match
-    one; None for all. `file_groups`: those to put in order, None for all.
+    `live`: all files of the groups to consider, or of the table. `partitions`: globs, one of which must match a file's
+    partition; None for all. `file_groups`: those to order, None for all.
     """
     mark = by.mark(dataset.schema)
     groups = _movable(
@@ -64,7 +64,7 @@ def plan_clustering(
 
 
 class UnorderedGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A file group with bytes of files that are not in an order; `logs`: whether some of them are logs."""
+    """A file group with bytes of unordered files. `logs`: whether some of the files are logs."""
 
     file_group: str
     size_bytes: int
@@ -72,7 +72,7 @@ class UnorderedGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def due_groups(dataset: DatasetDefinition, groups: Iterable[UnorderedGroup], bytes_min: int) -> list[str]:
-    """Those with so many bytes that are not in order; without a key those of a partition count together."""
+    """The groups with at least `bytes_min` unordered bytes; without a key the bytes of a partition are added up."""
     waits = dataset.changelog.producer is ChangelogProducer.DEFERRED
     counted: dict[str, list[UnorderedGroup]] = {}
     for group in groups:
@@ -92,10 +92,10 @@ def _movable(
     live: Iterable[DataFile],
     partitions: Sequence[str] | None,
 ) -> Mapping[str, Sequence[DataFile]]:
-    """The files of each group that can be written anew without telling a change.
+    """The files of each group that can be rewritten without a change in the feed.
 
-    Postponed writes stay where they are, and nobody sees them. Logs that are told of when they are folded wait, with
-    their group, for a compaction.
+    Postponed writes stay, because no reader sees them yet. Logs whose changes are emitted when they are folded stay,
+    with their group, until a compaction.
     """
     groups: dict[str, list[DataFile]] = {}
     for file in live:
@@ -115,7 +115,7 @@ def _movable(
 def _requested(
     dataset: DatasetDefinition, file: DataFile, mark: str, file_groups: Collection[str] | None
 ) -> bool:
-    # What is in order already may be put in one with it, also from other groups of the partition.
+    # Ordered files may be merged into the new order too, also from other groups of the partition.
     joins = not dataset.keyed and file.clustered_by == mark
     return file_groups is None or file.file_group in file_groups or joins
 
@@ -143,12 +143,12 @@ def _by_partition(groups: Mapping[str, Sequence[DataFile]], mark: str, attempt: 
 
 
 def _worthwhile(files: Sequence[DataFile], mark: str) -> list[DataFile]:
-    """The files that are not in order, and those that are and weigh up to twice as much, from the smallest on."""
+    """The unordered files, and the ordered files up to twice their size, the smallest first."""
     chosen = [file for file in files if file.clustered_by != mark]
     if not chosen:
         return []
     size_bytes = _bytes(chosen)
-    # What one task wrote is in one order.
+    # The files of one task are in one order.
     orders: dict[tuple[int, str], list[DataFile]] = {}
     for file in files:
         if file.clustered_by == mark:
@@ -162,7 +162,7 @@ def _worthwhile(files: Sequence[DataFile], mark: str) -> list[DataFile]:
 
 
 def _packs(files: Iterable[DataFile]) -> Iterator[list[DataFile]]:
-    """The files in the order of their commits, so many together as are put in order at once."""
+    """The files in the order of their commits, in packs that are ordered together."""
     pack: list[DataFile] = []
     size_bytes = 0
     for file in sorted(files, key=lambda file: (file.added_version or 0, file.path)):

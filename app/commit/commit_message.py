@@ -1,4 +1,4 @@
-"""What a merge task hands back: the files it wrote and what became of each write's rows."""
+"""The result of a merge task: the files it wrote and the row counts of each write."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from app.format.quarantine import QuarantineFile
 
 
 class KeyConflict(msgspec.Struct, frozen=True, kw_only=True):
-    """An insert of grouped write `job` met live keys, or its rows brought sums out of the range of a field.
+    """An insert of grouped write `job` has keys that are live, or its rows move sums out of the range of a field.
 
-    `blamed` holds the grouped writes whose rows were in the way; -1 stands for the table itself. `keys` names a few of
-    the keys, `count` says how many there are. `overflowed`: the field whose sum does not fit, None for live keys.
+    `blamed`: the grouped writes whose rows cause the conflict; -1 stands for the table itself. `keys`: some of the
+    keys. `count`: the number of keys. `overflowed`: the field whose sum does not fit, None for live keys.
     """
 
     job: int
@@ -27,9 +27,9 @@ class KeyConflict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reads(str, Enum):
-    """What a task's result rests on, and must therefore be as it was when it is published.
+    """The reads of a task: what must be unchanged when its result is published.
 
-    `group`: all of its file group, also what was not there. `files`: the files that it removes. `nothing`.
+    `group`: all of its file group, also the absence of keys. `files`: the files that it removes. `nothing`.
     """
 
     GROUP = "group"
@@ -51,10 +51,10 @@ class CommitMessage(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 def failed_writes(messages: list[CommitMessage]) -> dict[int, list[KeyConflict]]:
-    """The grouped writes that fail for certain, with their conflicts.
+    """The grouped writes that are certain to fail, with their conflicts.
 
-    A write whose keys were taken by rows of a write that fails itself may yet succeed: it is not in the result,
-    and the caller merges again without the failed ones. The earliest conflicting write always is in it.
+    A write whose only conflicts are with failed writes may still succeed: it is not in the result, and the caller
+    merges again without the failed writes. The earliest conflicting write is always in the result.
     """
     conflicts: dict[int, list[KeyConflict]] = {}
     for message in messages:

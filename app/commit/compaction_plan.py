@@ -1,4 +1,4 @@
-"""The plan of a compaction: which files it folds, and into which file groups."""
+"""The plan of a compaction: the files it folds, and the file groups they go to."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SMALL_SHARE: Final = 4
 
 
 def small_below(dataset: DatasetDefinition) -> int:
-    """The bytes that a file has at least that is not small."""
+    """The size in bytes from which on a file is not small."""
     return -(-dataset.target_bytes // _SMALL_SHARE)
 
 
 def is_small(dataset: DatasetDefinition, file: DataFile) -> bool:
-    """Whether the file is to take more rows: far from the size at which the next one is begun."""
+    """Whether the file is small: far below the target size, so that it should take more rows."""
     return file.size_bytes < small_below(dataset)
 
 
@@ -36,14 +36,15 @@ def plan_compaction(
     attempt: str,
     data_prefix: str,
 ) -> list[MergeTask]:
-    """One task per file group with something to fold; without a key per partition, by as much as makes a file.
+    """One task per file group with something to fold. Without a key, tasks per partition, each of about one file's
+    size.
 
-    A group with logs or postponed writes is folded as a whole, since those may touch any of its rows. Otherwise it is
-    the files with deletion vectors, and small ones where there are several of a bucket: what has its size stays as it
-    is. Rows without a key go to a new group, from whichever groups of their partition.
+    A group with logs or postponed writes is folded as a whole, since these may change any of its rows. Otherwise files
+    with deletion vectors are folded, and small files if a bucket has several. Files of full size stay. Rows without a
+    key go to a new group, from any group of their partition.
 
-    `live`: all files of the groups that it is about, or of the table. `partitions`: globs, of which a file's must match
-    one; None for all. `file_groups`: those to look at, None for all.
+    `live`: all files of the groups to consider, or of the table. `partitions`: globs, one of which must match a file's
+    partition; None for all. `file_groups`: those to consider, None for all.
     """
     about = [
         file
@@ -68,7 +69,7 @@ def plan_compaction(
 
 
 _PlannedGroups = Iterator[tuple[str, Slot, Sequence[DataFile]]]
-"""File groups with their slots, and what is folded into them."""
+"""File groups with their slots, and the files that are folded into them."""
 
 
 def _by_group(
@@ -87,14 +88,14 @@ def _by_group(
 
 def _in_partitions(file: DataFile, partitions: Sequence[str] | None) -> bool:
     path = file.slot.partition_path
-    # Logs of groups that hold several partitions lie in none.
+    # Logs of groups with several partitions have no partition.
     return partitions is None or (not path and file.kind is not FileKind.BASE) or in_globs(path, partitions)
 
 
 def _worthwhile(dataset: DatasetDefinition, files: Sequence[DataFile]) -> list[DataFile]:
-    """The base files with deletion vectors, and the small ones that share their bucket with another of these.
+    """The base files with deletion vectors, and small files that share their bucket with another one of these.
 
-    Those that stand in the order of the dataset's policy are put together by a clustering, which keeps them in order.
+    Files in the order of the dataset's policy are merged by a clustering, which keeps the order.
     """
     mark = policy_mark(dataset)
     chosen = [
@@ -120,7 +121,7 @@ def _by_partition(
 
 
 def _packed(dataset: DatasetDefinition, files: Sequence[DataFile]) -> Iterator[list[DataFile]]:
-    """The files in order, by as much as makes a file: each pack is a task, and these run at once."""
+    """The files in order, in packs of about one file's size: each pack is a task, and the tasks run in parallel."""
     pack: list[DataFile] = []
     size_bytes = 0
     for file in files:

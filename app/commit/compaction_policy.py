@@ -1,4 +1,4 @@
-"""When a file group is to be compacted without anybody asking: what its policy makes of its shape."""
+"""Due compactions: applies a dataset's compaction policy to the shapes of its file groups."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from app.format.policies import CompactionPolicy
 
 
 class GroupShape(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file group consists of. Postponed writes count as logs; `oldest_log` is the version that the oldest came
-    with.
+    """The contents of a file group. Postponed writes count as logs.
 
-    `deleted_rows`: rows of base files that deletion vectors took out. `small_files`: base files far from the size at
-    which the next is begun, in the bucket of the group that has most of them; without a key in its partition, or 0
-    where the group has none itself.
+    `oldest_log`: the version that committed the oldest of them. `deleted_rows`: rows of base files that deletion
+    vectors delete. `small_files`: base files far below the target size, in the bucket of the group that has most of
+    them; without a key, in the group's partition, or 0 if the group itself has no small file.
     """
 
     file_group: str
@@ -32,15 +31,16 @@ class GroupShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Times = Mapping[int, datetime]
-"""When versions were committed, of which the oldest logs of some groups are."""
+"""The commit times of the versions of some groups' oldest logs."""
 
 
 def is_due(
     policy: CompactionPolicy, dataset: DatasetDefinition, shape: GroupShape, times: Times, now: datetime
 ) -> bool:
-    """Whether any bound of the policy is reached.
+    """Whether any limit of the policy is reached.
 
-    Ratios count once what is to be folded is no small file: a table of a few rows would be compacted all the time.
+    Ratios count only if the files to fold are not small. Otherwise a table of a few rows would be compacted all the
+    time.
     """
     worth = small_below(dataset)
     deleted_bytes = shape.base_bytes * shape.deleted_rows / max(shape.base_rows, 1)
@@ -61,12 +61,12 @@ def is_due(
 
 
 def next_due_at(policy: CompactionPolicy, shapes: Iterable[GroupShape], times: Times) -> datetime | None:
-    """When the first of the groups will be due though nothing is written to it; None if none ever will."""
+    """The time at which the first of the groups becomes due without further writes; None if no group will."""
     return min((at for shape in shapes if (at := _folds_at(policy, shape, times)) is not None), default=None)
 
 
 def _folds_at(policy: CompactionPolicy, shape: GroupShape, times: Times) -> datetime | None:
-    """When its oldest log has the age at which it is folded."""
+    """The time at which its oldest log reaches the age limit."""
     if policy.seconds is None or shape.oldest_log is None or shape.oldest_log not in times:
         return None
     return times[shape.oldest_log] + timedelta(seconds=policy.seconds)

@@ -1,4 +1,4 @@
-"""What is different between two versions of a table: its rows, its files and its schema."""
+"""The differences between two versions of a table: its rows, its files and its schema."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _Groups = tuple[tuple[DataFile, ...], ...]
 
 
 class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Compare the rows of file groups at two versions: all that may hold the same keys.
+    """Compares the rows of file groups at two versions: all groups that may contain the same keys.
 
     `dataset`: under the later of the two schemas, by which rows are compared. `was`, `is_`: under the schema of each
-    version. `before`, `after`: files by group, in the order of their commits. `same`: groups that are alike at both,
-    of which only the number of rows is asked.
+    version. `before`, `after`: files by group, in the order of their commits. `same`: groups that are equal at both
+    versions, which are only counted.
     """
 
     dataset: DatasetDefinition
@@ -37,9 +37,10 @@ class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """How many rows are there only after, only before, at both with other values, and at both alike.
+    """The numbers of rows that are only in the later version, only in the earlier one, changed, and unchanged.
 
-    Without a key no row has other values: it is another row. `values`: by field id, in how many of the changed rows.
+    Without a key no row is changed: a row with other values is another row. `values`: by field id, the number of
+    changed rows in which it differs.
     """
 
     added: int = 0
@@ -60,7 +61,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 def compare_rows(dataset: DatasetDefinition, before: pa.Table, after: pa.Table) -> Compared:
-    """Compares tables with the dataset's columns, which have all the rows there are of the keys in them."""
+    """Compares two tables with the dataset's columns. Both have all rows of their keys."""
     rows = pa.concat_tables([before, after])
     if not dataset.keyed:
         return _of_bags(row_codes(rows), before.num_rows)
@@ -84,7 +85,7 @@ def compare_rows(dataset: DatasetDefinition, before: pa.Table, after: pa.Table) 
 
 
 def _of_bags(codes: np.ndarray, before_rows: int) -> Compared:
-    """Rows are told apart by their values, and counted."""
+    """Compares rows without keys: as a multiset of values."""
     size = int(codes.max(initial=-1)) + 1
     was = np.bincount(codes[:before_rows], minlength=size)
     now = np.bincount(codes[before_rows:], minlength=size)
@@ -104,7 +105,7 @@ def _changed_values(schema: Schema, was: pa.Table, now: pa.Table) -> dict[int, i
 
 
 class ComparisonPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The tasks that a comparison takes, and how many rows are alike for certain without any."""
+    """The tasks of a comparison, and the number of rows that are unchanged for certain without any task."""
 
     tasks: tuple[CompareTask, ...]
     unchanged: int
@@ -117,7 +118,7 @@ def plan_comparison(
     before: Iterable[DataFile],
     after: Iterable[DataFile],
 ) -> ComparisonPlan:
-    """Tasks that never share a key: one per file group that differs, or without keys one per partition with any.
+    """Tasks that never share a key: one per file group that differs; without keys one per partition with a difference.
 
     `dataset`, `was`, `is_`: see `CompareTask`. `before`, `after`: all files of the two versions.
     """
@@ -137,7 +138,7 @@ def plan_comparison(
         )
         for _, sides in sorted(units.items())
     ]
-    # How many rows logs make is known once they are merged.
+    # The number of rows in logs is only known after they are merged.
     tasks += [CompareTask(dataset=dataset, was=was, is_=is_, same=(tuple(files),)) for files in merged]
     known = sum(file.live_rows for files in same if files not in merged for file in files)
     return ComparisonPlan(tasks=tuple(tasks), unchanged=known)
@@ -148,7 +149,9 @@ def _groups(files: dict[str, list[DataFile]], names: Sequence[str]) -> _Groups:
 
 
 class FilesCompared(msgspec.Struct, frozen=True, kw_only=True):
-    """Data files that are there only after, or only before; `marked` are there at both, with other rows deleted."""
+    """Data files that are only in the later version, or only in the earlier one. `marked`: files in both, with other
+    deleted rows.
+    """
 
     added: int
     added_bytes: int
@@ -175,7 +178,7 @@ def compare_files(before: Iterable[DataFile], after: Iterable[DataFile]) -> File
 
 
 class FieldChange(str, Enum):
-    """What is different about a field; narrowed and required is one that was widened or relaxed since."""
+    """The kind of a field's difference. Narrowed and required are the inverses of widened and relaxed."""
 
     ADDED = "added"
     DROPPED = "dropped"
@@ -188,9 +191,9 @@ class FieldChange(str, Enum):
 
 
 class FieldDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """One difference of two schemas: of a field, under the name that it has after (before, if it is gone).
+    """One difference between two schemas, of a field with its later name (its earlier name if it was dropped).
 
-    `before`, `after`: its names or types, where they differ; of `reordered` its place among the fields of both.
+    `before`, `after`: its names or types, where they differ; for `reordered` its position among the fields of both.
     """
 
     change: FieldChange
@@ -201,7 +204,7 @@ class FieldDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compare_schemas(before: Schema, after: Schema) -> list[FieldDifference]:
-    """Fields are the same that have the same id."""
+    """The differences of two schemas. Fields are matched by id."""
     old = {field.id: field for field in before.fields}
     new = {field.id: field for field in after.fields}
     found = [

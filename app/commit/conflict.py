@@ -1,6 +1,6 @@
-"""Conflict rules: may a commit that was planned at one version be published after others came in between?
+"""Conflict rules: whether a commit that was planned at one version may be published after other commits.
 
-The rules make the history serializable in the order of versions: whatever a commit read must still be so.
+The rules make the history serializable in the order of versions: everything that a commit read must be unchanged.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from app.format.errors import CommitConflict
 
 
 class CommittedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that came or went with a commit after the plan's read version, in its file group and partition."""
+    """A file that a commit after the plan's read version added or removed, with its file group and partition."""
 
     version: int
     instant_id: str
@@ -32,9 +32,9 @@ class Clean(msgspec.Struct, frozen=True, kw_only=True):
 class Conflicted(msgspec.Struct, frozen=True, kw_only=True):
     """These file groups changed since they were read; `winner` is the latest instant that changed one.
 
-    All other file groups are as they were read up to `head_version`: only the named ones need a new plan, unless the
-    commit has a scope, which is then to be read again as a whole. `dataset_id`: among commits published together, the
-    dataset whose commit it is.
+    All other file groups are unchanged up to `head_version`. Only the named groups need a new plan, unless the commit
+    has a scope, which must then be read again as a whole. `dataset_id`: among commits published together, the dataset
+    of this commit.
     """
 
     file_groups: tuple[str, ...]
@@ -52,11 +52,11 @@ def check_conflicts(
 ) -> Clean | Conflicted:
     """Compares what a commit read with the window (read version, `head_version`].
 
-    A merge reads every file group it writes, even one that was empty: an insert must see that its key is new.
-    Appends write file groups of their own, which no window can hold, so they never conflict; neither do logs, that are
-    merged on top of whatever is there. A table service changes no row, so what matters to it is that the files it
-    replaces are still there as they were: rows and logs that came beside them stay beside what takes their place.
-    What a commit with a scope has read is all of the scope, also what was not there: any change in it is a conflict.
+    A merge reads every file group it writes, also an empty one: an insert depends on the absence of its keys. Appends
+    write file groups of their own, which no window contains, so they never conflict. Logs never conflict either,
+    because they are merged over any rows. A table service changes no rows, so it depends only on the files that it
+    replaces: rows and logs that were added beside them stay beside the new files. A commit with a scope has read all of
+    the scope, also the absence of rows: any change in it is a conflict.
     """
     owners = _owners(messages)
     hits = [
@@ -75,13 +75,13 @@ def check_conflicts(
 
 
 class _Owners(msgspec.Struct, frozen=True, kw_only=True):
-    """Whose file groups, and whose files (by path), must be as they were."""
+    """The file groups and files (by path) that must be unchanged."""
 
     groups: frozenset[str]
     files: dict[str, str]
 
     def of(self, change: CommittedChange) -> str | None:
-        """The file group of the message that the change is a conflict for; None if it is none."""
+        """The file group of the message that the change conflicts with; None without a conflict."""
         if change.file_group in self.groups:
             return change.file_group
         return self.files.get(change.path) if change.removed else None
@@ -106,10 +106,10 @@ def _within(change: CommittedChange, scope: WriteScope | None) -> bool:
 
 
 def check_version(dataset_id: str, expected: int | None, head_version: int) -> None:
-    """Raises CommitConflict unless the head is at the version that the write expects, if it expects one."""
+    """Raises CommitConflict if the write expects a version and the head is at another."""
     if expected is not None and expected != head_version:
         raise CommitConflict(
-            f"the write expects the dataset at version {expected}, and it is at {head_version}",
+            f"the write expects the dataset at version {expected}, but it is at {head_version}",
             dataset_id=dataset_id,
             expected_version=expected,
             head_version=head_version,

@@ -1,4 +1,4 @@
-"""The plan of a read: which file groups of a version, and which of their rows, may hold what is asked for."""
+"""The plan of a read: the file groups of a version, and their row ranges, that may contain requested rows."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from app.format.partition import matches_partition_glob
 from app.sql.conditions.tree import Filter
 
 RowRange = tuple[int, int | None]
-"""Live rows [first, end) of a file group, by number; to the end of the group where that is None."""
+"""Live rows [first, end) of a file group, by number; None is the end of the group."""
 
 
 class GroupScan(msgspec.Struct, frozen=True, kw_only=True):
-    """A file group with its files in the order of their commits, and the stretches to look at, in order."""
+    """A file group with its files in the order of their commits, and the row ranges to read, in order."""
 
     file_group: str
     files: tuple[DataFile, ...]
@@ -31,9 +31,10 @@ def plan_read(
     where: Filter | None = None,
     partitions: Sequence[str] | None = None,
 ) -> list[GroupScan]:
-    """The groups to look at, by name, of those whose `live` files a version has. What certainly has no row is left out.
+    """The groups to read, by name, from a version's `live` files. Groups that certainly have no requested row are
+    omitted.
 
-    `partitions`: globs of which the row's must match one, any if None. Postponed writes are not rows yet.
+    `partitions`: globs, one of which must match the row's partition; any if None. Postponed writes are not rows yet.
     """
     visible = [file for file in live if file.kind is not FileKind.POSTPONED]
     paths = None
@@ -62,7 +63,7 @@ def _row_ranges(
     scope: WriteScope, dataset: DatasetDefinition, files: Sequence[DataFile]
 ) -> Iterator[RowRange]:
     if any(file.kind is FileKind.LOG for file in files):
-        # Where a row of a merged group is, only the merge knows.
+        # The position of a row in a merged group is only known after the merge.
         if any(reaches(scope, dataset, file) for file in files):
             yield 0, None
         return

@@ -1,7 +1,7 @@
-"""Rebasing: where rows that were deleted meanwhile stand in the files that were written in place of theirs.
+"""Rebasing: the positions of rows that were deleted during a rewrite, in the rewritten files.
 
-A rewrite that keeps rows in their order puts the live rows of its files behind each other, bucket by bucket. So a row's
-position in what it wrote follows from how many live rows came before it, and no row has to be read again.
+A rewrite that preserves the order of rows concatenates the live rows of its files, bucket by bucket. So the position of
+a row in the new files follows from the number of live rows before it, and no row has to be read again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _EMPTY_BITMAP = FrozenBitMap()
 
 
 class Rewritten(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was written anew: the rows that were gone from it then, and those that are by now."""
+    """A file that was rewritten: the rows that were deleted at that time, and those that are deleted now."""
 
     file: DataFile
     before: FrozenBitMap | None
@@ -31,9 +31,9 @@ class Rewritten(msgspec.Struct, frozen=True, kw_only=True):
 def rebased(
     rewritten: Sequence[Rewritten], written: Sequence[DataFile]
 ) -> Mapping[str, npt.NDArray[np.int64]]:
-    """By path of the `written` files, in the order in which they were begun, the positions of the rows that are gone.
+    """The positions of the deleted rows, by path of the `written` files, in the order in which these were started.
 
-    Files that lost no row are left out. Raises ValueError if the written files do not hold just the rows that lived.
+    Files without deleted rows are omitted. Raises ValueError if the written files do not contain exactly the live rows.
     """
     gone: dict[str, npt.NDArray[np.int64]] = {}
     for slot in sorted({each.file.slot for each in rewritten} | {file.slot for file in written}):
@@ -42,7 +42,7 @@ def rebased(
         ends = np.cumsum([file.row_count for file in targets])
         lived = sum(_lived(each) for each in rewritten if each.file.slot == slot)
         if lived != (int(ends[-1]) if targets else 0):
-            raise ValueError(f"{lived} rows lived in {slot}, and {ends[-1:]} were written")
+            raise ValueError(f"{slot} had {lived} live rows, but {ends[-1:]} were written")
         if not places:
             continue
         places_all = np.concatenate(places)
@@ -55,14 +55,14 @@ def rebased(
 
 
 def _places(slot: Slot, rewritten: Sequence[Rewritten]) -> Iterator[npt.NDArray[np.int64]]:
-    """The places, among the slot's rows that lived, of those that were deleted since, file by file."""
+    """The positions, among the slot's live rows, of those that were deleted since, file by file."""
     first = 0
     for each in rewritten:
         if each.file.slot != slot:
             continue
         before = each.before or _EMPTY_BITMAP
         deleted = positions_of((each.now or _EMPTY_BITMAP) - before)
-        # As many places earlier as rows before it were gone already.
+        # Deleted rows before a row shift it to the front by their number.
         yield first + deleted - np.searchsorted(positions_of(before), deleted)
         first += _lived(each)
 

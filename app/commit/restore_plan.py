@@ -1,4 +1,4 @@
-"""Taking a table back to an earlier version: what of it is different by now, and how its rows come to be staged."""
+"""Restores: the differences between a table and an earlier version, and the staging of the earlier rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from app.format.rows.staging import StagedFile
 
 
 class RestageTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Stage the rows of file groups as they were at a version, as rows that the dataset can take now.
+    """Stages the rows of file groups at an earlier version, as rows that the dataset accepts now.
 
-    `then`, `now`: the dataset under the schema of that version, and under the one it has. `groups`: files that were
+    `then`, `now`: the dataset under the schema of that version, and under its current schema. `groups`: files that were
     live then, in the order of their commits.
     """
 
@@ -27,17 +27,17 @@ class RestageTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Restaged(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The staged rows; None if there is none."""
+    """The staged rows; None without rows."""
 
     staged: StagedFile | None
 
 
 class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What differs between an earlier version and the one that the table is at.
+    """The differences between an earlier version and the current version of a table.
 
-    `changed`: file groups that are made of other files; the rows of all others are the same. `earlier`: the files of
-    these that were live then. Of postponed writes, which nobody has seen, `dropped` are files to be listed no longer,
-    `revived` are those to be listed anew.
+    `changed`: file groups that consist of other files; the rows of all others are equal. `earlier`: the files of these
+    groups that were live then. Postponed writes have not been visible yet: `dropped` are files to remove from the
+    listing, `revived` are files to list again.
     """
 
     changed: frozenset[str]
@@ -46,13 +46,13 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):
     revived: tuple[DataFile, ...]
 
     def in_scope(self, live: Iterable[DataFile]) -> list[DataFile]:
-        """Those of the live files whose rows the earlier ones replace."""
+        """The live files whose rows the earlier rows replace."""
         return [
             file for file in live if file.kind is not FileKind.POSTPONED and file.file_group in self.changed
         ]
 
     def with_postponed(self, messages: Mapping[str, CommitMessage]) -> list[CommitMessage]:
-        """The messages of the file groups in order, and what becomes of postponed writes, which takes no task."""
+        """The messages of the file groups in order, with the changes of postponed writes, which need no task."""
         found = dict(messages)
         for file in self.dropped:
             message = found.get(file.file_group, CommitMessage(file_group=file.file_group))
@@ -65,7 +65,7 @@ class RestorePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_restore(earlier: Iterable[DataFile], live: Iterable[DataFile]) -> RestorePlan:
-    """`earlier`, `live`: all files of the version to go back to, and of the one that the table is at."""
+    """The plan of a restore. `earlier`, `live`: all files of the earlier version, and of the current one."""
     then, now = files_by_group(earlier), files_by_group(live)
     changed = changed_groups(then, now)
     dropped, revived = _postponed(then, now)
@@ -80,7 +80,7 @@ def plan_restore(earlier: Iterable[DataFile], live: Iterable[DataFile]) -> Resto
 def changed_groups(
     one: Mapping[str, Sequence[DataFile]], other: Mapping[str, Sequence[DataFile]]
 ) -> list[str]:
-    """The file groups whose rows may differ: what readers see of them is not made of the same files."""
+    """The file groups whose rows may differ: their visible files are not the same."""
     return [
         group
         for group in sorted({*one, *other})
@@ -89,14 +89,14 @@ def changed_groups(
 
 
 def visible_files(files: Iterable[DataFile]) -> list[DataFile]:
-    """Those of the files that readers see something of."""
+    """The files with rows that are visible to readers."""
     return [file for file in files if file.kind is not FileKind.POSTPONED]
 
 
 def plan_restaging(
     plan: RestorePlan, then: DatasetDefinition, now: DatasetDefinition, prefix: str
 ) -> list[RestageTask]:
-    """Tasks that stage the rows of the earlier version; small groups go together. `prefix`: what paths start with."""
+    """Tasks that stage the rows of the earlier version; small groups share a task. `prefix`: the path prefix."""
     packs: list[list[tuple[DataFile, ...]]] = []
     packed_bytes = 0
     for group in plan.earlier:
@@ -123,14 +123,14 @@ def files_by_group(files: Iterable[DataFile]) -> dict[str, list[DataFile]]:
 
 
 def _identity(files: Iterable[DataFile]) -> set[tuple[object, ...]]:
-    """What a group is made of. A file never changes, and neither does a deletion vector."""
+    """The identity of a group's contents. A file never changes, and neither does a deletion vector."""
     return {(file.path, file.deletion_vector) for file in visible_files(files)}
 
 
 def _postponed(
     then: Mapping[str, Sequence[DataFile]], now: Mapping[str, Sequence[DataFile]]
 ) -> tuple[list[DataFile], list[DataFile]]:
-    """The postponed files to list no longer, and those to list anew."""
+    """The postponed files to remove from the listing, and those to list again."""
     dropped: list[DataFile] = []
     revived: list[DataFile] = []
     for group in sorted({*then, *now}):
@@ -138,7 +138,7 @@ def _postponed(
             {file.path: file for file in files.get(group, ()) if file.kind is FileKind.POSTPONED}
             for files in (then, now)
         )
-        # Their order is that of their listing: where one has to come back, all are listed anew, together.
+        # Their order is that of their listing: if one must be listed again, all are listed again, together.
         kept = waited.keys() & waits.keys() if waited.keys() <= waits.keys() else set()
         dropped += [waits[path] for path in sorted(waits.keys() - kept)]
         revived += [waited[path] for path in sorted(waited.keys() - kept)]

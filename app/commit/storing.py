@@ -1,4 +1,4 @@
-"""How what a write does to a file group is stored: the dataset and the write decide."""
+"""The form in which a write's effect on a file group is stored; it depends on the dataset and the write."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from app.format.dataset import BucketMode, DatasetDefinition, TableType
 
 
 class Storing(str, Enum):
-    """`append`: rows without a key go to new files. `rewrite`: files with old rows are written anew. `mark`: new rows
-    go to new files, and deletion vectors take out the old ones. `log`: rows are kept as they came, to be merged on
-    read. `postpone`: they are kept unseen, until compaction gives them a bucket.
+    """`append`: rows without a key go to new files. `rewrite`: files with old rows are rewritten. `mark`: new rows go
+    to new files, and deletion vectors delete the old rows. `log`: rows are stored unmerged, to be merged on read.
+    `postpone`: they are stored invisibly, until compaction assigns them a bucket.
     """
 
     APPEND = "append"
@@ -21,8 +21,10 @@ class Storing(str, Enum):
 
 
 def storing_of(dataset: DatasetDefinition, *, scoped: bool, pending: bool, compact: bool = False) -> Storing:
-    """`scoped`: the write takes out rows that it does not name by key. `pending`: the group has logs, or postponed
-    writes. `compact`: it is no write, but a compaction.
+    """The form for a file group.
+
+    `scoped`: the write retracts rows that it does not name by key. `pending`: the group has logs, or postponed writes.
+    `compact`: a compaction, not a write.
     """
     if compact or (scoped and pending):
         return Storing.REWRITE

@@ -1,4 +1,4 @@
-"""What a write would do to a key, as far as it can be told before it runs."""
+"""The effect of a write on a key, as far as it is known before the write runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from app.format.rows.changelog import Op
 
 
 class WriteEffect(str, Enum):
-    """`merge`: the rule of the merge mode decides between the row and the live one."""
+    """The effect of a row. `merge`: the rule of the merge mode decides between the row and the live one."""
 
     INSERT = "insert"
     MERGE = "merge"
@@ -24,7 +24,7 @@ class WriteEffect(str, Enum):
 def effect_of(
     operation: Operation, op: int, *, live: bool, drop_duplicates: bool, quarantine: bool
 ) -> WriteEffect:
-    """The effect of a row on its key. `op`: what the row does to it; `live`: whether the key has a row."""
+    """The effect of a row on its key. `op`: the operation of the row. `live`: whether the key has a row."""
     if op in (Op.RETRACT, Op.CORRECT_FROM):
         return WriteEffect.DELETE if live else WriteEffect.NOTHING
     if not live:

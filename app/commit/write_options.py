@@ -1,4 +1,4 @@
-"""Options of a write, beside its operation and its rows, and which of them go together."""
+"""Options of a write, beside its operation and its rows, and their valid combinations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTITION_GLOBS_MAX: Final = 1_000
 
 
 class SaveMode(str, Enum):
-    """What a write does about rows that are there."""
+    """What a write does if the dataset already has data."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -29,14 +29,14 @@ class SaveMode(str, Enum):
 
 
 class OnError(str, Enum):
-    """What becomes of a write with bad records: it fails, or they are kept in quarantine."""
+    """What happens to a write with bad records: it fails, or they are quarantined."""
 
     FAIL = "fail"
     QUARANTINE = "quarantine"
 
 
 class OverwriteScope(str, Enum):
-    """What an overwrite replaces: the table, the partitions that its rows are in, or the rows a filter matches."""
+    """The scope of an overwrite: the table, the partitions of its rows, or the rows that a filter matches."""
 
     TABLE = "table"
     PARTITIONS = "partitions"
@@ -81,19 +81,19 @@ _SAVING: Final = (*_APPENDING, Operation.UPSERT)
 
 
 def brings_rows(operation: Operation, options: WriteOptions) -> bool:
-    """Whether the write needs a source; otherwise it must not have one."""
+    """Whether the write needs a source. Without it, a source is an error."""
     return operation is not Operation.DELETE_PARTITION and options.where is None
 
 
 def resolve_mode(operation: Operation, options: WriteOptions) -> tuple[Operation, WriteOptions]:
-    """The write without save mode `overwrite`, which is another name for the operation overwrite."""
+    """The write without save mode `overwrite`, which is a synonym of the operation overwrite."""
     if options.mode is not SaveMode.OVERWRITE or operation not in (*_SAVING, Operation.OVERWRITE):
         return operation, options
     return Operation.OVERWRITE, msgspec.structs.replace(options, mode=SaveMode.APPEND)
 
 
 def check_options(operation: Operation, options: WriteOptions, dataset: DatasetDefinition) -> None:
-    """Raises InvalidRequest with every fault of options that do not go together, or not with the dataset.
+    """Raises InvalidRequest with every fault of options that conflict with each other or with the dataset.
 
     Raises InvalidFilter for a filter that does not fit the dataset.
     """
@@ -102,7 +102,7 @@ def check_options(operation: Operation, options: WriteOptions, dataset: DatasetD
     if faults:
         errors = [FieldError(pointer=pointer, detail=detail) for pointer, detail in faults]
         summary = "; ".join(f"{error.pointer.removeprefix('/')}: {error.detail}" for error in errors)
-        raise InvalidRequest(f"the options of the write do not go together: {summary}", errors)
+        raise InvalidRequest(f"the options of the write are not valid: {summary}", errors)
     for text in (options.where, options.overwrite.where if options.overwrite else None):
         if text is not None:
             parse_filter(text, dataset.schema)
@@ -122,8 +122,8 @@ def _mode_rule(operation: Operation, options: WriteOptions, _: DatasetDefinition
     if options.mode is not SaveMode.APPEND and operation not in _SAVING:
         yield (
             "/mode",
-            f"{options.mode.value!r} says what insert, upsert and bulk_insert do about data that are there; "
-            f"{operation.value} says so itself",
+            f"{options.mode.value!r} applies to insert, upsert and bulk_insert; {operation.value} always does the same "
+            "with existing data: leave the mode out",
         )
 
 
@@ -138,7 +138,7 @@ def _overwrite_rule(
     if overwrite.scope is OverwriteScope.PARTITIONS and not dataset.partition_by:
         yield "/overwrite/scope", "the dataset has no partitions (no partition_by); use 'table' or 'filter'"
     if overwrite.scope is OverwriteScope.FILTER and overwrite.where is None:
-        yield "/overwrite/where", "scope 'filter' replaces the rows that a filter matches: give it here"
+        yield "/overwrite/where", "scope 'filter' replaces the rows that a filter matches: specify the filter"
     if overwrite.scope is not OverwriteScope.FILTER and overwrite.where is not None:
         yield "/overwrite/where", "a filter belongs to scope 'filter'"
 
@@ -146,7 +146,7 @@ def _overwrite_rule(
 def _where_rule(operation: Operation, options: WriteOptions, _: DatasetDefinition) -> Iterator[_Fault]:
     if options.where is not None and operation is not Operation.DELETE:
         hint = "; an overwrite has its filter in overwrite.where" if operation is Operation.OVERWRITE else ""
-        yield "/where", f"a filter says which rows operation delete takes out{hint}"
+        yield "/where", f"a filter selects the rows that operation delete deletes{hint}"
 
 
 def _partitions_rule(
@@ -176,16 +176,16 @@ def _rows_rule(operation: Operation, options: WriteOptions, _: DatasetDefinition
         yield "/on_error", "a write without rows has no bad records"
     for name in ("merge_schema", "explicit_cast"):
         if getattr(options, name):
-            yield f"/{name}", "a write without rows brings no schema"
+            yield f"/{name}", "a write without rows has no schema to merge"
 
 
 def _schema_rule(operation: Operation, options: WriteOptions, _: DatasetDefinition) -> Iterator[_Fault]:
     if not brings_rows(operation, options):
         return
     if options.merge_schema and operation is Operation.DELETE:
-        yield "/merge_schema", "the rows of a delete need no more than the key, so they add no columns"
+        yield "/merge_schema", "the rows of a delete need only the key, so they add no columns"
     if options.explicit_cast and not options.merge_schema:
-        yield "/explicit_cast", "says how far merge_schema may change a type: it needs merge_schema"
+        yield "/explicit_cast", "explicit_cast extends merge_schema: set merge_schema too"
 
 
 def _duplicates_rule(
@@ -196,7 +196,7 @@ def _duplicates_rule(
     if operation not in _APPENDING:
         yield (
             "/drop_duplicates",
-            f"only insert and bulk_insert refuse keys that are there; {operation.value} does not",
+            f"only insert and bulk_insert reject existing keys; {operation.value} does not",
         )
     elif not dataset.keyed:
         yield "/drop_duplicates", "rows are compared by key, and the dataset is append-only (no record_key)"
@@ -210,7 +210,7 @@ def _expected_version_rule(_: Operation, options: WriteOptions, __: DatasetDefin
 def _batch_rule(_: Operation, options: WriteOptions, __: DatasetDefinition) -> Iterator[_Fault]:
     if (options.writer_id is None) != (options.batch_id is None):
         absent = "writer_id" if options.writer_id is None else "batch_id"
-        yield f"/{absent}", "writer_id and batch_id name a batch together: give both or none"
+        yield f"/{absent}", "writer_id and batch_id identify a batch together: set both or neither"
     if options.writer_id is not None and not (
         1 <= len(options.writer_id) <= WRITER_ID_CHARACTERS_MAX and options.writer_id.isprintable()
     ):

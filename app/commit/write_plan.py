@@ -16,12 +16,12 @@ from app.format.rows.staging import Slot, StagedFile
 from app.sql.conditions.prune import may_match
 from app.sql.conditions.tree import Filter
 
-# Staged rows of one partition that a task appends; more go to several tasks, which run at once.
+# The staged rows of one partition that one append task takes; more rows go to several parallel tasks.
 APPEND_BYTES_MAX: Final = 32 * 1024 * 1024
 
 
 class StagedSegment(msgspec.Struct, frozen=True, kw_only=True):
-    """Some record batches of one staged file, rows of grouped write `job`."""
+    """Record batches of one staged file, with rows of grouped write `job`."""
 
     job: int
     file: StagedFile
@@ -33,9 +33,9 @@ class StagedSegment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteScope(msgspec.Struct, frozen=True, kw_only=True):
-    """Which live rows of a table a write takes out without naming their keys, unless its own rows bring them.
+    """The live rows of a table that a write retracts without naming their keys, unless its own rows have them.
 
-    `partitions`: paths, all if None. `where`: a filter, all rows if None. Both must hold.
+    `partitions`: paths, all if None. `where`: a filter, all rows if None. Both must match.
     """
 
     partitions: tuple[str, ...] | None = None
@@ -43,10 +43,10 @@ class WriteScope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteIntent(msgspec.Struct, frozen=True, kw_only=True):
-    """What a grouped write wants done with its rows.
+    """The intent of a grouped write for its rows.
 
     `drop_duplicates`: rows of an insert whose key is live are dropped and counted as unchanged. `quarantine`: they are
-    set aside.
+    quarantined.
     """
 
     operation: Operation
@@ -55,13 +55,14 @@ class WriteIntent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Everything a task needs to bring one file group up to date; plain values, sent to Spark.
+    """The task that merges one file group; plain values, sent to Spark.
 
-    `slot` is the group's own, `files` are its live files in the order of their commits, `intents` those of the grouped
-    writes by number, `scope` (of a write that runs by itself) tells which live rows must go. `compact`: it is the task
-    of a table service, which changes no row; `files` are just those that it writes anew, with logs, postponed writes
-    and deletion vectors folded in, and may be of other groups; `cluster` is the order that their rows get, if
-    any. `attempt` goes into the names of the files the task writes, so that no two attempts ever write the same path.
+    `slot` is the group's own. `files` are its live files in the order of their commits. `intents` are those of the
+    grouped writes by number. `scope` (of a write that runs alone) selects the live rows to retract. `compact`: the task
+    belongs to a table service, which changes no rows. Then `files` are only those that it rewrites, with logs,
+    postponed writes and deletion vectors folded in, and may be of other groups; `cluster` is the order of their rows,
+    if any. `attempt` is part of the names of the files that the task writes, so that no two attempts ever write the
+    same path.
     """
 
     dataset: DatasetDefinition
@@ -78,15 +79,15 @@ class MergeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     @property
     def keeps_rows(self) -> bool:
-        """Whether all live rows of the files go to new ones, and no others do.
+        """Whether exactly the live rows of the files go to the new files.
 
-        Without `cluster` they go in the order in which they stand, bucket by bucket.
+        Without `cluster` they keep their order, bucket by bucket.
         """
         return self.compact and all(file.kind is FileKind.BASE for file in self.files)
 
 
 def touched_groups(writes: Mapping[int, Sequence[StagedFile]]) -> list[str]:
-    """The file groups of the buckets that the rows of grouped writes with keys go to."""
+    """The file groups of the buckets of grouped writes' rows. The dataset has keys."""
     return [bucket_file_group(slot) for slot in sorted(_segments_by_slot(writes))]
 
 
@@ -101,9 +102,10 @@ def plan_merge(
     attempt: str,
     data_prefix: str,
 ) -> list[MergeTask]:
-    """One task per file group that the rows go to or the scope reaches, but for the groups that are `done`.
+    """One task per file group that the rows go to or the scope covers, without the groups that are `done`.
 
-    `writes`: numbered in order of acceptance. `live`: the live files of the touched groups, with a scope of all.
+    `writes`: numbered in order of acceptance. `live`: the live files of the touched groups; with a scope, of all
+    groups.
     """
     segments = _segments_by_slot(writes)
     files = sorted(live, key=lambda file: (file.added_version or 0, file.path))
@@ -122,7 +124,7 @@ def plan_merge(
             file_group=each.file_group,
             files=each.files,
             segments=each.segments,
-            # A scope is that of the one write that there is, also where none of its rows go.
+            # Only a single write has a scope. It also applies to groups without rows of the write.
             intents=dict(intents) if scope else {part.job: intents[part.job] for part in each.segments},
             attempt=attempt,
             data_prefix=data_prefix,
@@ -134,7 +136,7 @@ def plan_merge(
 
 
 class _PlannedGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes one task."""
+    """The parts of one task."""
 
     slot: Slot
     file_group: str
@@ -148,7 +150,7 @@ _Segments = Mapping[Slot, Sequence[StagedSegment]]
 def _by_bucket(
     dataset: DatasetDefinition, segments: _Segments, live: Sequence[DataFile], scope: WriteScope | None
 ) -> list[_PlannedGroup]:
-    """The buckets that rows go to, and those in which a file may hold rows in scope, each with all its files."""
+    """The buckets that rows go to, and those with a file that may have rows in scope, each with all its files."""
     slots = {bucket_file_group(slot): slot for slot in segments}
     files: dict[str, list[DataFile]] = {}
     for file in live:
@@ -167,7 +169,9 @@ def _by_bucket(
 
 
 def _appends(dataset: DatasetDefinition, segments: _Segments, attempt: str) -> list[_PlannedGroup]:
-    """Rows without a key meet nothing: large ones go to several groups at once, unless a partition is to be one."""
+    """Appended rows match no live rows: many rows go to several groups in parallel, unless each partition takes one
+    file.
+    """
     work = []
     for slot in sorted(segments):
         whole = dataset.bucket.shuffle_by_partition
@@ -180,7 +184,7 @@ def _appends(dataset: DatasetDefinition, segments: _Segments, attempt: str) -> l
 def _by_partition(
     dataset: DatasetDefinition, segments: _Segments, live: Sequence[DataFile], scope: WriteScope, attempt: str
 ) -> list[_PlannedGroup]:
-    """What replaces rows without a key: a new group per partition, with what is in scope of the old ones."""
+    """Replaced rows without a key: a new group per partition, with the old files in scope."""
     files: dict[Slot, list[DataFile]] = {}
     for file in live:
         if reaches(scope, dataset, file):
@@ -197,7 +201,7 @@ def _by_partition(
 
 
 def _by_group(dataset: DatasetDefinition, live: Sequence[DataFile], scope: WriteScope) -> list[_PlannedGroup]:
-    """Rows without a key that are taken out: each group by itself, with those of its files that may hold any."""
+    """Retracted rows without a key: each group by itself, with its files that may have such rows."""
     files: dict[str, list[DataFile]] = {}
     for file in live:
         if reaches(scope, dataset, file):
@@ -209,15 +213,15 @@ def _by_group(dataset: DatasetDefinition, live: Sequence[DataFile], scope: Write
 
 
 def reaches(scope: WriteScope, dataset: DatasetDefinition, file: DataFile) -> bool:
-    """Whether the file may hold rows in scope: false only if it certainly holds none."""
+    """Whether the file may have rows in scope: false only if it certainly has no such row."""
     path = file.slot.partition_path
-    # Logs of groups that hold several partitions lie in none.
+    # Logs of groups with several partitions have no partition.
     if scope.partitions is not None and path and path not in scope.partitions:
         return False
     if scope.where is None:
         return True
     known = [partition_statistics(path, dataset.partition_by, dataset.schema)]
-    # What rows in a log become is known once they are merged.
+    # The resulting values of rows in a log are only known after the merge.
     if file.kind is FileKind.BASE:
         known.append(file.statistics)
     return all(may_match(scope.where, statistics, dataset.schema, file.row_count) for statistics in known)
@@ -237,7 +241,7 @@ def _segments_by_slot(writes: Mapping[int, Sequence[StagedFile]]) -> dict[Slot, 
 
 
 def _packed(segments: Iterable[StagedSegment]) -> Iterator[list[StagedSegment]]:
-    """The segments in order, so many together that a task is worth its while."""
+    """The segments in order, in packs large enough for a task."""
     pack: list[StagedSegment] = []
     packed_bytes = 0.0
     for segment in segments:

@@ -1,4 +1,4 @@
-"""What a write takes out of the table without naming keys, and what it has read for that."""
+"""The scope of a write: rows that it retracts without naming keys, and rows that it must read for that."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.sql.conditions.parse import parse_filter
 
 
 def has_scope(operation: Operation, options: WriteOptions) -> bool:
-    """Whether planning the write needs to know every live file of the table."""
+    """Whether the plan of the write needs every live file of the table."""
     return (
         operation.replaces
         or operation is Operation.DELETE_PARTITION
@@ -32,7 +32,7 @@ def scope_of(
     staged: Sequence[StagedFile],
     live: Iterable[DataFile],
 ) -> WriteScope | None:
-    """The live rows that go, unless the write brings them; None for a write that touches only what it names."""
+    """The live rows that the write retracts, unless it has them itself; None for a write that touches only its keys."""
     match operation:
         case Operation.OVERWRITE:
             return _overwritten(options.overwrite or Overwrite(), dataset, staged)
@@ -53,17 +53,17 @@ def scope_of(
 
 
 def read_scope(operation: Operation, options: WriteOptions, scope: WriteScope | None) -> WriteScope | None:
-    """What no later commit may have changed: a write that looked whether there is anything has read all."""
+    """The rows that no later commit may have changed: a write that checks for an empty table has read all rows."""
     if _saves(options) or operation is Operation.DELETE_PARTITION:
         return WriteScope()
     return None if scope is None else WriteScope(partitions=scope.partitions)
 
 
 def is_no_op(options: WriteOptions, *, holds_rows: bool, version: int) -> bool:
-    """Whether the save mode leaves the table as it is. Raises DataExists where it refuses to."""
+    """Whether the save mode leaves the table unchanged. Raises DataExists where it rejects the write."""
     if holds_rows and options.mode is SaveMode.ERROR_IF_EXISTS:
         raise DataExists(
-            f"the dataset holds rows already, at version {version}, and the write's mode is {options.mode.value}",
+            f"the dataset already has rows, at version {version}, and the write's mode is {options.mode.value}",
             version=version,
         )
     return holds_rows and options.mode is SaveMode.IGNORE
@@ -84,5 +84,5 @@ def _overwritten(
 
 
 def _saves(options: WriteOptions) -> bool:
-    """Whether the save mode asks for what is there already."""
+    """Whether the save mode depends on existing data."""
     return options.mode in (SaveMode.IGNORE, SaveMode.ERROR_IF_EXISTS)

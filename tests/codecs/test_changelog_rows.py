@@ -93,7 +93,7 @@ def test_a_record_tells_of_changes(record: Any, changes: Told) -> None:
         (
             {"op": "+A", "row": TEA, "price": 2},
             "/price",
-            'a change has no member "price": fields stand in "row"',
+            'a change has no member "price": fields belong in "row"',
         ),
         ({"op": "+A", "row": TEA, "after": TEA}, "/after", "a change has no member"),
         ({"op": "c", "row": TEA}, "/after", "got null"),
@@ -103,7 +103,7 @@ def test_a_record_tells_of_changes(record: Any, changes: Told) -> None:
         ({"op": "d", "before": TEA, "after": TEA}, "/after", 'expected null in an envelope of op "d"'),
         ({"op": "u", "before": {"id": "1"}, "after": TEA}, "/before/id", "expected int64"),
         ({"payload": {"op": "c", "after": {"id": 1}}}, "/payload/after/name", "a value is required"),
-        ({"payload": {"op": "c", "after": TEA}, "x": 1}, "/x", 'beside "payload" stands at most "schema"'),
+        ({"payload": {"op": "c", "after": TEA}, "x": 1}, "/x", 'only "schema" is allowed beside "payload"'),
         ({"payload": [1]}, "/payload", "got an array"),
     ],
 )

@@ -73,8 +73,8 @@ def test_bytes_that_no_longer_have_their_checksum_are_refused():
         (b"", "the body is empty"),
         (b"plain text", "the body is not gzip"),
         (zlib.compress(b"x"), "the body is not gzip"),
-        (BODY + b"plain text", "bytes that are no gzip follow the gzip body"),
-        (BODY + b"\x00" * 512, "bytes that are no gzip follow the gzip body"),
+        (BODY + b"plain text", "the gzip body is followed by bytes that are not gzip"),
+        (BODY + b"\x00" * 512, "the gzip body is followed by bytes that are not gzip"),
     ],
 )
 def test_the_wrong_bytes_are_called_what_they_are(data, reason):

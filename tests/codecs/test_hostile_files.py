@@ -108,7 +108,7 @@ def test_columns_are_checked_before_any_row_is_read():
             list(iter_tables(form, io.BytesIO(data), PLACES))
         details = [error["detail"] for error in caught.value.facts["errors"]]
         assert details == [
-            'column "id": expected int64, got Arrow type string, which does not fit without loss',
+            'column "id": expected int64, got Arrow type string, which cannot be converted without loss',
             'column "z": the schema has no field "z"',
         ]
 

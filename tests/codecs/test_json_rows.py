@@ -73,7 +73,7 @@ BAD_VALUES = [
     ('"raw": "YR=="', "raw", "not the canonical base64"),
     ('"raw": "YQ==YQ=="', "raw", "which is not base64"),
     ('"raw": "é==="', "raw", "which is not base64"),
-    ('"day": "2026-02-29"', "day", "which is no date: day"),
+    ('"day": "2026-02-29"', "day", "which is not a date: day"),
     ('"day": "0000-01-01"', "day", "year 0 is out of range"),
     ('"day": "10000-01-01"', "day", "which is not written as YYYY-MM-DD"),
     ('"day": "2026-1-1"', "day", "which is not written as YYYY-MM-DD"),

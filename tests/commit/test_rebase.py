@@ -81,5 +81,5 @@ def test_rows_that_are_gone_are_found_in_the_new_files(
 
 def test_what_does_not_hold_the_rows_that_lived_is_refused() -> None:
     one = Rewritten(file=file_of("old", 3, 0), before=None, now=None)
-    with pytest.raises(ValueError, match="3 rows lived"):
+    with pytest.raises(ValueError, match="had 3 live rows"):
         rebased([one], [file_of("new", 2, 0)])

@@ -1,4 +1,4 @@
-"""Casts between Arrow types that lose nothing, at any depth."""
+"""Lossless casts between Arrow types, at any depth."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def is_lossless(source: pa.DataType, target: DataType) -> bool:
 
 
 def cast_lossless(array: pa.Array, target: DataType) -> pa.Array:
-    """A valid array as one of the target type, which `is_lossless` allows. Raises ArrowInvalid."""
+    """A valid array cast to the target type. The pair must satisfy `is_lossless`. Raises ArrowInvalid."""
     arrow_type = to_arrow(target)
     if array.type == arrow_type and not pa.types.is_nested(arrow_type):
         return array
@@ -96,9 +96,9 @@ def cast_lossless(array: pa.Array, target: DataType) -> pa.Array:
 
 
 def map_entries(array: pa.MapArray) -> pa.ListArray:
-    """The map as a list of key-value structs, without what a producer may have left behind null maps."""
+    """The map as a list of key-value structs, without entries behind null maps."""
     entries = pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
-    # Arrow takes no mask beside offsets that are a slice of others, so these are copied.
+    # Arrow accepts no mask with sliced offsets, so the offsets are copied.
     offsets = pa.array(array.offsets.to_numpy().copy())
     return pa.ListArray.from_arrays(offsets, entries, mask=array.is_null())
 
@@ -117,7 +117,7 @@ def _struct_is_lossless(source: pa.StructType, members: dict[str, DataType]) -> 
 
 
 def packed_offsets(array: pa.Array) -> pa.Int32Array:
-    """Offsets into the flattened list, which has neither gaps nor what lies behind null lists."""
+    """Offsets into the flattened list, which has no gaps and no elements behind null lists."""
     lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
     offsets = np.zeros(len(array) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])

@@ -1,4 +1,4 @@
-"""What Arrow's own validation does not know: how large arrays expand, and which rows JSON cannot carry."""
+"""Checks beyond Arrow's own validation: the expanded size of arrays, and rows that JSON cannot represent."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _Rows = npt.NDArray[Any]
 
 
 def expanded_bytes(array: pa.Array) -> int:
-    """How many bytes the values of a valid array take without dictionaries, views and null runs, roughly."""
+    """The approximate size in bytes of the values of a valid array without dictionaries, views and null runs."""
     kind = array.type
     if pa.types.is_null(kind):
-        # Whatever type the nulls become, they will need some bytes each.
+        # Whatever type the nulls get, they need some bytes each.
         return 8 * len(array)
     if pa.types.is_dictionary(kind):
         used = array.indices.drop_null().to_numpy()
@@ -50,9 +50,9 @@ def expanded_bytes(array: pa.Array) -> int:
 
 
 def viewed_bytes(array: pa.Array) -> int:
-    """How many bytes the views in an array show together, at any depth; its buffers must have been validated.
+    """The total size in bytes of the values of all views in an array, at any depth. Its buffers must be validated.
 
-    Many views may show the same bytes, so that looking at what they show can take for ever.
+    Many views may share the same bytes, so the validation of their values could take unlimited time.
     """
     kind = array.type
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
@@ -69,7 +69,7 @@ def viewed_bytes(array: pa.Array) -> int:
 
 
 def _view_lengths(array: pa.Array) -> npt.NDArray[np.int32]:
-    """The lengths of the values, which are the first four of the 16 bytes of each view; anything for nulls."""
+    """The lengths of the values, which are the first four of the 16 bytes of each view; undefined for nulls."""
     views = array.buffers()[1]
     if views is None:
         return np.zeros(0, dtype=np.int32)
@@ -77,7 +77,7 @@ def _view_lengths(array: pa.Array) -> npt.NDArray[np.int32]:
 
 
 def _value_bytes(array: pa.Array) -> npt.NDArray[np.int64]:
-    """How many bytes each value of a flat array takes; some number for nulls."""
+    """The size in bytes of each value of a flat array; undefined for nulls."""
     kind = array.type
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         return np.where(_valid(array), _view_lengths(array), 0).astype(np.int64)
@@ -88,11 +88,11 @@ def _value_bytes(array: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def invalid_rows(array: pa.Array, data_type: DataType) -> Iterator[tuple[_Rows, str]]:
-    """Which elements of a valid array of the type hold what is refused, and why, as (indices, reason)."""
+    """The elements of a valid array of the type with rejected values, as (indices, reason)."""
     match data_type:
         case Primitive("float" | "double"):
             bad = pc.invert(pc.is_finite(array))
-            yield _where(bad), "got NaN or an infinity, which JSON cannot carry"
+            yield _where(bad), "got NaN or an infinity, which JSON cannot represent"
         case Primitive("date"):
             yield (
                 _outside(array.view(pa.int32()), DATE_DAYS_MIN, DATE_DAYS_MAX),
@@ -117,9 +117,9 @@ def invalid_rows(array: pa.Array, data_type: DataType) -> Iterator[tuple[_Rows, 
 
 
 def without_text(array: pa.Array) -> pa.Array:
-    """The same array with octets in place of text, so that it says nothing of UTF-8.
+    """The same array with bytes instead of text, so that its validation does not check UTF-8.
 
-    Text in dictionaries and in lists of fixed size stays what it is.
+    Text in dictionaries and in lists of fixed size is unchanged.
     """
     kind = _octets_type(array.type)
     return array if kind == array.type else array.view(kind)
@@ -141,14 +141,14 @@ def _octets_type(kind: pa.DataType) -> pa.DataType:
 
 
 def invalid_text_rows(array: pa.Array) -> _Rows:
-    """Which elements of an array hold text that is not UTF-8, where it would be valid if it were `without_text`."""
+    """The elements of an array with text that is not UTF-8. The array must be valid after `without_text`."""
     kind = array.type
     if kind in _OCTETS:
         values = array.view(_OCTETS[kind]).to_pylist()
         return np.array([row for row, value in enumerate(values) if not _is_text(value)], dtype=np.int64)
     found = np.empty(0, dtype=np.int64)
     if pa.types.is_struct(kind):
-        # Children of null structs count as well, for their text must be UTF-8, too.
+        # Children of null structs count as well, because their text must also be UTF-8.
         found = np.concatenate([found, *(invalid_text_rows(array.field(n)) for n in range(kind.num_fields))])
     elif pa.types.is_map(kind):
         return invalid_text_rows(map_entries(array))
@@ -180,7 +180,7 @@ def _outside(ticks: pa.Array, low: int, high: int) -> _Rows:
 
 
 def _of_elements(lists: pa.ListArray, found: Iterator[tuple[_Rows, str]]) -> Iterator[tuple[_Rows, str]]:
-    """What was found in the elements, told of the lists that hold them."""
+    """The results for elements, converted to indices of their lists."""
     owners = pc.list_parent_indices(lists).to_numpy()
     for elements, reason in found:
         yield np.unique(owners[elements]), reason

@@ -1,8 +1,8 @@
-"""Arrow data of strangers (Arrow streams, Parquet files) to tables of a schema, by lossless casts only.
+"""Converts Arrow data of clients (Arrow streams, Parquet files) to tables of a schema, by lossless casts only.
 
-Taken are: the same type; its dictionary, large and view variants; narrower integers for wider ones; float
-for double; coarser timestamps for finer ones, in any zone if the schema has one; date64 for date; decimals
-of no more digits on either side of the point; the null type. Else both types are named and refused.
+Accepted are: the same type; its dictionary, large and view variants; narrower integers for wider ones; float for
+double; coarser timestamps for finer ones, in any zone if the schema has one; date64 for date; decimals with no more
+digits on either side of the point; the null type. Other types are rejected, and the error names both.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ def conform(
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
 ) -> pa.Table:
-    """The table with exactly the schema's columns, in any order given; missing nullable ones are null.
+    """The table with exactly the schema's columns, accepted in any order; missing nullable columns are null.
 
-    `first_row`: the number of the first row, for the pointers of faults. `bad_records`: takes the rows that do not fit;
-    without it the first of them refuses all.
-    Raises SchemaMismatch, MalformedBody (Arrow data that contradict themselves), BodyTooLarge (over 1 GiB).
+    `first_row`: the number of the first row, for the pointers of faults. `bad_records`: receives the rows that do not
+    fit; without it the first of them rejects the input. Raises SchemaMismatch, MalformedBody (inconsistent Arrow data),
+    BodyTooLarge (over 1 GiB).
     """
     check_columns(table.schema, schema, pointer)
     record_errors = record_errors_for(bad_records, pointer)
@@ -80,7 +80,7 @@ def conform(
 
 
 def check_columns(columns: pa.Schema, schema: Schema, pointer: str) -> None:
-    """Raises SchemaMismatch for columns that the schema lacks, needs, or cannot take without loss."""
+    """Raises SchemaMismatch for columns that are unknown, missing, or not convertible without loss."""
     faults = Faults()
     seen: set[str] = set()
     with reader_faults("the names and types of the columns cannot be read"):
@@ -105,17 +105,17 @@ def _column_fault(column: pa.Field, compiled: CompiledSchema, seen: set[str]) ->
         return None
     return (
         f"column {shown(column.name)}: expected {expected}, "
-        f"got Arrow type {column.type}, which does not fit without loss"
+        f"got Arrow type {column.type}, which cannot be converted without loss"
     )
 
 
 def steps(
     batch: pa.RecordBatch, row: int, schema: Schema, record_errors: RecordErrors
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The batch, checked to be valid Arrow, in steps of at most 65,536 rows and about 16 MiB of plain values.
+    """The batch, validated, in steps of at most 65,536 rows and about 16 MiB of plain values.
 
-    `row`: the number of its first row; each step comes with that of its own. Rows with text that is not UTF-8 are
-    left out, and `record_errors` is told of them. Raises MalformedBody, SchemaMismatch, BodyTooLarge (one row over 256
+    `row`: the number of its first row. Each step has the number of its own first row. Rows with text that is not UTF-8
+    are left out and reported to `record_errors`. Raises MalformedBody, SchemaMismatch, BodyTooLarge (one row over 256
     MiB).
     """
     for first, sound in _sound_runs(batch, row, schema, record_errors):
@@ -124,7 +124,7 @@ def steps(
 
 
 def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, record_errors: RecordErrors) -> pa.Table:
-    """The good rows of one valid batch, whose columns were checked; of the others `record_errors` is told."""
+    """The good rows of one valid batch, whose columns are checked. The others are reported to `record_errors`."""
     form = flat_form(schema, batch.schema)
     compiled = form.compiled
     columns = []
@@ -155,7 +155,7 @@ def conform_step(batch: pa.RecordBatch, schema: Schema, row: int, record_errors:
 
 
 def _faults_of_rows(found: list[tuple[int, str, str]]) -> dict[int, Faults]:
-    """The faults by row, in the order of the rows, those of a row in the order of the columns."""
+    """The faults by row, in the order of the rows; those of a row in the order of the columns."""
     bad: dict[int, Faults] = {}
     for number, name, reason in sorted(found, key=lambda each: each[0]):
         bad.setdefault(number, Faults()).add(below("", name), reason)
@@ -164,7 +164,7 @@ def _faults_of_rows(found: list[tuple[int, str, str]]) -> dict[int, Faults]:
 
 @dataclass(slots=True, kw_only=True)
 class _Payloads:
-    """The texts of some rows of a table as JSON objects, made all at once when the first of them is asked for."""
+    """The texts of some rows of a table as JSON objects, created for all rows at the first access."""
 
     rows: pa.Table
     numbers: list[int]
@@ -189,7 +189,7 @@ def _cast(array: pa.Array, compiled: CompiledSchema, field: pa.Field) -> pa.Arra
 def _column_faults(
     array: pa.Array, compiled: CompiledSchema, field: pa.Field, faults_max: int
 ) -> Iterator[tuple[int, str, str]]:
-    """(row, column, reason) of each value that the schema refuses, up to the number that is sought."""
+    """(row, column, reason) of each rejected value, up to the number of faults to collect."""
     data_type = compiled.types[field.name]
     if not field.nullable and array.null_count:
         nulls = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
@@ -203,7 +203,7 @@ def _column_faults(
 def _sound_runs(
     batch: pa.RecordBatch, row: int, schema: Schema, record_errors: RecordErrors
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows that are valid Arrow, each run of them with the number of its first row."""
+    """The rows that are valid Arrow, as consecutive runs, each with the number of its first row."""
     bad = _invalid_text(batch)
     faults = _faults_of_rows(
         [
@@ -223,7 +223,7 @@ def _sound_runs(
 
 
 def _invalid_text(batch: pa.RecordBatch) -> dict[str, list[int]]:
-    """The rows with text that is not UTF-8, by column. Raises MalformedBody for anything else that is not valid."""
+    """The rows with text that is not UTF-8, by column. Raises MalformedBody for other invalid data."""
     try:
         batch.validate()
         if sum(viewed_bytes(column) for column in batch.columns) > TABLE_BYTES_MAX:
@@ -232,11 +232,11 @@ def _invalid_text(batch: pa.RecordBatch) -> dict[str, list[int]]:
     except (pa.ArrowException, OSError, OverflowError) as fault:
         found = {}
         for name, array in zip(batch.schema.names, batch.columns, strict=True):
-            with reader_faults(f"the Arrow data of column {shown(name)} contradict themselves"):
+            with reader_faults(f"the Arrow data of column {shown(name)} are inconsistent"):
                 without_text(array).validate(full=True)
                 found[name] = [int(number) for number in invalid_text_rows(array)]
         if not any(found.values()):
-            raise malformed("the Arrow data contradict themselves", fault) from None
+            raise malformed("the Arrow data are inconsistent", fault) from None
         return found
     return {}
 

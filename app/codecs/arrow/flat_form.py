@@ -1,7 +1,7 @@
-"""What the columns of an Arrow table, a Parquet file or a CSV mean: fields of rows, and of changes also their op.
+"""The meaning of the columns of an Arrow table, a Parquet file or a CSV: fields of rows, and the op of changes.
 
-Changes have a column `op` beside those of their rows: the symbols +A, -R, -C, +C or the codes 0–3. Where the dataset
-has a column of that name, it is called `_op`, or where it has both, `_hw_op`.
+Changes have a column `op` beside those of their rows: the symbols +A, -R, -C, +C or the codes 0–3. If the dataset has a
+column of that name, it is called `_op`; if it has both, `_hw_op`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TEXTS: Final = pa.array([*SYMBOLS, *(str(code) for code in range(len(SYMBOLS)))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatForm:
-    """`columns`: as they come. `changes`: what they are made into, None for plain rows, which stay as they are."""
+    """`columns`: the columns of the input. `changes`: their form as changes, None for plain rows."""
 
     columns: Schema
     changes: ChangeSchema | None
@@ -40,7 +40,7 @@ class FlatForm:
         return compile_schema(self.columns)
 
     def faults(self, table: pa.Table, faults_max: int) -> Iterator[tuple[int, str, str]]:
-        """(row, column, reason) of what is wrong with rows whose values all fit their columns."""
+        """(row, column, reason) of the faults of rows whose values all fit their columns."""
         if self.changes is None:
             return
         codes = _codes(table.column(0))
@@ -59,7 +59,7 @@ class FlatForm:
                     yield int(row), field.name, null_field(field.name, field.type)
 
     def add_faults(self, table: pa.Table, found: dict[int, Faults], faults_max: int) -> None:
-        """Adds what is wrong with rows of which nothing was found yet, up to the number of faults that is sought."""
+        """Adds the faults of rows without faults so far, up to the number of faults to collect."""
         if sum(faults.count for faults in found.values()) < faults_max:
             for row, name, reason in [
                 each for each in self.faults(table, faults_max) if each[0] not in found
@@ -74,7 +74,7 @@ class FlatForm:
         return pa.Table.from_arrays([codes, *table.columns[1:]], schema=self.changes.to_arrow())
 
     def record(self, columns: dict[str, pa.Array]) -> dict[str, pa.Array]:
-        """The columns of rows as those of records, as JSON has them: of changes the op and the row."""
+        """The columns of rows as those of JSON records: changes have the op and the row."""
         if self.changes is None or not columns:
             return columns
         ops, *fields = columns.values()
@@ -90,7 +90,7 @@ class FlatForm:
 
 
 def _codes(ops: pa.ChunkedArray) -> npt.NDArray[np.int64]:
-    """The code of each op, -1 for what is none."""
+    """The code of each op, -1 for an unknown op."""
     if pa.types.is_string(ops.type):
         places = pc.fill_null(pc.index_in(ops, _TEXTS), -1).to_numpy().astype(np.int64)
         return np.where(places < 0, -1, places % len(SYMBOLS))
@@ -99,9 +99,7 @@ def _codes(ops: pa.ChunkedArray) -> npt.NDArray[np.int64]:
 
 
 def flat_form(schema: Schema, input_schema: pa.Schema | None = None) -> FlatForm:
-    """The form of columns that are to become rows of the schema. `input_schema`: their types, where they have any
-    yet.
-    """
+    """The form of columns that become rows of the schema. `input_schema`: their types, where known."""
     if not isinstance(schema, ChangeSchema):
         return FlatForm(columns=schema, changes=None)
     name = _op_name(schema)

@@ -1,4 +1,4 @@
-"""Reading Parquet that strangers wrote, in steps of bounded size."""
+"""Reads Parquet files of clients in steps of bounded size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.format.rows.formats import Source
 
 # A dictionary value of a megabyte takes a bit per row in the file and a megabyte per row in memory.
 _EXPANDED_BYTES_MAX: Final = 64 << 20
-# Steps this small cost nothing: the reader is as fast as with large ones.
+# Small steps have no cost: the reader is as fast as with large ones.
 _READ_ROWS_MAX: Final = 1_024
 _REPEATED_BYTES_MAX: Final = 1_024
 _JOINED_ROWS: Final = 32_768
@@ -25,7 +25,7 @@ _PROBE_BUFFER_BYTES: Final = 64 << 10
 
 
 class _Text(msgspec.Struct, frozen=True, kw_only=True):
-    """A text or binary column of a row group, and how large a value can be that takes next to no bytes of its own."""
+    """A text or binary column of a row group, and the greatest size of a value that takes almost no file space."""
 
     path: str
     repeats: bool
@@ -41,7 +41,7 @@ def open_parquet(source: Source) -> pq.ParquetFile:
 
 
 def rows_before(metadata: pq.FileMetaData, row_group: int) -> int:
-    """How many rows the row groups before this one have."""
+    """The number of rows in the row groups before this one."""
     return sum(metadata.row_group(number).num_rows for number in range(row_group))
 
 
@@ -62,7 +62,7 @@ def iter_row_groups(
 
 
 def joined(batches: Iterable[tuple[int, pa.RecordBatch]]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The same rows in fewer, larger batches; those with dictionaries stay as they are."""
+    """The same rows in fewer, larger batches; batches with dictionaries are unchanged."""
     pending: list[pa.RecordBatch] = []
     pending_rows = pending_bytes = 0
     for row, batch in batches:
@@ -97,7 +97,7 @@ def _batches(file: pq.ParquetFile, row_group: int, rows: int) -> Iterator[pa.Rec
     promised = file.metadata.row_group(row_group).num_rows
     if read != promised:
         raise MalformedBody(
-            f"row group {row_group} of the Parquet file has {read} rows, its footer says {promised}"
+            f"row group {row_group} of the Parquet file has {read} rows, but its footer has {promised}"
         )
 
 
@@ -112,7 +112,7 @@ def _check_magic(source: Source) -> None:
 
 
 def _reader(source: Source, file: pq.ParquetFile, texts: Sequence[_Text]) -> pq.ParquetFile:
-    """The file, set to leave large texts in lists in their dictionaries: a row may repeat them at will."""
+    """The file, set to keep large texts in lists as dictionaries, since a row may repeat them without limit."""
     return pq.ParquetFile(
         source,
         metadata=file.metadata,
@@ -125,7 +125,7 @@ def _reader(source: Source, file: pq.ParquetFile, texts: Sequence[_Text]) -> pq.
 
 
 def _texts(source: Source, file: pq.ParquetFile, row_group: int) -> list[_Text]:
-    """The text and binary columns, and what their values can come to."""
+    """The text and binary columns, and the possible size of their values."""
     probe = pq.ParquetFile(
         source,
         metadata=file.metadata,
@@ -144,12 +144,12 @@ def _text(probe: pq.ParquetFile, row_group: int, number: int, column: pq.ColumnS
     repeats = column.max_repetition_level > 0
     rows = probe.iter_batches(batch_size=1, row_groups=[row_group], columns=[column.path], use_threads=False)
     try:
-        # The first row brings along the dictionary, whole.
+        # The first row loads the whole dictionary.
         first = next(rows, None)
     except OSError as fault:
         if "Not yet implemented" not in str(fault):
             raise
-        # No dictionary, then. Only now may the metadata be asked: for a damaged column that ends the process.
+        # There is no dictionary. The metadata is only read now, because it crashes the process for a damaged column.
         chunk = probe.metadata.row_group(row_group).column(number)
         # A value may share all of the one before it.
         shared = max(int(chunk.total_uncompressed_size), 0) if "DELTA_BYTE_ARRAY" in chunk.encodings else 0

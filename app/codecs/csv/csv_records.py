@@ -1,7 +1,7 @@
-"""Where the records of a CSV are: RFC 4180, with LF or CRLF, and what to do where its quotation marks are at odds.
+"""The boundaries of CSV records: RFC 4180 with LF or CRLF, and the recovery from misplaced quotation marks.
 
-Quotes are counted for a whole piece at once. Only where they do not add up are records looked at one by one: then the
-first line of what is no record is left out, and the next line is taken for the start of a record again.
+Quotes are counted for a whole piece at once. Only if they do not match are records examined one by one: then the first
+line that is not a record is left out, and the next line starts a record again.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _UNFINISHED: Final = re.compile(rb"(?:" + _CELL + rb",)*+(?:" + _OPEN_CELL + rb"
 
 
 class QuoteFault(msgspec.Struct, frozen=True, kw_only=True):
-    """A byte that CSV does not allow where it stands, and why."""
+    """A byte that CSV does not allow at its position, and the reason."""
 
     position: int
     reason: str
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """The bytes [start, end): whole records, or, with a fault, one line that is none."""
+    """The bytes [start, end): whole records, or, with a fault, one line that is not a record."""
 
     start: int
     end: int
@@ -44,25 +44,25 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def record_end(data: bytes, *, last: bool = False) -> int | None:
-    """The position after the first (or last) line end that is outside quotes; None if there is none."""
+    """The position after the first (or last) line end outside quotes; None without a line end."""
     ends = record_ends(data)
     return int(ends[-1 if last else 0]) if len(ends) else None
 
 
 def record_ends(data: bytes) -> npt.NDArray[np.intp]:
-    """The positions after the line ends that are outside quotes."""
+    """The positions after the line ends outside quotes."""
     octets = np.frombuffer(data, dtype=np.uint8)
     ends = np.flatnonzero(octets == _LINE_FEED)
     return ends[_outside_quotes(octets, ends)] + 1
 
 
 def is_record(text: bytes, *, blank_lines: bool) -> bool:
-    """Whether the text, without a line end, is exactly one record. `blank_lines`: whether nothing is one."""
+    """Whether the text, without a line end, is exactly one record. `blank_lines`: whether an empty text is a record."""
     return (blank_lines or bool(text)) and _LAST_RECORD.match(text) is not None
 
 
 def record_spans(data: bytes, *, blank_lines: bool) -> list[tuple[int, int]]:
-    """Start and end of each record, line ends included. `blank_lines`: whether these are records."""
+    """Start and end of each record, line ends included. `blank_lines`: whether empty lines are records."""
     ends = record_ends(data).tolist()
     if data and (not ends or ends[-1] != len(data)):
         ends.append(len(data))
@@ -71,16 +71,16 @@ def record_spans(data: bytes, *, blank_lines: bool) -> list[tuple[int, int]]:
 
 
 def quote_fault(data: bytes) -> QuoteFault | None:
-    """The first quote or return where RFC 4180 has none; Arrow would guess."""
+    """The first quote or return that RFC 4180 does not allow, for which Arrow would guess."""
     octets = np.frombuffer(data, dtype=np.uint8)
     return _misplaced_quote(octets) or _lone_return(data, octets)
 
 
 def sound_runs(text: bytes, *, last: bool, record_bytes_max: int) -> Iterator[Run]:
-    """Runs of records, and the lines between them that are none, in order.
+    """Runs of records, and the lines between them that are not records, in order.
 
-    `last`: nothing follows the text. Otherwise its end may be the start of a record, and then it is in no run, unless
-    it is longer than a record may be.
+    `last`: the text is the end of the input. Otherwise an incomplete record at the end is in no run, unless it exceeds
+    the limit of a record.
     """
     start = position = 0
     while position < len(text):
@@ -103,7 +103,7 @@ def sound_runs(text: bytes, *, last: bool, record_bytes_max: int) -> Iterator[Ru
 
 
 def _outside_quotes(octets: _Octets, positions: npt.NDArray[np.intp]) -> npt.NDArray[np.bool_]:
-    """Which of the positions follow an even number of quotation marks."""
+    """Whether each position follows an even number of quotation marks."""
     quotes = np.flatnonzero(octets == _QUOTE)
     outside: npt.NDArray[np.bool_] = np.searchsorted(quotes, positions) % 2 == 0
     return outside

@@ -1,9 +1,8 @@
 """CSV rows to Arrow: RFC 4180, UTF-8, with a header line that names columns of the schema in any order.
 
-An unquoted empty cell is null, a quoted one ("") the empty string. Cells are written as `texts` says; lists,
-structs and maps are JSON inside the cell. Spaces belong to it. Lines end with LF or CRLF. Blank lines are
-skipped, but where there is only one column a blank line is a row that holds null. A UTF-8 byte order mark, as
-spreadsheets write it, is skipped.
+An unquoted empty cell is null, a quoted one ("") the empty string. Cells have the grammar of `texts`; lists, structs
+and maps are JSON inside the cell. Spaces are part of a cell. Lines end with LF or CRLF. Blank lines are skipped; with
+only one column, a blank line is a row with null. A UTF-8 byte order mark, as spreadsheets write it, is skipped.
 """
 
 from __future__ import annotations
@@ -52,13 +51,13 @@ _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 HEADER_BYTES_MAX: Final = 1 << 20
 # Arrow's CSV reader counts the bytes of a block in 32 bits.
 PIECE_BYTES_MAX: Final = (1 << 31) - 2
-# A record longer than this is no row but an attack, or a quote that was never closed.
+# A longer record is an attack, or a quote that was never closed.
 RECORD_BYTES_MAX: Final = 256 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """The columns of a CSV in their order, the line that names them, and how many bytes it takes."""
+    """The columns of a CSV in their order, the number of the header line, and its size in bytes."""
 
     names: tuple[str, ...]
     line: bytes
@@ -73,12 +72,11 @@ def decode_csv(
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
 ) -> pa.Table:
-    """The rows below the header line, in order; there may be none.
+    """The rows below the header line, in order, possibly none.
 
-    `first_row`: the number of the first row, for the pointers of faults. `bad_records`: takes the records that do not
-    fit;
-    without it the first of them refuses all.
-    Raises SchemaMismatch (pointers `{pointer}/{row}/{column}`), MalformedBody (`line`, `byte`), BodyTooLarge.
+    `first_row`: the number of the first row, for the pointers of faults. `bad_records`: receives the records that do
+    not fit; without it the first of them rejects the input. Raises SchemaMismatch (pointers
+    `{pointer}/{row}/{column}`), MalformedBody (`line`, `byte`), BodyTooLarge.
     """
     if not data:
         raise MalformedBody("the body is empty")
@@ -90,14 +88,14 @@ def decode_csv(
 
 
 def read_header(data: bytes, schema: Schema, pointer: str = "/rows") -> Header:
-    """The header line at the start of `data`, checked. Raises SchemaMismatch, MalformedBody."""
+    """The header line at the start of `data`, checked against the schema. Raises SchemaMismatch, MalformedBody."""
     header = parse_header(data)
     _check_header(header.names, flat_form(schema).compiled, pointer)
     return header
 
 
 def parse_header(data: bytes) -> Header:
-    """The header line at the start of `data`, whatever it names. Raises MalformedBody."""
+    """The header line at the start of `data`, unchecked. Raises MalformedBody."""
     if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
         raise MalformedBody("the body starts with a UTF-16 byte order mark; send UTF-8", line=1, byte=0)
     size_bytes = record_end(data[:HEADER_BYTES_MAX])
@@ -125,7 +123,7 @@ def parse_header(data: bytes) -> Header:
 class Records:
     """Reads the records below a header line, one piece of the input after the other.
 
-    `origin`: where the next piece begins. `rest`: the end of the last one, which may be the start of a record.
+    `origin`: the start of the next piece. `rest`: the end of the last piece, which may be the start of a record.
     """
 
     header: Header
@@ -135,9 +133,9 @@ class Records:
     rest: bytes = b""
 
     def tables(self, text: bytes, *, last: bool) -> Iterator[pa.Table]:
-        """The good rows of the records at the start of `text`, in steps; of the others `record_errors` is told.
+        """The good rows of the records at the start of `text`, in steps. The others are reported to `record_errors`.
 
-        `last`: nothing follows the text. Raises MalformedBody, BodyTooLarge.
+        `last`: the text is the end of the input. Raises MalformedBody, BodyTooLarge.
         """
         cut = len(text) if last else record_end(text, last=True) or 0
         fault = quote_fault(text[:cut])
@@ -228,7 +226,7 @@ class Records:
         return form.rows(table)
 
     def _add_errors(self, data: bytes, bad: dict[int, Faults]) -> None:
-        """Tells of the bad records among those in `data`, which are numbered from 0."""
+        """Reports the bad records among those in `data`, which are numbered from 0."""
         spans = record_spans(data, blank_lines=len(self.header.names) == 1)
         for number in sorted(bad):
             start, end = spans[number]
@@ -271,9 +269,9 @@ def _check_header(names: Sequence[str], compiled: CompiledSchema, pointer: str) 
 def _read_cells(
     data: bytes, header: Header, faults_max: int
 ) -> tuple[dict[str, pa.BinaryArray], dict[int, Faults]]:
-    """The cells as they were written, by column, and the faults of records of another width, which are left out.
+    """The unparsed cells, by column, and the faults of records of another width, which are left out.
 
-    All records are numbered from 0. No more than `faults_max` faults are looked for; then the cells are none.
+    All records are numbered from 0. At most `faults_max` faults are collected; then there are no cells.
     """
     bad: dict[int, Faults] = {}
 
@@ -287,16 +285,16 @@ def _read_cells(
 
     skips_blank_lines = len(header.names) > 1
     if not data.strip(b"\r\n"):
-        # Arrow takes input without a cell for an error.
+        # Arrow treats input without a cell as an error.
         rows = 0 if skips_blank_lines else data.count(b"\n")
         return {name: pa.nulls(rows, pa.binary()) for name in header.names}, bad
     if not data.endswith(b"\n"):
-        # Arrow takes an empty last cell that no line end follows for a quoted one, if one before it was quoted.
+        # Arrow reads an empty last cell without a line end as quoted, if an earlier cell was quoted.
         data += b"\n"
     try:
         table = pacsv.read_csv(
             pa.BufferReader(data),
-            # One block, one thread: only so does the reader number the rows.
+            # The reader numbers the rows only with one block and one thread.
             read_options=pacsv.ReadOptions(
                 use_threads=False, column_names=header.names, block_size=len(data) + 1
             ),
@@ -330,7 +328,7 @@ def _whole(column: pa.ChunkedArray) -> pa.BinaryArray:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _CsvColumn:
-    """The cells of one column as they were written, and what they must hold."""
+    """The unparsed cells of one column, and their type."""
 
     field: pa.Field
     compiled: CompiledSchema
@@ -342,7 +340,7 @@ class _CsvColumn:
         return self.compiled.types[self.field.name]
 
     def values(self, found: dict[int, Faults]) -> pa.Array:
-        """The values; where some cell does not fit, null in its place, and its fault goes to `found` by row."""
+        """The values. A cell that does not fit is null, and its fault is added to `found` by row."""
         if self.field.nullable or not self.cells.null_count:
             try:
                 array = self._decode_column()

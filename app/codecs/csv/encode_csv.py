@@ -1,7 +1,7 @@
 """Arrow tables to CSV: RFC 4180, UTF-8, lines ended by LF, with a header line of the names of the columns.
 
 Null is an empty cell without quotes, the empty string one with (""). Strings, timestamps and binary (base64) are always
-quoted; lists, structs and maps are JSON inside the cell. The decoder of this package reads the same values again.
+quoted; lists, structs and maps are JSON inside the cell. The decoder of this package reads the same values.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ def encode_csv(table: pa.Table) -> bytes:
         return b""
     columns = [pa.chunked_array([_plain(chunk) for chunk in column.chunks]) for column in table.columns]
     out = pa.BufferOutputStream()
-    # Names play no part without a header, and need not differ.
+    # Without a header the names are not written, and need not differ.
     pacsv.write_csv(pa.Table.from_arrays(columns, [str(at) for at in range(len(columns))]), out, _OPTIONS)
     return bytes(out.getvalue().to_pybytes())
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """The array as one that Arrow's CSV writer writes in the form that is wanted."""
+    """The array in a type that Arrow's CSV writer writes in the documented form."""
     kind = array.type
     if pa.types.is_timestamp(kind):
         return timestamp_texts(array)

@@ -1,11 +1,11 @@
-"""Changes as JSON, one a record: in the form of the feed, or in Debezium's envelope.
+"""Changes as JSON records: in the form of the feed, or in Debezium's envelope.
 
-{"op": "+A", "row": {…}}                           +A, -R, -C or +C. What else a change of the feed has (offset,
-                                                   version …) may be there
-{"op": "u", "before": {…} | null, "after": {…}}    c and r put a row there, d takes one away, u corrects one.
-                                                   Whatever else is there is ignored
+{"op": "+A", "row": {…}}                           +A, -R, -C or +C. The other members of a change of the feed
+                                                   (offset, version …) are allowed
+{"op": "u", "before": {…} | null, "after": {…}}    c and r put a row, d deletes one, u corrects one.
+                                                   Other members are ignored
 {"schema": …, "payload": an envelope}              the envelope
-null, also as the payload                          nothing: a tombstone
+null, also as the payload                          a tombstone, which is ignored
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _OPS: Final = {symbol: Op(code) for code, symbol in enumerate(SYMBOLS)}
 _FEED_MEMBERS: Final = ("op", "row", "offset", "version", "system_time", "event_time", "corrects_offset")
 _IGNORED: Final = ("source", "transaction", "ts_ms", "ts_us", "ts_ns")
 _CORRECTION: Final = (Op.CORRECT_FROM, Op.CORRECT_TO)
-# What must not be there besides the row that an envelope is about.
+# The member that must be null beside the row of an envelope.
 _UNWANTED: Final = {"c": "before", "r": "before", "d": "after", "u": None}
 _ABSENT: Final = (b"", b"null")
 
@@ -73,7 +73,7 @@ _WRAPPED: Final = msgspec.json.Decoder(_Wrapped | None)
 
 @functools.lru_cache(maxsize=256)
 def reader_of(schema: Schema) -> RecordReader:
-    """What reads records of JSON into tables of the schema."""
+    """The reader of JSON records into tables of the schema."""
     return (
         ChangeReader(schema)
         if isinstance(schema, ChangeSchema)
@@ -82,7 +82,7 @@ def reader_of(schema: Schema) -> RecordReader:
 
 
 class ChangeReader:
-    """Every record tells of a change, or with a correction of two; the table has `_hw_op` in front."""
+    """Reads records that each have one change, or two for a correction; the table has `_hw_op` in front."""
 
     def __init__(self, schema: ChangeSchema) -> None:
         rows = schema.rows()
@@ -103,7 +103,7 @@ class ChangeReader:
         return None if rows is None else self._complete(parsed.ops, rows)
 
     def _complete(self, ops: Sequence[Op], rows: pa.Table) -> pa.Table | None:
-        """The rows with their ops, or None if one lacks a value that its op needs."""
+        """The rows with their ops; None if one lacks a value that its op needs."""
         codes = np.array(ops, dtype=np.uint8)
         put_there = np.isin(codes, PUT_THERE)
         for name in self._required:
@@ -122,7 +122,7 @@ class ChangeReader:
         if "payload" not in members or "op" in members:
             return self._read_change(members, faults)
         for name in members.keys() - {"schema", "payload"}:
-            faults.add(below("", name), f'beside "payload" stands at most "schema", not {shown(name)}')
+            faults.add(below("", name), f'only "schema" is allowed beside "payload", not {shown(name)}')
         inner = Faults()
         found = self.read(members["payload"], inner)
         faults.take("/payload", inner)
@@ -142,7 +142,7 @@ class ChangeReader:
     def _read_feed(self, op: Op, members: dict[str, Any], faults: Faults) -> list[Any]:
         for name in members:
             if name not in _FEED_MEMBERS:
-                faults.add(below("", name), f'a change has no member {shown(name)}: fields stand in "row"')
+                faults.add(below("", name), f'a change has no member {shown(name)}: fields belong in "row"')
         return [self._read_row(op, "row", members, faults)]
 
     def _read_debezium(self, op: str, members: dict[str, Any], faults: Faults) -> list[Any]:
@@ -175,7 +175,7 @@ class ChangeReader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ParsedChanges:
-    """Changes: their ops, their rows as text, and how many quotation marks the records have that tell of them."""
+    """Changes: their ops, their rows as text, and the number of quotation marks in the records outside the rows."""
 
     ops: list[Op]
     rows: list[bytes]
@@ -183,13 +183,13 @@ class _ParsedChanges:
 
 
 def _unwrapped(texts: Sequence[bytes]) -> _ParsedChanges | None:
-    """The changes in records that are all of one form; None where a closer look is needed."""
+    """The changes in records that are all of one form; None if the records must be parsed one by one."""
     for unwrap in (_of_feed, _of_debezium, _of_wrapped):
         try:
             parsed = unwrap(texts)
         except FAST_PATH_FAULTS:
             continue
-        # As in rows, a member given twice leaves quotation marks unexplained.
+        # As in rows, a repeated member leaves quotation marks unexplained.
         return parsed if parsed.marks == quotation_marks(b"\n".join(texts)) else None
     return None
 
@@ -245,10 +245,10 @@ def _of_envelopes(envelopes: Sequence[_Envelope]) -> _ParsedChanges:
 
 
 def _values(records: Sequence[Any], name: str) -> list[bytes]:
-    """The values of a member as raw JSON, nothing where it is absent."""
+    """The values of a member as raw JSON, empty where it is absent."""
     return list(map(bytes, map(attrgetter(name), records)))
 
 
 def _marks(values: Sequence[bytes]) -> int:
-    """The quotation marks of a member: of its values, and of its name where it is there."""
+    """The number of quotation marks of a member: of its values, and of its name where present."""
     return 2 * (len(values) - values.count(b"")) + quotation_marks(b"\n".join(values))

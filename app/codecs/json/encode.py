@@ -2,16 +2,17 @@
 
 A row is an object with every column in order, nulls included.
     integers     numbers, 64-bit ones too
-    floats       the shortest decimals that read back as the same value
+    floats       the shortest decimals that parse to the same value
     decimals     strings with all digits of their scale
     dates        2026-11-21
     timestamps   2026-11-21T10:00:00Z, without the Z where the type has no zone; a fraction that is not zero
                  has as many digits as the unit: 3 of ms, 6 of us
     binary       base64 with padding
     maps         objects whose members are named by the text forms of the keys
-What the decoders of this package read gives the same values again.
 
-This module imports polars, which takes memory: import it only where rows are served.
+The decoders of this package read the same values.
+
+This module imports polars, which needs memory: import it only where rows are served.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def encode_rows_json(table: pa.Table) -> bytes:
 
 
 def encode_rows_ndjson(table: pa.Table) -> bytes:
-    """The rows as one JSON object a line, each line ended; the same objects as `encode_rows_json` gives."""
+    """The rows as newline-terminated JSON objects; the same objects as those of `encode_rows_json`."""
     return _encode(table, as_ndjson=True)
 
 
@@ -47,7 +48,7 @@ def encode_changes_json(changes: pa.Table, *, as_ndjson: bool, symbols: Sequence
 
     The columns of `changes`, in any order: offset int64, op uint8 (0–3), version int64, corrects_offset int64,
     system_time timestamp (ms, UTC), event_time timestamp or null type, row struct of the columns of the dataset. Other
-    forms lack some of these and have others, which stand behind in their order; an op that is text stays as it is.
+    delivery formats lack some of these and have others, which follow in their order; an op that is text is unchanged.
     """
     names = [name for name in _CHANGE_MEMBERS if name in changes.column_names]
     names += [name for name in changes.column_names if name not in _CHANGE_MEMBERS]
@@ -55,7 +56,7 @@ def encode_changes_json(changes: pa.Table, *, as_ndjson: bool, symbols: Sequence
     if "op" in columns and columns["op"].type == pa.uint8():
         columns["op"] = pc.take(pa.array(symbols, pa.string()), columns["op"])
     if "system_time" in columns:
-        # One time per commit: its text is made once.
+        # A commit has one time, so its text is created once.
         times = columns["system_time"].combine_chunks().dictionary_encode()
         columns["system_time"] = pc.take(timestamp_texts(times.dictionary), times.indices)
     return _encode(pa.table(columns), as_ndjson=as_ndjson)
@@ -78,13 +79,13 @@ def _plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if not _needs_text(column.type):
         return column
     if column.null_count == len(column):
-        # As the event time is where a dataset has none.
+        # The event time is of the null type where a dataset has no event time.
         return pa.chunked_array([pa.nulls(len(column))])
     return pa.chunked_array([_plain(chunk) for chunk in column.chunks] or [_plain(pa.array([], column.type))])
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """The array with text in place of whatever polars would write otherwise, at any depth."""
+    """The array with text instead of values that polars would write in another form, at any depth."""
     kind = array.type
     if not _needs_text(kind):
         return array
@@ -115,12 +116,12 @@ def _holds_map(kind: pa.DataType) -> bool:
 
 def _base64_texts(array: pa.Array) -> pa.Array:
     encoded = pl.Series(values=array).bin.encode("base64")
-    # Polars takes the type of nulls for that of an array without values.
+    # Polars uses the null type for an array without values.
     return encoded.to_arrow(compat_level=pl.CompatLevel.oldest()).cast(pa.large_string())
 
 
 def _encode_objects(table: pa.Table, *, as_ndjson: bool) -> bytes:
-    """The slower way, by Python objects, that maps need: polars has none."""
+    """The slower encoder with Python objects, for maps, which polars does not have."""
     columns = [_column_objects(table.column(name)) for name in table.column_names]
     names = table.column_names
     rows = (

@@ -1,4 +1,4 @@
-"""JSON and NDJSON rows to Arrow: many rows at once, and one by one only where that fails."""
+"""JSON and NDJSON rows to Arrow: many rows at once, and one by one only if that fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.format.schema.schema import Schema
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 _BLANKS: Final = b" \t\r"
-# After a failure the good rows around the bad ones still go through the fast path, in ever smaller pieces.
+# After a failure the good rows around the bad ones still take the fast path, in smaller and smaller pieces.
 _PIECE_ROWS_MAX: Final = 1_024
 _PIECE_ROWS_MIN: Final = 64
 _ARRAY: Final = msgspec.json.Decoder(list[msgspec.Raw])
@@ -33,9 +33,9 @@ def decode_json_rows(
 ) -> pa.Table:
     """The rows of a JSON array of row objects, in order; `raw` is the text of the array, which may be `[]`.
 
-    `bad_records`: takes the rows that do not fit; without it the first of them refuses all.
-    Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `line`, `byte`),
-    BodyTooLarge (over 16 million values, absent ones included).
+    `bad_records`: receives the rows that do not fit; without it the first of them rejects the input. Raises
+    SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `line`, `byte`), BodyTooLarge (over 16
+    million values, absent ones included).
     """
     refuse_nothing(raw)
     record_errors = record_errors_for(bad_records, pointer)
@@ -50,7 +50,7 @@ def decode_ndjson(
     pointer: str = "/rows",
     bad_records: BadRecords | None = None,
 ) -> pa.Table:
-    """The rows of newline-delimited JSON, one object a line. Blank lines are skipped and are no rows.
+    """The rows of newline-delimited JSON, one object a line. Blank lines are skipped and are not rows.
 
     `first_row`: the number of the first row, for the pointers of faults. `bad_records`: as in `decode_json_rows`.
     Raises SchemaMismatch (pointers `{pointer}/{row}/{field}`), MalformedBody (facts `row`, `line`, `byte`),
@@ -66,7 +66,7 @@ def decode_ndjson(
 def iter_array_tables(
     raw: bytes, schema: Schema, pointer: str, record_errors: RecordErrors
 ) -> Iterator[pa.Table]:
-    """The good rows of an array in steps; of the others `record_errors` is told."""
+    """The good rows of an array in steps. The others are reported to `record_errors`."""
     reader = reader_of(schema)
     try:
         rows = _ARRAY.decode(raw)
@@ -79,7 +79,7 @@ def iter_array_tables(
 def iter_line_tables(
     data: bytes, schema: Schema, origin: Origin, record_errors: RecordErrors
 ) -> Iterator[pa.Table]:
-    """The good rows of whole lines that begin at `origin`, in steps; of the others `record_errors` is told."""
+    """The good rows of whole lines that start at `origin`, in steps. The others are reported to `record_errors`."""
     if origin.byte == 0:
         _refuse_byte_order_mark(data)
     lines = data.split(b"\n")
@@ -90,7 +90,7 @@ def iter_line_tables(
 def iter_text_tables(
     texts: Sequence[bytes], first_row: int, schema: Schema, record_errors: RecordErrors
 ) -> Iterator[pa.Table]:
-    """The good rows of JSON texts of one row each, in steps; of the others `record_errors` is told."""
+    """The good rows of JSON texts of one row each, in steps. The others are reported to `record_errors`."""
     located = ((Origin(row=first_row + number), text) for number, text in enumerate(texts))
     yield from _iter_steps(texts, located, reader_of(schema), record_errors)
 
@@ -101,7 +101,7 @@ def _iter_steps(
     reader: RecordReader,
     record_errors: RecordErrors,
 ) -> Iterator[pa.Table]:
-    """The rows of JSON texts in steps. `located` gives the same texts with where they begin, which is seldom asked."""
+    """The rows of JSON texts in steps. `located` returns the same texts with their origins; it is rarely called."""
     passed = 0
     for start in range(0, len(rows), reader.compiled.step_rows):
         step = list(map(bytes, rows[start : start + reader.compiled.step_rows]))
@@ -116,7 +116,7 @@ def _iter_steps(
 
 
 def _locate(lines: Iterable[bytes], origin: Origin) -> Iterator[tuple[Origin, bytes]]:
-    """The lines that are rows, each with where it begins."""
+    """The lines that are rows, each with its origin."""
     row, byte = origin.row, origin.byte
     for number, line in enumerate(lines):
         if line.strip(_BLANKS):
@@ -126,10 +126,10 @@ def _locate(lines: Iterable[bytes], origin: Origin) -> Iterator[tuple[Origin, by
 
 
 def _locate_elements(raw: bytes, elements: Iterable[msgspec.Raw]) -> Iterator[tuple[Origin, bytes]]:
-    """The elements of the array, each with where it begins."""
+    """The elements of the array, each with its origin."""
     line, end = 1, 0
     for row, text in enumerate(map(bytes, elements)):
-        # Only blanks, a comma or the bracket lie between two elements, so what is found is the element itself.
+        # Only blanks, a comma or the bracket lie between two elements, so the match is the element itself.
         byte = raw.index(text, end)
         line += raw.count(b"\n", end, byte)
         yield Origin(row=row, line=line, byte=byte), text
@@ -138,7 +138,7 @@ def _locate_elements(raw: bytes, elements: Iterable[msgspec.Raw]) -> Iterator[tu
 
 
 def collect(tables: Iterable[pa.Table], schema: Schema, record_errors: RecordErrors) -> pa.Table:
-    """All steps as one table. Raises SchemaMismatch where bad records refuse it, and BodyTooLarge."""
+    """All steps as one table. Raises SchemaMismatch if bad records reject it, and BodyTooLarge."""
     compiled = compile_schema(schema)
     kept = []
     values = 0
@@ -152,12 +152,12 @@ def collect(tables: Iterable[pa.Table], schema: Schema, record_errors: RecordErr
 
 
 def count_rows(data: bytes) -> int:
-    """How many rows NDJSON lines hold, whether or not they are good."""
+    """The number of rows in NDJSON lines, good or bad."""
     return sum(1 for line in data.split(b"\n") if line.strip(_BLANKS))
 
 
 def refuse_nothing(data: bytes) -> None:
-    """Raises MalformedBody for text that holds nothing, or starts with a byte order mark."""
+    """Raises MalformedBody for an empty text, or one that starts with a byte order mark."""
     _refuse_byte_order_mark(data)
     if not data or data.isspace():
         raise MalformedBody("the body is empty")
@@ -171,7 +171,7 @@ def _refuse_byte_order_mark(data: bytes) -> None:
 def _piecewise(
     rows: Sequence[tuple[Origin, bytes]], reader: RecordReader, record_errors: RecordErrors
 ) -> Iterator[pa.Table]:
-    """The good rows of texts of which some need a close look; at least one table."""
+    """The good rows of texts of which some must be parsed one by one; at least one table."""
     size = max(1, min(_PIECE_ROWS_MAX, len(rows) // 2))
     for start in range(0, len(rows), size):
         piece = rows[start : start + size]
@@ -189,7 +189,7 @@ def _piecewise(
 def _read_texts(
     rows: Iterable[tuple[Origin, bytes]], reader: RecordReader, record_errors: RecordErrors
 ) -> list[Any]:
-    """The rows of the good records, as `reader` gives them."""
+    """The rows of the good records, in the form of `reader`."""
     read = []
     for origin, text in rows:
         faults = Faults()
@@ -210,7 +210,7 @@ def _read_texts(
 
 
 def _unreadable(fault: UnicodeDecodeError | json.JSONDecodeError | RecursionError) -> tuple[str, int]:
-    """Why a text is no JSON, and at which of its bytes."""
+    """The reason why a text is not JSON, and the position of the faulty byte."""
     match fault:
         case UnicodeDecodeError():
             return f"invalid UTF-8: {fault.reason}", fault.start
@@ -221,9 +221,9 @@ def _unreadable(fault: UnicodeDecodeError | json.JSONDecodeError | RecursionErro
 
 
 def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, record_errors: RecordErrors) -> pa.Table:
-    """The good rows of a text that msgspec does not take for a JSON array: the search for the reason."""
+    """The good rows of a text that msgspec rejects as a JSON array. Finds the reason."""
     refuse_many_values(raw, reader.compiled)
-    # Bytes that are no UTF-8 stay what they are, so that one element that has some does not cost the others.
+    # Bytes that are not UTF-8 are kept, so that only the element with such bytes is bad.
     text = raw.decode("utf-8", "surrogateescape")
     read = []
     try:
@@ -254,7 +254,7 @@ def _array_exactly(raw: bytes, reader: RecordReader, pointer: str, record_errors
 
 
 def _not_utf8(raw: bytes) -> MalformedBody | None:
-    """The error for a text that is not UTF-8, if it is not."""
+    """The error for a text that is not UTF-8; None if it is."""
     try:
         raw.decode("utf-8")
     except UnicodeDecodeError as fault:

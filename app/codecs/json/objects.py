@@ -1,9 +1,8 @@
-"""Arrow arrays to Python objects that JSON can carry, in the forms that `encode` documents.
+"""Arrow arrays to Python objects that JSON can represent, in the forms that `encode` documents.
 
-It takes values, too, that no dataset may hold, so that rows which are refused for them can be shown: NaN and the
-infinities become text, times outside the years 0001–9999 their number of ticks as text, text that is not UTF-8 its
-base64 in an object, a map in which keys repeat an array of entries. None of these is taken for a value if it is sent
-again.
+It also converts values that no dataset accepts, so that rejected rows can be shown: NaN and infinities become text,
+times outside the years 0001–9999 their number of ticks as text, text that is not UTF-8 its base64 in an object, and a
+map with repeated keys an array of entries. The decoders accept none of these as a value.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ def _scalars(array: pa.Array) -> list[Any]:
     if pa.types.is_binary(kind):
         return [None if value is None else _base64(value) for value in values]
     if pa.types.is_float32(kind):
-        # The shortest decimal of the 32 bits, not that of the 64 bits they widen to.
+        # The shortest decimal of the 32 bits, not of the 64 bits that they widen to.
         values = [None if value is None else float(str(np.float32(value))) for value in values]
     if pa.types.is_floating(kind):
         return [
@@ -82,7 +81,7 @@ def _scalars(array: pa.Array) -> list[Any]:
 def timestamp_texts(array: pa.TimestampArray) -> pa.StringArray:
     """RFC 3339 texts, without the Z where the type has no zone."""
     kind = array.type
-    # Arrow looks a zone up for every value; in UTC the wall clock is the same.
+    # Arrow looks up the zone for every value; in UTC the wall clock is the same.
     local = array.view(pa.int64()).view(pa.timestamp(kind.unit))
     seconds = pc.cast(local, pa.timestamp("s"), safe=False)
     whole = pc.equal(pc.cast(seconds, local.type), local)
@@ -108,7 +107,7 @@ def _within(
     unit: str,
     texts: Callable[[pa.Array], pa.StringArray],
 ) -> list[str | None]:
-    """The texts of ticks in the bounds, and for the others their number."""
+    """The texts of ticks within the bounds, and the numbers of the others."""
     ticks = array.view(ticks_type)
     outside = pc.or_(pc.less(ticks, low), pc.greater(ticks, high))
     if not pc.any(outside, min_count=0).as_py():
@@ -143,7 +142,7 @@ def _base64(value: bytes) -> str:
 
 
 def _cut(array: pa.Array, elements: list[Any], kind: Callable[[list[Any]], Any]) -> list[Any]:
-    """The flat elements of a list or map array, put together again."""
+    """The flat elements of a list or map array, grouped again."""
     ends = packed_offsets(array).to_pylist()
     nulls = array.is_null().to_pylist()
     return [None if null else kind(elements[ends[row] : ends[row + 1]]) for row, null in enumerate(nulls)]

@@ -1,4 +1,4 @@
-"""Reading records of JSON: many at once where all are good, or one by one with a sentence for every fault."""
+"""Readers of JSON records: many at once if all are good, or one by one with a message for every fault."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.codecs.value_parser import Members, describe, distinct_members, read_va
 
 
 class RecordReader(Protocol):
-    """What records mean: each is a row, or tells of changes to rows."""
+    """The meaning of records: each is a row, or has changes of rows."""
 
     @property
     def compiled(self) -> CompiledSchema:
@@ -22,24 +22,24 @@ class RecordReader(Protocol):
         ...
 
     def decode_batch(self, texts: Sequence[bytes]) -> pa.Table | None:
-        """The rows of JSON texts, or None if any of them does not fit."""
+        """The rows of JSON texts; None if any of them does not fit."""
         ...
 
     def read(self, value: Any, faults: Faults) -> list[Any]:
-        """What the record holds, in a form of the reader's own, for `table`. Nothing counts if there are faults.
+        """The contents of the record, in the reader's own form, for `table`. The result is invalid if there are faults.
 
-        `value`: as `parse_json` gives it. `faults` is told what is wrong, with pointers from the record on.
+        `value`: as returned by `parse_json`. `faults`: receives the faults, with pointers relative to the record.
         """
         ...
 
     def table(self, found: Sequence[Any]) -> pa.Table:
-        """The rows of what was read."""
+        """The rows of contents that `read` returned."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowReader:
-    """Every record is a row: an object with its fields."""
+    """Reads records that are rows: objects with their fields."""
 
     compiled: CompiledSchema
 
@@ -66,7 +66,7 @@ class RowReader:
 
 
 def read_row(value: Any, compiled: CompiledSchema, faults: Faults) -> dict[str, Any]:
-    """The Python values of one row by column; what is wrong with it goes to `faults`."""
+    """The Python values of one row by column; its faults are added to `faults`."""
     if not isinstance(value, Members):
         faults.add("", f"expected an object with the fields of a row, got {describe(value)}")
         return {}

@@ -1,10 +1,10 @@
-"""Folding: how two rows of one key become one, field by field, in the merge modes `partial` and `aggregate`.
+"""Folding: combines two rows of one key field by field, in the merge modes `partial` and `aggregate`.
 
-Rows that come in are first made states (`Fold.states`): a counted field becomes 0 or 1, the fields of a sequence
-group whose ordering value is null become null. Then `Fold.combine` folds two states into one. It is associative over
-states in order, so that rows of one write are folded in pairs, and pairs in pairs.
+Incoming rows are first converted to states (`Fold.states`): a counted field becomes 0 or 1, and the fields of a
+sequence group whose ordering value is null become null. Then `Fold.combine` folds two states into one. It is
+associative over states in order, so rows of one write are folded in pairs, and pairs in pairs.
 
-Sums are kept in types that no number of rows makes overflow; `overflows` finds those that do not fit their field.
+Sums are computed in types that no number of rows overflows; `overflows` finds those that do not fit their field.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from app.format.partition import partition_sources
 
 FOLDING: Final = (MergeMode.PARTIAL, MergeMode.AGGREGATE)
 _SUMMED: Final = (Aggregate.SUM, Aggregate.COUNT)
-# Digits that sums of up to 10^20 values have beyond those of one value.
+# The additional digits of sums of up to 10^20 values.
 _CARRY_DIGITS: Final = 20
-# One digit is left for the addition itself, whose result Arrow types one wider.
+# One digit is left for the addition itself: Arrow's result type is one digit wider.
 _INT64_SUM: Final = pa.decimal128(37, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fold:
-    """The rules of one dataset: `rules` by field, of those that are in no sequence group."""
+    """The rules of one dataset. `rules`: by field, for the fields outside of sequence groups."""
 
     schema: pa.Schema
     rules: dict[str, Aggregate]
@@ -39,10 +39,10 @@ class Fold:
 
     @classmethod
     def of(cls, dataset: DatasetDefinition) -> Fold | None:
-        """None where rows are taken whole."""
+        """The fold of a dataset; None if its rows replace each other as a whole."""
         if not dataset.keyed or dataset.merge_mode not in FOLDING:
             return None
-        # A row stays where it is: the key and what its partition is made of are those of the row that was there.
+        # A row stays in its place: the key and the partition fields are those of the live row.
         fixed = {*dataset.record_key, *partition_sources(dataset)}
         grouped = {
             name for group in dataset.sequence_groups for name in (group.ordering_field, *group.fields)
@@ -55,7 +55,7 @@ class Fold:
         return cls(schema=dataset.schema.to_arrow(), rules=rules, groups=dataset.sequence_groups)
 
     def widened(self) -> pa.Schema:
-        """The dataset's columns, all nullable, summed ones in types that hold every sum."""
+        """The dataset's columns, all nullable. The columns of sums have types that hold every sum."""
         fields = []
         for field in self.schema:
             kind = _wide(field.type) if self.rules.get(field.name) in _SUMMED else field.type
@@ -63,7 +63,7 @@ class Fold:
         return pa.schema(fields)
 
     def states(self, rows: pa.Table, raw: np.ndarray) -> pa.Table:
-        """The rows as states; those that are not `raw` (bool) are states already."""
+        """The rows as states. Rows that are not `raw` (bool) are states already."""
         chosen = pa.array(raw)
         for name, rule in self.rules.items():
             if rule is Aggregate.COUNT:
@@ -79,9 +79,9 @@ class Fold:
         return rows
 
     def combine(self, one: pa.Table, other: pa.Table, newer: np.ndarray) -> pa.Table:
-        """The rows of `one` after those of `other` were folded into them.
+        """The rows of `one` with those of `other` folded into them.
 
-        `newer` (bool): where the row of `other` is not older than the one it meets.
+        `newer` (bool): where the row of `other` is not older than its counterpart.
         """
         later = pa.array(newer)
         combined = {
@@ -95,8 +95,8 @@ class Fold:
         return pa.table([combined[name] for name in one.column_names], schema=one.schema)
 
     def combine_in_order(self, rows: pa.Table, segments: np.ndarray) -> pa.Table:
-        """One row per segment. `segments` (int64, ascending) says which rows belong together; each is newer than the
-        one before it.
+        """One row per segment. `segments` (int64, ascending) numbers the segment of each row; each row is newer than
+        the one before it.
         """
         while True:
             starts = np.flatnonzero(np.diff(segments, prepend=-1))
@@ -112,7 +112,7 @@ class Fold:
             segments = segments[~second]
 
     def overflows(self, rows: pa.Table) -> dict[str, np.ndarray]:
-        """Which rows (bool) hold a sum that is out of the range of its field, by field; only fields with such rows."""
+        """By field, the rows (bool) with a sum that is out of the range of the field; only fields with such rows."""
         found = {}
         for name, rule in self.rules.items():
             if rule in _SUMMED:
@@ -149,7 +149,7 @@ def _combined(
 
 
 def _takes_over(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Where a sequence group with the ordering values `other` takes the place of one with `one`."""
+    """Whether a sequence group with the ordering value in `other` replaces one with that in `one`, by row."""
     not_older = pc.fill_null(pc.greater_equal(other, one), False)
     return pc.or_(not_older, pc.and_(other.is_valid(), one.is_null()))
 

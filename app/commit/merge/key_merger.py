@@ -1,7 +1,7 @@
-"""Play: the turns of grouped writes meet the live rows of their keys.
+"""The key merger: applies the key mutations of grouped writes to the live rows of their keys.
 
-In rounds: round n holds every key's n-th turn, so a round has each key once and is decided with whole columns. A
-group of writes of different keys takes one round.
+It works in rounds. Round n has the n-th mutation of every key, so a round has each key once and is decided with whole
+columns. A group of writes with different keys takes one round.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TABLE: Final = -1
 
 
 class MatchAction(IntEnum):
-    """What a write wants done when its row meets a live one; those from REFUSE on never touch it."""
+    """The action of a write when its row matches a live row. From REFUSE on, the live row is never changed."""
 
     MERGE = 0
     REPLACE = 1
@@ -48,8 +48,8 @@ class MatchAction(IntEnum):
 
 @dataclass(kw_only=True, slots=True)
 class KeyState:
-    """Where every key stands (int64 arrays by key number): `live`, the number of its row or ABSENT; the `order` of that
-    row; the `job` that put it there, or TABLE.
+    """The state of every key (int64 arrays by key number): `live`, the number of its row or ABSENT; the `order` of that
+    row; the `job` that wrote it, or TABLE.
     """
 
     live: np.ndarray
@@ -72,10 +72,10 @@ class KeyState:
 
 @dataclass(kw_only=True)
 class KeyMerger:
-    """What has been decided so far.
+    """Merges mutations into key states and records the decisions.
 
-    `events`: (causes, op, row numbers, jobs) in no order. `outcomes`: jobs of rows, by the name of what became of them.
-    `refused`: (causes, jobs of the live rows). `quarantined`: turns whose rows are set aside.
+    `events`: (causes, op, row numbers, jobs), unordered. `outcomes`: jobs of rows, by the name of the outcome.
+    `refused`: (causes, jobs of the live rows). `quarantined`: mutations whose rows are quarantined.
     """
 
     mode: MergeMode
@@ -90,12 +90,14 @@ class KeyMerger:
     quarantined: list[np.ndarray] = field(default_factory=list)
 
     def run(self) -> None:
-        """Plays all turns."""
+        """Applies all mutations."""
         for number in self._rounds():
             self._round(number)
 
     def retract(self, keys: np.ndarray, job: int, first_cause: int) -> None:
-        """Takes the live rows of keys out for a write that did not name them; causes count on from `first_cause`."""
+        """Retracts the live rows of the keys for a write that does not name them; `first_cause` is the cause of the
+        first.
+        """
         jobs = np.full(len(keys), job, dtype=np.int64)
         self._emit(first_cause + np.arange(len(keys)), Op.RETRACT, self.key_state.live[keys], jobs)
         self.key_state.live[keys] = ABSENT
@@ -116,7 +118,7 @@ class KeyMerger:
         return np.split(by_round, np.flatnonzero(np.diff(number[by_round])) + 1)
 
     def _round(self, mutations: np.ndarray) -> None:
-        """Plays turns of distinct keys."""
+        """Applies mutations of distinct keys."""
         key, puts = self.mutations.key[mutations], self.mutations.puts[mutations]
         present = self.key_state.live[key] != ABSENT
         resets = present & (self.mutations.reset[mutations] >= self.key_state.order[key])
@@ -150,7 +152,7 @@ class KeyMerger:
         self.quarantined.append(mutations[matched & (action == MatchAction.QUARANTINE)])
 
     def _merge(self, mutations: np.ndarray) -> None:
-        """By the rule of the merge mode."""
+        """Applies mutations by the rule of the merge mode."""
         if self.mode is MergeMode.COMMIT_TIME:
             self._replace(mutations)
         elif self.mode is MergeMode.FIRST:
@@ -197,7 +199,7 @@ class KeyMerger:
 
 
 def match_actions(intents: Mapping[int, WriteIntent]) -> np.ndarray:
-    """By job number."""
+    """The actions by job number."""
     actions = np.zeros(max(intents, default=0) + 1, dtype=np.int64)
     for job, intent in intents.items():
         actions[job] = MatchAction.of(intent)

@@ -1,12 +1,14 @@
-"""Turns: what each write does to each of its keys, after its rows of one key were reduced to one.
+"""Key mutations: the effect of each write on each of its keys, after its rows of one key are reduced to one.
 
-A turn may reset the key (delete what is there), put a row there, or both: the row then takes the place of what was
-there. Reduction, in this order:
+A mutation may reset the key (delete the live row), put a row, or both: then the row replaces the live one. The
+reduction has these steps, in order:
 
-1. A -C that is directly followed by the +C of its key says nothing of its own.
-2. A delete without an ordering value (or where rows are not ordered) ends what came before it.
-3. What is left goes by ordering value, then by position; a delete ends what is before it in that order.
-4. Of the rows after the last delete the last one counts, under mode `first` the first; under `partial` and
+
+1. A -C that is directly followed by the +C of its key has no effect of its own.
+2. A delete without an ordering value (or where rows are not ordered) cancels everything before it.
+3. The remaining rows are ordered by ordering value, then by position. A delete cancels everything before it in that
+   order.
+4. Of the rows after the last delete, the last one counts; under mode `first` the first one. Under `partial` and
    `aggregate` they are folded, in order.
 """
 
@@ -26,8 +28,8 @@ Keep = Literal["first", "last", "all"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IncomingRows:
-    """Facts of the incoming rows by position (int64 unless said otherwise): `key` numbers, `job`, `op` (uint8), and
-    `order`: the rank of the ordering value, 0 for none.
+    """Facts of the incoming rows by position (int64 by default): `key` numbers, `job`, `op` (uint8), and `order`: the
+    rank of the ordering value, 0 for null.
     """
 
     key: np.ndarray
@@ -37,16 +39,16 @@ class IncomingRows:
 
     @property
     def deletes(self) -> np.ndarray:
-        """Which rows delete their key (bool)."""
+        """Whether each row deletes its key (bool)."""
         return np.isin(self.op, (Op.RETRACT, Op.CORRECT_FROM))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class KeyMutations:
-    """One element per write and key (int64 unless said otherwise), each key's turns in order of acceptance.
+    """One element per write and key (int64 by default), with the mutations of a key in order of acceptance.
 
-    `cause`: position of the incoming row that counts. `row`: number of the row to put there (of the cause, where the
-    turn only deletes). `puts` (bool): whether there is one. `reset`: the key is deleted if its live row's order is not
+    `cause`: position of the incoming row that counts. `row`: number of the row to put (of the cause, for a mere
+    delete). `puts` (bool): whether the mutation puts a row. `reset`: the key is deleted if its live row's order is not
     above this; NEVER and ALWAYS. `order`: of the row that is put.
     """
 
@@ -61,8 +63,10 @@ class KeyMutations:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReducedWrites:
-    """`cause`, `reset`, `puts`: as in Turns. `members`: positions of the rows that count, those of one turn behind each
-    other in order; `member_of`: their turns, ascending. `merged_away`: positions of the rows that do not count.
+    """The reduction of the rows of every write.
+
+    `cause`, `reset`, `puts`: as in KeyMutations. `members`: positions of the rows that count, consecutive and in order
+    for one mutation; `member_of`: their mutations, ascending. `merged_away`: positions of the rows that do not count.
     """
 
     cause: np.ndarray
@@ -74,7 +78,7 @@ class ReducedWrites:
 
 
 def reduce_writes(rows: IncomingRows, *, keep: Keep) -> ReducedWrites:
-    """Reduces the rows of every write to one turn per key. `keep`: which of the rows that could count do."""
+    """Reduces the rows of every write to one mutation per key. `keep`: which of the candidate rows count."""
     deletes = rows.deletes
     if len(rows.key) == 0 or np.bincount(rows.key).max() == 1:
         return _one_each(rows, deletes)
@@ -104,7 +108,7 @@ def reduce_writes(rows: IncomingRows, *, keep: Keep) -> ReducedWrites:
 
 
 def _one_each(rows: IncomingRows, deletes: np.ndarray) -> ReducedWrites:
-    """Where no key comes twice, as in most writes, every row is a turn."""
+    """The mutations where no key occurs twice, as in most writes: every row is a mutation."""
     positions = np.arange(len(rows.key))
     reset = np.where(deletes, np.where(rows.order == 0, ALWAYS, rows.order), NEVER)
     puts = ~deletes
@@ -125,7 +129,7 @@ def _units(key: np.ndarray, job: np.ndarray) -> np.ndarray:
 
 
 def _corrected(op: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """Which rows are the -C of a +C that directly follows in the same turn."""
+    """Whether each row is the -C of a +C that directly follows in the same mutation."""
     found = np.zeros(len(op), dtype=bool)
     found[:-1] = (op[:-1] == Op.CORRECT_FROM) & (op[1:] == Op.CORRECT_TO) & (unit[:-1] == unit[1:])
     return found
@@ -134,13 +138,13 @@ def _corrected(op: np.ndarray, unit: np.ndarray) -> np.ndarray:
 def _cut(
     positions: np.ndarray, unit: np.ndarray, counts: np.ndarray, ends: np.ndarray, last: np.ndarray
 ) -> np.ndarray:
-    """Which rows still count after each turn's last one of `ends` ended itself and what is before it.
+    """Whether each row still counts: rows up to the last of `ends` in their mutation do not.
 
-    Writes the positions of those last ones to `last`, by turn.
+    Writes the positions of those last ones to `last`, by mutation.
     """
     places = np.flatnonzero(ends)
     cut = np.full(len(last), -1, dtype=np.int64)
-    # The last of several assignments to one element stays.
+    # Of several assignments to one element, the last one stays.
     cut[unit[places]] = places
     found = cut >= 0
     last[found] = positions[cut[found]]
@@ -156,7 +160,7 @@ def _chosen(
     last_delete: np.ndarray,
     keep: Keep,
 ) -> ReducedWrites:
-    """`positions`: rows that put something, in the order in which they count, by `unit`."""
+    """`positions`: rows that put a row, in the order in which they count, by `unit`."""
     cause = last_delete.copy()
     puts = np.zeros(len(cause), dtype=bool)
     puts[unit] = True

@@ -1,8 +1,8 @@
-"""The merge: what becomes of live rows when grouped writes meet them.
+"""The merge: applies grouped writes to the live rows of their keys.
 
-Only rows whose keys were touched come in; the untouched rest of a file group never passes through here. All rows get
-numbers, each write is reduced to one turn per key, the turns are played in order of acceptance, and what came of it is
-gathered once, at the end.
+The input has only live rows whose keys are touched; the rest of a file group is never loaded. All rows are numbered,
+each write is reduced to one mutation per key, the mutations are applied in order of acceptance, and the resulting rows
+are gathered once, at the end.
 """
 
 from __future__ import annotations
@@ -32,10 +32,12 @@ _ORDERED = (MergeMode.EVENT_TIME, *FOLDING)
 
 @dataclass(frozen=True, kw_only=True)
 class MergeResult:
-    """`kept`: over the current rows (bool), true where the row stays as it is. `rows`: rows to add, the dataset's
-    columns and the meta columns. `replaced`: by row of `rows`, the index of the current row whose place it takes, or -1
-    (int64). `changes`: `_hw_op`, `_hw_corrects` and the dataset's columns, in feed order. `counts`: by grouped write.
-    `quarantined_rows`: incoming rows that go into quarantine. With conflicts there are neither rows nor changes to use.
+    """The result of a merge.
+
+    `kept`: over the current rows (bool), true where the row is unchanged. `rows`: rows to add, the dataset's columns
+    and the meta columns. `replaced`: by row of `rows`, the index of the current row that it replaces, or -1 (int64).
+    `changes`: `_hw_op`, `_hw_corrects` and the dataset's columns, in feed order. `counts`: by grouped write.
+    `quarantined_rows`: incoming rows to quarantine. If there are conflicts, rows and changes are not usable.
     """
 
     kept: np.ndarray
@@ -58,14 +60,14 @@ def merge(
     """Merges grouped writes into the live rows of their keys.
 
     `current`: live rows, the dataset's columns and the meta columns, unique by key. `incoming`: `_hw_op`, the dataset's
-    columns (nullable), `_hw_job` and `_hw_row`, ordered by both; with the meta columns where it is what logs hold: then
-    the rows that come out carry those of the rows that caused them. `intents`: by `_hw_job`.
+    columns (nullable), `_hw_job` and `_hw_row`, ordered by both. Rows of logs also have the meta columns: then the
+    resulting rows have those of the rows that caused them. `intents`: by `_hw_job`.
 
-    `retract_rest`: current rows whose key no incoming row has are taken out, for the only write. Rows without a key
-    are told apart by all their values, and meet in this way only.
+    `retract_rest`: retracts current rows whose key no incoming row has; only for a single write. Rows without a key are
+    matched by all their values, and only in this way.
     """
     if not dataset.keyed and not retract_rest:
-        raise ValueError("rows without a key meet only where all that is not given again is taken out")
+        raise ValueError("rows without a key can only be merged with retract_rest")
     merge_input = _MergeInput.of(dataset, current, incoming, intents)
     merger = merge_input.merger(intents)
     merger.run()
@@ -76,7 +78,7 @@ def merge(
 
 @dataclass(frozen=True, kw_only=True)
 class _MergeInput:
-    """What a merge starts from: `rows` are the current and the incoming ones; `key` and `order` go by row number."""
+    """The input of a merge. `rows` has the current and the incoming rows; `key` and `order` go by row number."""
 
     dataset: DatasetDefinition
     current: pa.Table
@@ -165,7 +167,7 @@ class _MergeInput:
         matched = np.zeros(len(merger.key_state.live), dtype=bool)
         matched[self.incoming_rows.key] = True
         gone = self.key[:base][~matched[self.key[:base]]]
-        # Without a key nothing shows which row takes the place of which: readers are rid of the old ones first.
+        # Without a key no row replaces another: the feed retracts the old rows first.
         merger.retract(gone, job, len(self.incoming_rows.key) if self.dataset.keyed else -len(gone))
 
     def result(self, merger: KeyMerger, intents: Mapping[int, WriteIntent]) -> MergeResult:
@@ -199,7 +201,7 @@ class _MergeInput:
         )
 
     def _quarantine(self, merger: KeyMerger) -> np.ndarray:
-        """Positions of the incoming rows that go into quarantine; the others that a write merged away are unchanged."""
+        """Positions of the incoming rows to quarantine; other rows that a write merged away are unchanged."""
         chosen = np.zeros(len(self.reduced.cause), dtype=bool)
         chosen[np.concatenate([np.zeros(0, dtype=np.int64), *merger.quarantined])] = True
         quarantined = np.sort(self.reduced.members[chosen[self.reduced.member_of]])
@@ -222,7 +224,7 @@ class _MergeInput:
 
 
 def _order_ranks(rows: pa.Table, dataset: DatasetDefinition) -> np.ndarray:
-    """The dense rank of every row's ordering value: int64, from 1, 0 for null. Without an ordering field, all 0."""
+    """The dense rank of every row's ordering value: int64, from 1, 0 for null. Without an ordering field, all are 0."""
     if dataset.ordering_field is None or dataset.merge_mode not in _ORDERED:
         return np.zeros(rows.num_rows, dtype=np.int64)
     values = rows.column(dataset.ordering_field)

@@ -1,7 +1,6 @@
-"""The rows of a merge under numbers: the current ones, then the incoming ones, then those that merging made.
+"""The numbered rows of a merge: the current rows, then the incoming rows, then rows that the merge created.
 
-Whatever is decided is decided on numbers; the columns, of any type, are gathered only where values are compared or
-handed out.
+All decisions use the numbers. The columns, of any type, are gathered only where values are compared or returned.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from app.format.rows.record_key import encode_keys
 
 
 class NumberedRows:
-    """Tables of one schema whose rows are numbered through, from 0."""
+    """Tables of one schema whose rows are numbered consecutively from 0."""
 
     def __init__(self, tables: Sequence[pa.Table]) -> None:
         self._parts: list[pa.Table] = []
@@ -28,7 +27,7 @@ class NumberedRows:
             self.add(table)
 
     def add(self, rows: pa.Table) -> np.ndarray:
-        """Takes in further rows and returns their numbers."""
+        """Adds rows and returns their numbers."""
         start = self.count
         self._starts.append(start)
         self._parts.append(rows)
@@ -39,7 +38,7 @@ class NumberedRows:
         return pa.concat_tables(self._parts)
 
     def gather(self, numbers: np.ndarray) -> pa.Table:
-        """The rows of those numbers, in that order."""
+        """The rows with these numbers, in this order."""
         if len(numbers) == 0:
             return self._parts[0].slice(0, 0)
         parts = np.searchsorted(self._starts, [numbers.min(), numbers.max()], side="right") - 1
@@ -49,7 +48,7 @@ class NumberedRows:
 
 
 def _taken(table: pa.Table, rows: np.ndarray) -> pa.Table:
-    """The rows in that order; without a copy where they stand in it already, as in a load of new keys."""
+    """The rows in that order; not copied where they are consecutive, as in a load of new keys."""
     if rows[-1] - rows[0] == len(rows) - 1 and (np.diff(rows) == 1).all():
         return table.slice(int(rows[0]), len(rows))
     return table.take(pa.array(rows))
@@ -58,7 +57,7 @@ def _taken(table: pa.Table, rows: np.ndarray) -> pa.Table:
 def key_numbers(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
     """A dense number per distinct key, for every row.
 
-    Keys are told apart by their hashes, which sort many times faster, as long as equal hashes are those of equal keys.
+    Keys are compared by their hashes, which sort many times faster, unless different keys share a hash.
     """
     keys = encode_keys(rows, key)
     hashes = hash_keys(keys)
@@ -75,9 +74,9 @@ def key_numbers(rows: pa.Table, key: Sequence[str]) -> np.ndarray:
 
 
 def occurrence_numbers(rows: pa.Table, current_rows: int) -> np.ndarray:
-    """What stands for keys where there are none: a dense number per row value and occurrence of it.
+    """Substitutes for keys where there are no keys: a dense number per row value and occurrence.
 
-    The n-th of equal current rows and the n-th of equal incoming ones get the same number.
+    The n-th of equal current rows and the n-th of equal incoming rows get the same number.
     """
     codes = row_codes(rows)
     occurrences = np.concatenate([_occurrences(codes[:current_rows]), _occurrences(codes[current_rows:])])
@@ -86,7 +85,7 @@ def occurrence_numbers(rows: pa.Table, current_rows: int) -> np.ndarray:
 
 
 def _occurrences(codes: np.ndarray) -> np.ndarray:
-    """How many equal codes stand before each."""
+    """The number of equal codes before each one."""
     order = np.argsort(codes, kind="stable")
     starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
     lengths = np.diff(np.append(starts, len(order)))

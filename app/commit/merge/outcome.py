@@ -1,4 +1,4 @@
-"""The outcome of a merge: changes in feed order, rows to store with what they know of their past, conflicts."""
+"""The outcome of a merge: changes in feed order, rows to store with their lineage, conflicts."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ UNKNOWN: Final = np.iinfo(np.int64).min
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChangeArrays:
-    """Changes in feed order, as arrays of one length (int64 unless said otherwise): the position of the incoming row
-    that caused each, `op` (uint8), the number of the row that it tells, the job.
+    """Changes in feed order, as arrays of one length (int64 by default): the position of the incoming row that caused
+    each, `op` (uint8), the number of the changed row, the job.
     """
 
     cause: np.ndarray
@@ -38,7 +38,7 @@ class ChangeArrays:
 
     @classmethod
     def of(cls, events: Iterable[tuple[np.ndarray, Op, np.ndarray, np.ndarray]]) -> ChangeArrays:
-        """In the order of the rows that caused them, so that a key's changes stand in order of acceptance."""
+        """The changes in the order of the rows that caused them, so that a key's changes are in order of acceptance."""
         parts = [part for part in events if len(part[0])]
         empty = np.zeros(0, dtype=np.int64)
         cause = np.concatenate([empty, *(part[0] for part in parts)])
@@ -55,22 +55,22 @@ class ChangeArrays:
 
     @property
     def puts(self) -> np.ndarray:
-        """Which changes put a row there (bool); the others take one back."""
+        """Whether each change puts a row (bool); the others retract one."""
         return np.isin(self.op, (Op.APPEND, Op.CORRECT_TO))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowLineage:
-    """What rows know of their past, by row number (int64, UNKNOWN for null)."""
+    """The lineage of rows, by row number (int64, UNKNOWN for null)."""
 
     version: np.ndarray
     offset: np.ndarray
 
     @classmethod
     def of(cls, rows: int, current: pa.Table, incoming: pa.Table, feed: ChangeArrays) -> RowLineage:
-        """Rows that were put there have the version and offset of the row that caused it, if it brought them along.
+        """The lineage of all rows. A row that was put has the version and offset of the row that caused it, if known.
 
-        Otherwise the version is not known yet, and the offset is relative to the changes of this merge.
+        Otherwise the version is unknown, and the offset is relative to the changes of this merge.
         """
         version = np.full(rows, UNKNOWN, dtype=np.int64)
         offset = np.full(rows, UNKNOWN, dtype=np.int64)
@@ -86,7 +86,7 @@ class RowLineage:
         return cls(version=version, offset=offset)
 
     def stored_rows(self, rows: pa.Table, numbers: np.ndarray) -> pa.Table:
-        """The rows of those numbers with their meta columns."""
+        """The rows with these numbers and their meta columns."""
         rows = rows.append_column(META_FIELDS[0], _nullable(self.version[numbers]))
         return rows.append_column(META_FIELDS[1], _nullable(self.offset[numbers]))
 
@@ -100,7 +100,7 @@ class RowLineage:
 def row_counts(
     outcomes: Mapping[str, Iterable[np.ndarray]], intents: Mapping[int, WriteIntent]
 ) -> dict[int, RowCounts]:
-    """By job, from the jobs of rows by the name of what became of them."""
+    """The counts by job, from the jobs of rows by the name of the outcome."""
     totals = {job: dict.fromkeys(RowCounts.__struct_fields__, 0) for job in sorted(intents)}
     for outcome, parts in outcomes.items():
         counted = np.bincount(np.concatenate([*parts]), minlength=max(totals, default=0) + 1)
@@ -112,7 +112,7 @@ def row_counts(
 def key_conflicts(
     refused: Iterable[tuple[np.ndarray, np.ndarray]], job_of: np.ndarray, keys: pa.Table
 ) -> list[KeyConflict]:
-    """One conflict per write. `refused`: positions of incoming rows, and the jobs whose rows were in the way.
+    """One conflict per write. `refused`: positions of incoming rows, and the jobs of the rows that they conflict with.
 
     `keys`: the key fields of the incoming rows.
     """
@@ -140,7 +140,8 @@ def overflow_conflicts(
     keys: pa.Table,
     intents: Mapping[int, WriteIntent],
 ) -> list[KeyConflict]:
-    """One conflict per write and field whose sum does not fit. `overflows`: which changes (bool) hold such, by field.
+    """One conflict per write and field whose sum does not fit. `overflows`: by field, the changes (bool) with such a
+    sum.
 
     Every earlier write of the group may have contributed.
     """

@@ -1,4 +1,4 @@
-"""Values of any type as numbers that are equal where the values are, bit for bit."""
+"""Values of any type as numbers: equal numbers stand for equal values, bit for bit."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from app.codecs.arrow.arrow_casts import map_entries
 
 _CODE_BYTES: Final = 8
-# So many columns become one before the next are taken in, so that wide rows need little memory at once.
+# The number of columns that are combined at a time, so that wide rows need little memory.
 _TOGETHER: Final = 16
 
 
 def value_codes(values: pa.Array) -> np.ndarray:
-    """A number per value (int64): 0 for null, and the same above 0 for equal values. Maps are equal in stored order."""
+    """A number per value (int64): 0 for null, above 0 the same for equal values. Maps are compared in stored order."""
     kind = values.type
     if pa.types.is_map(kind):
         return value_codes(map_entries(values))
@@ -26,7 +26,7 @@ def value_codes(values: pa.Array) -> np.ndarray:
         codes = _tuple_codes([value_codes(member) for member in values.flatten()], len(values))
         return np.where(present, codes, 0)
     if pa.types.is_list(kind):
-        # The codes of a list's elements, one after another, are bytes; equal lists have equal bytes.
+        # The codes of a list's elements, concatenated, are bytes; equal lists have equal bytes.
         elements = np.ascontiguousarray(value_codes(values.flatten()))
         lengths = pc.fill_null(pc.list_value_length(values), 0).to_numpy().astype(np.int64)
         ends = np.concatenate([[0], np.cumsum(lengths)]) * _CODE_BYTES
@@ -43,7 +43,7 @@ def row_codes(rows: pa.Table) -> np.ndarray:
 
 
 def equal_rows(one: pa.Table, other: pa.Table) -> np.ndarray:
-    """Which rows of two tables of one schema hold the same values (bool), null equal to null."""
+    """Whether the rows of two tables of one schema are equal (bool), null equal to null."""
     equal = np.ones(one.num_rows, dtype=bool)
     for name in one.column_names:
         if not equal.any():
@@ -53,12 +53,12 @@ def equal_rows(one: pa.Table, other: pa.Table) -> np.ndarray:
 
 
 def concat_lists(one: pa.ChunkedArray, other: pa.ChunkedArray) -> pa.Array:
-    """Lists of one type, element by element of `one` and then of `other`; null where either is."""
+    """The concatenation of two columns of lists, row by row; null where either is null."""
     pair = (_whole(one), _whole(other))
     absent = pc.or_(pair[0].is_null(), pair[1].is_null())
     lengths = [pc.fill_null(pc.list_value_length(lists), 0).to_numpy().astype(np.int64) for lists in pair]
     owners = np.concatenate([np.repeat(np.arange(len(one)), each) for each in lengths])
-    # Stable: among the elements of one result, those of `one` stay in front.
+    # The sort is stable: among the elements of one result, those of `one` stay in front.
     elements = pa.concat_arrays([lists.flatten() for lists in pair]).take(
         pa.array(np.argsort(owners, kind="stable"))
     )
@@ -80,7 +80,7 @@ def _equal_values(one: pa.ChunkedArray, other: pa.ChunkedArray) -> np.ndarray:
 
 
 def _bits(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Floats as their bits, for 0.0 and -0.0 are different values; others as they are."""
+    """Floats as their bits, because 0.0 and -0.0 are different values; other values unchanged."""
     if not pa.types.is_floating(values.type):
         return values
     kind = pa.int32() if values.type == pa.float32() else pa.int64()
