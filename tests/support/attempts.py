@@ -11,7 +11,7 @@ from app.commit.commit_message import CommitMessage
 from app.commit.restore_plan import plan_restore
 from app.commit.write_options import WriteOptions
 from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import NewField
+from app.format.definition.new_dataset import CreateField
 from app.format.definition.schema_change import AddField
 from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import RowCounts
@@ -33,7 +33,7 @@ DATASET: Final = Dataset(
     created_at=NOW,
     committed_at=None,
 )
-EVOLVED: Final = evolve(definition(), [AddField(field=NewField(name="more", type="string"))])
+EVOLVED: Final = evolve(definition(), [AddField(field=CreateField(name="more", type="string"))])
 RESTORED: Final = RestoredVersion(plan=plan_restore([], []), read_version=3, result={"to_version": 1})
 
 

@@ -14,7 +14,7 @@ from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower
 from app.files.storage import LocalStorage
 from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import NewField
+from app.format.definition.new_dataset import CreateField
 from app.format.definition.schema_change import AddField
 from app.format.errors import CorruptFile, EngineStopped, StorageFull, Unavailable
 from app.format.identifiers import new_id, new_instant_id
@@ -260,7 +260,7 @@ def test_schema_that_changes_while_a_write_is_merged_has_it_merged_again(writing
         writing.catalog.evolve(
             writing.tenant_id,
             writing.dataset.id,
-            evolve(before.definition, [AddField(field=NewField(name="more", type="string"))]),
+            evolve(before.definition, [AddField(field=CreateField(name="more", type="string"))]),
             version=before.version,
             instant_id=new_instant_id(),
         )
