@@ -205,7 +205,7 @@ class Merged(_Input, frozen=True, kw_only=True):
 
     def conflicted(self, file_groups: Container[str], head_version: int) -> Replan | Decoded | Claimed:
         """These file groups were changed up to `head_version`. With a scope all of it is read again."""
-        if self.decoded.restored is not None or self.plan.read_scope is not None:
+        if self.plan.read_scope is not None:
             return self.decoded.from_the_head()
         return Replan(
             decoded=self.decoded,

@@ -155,8 +155,8 @@ ATTEMPT_GUARDS: Final = (
     Guard(
         name="a conflict in a scope has all of it read again",
         module="app.writes.attempt",
-        text="if self.decoded.restored is not None or self.plan.read_scope is not None:",
-        without="if self.decoded.restored is not None:",
+        text="if self.plan.read_scope is not None:",
+        without="if False:",
         tests=("tests.writes.test_attempt::test_conflict_sends_a_part_back_as_far_as_it_must_go",),
     ),
     Guard(
