@@ -223,6 +223,7 @@ async def list_export_runs(
     operation_id="get_export_run",
     summary="Get a run of an export with its manifest",
     tags=TAGS,
+    opt=documented(problems=[400]),
 )
 async def get_export_run(
     export: ExportId,
