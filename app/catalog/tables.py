@@ -2,7 +2,7 @@
 
 Every row belongs to a tenant: `tenant_id` leads every key, and its default is the tenant of the transaction,
 so that no statement names it; row level security (see the migrations) hides all others. Two keys reach across
-tenants because they must: the digest of an API key tells which tenant asks, and tenants' own names differ.
+tenants because they must: the digest of an API key identifies the tenant of a request, and tenants' own names differ.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ heads: Final = Table(
     integer_column("earliest_version", default=0),
     # Until then no writes are claimed: a table service waits for those that run to end, to publish between two groups.
     timestamp_column("turn_until", nullable=True),
-    # When the first version was made that nobody has looked at for the dataset's table services. Set until one does, so
+    # When the first version was made that was not checked yet for the dataset's table services. Set until one is, so
     # that commits in a row leave the index alone.
     timestamp_column("unkept_since", nullable=True, default=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id"),

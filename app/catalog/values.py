@@ -38,7 +38,7 @@ class SchemaVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes that a producer put on storage, to be named by a write."""
+    """Bytes that a client has uploaded, to be named by a write."""
 
     id: str
     dataset_id: str

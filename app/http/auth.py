@@ -1,4 +1,4 @@
-"""Who asks, and whether they may: bearer keys and scopes."""
+"""Authentication and authorization: bearer keys and scopes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.format.errors import Forbidden, Unauthorized
 from app.http.context import services_of
 
 PUBLIC: Final = "public"
-"""Handler option: no credential is asked for."""
+"""Handler option: no credential is required."""
 SCOPE: Final = "scope"
 """Handler option: the scope that is needed, where it is not `read` for GET and `write` for all else."""
 

@@ -112,5 +112,5 @@ def tenant_of(request: ApiRequest) -> str:
 
 
 def actor_of(request: ApiRequest) -> str:
-    """Who asks: the credential, by its id. Whatever makes a job or an instant is given it."""
+    """The id of the credential: the actor of the jobs and instants that the request makes."""
     return request.user.key_id

@@ -16,7 +16,7 @@ _CACHE_SIZE_MAX: Final = 10_000
 
 
 class Credentials:
-    """Asks `authenticate`, and remembers live keys by digest for a moment, to spare a query per request."""
+    """Calls `authenticate`, and caches live keys by digest for a moment, to spare a query per request."""
 
     def __init__(self, authenticate: Callable[[str], Principal | None], threads: Threads) -> None:
         self._authenticate = authenticate

@@ -51,7 +51,7 @@ def parse_idempotency_key(text: str) -> str:
 
 
 def preference(headers: Headers) -> Preference:
-    """What Prefer (RFC 7240) asks for, of all its lines."""
+    """The preferences of all Prefer lines (RFC 7240)."""
     return parse_preference(",".join(headers.getall("prefer", [])))
 
 

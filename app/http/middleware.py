@@ -68,7 +68,7 @@ class _Exchange:
             self._status = message["status"]
             headers = [*message.get("headers", ()), (_HEADER, self._id)]
             if self._unread:
-                # Whoever was refused before the body was read need not send it: nobody will read it.
+                # A request that is refused before its body was read need not send the rest.
                 headers.append((b"connection", b"close"))
             await self._send({**message, "headers": headers})
             if self._head_only:

@@ -102,7 +102,7 @@ class NotAcceptable(HeadwaterError):
 
 
 class RangeNotSatisfiable(HeadwaterError):
-    """The part of a file that is asked for lies beyond its end; `size_bytes` is its size."""
+    """The requested part of a file lies beyond its end; `size_bytes` is its size."""
 
     code = "range-not-satisfiable"
     title = "The file has no such part"
@@ -202,7 +202,7 @@ def on_http_exception(request: Request[Any, Any, Any], exception: HTTPException)
 
 
 def on_unexpected(request: Request[Any, Any, Any], exception: Exception) -> Response[bytes]:
-    """A bug, or a part of the system that failed as nobody foresaw: the log has it, the client its id."""
+    """A bug, or an unexpected failure: the log has the cause, the client the id of the request."""
     request_id = _request_id(request)
     _log.error("request %s failed", request_id, exc_info=exception)
     detail = "the service failed; the request id finds the cause in its log"

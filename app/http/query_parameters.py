@@ -24,7 +24,7 @@ PageToken: TypeAlias = Annotated[
     str | None, QueryParameter(description="`next_page_token` of the page before; absent for the first page.")
 ]
 AtVersion: TypeAlias = Annotated[
-    int | None, QueryParameter(ge=0, le=INT64_MAX, description="The version to read; the latest unless said.")
+    int | None, QueryParameter(ge=0, le=INT64_MAX, description="The version to read; the latest by default.")
 ]
 AsOf: TypeAlias = Annotated[
     str | None, QueryParameter(description="An RFC 3339 time: reads the last version committed by then.")
@@ -34,7 +34,7 @@ OfTag: TypeAlias = Annotated[
 ]
 Columns: TypeAlias = Annotated[
     list[str] | None,
-    QueryParameter(description="The columns to read, comma-separated or repeated; all unless said."),
+    QueryParameter(description="The columns to read, comma-separated or repeated; all by default."),
 ]
 
 

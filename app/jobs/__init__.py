@@ -1,11 +1,11 @@
-"""Jobs: what a request asked for and a worker does later, exactly once.
+"""Jobs: what a request wants done and a worker does later, exactly once.
 
 A request is accepted in one transaction: the job (queued), its instant in the timeline, the idempotency key or batch,
 and a message to the workers. A worker claims the waiting jobs of a dataset under a lease and a new epoch, runs them,
 and ends them. If it dies, its lease runs out and another claims them; the old epoch can change nothing any more.
 Writes of a dataset queue up one group after another; tasks (reads, exports, table services) run beside them.
 
-- values.py, tasks.py: jobs, what they are asked to do, how they stand; job_parameters.py: what the timeline shows of it
+- values.py, tasks.py: jobs, their requests and states; job_parameters.py: what the timeline shows of a request
 - service/request_job.py, group_accept.py: accept; run_tasks.py, lease.py: run tasks; relay.py: send the messages
 - repository/: accept, claim, end, list jobs; idempotency keys (replays.py) and batches of streams (writer_batches.py)
 - handlers/jobs.py: the resources `/jobs`; accepted.py: the reply to every request that makes a job; waiting.py: waits

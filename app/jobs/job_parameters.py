@@ -1,4 +1,4 @@
-"""What a job's request said beside its operation, as the timeline shows it."""
+"""The options of a job's request, as the timeline shows them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def parameters_of(request: JobRequest) -> dict[str, Any]:
 
 
 def _specified(value: msgspec.Struct) -> dict[str, Any]:
-    """The members that differ from their defaults; those without one are always said."""
+    """The members that differ from their defaults; those without one are always included."""
     specified = {
         field.name: getattr(value, field.name)
         for field in msgspec.structs.fields(value)

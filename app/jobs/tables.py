@@ -2,7 +2,7 @@
 
 Every row belongs to a tenant: `tenant_id` leads every key, and its default is the tenant of the transaction,
 so that no statement names it; row level security (see the migrations) hides all others. Two keys reach across
-tenants because they must: the digest of an API key tells which tenant asks, and tenants' own names differ.
+tenants because they must: the digest of an API key identifies the tenant of a request, and tenants' own names differ.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ jobs: Final = Table(
     text_column("instant_id", nullable=True),
     Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False),
-    # What a job of lane `writes` writes; what one of lane `tasks` does is in `task`.
+    # What a job of queue `writes` writes; what one of queue `tasks` does is in `task`.
     json_column("request", WriteRequest, nullable=True),
     integer_column("epoch", default=0),
     integer_column("attempts", default=0),
@@ -95,7 +95,7 @@ jobs: Final = Table(
     Column("lane", Text, nullable=False, server_default=text("'writes'")),
     json_column("task", TaskRequest, nullable=True),
     json_column("result", dict[str, Any], nullable=True),
-    # The API key that asked for the job; null for what the service does by itself.
+    # The API key that requested the job; null for the service itself.
     id_column("actor", nullable=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     CheckConstraint("state IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')", name="state"),
@@ -153,7 +153,7 @@ instants: Final = Table(
     timestamp_column("requested_at", default=True),
     timestamp_column("completed_at", nullable=True),
     json_column("counts", RowCounts),
-    # The API key that asked for an instant without a job; of the others it is their job's.
+    # The API key that requested an instant without a job; of the others it is their job's.
     id_column("actor", nullable=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "id"),
     UniqueConstraint("tenant_id", "job_id"),
@@ -172,7 +172,7 @@ instants: Final = Table(
     ),
 )
 
-# Batches of streams: each commits once, whoever sends it again.
+# Batches of streams: each commits once, however often it is sent.
 writer_batches: Final = Table(
     "writer_batches",
     metadata,

@@ -1,4 +1,4 @@
-"""What jobs do that are no writes: they run beside the writes of their dataset, in a lane of their own."""
+"""What jobs do that are no writes: they run beside the writes of their dataset, in a queue of their own."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ClusteringTask(_Task, frozen=True, kw_only=True, tag="clustering"):
 
 
 class CleanTask(_Task, frozen=True, kw_only=True, tag="clean"):
-    """Forgets versions that the history no longer keeps, archives old instants, and removes files nobody refers to.
+    """Removes versions that the history no longer keeps, archives old instants, and deletes files without references.
 
     `history`: in place of the dataset's own, for this once.
     """
@@ -119,7 +119,7 @@ class ReadTask(_Task, frozen=True, kw_only=True, tag="read"):
 
 
 class ComparisonTask(_Task, frozen=True, kw_only=True, tag="comparison"):
-    """Counts the rows that differ between two versions, and tells how files and schema do."""
+    """Counts the rows that differ between two versions, and says how files and schema differ."""
 
     from_version: int
     to_version: int

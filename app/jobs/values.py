@@ -1,4 +1,4 @@
-"""Jobs: what they are asked to do, how they stand, who holds them."""
+"""Jobs: their requests, their states, and the claims that hold them."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def is_exclusive(request: JobRequest) -> bool:
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A job as users see it. Many tasks have no instant; a job may have a `result`, whose form depends on its kind.
 
-    `actor`: who asked for it, an API key by its id; None for what the service does by itself.
+    `actor`: the id of the API key that requested it; None for the service itself.
     """
 
     id: str
@@ -204,7 +204,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job to accept. `request_hash` tells a replay of an idempotency key from its misuse.
+    """A job to accept. `request_hash` distinguishes a replay of an idempotency key from its misuse.
 
     It has an instant if `instant_action` names what that does.
     """

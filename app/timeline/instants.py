@@ -14,8 +14,8 @@ from app.format.instant import Action, InstantState, RowCounts
 class InstantRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of the timeline.
 
-    `actor`: the API key that asked, by its id; None for what the service did by itself. `parameters`: what the request
-    said beside its operation. Files, bytes and `schema_id` are the commit's, which other instants of the same version
+    `actor`: the id of the API key that requested it; None for the service itself. `parameters`: options of the request
+    beside its operation. Files, bytes and `schema_id` are the commit's, which other instants of the same version
     share: bytes are those of data files that came and went. `error` says what made its job fail.
     """
 

@@ -47,7 +47,7 @@ class Timeline(Protocol):
     def outcome_of(
         self, tenant_id: str, jobs_of: Mapping[str, Sequence[str]]
     ) -> tuple[Published, ...] | None:
-        """After OutcomeUnknown: waits for the head rows, then tells whether the jobs were published.
+        """After OutcomeUnknown: waits for the head rows, then returns whether the jobs were published.
 
         `jobs_of`: by dataset, as they were published together.
         """

@@ -47,7 +47,7 @@ commits: Final = Table(
     Column("schema_id", Integer, nullable=False),
     integer_column("files_added"),
     integer_column("files_removed"),
-    # Of data files that came and went: one that is listed anew did neither.
+    # Of data files that came and went: one that is listed again did neither.
     integer_column("bytes_added"),
     integer_column("bytes_removed", default=0),
     json_column("counts", RowCounts),
@@ -94,7 +94,7 @@ files: Final = Table(
     # The paths in the two documents above, for whoever asks what still refers to a file.
     Column("vector_path", Text, nullable=True),
     Column("index_path", Text, nullable=True),
-    # A file is listed anew with each new deletion vector.
+    # A file is listed again with each new deletion vector.
     PrimaryKeyConstraint("tenant_id", "dataset_id", "path", "added_version"),
     CheckConstraint("kind IN ('base', 'log', 'postponed')", name="kind"),
     CheckConstraint("removed_version > added_version", name="lifetime"),
@@ -161,7 +161,7 @@ changelog_files: Final = Table(
     ),
 )
 
-# Bad records that a write set aside: one file per attempt and place they were found in.
+# Bad records that a write quarantined: one file per attempt and place they were found in.
 quarantine_files: Final = Table(
     "quarantine_files",
     metadata,

@@ -17,7 +17,7 @@ from app.jobs.values import (
 
 
 class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a commit did for one of its jobs; `quarantined` are the records it set aside, `result` is kept with it."""
+    """What a commit did for one of its jobs; `quarantined` are its bad records, `result` is kept with it."""
 
     claim: Claim
     instant_id: str

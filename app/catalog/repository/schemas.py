@@ -74,7 +74,7 @@ def change_definition(
 
 
 def schemas_of(connection: Connection, *conditions: ColumnElement[bool], limit: int) -> list[SchemaVersion]:
-    """Schemas that meet the conditions, the latest first."""
+    """Schemas that match the conditions, the latest first."""
     query = (
         select(schema_versions.c.schema, schema_versions.c.created_at)
         .where(*conditions)

@@ -29,7 +29,7 @@ async def read_json(request: ApiRequest, type_: type[_T], *, default: _T | None 
 
 
 def request_identity(request: ApiRequest, kind: str, wanted: Any) -> RequestIdentity:
-    """Who asks for a job of a kind, in which words, and under which Idempotency-Key. Raises InvalidRequest."""
+    """The actor, the text and the Idempotency-Key of a request for a job of a kind. Raises InvalidRequest."""
     return RequestIdentity(
         text=f"{kind} {msgspec.json.encode(wanted).decode()}",
         idempotency_key=idempotency_key(request.headers),

@@ -10,7 +10,7 @@ from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.values import Job
 
-# Rings are enough for most; so whoever comes may wait for company.
+# Announcements are enough for most requests, so that a new one may wait for others.
 _GATHER_SECONDS: Final = 0.025
 
 

@@ -21,7 +21,7 @@ NO_LEASE: dict[str, Any] = {"owner": None, "group_id": None, "lease_until": None
 
 
 def lock_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> list[str]:
-    """The ids of the jobs that meet the conditions, in order of acceptance, locked.
+    """The ids of the jobs that match the conditions, in order of acceptance, locked.
 
     Whoever changes several jobs locks them in this one order, so that no two wait in a ring.
     """
@@ -101,7 +101,7 @@ def fail_jobs(
 
 
 def succeed_task(connection: Connection, condition: ColumnElement[bool], result: dict[str, Any]) -> bool:
-    """Ends the one task that meets the condition with its result, and tells whoever waits; False if none does."""
+    """Ends the one task that matches the condition, and notifies waiting requests; False if none does."""
     ended = connection.execute(
         update(jobs)
         .where(jobs.c.lane == JobQueue.TASKS.value, condition)

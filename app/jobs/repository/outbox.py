@@ -1,4 +1,4 @@
-"""Messages that become visible with the transaction they tell of, and are sent at least once."""
+"""Messages that become visible with the transaction that wrote them, and are sent at least once."""
 
 from __future__ import annotations
 

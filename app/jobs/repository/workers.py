@@ -24,7 +24,7 @@ class WorkerStore:
             )
 
     def ended(self, worker_id: str) -> None:
-        """Forgets a worker that stops in order."""
+        """Removes a worker that stops in order."""
         with self._database.relay() as connection:
             connection.execute(delete(workers).where(workers.c.id == worker_id))
 

@@ -1,4 +1,4 @@
-"""Batches of streams: numbered upwards by their writer, each committed once, whoever sends it again."""
+"""Batches of streams: numbered upwards by their writer, each committed once, however often it is sent."""
 
 from __future__ import annotations
 

@@ -22,9 +22,9 @@ class _Ticket:
 
 
 class GroupAccept:
-    """Used from many threads. A lone request is accepted at once; nobody waits for company.
+    """Used from many threads. A single request is accepted at once, without waiting for others.
 
-    Requests that meet another one's transaction queue up behind it, and the first of them to go on takes all along.
+    Requests that arrive during another transaction queue up behind it, and the first of them to go on takes all along.
     """
 
     def __init__(self, jobs: Jobs) -> None:

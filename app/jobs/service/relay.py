@@ -1,4 +1,4 @@
-"""The relay: hands the messages of the outbox to whoever they are for, soon after they were committed."""
+"""The relay: sends the messages of the outbox to their receivers, soon after they were committed."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from app.jobs.values import Accepted, JobRequest, NewJob, instant_action
 
 
 class RequestIdentity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks, for what, and under which key. `text` tells the request from others with the same key."""
+    """A request for a job: its actor and its key. `text` distinguishes it from others with the same key."""
 
     text: str
     idempotency_key: str | None = None
@@ -31,7 +31,7 @@ class RequestJob:
     wake: Callable[[], None]
 
     def replayed(self, dataset: Dataset, identity: RequestIdentity) -> Accepted | None:
-        """What came of the request before; what it asks for may be impossible by now. Raises IdempotencyMismatch."""
+        """The job of an earlier, identical request, which might be impossible by now. Raises IdempotencyMismatch."""
         if identity.idempotency_key is None:
             return None
         job = self.jobs.find_by_key(dataset.tenant_id, dataset.id, identity.idempotency_key, identity.text)

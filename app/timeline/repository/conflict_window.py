@@ -45,7 +45,7 @@ def expired_window(
 ) -> Conflicted | None:
     """All that the commit has read counts as changed if the history begins after its read version.
 
-    What was removed up to that beginning may be forgotten, and then no window has it.
+    What was removed up to that beginning may be removed, and then no window has it.
     """
     if commit.read_version >= earliest_version:
         return None
@@ -53,7 +53,7 @@ def expired_window(
 
 
 def expired_files(connection: Connection, commit: NewCommit, head_version: int) -> Conflicted | None:
-    """A file of an earlier version that is to be listed anew, but may have been forgotten by now: all is read again.
+    """A file of an earlier version that is to be listed again, but may have been removed by now: all is read again.
 
     One that is known here stays: forgetting takes the lock that the caller has.
     """

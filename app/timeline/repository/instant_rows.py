@@ -31,7 +31,7 @@ _OF_COMMIT: Final = (
 )  # fmt: skip
 _OF_JOB: Final = ("transaction_id", "started_at", "error", "request", "task")
 
-# Said in the statement itself, so that it is found to be the condition of an index.
+# Stated in the statement itself, so that it is found to be the condition of an index.
 OPEN_INSTANT: Final = instants.c.state.in_(
     bindparam(
         "open_states",
@@ -59,7 +59,7 @@ def chosen_instants(wanted: InstantFilter) -> list[ColumnElement[bool]]:
 def latest_instants(
     connection: Connection, *conditions: ColumnElement[bool], limit: int
 ) -> list[InstantRecord]:
-    """Entries that meet the conditions, latest request first."""
+    """Entries that match the conditions, latest request first."""
     query = _entries().where(*conditions).order_by(instants.c.id.desc()).limit(limit)
     return [_record(row) for row in connection.execute(query)]
 
@@ -67,7 +67,7 @@ def latest_instants(
 def oldest_instants(
     connection: Connection, *conditions: ColumnElement[bool], limit: int
 ) -> list[InstantRecord]:
-    """Entries that meet the conditions, earliest request first."""
+    """Entries that match the conditions, earliest request first."""
     query = _entries().where(*conditions).order_by(instants.c.id).limit(limit)
     return [_record(row) for row in connection.execute(query)]
 

@@ -25,7 +25,7 @@ LEASE_LIVES: Final = read_leases.c.lease_until > func.clock_timestamp()
 
 
 def share_history(connection: Connection, dataset_id: str) -> None:
-    """Until the transaction ends no version is forgotten, and the dataset is there. Raises NotFound.
+    """Until the transaction ends no version is removed, and the dataset is there. Raises NotFound.
 
     It is no lock of the head's row, so commits and holds never wait for each other; a clean that waits for it is not
     overtaken.

@@ -140,7 +140,7 @@ def _publish(
 
 
 def _insert_quarantine(connection: Connection, commit: NewCommit) -> None:
-    """The records that were set aside, also where nothing else changes."""
+    """The quarantined records, also where nothing else changes."""
     rows = [
         {"dataset_id": commit.dataset_id, "job_id": outcome.claim.job_id} | structs.asdict(file)
         for outcome in commit.outcomes
@@ -180,7 +180,7 @@ def _move_head(
 
 def _insert_files(connection: Connection, commit: NewCommit, published: Published) -> None:
     for message in commit.messages:
-        # A file that is listed anew stays where it is.
+        # A file that is listed again stays where it is.
         new = [file for file in message.added if file.written_version is None]
         written = {file.file_group for file in new} | {file.file_group for file in message.changelog}
         if written - {message.file_group}:
@@ -225,7 +225,7 @@ def _remove(connection: Connection, commit: NewCommit, version: int) -> int:
 
 
 def _data_row(file: DataFile, version: int, first_offset: int | None) -> dict[str, Any]:
-    """A new file, or one that is listed anew with another deletion vector: that one keeps its origin."""
+    """A new file, or one that is listed again with another deletion vector: that one keeps its origin."""
     listed = file.written_version is not None
     return {
         "path": file.path,

@@ -100,7 +100,7 @@ class TimelineStore:
     def outcome_of(
         self, tenant_id: str, jobs_of: Mapping[str, Sequence[str]]
     ) -> tuple[Published, ...] | None:
-        """After OutcomeUnknown: waits for the head rows, then tells whether the jobs of these datasets were published.
+        """After OutcomeUnknown: waits for the head rows, then returns what the jobs of these datasets published.
 
         None unless one transaction published all of them; then publishing again with the same claims is safe,
         since claims that are no longer held are fenced.

@@ -37,7 +37,7 @@ class ReadTimeline:
         Raises InvalidRequest for a token that is none, CorruptFile.
         """
         before = None if page_token is None else decode_token(page_token)
-        # The catalogue first: what leaves it meanwhile is then in the archives, too, and told once all the same.
+        # The catalogue first: what leaves it meanwhile is then in the archives, too, and listed once all the same.
         page = self.timeline.instants(
             dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token, wanted=wanted
         )

@@ -78,7 +78,7 @@ class VersionPins:
 def expired_if_missing(
     kept: KeptVersions, tenant_id: str, versions: Sequence[tuple[str, int]]
 ) -> Iterator[None]:
-    """Turns the CorruptFile of a file that is missing since its version was forgotten into VersionExpired.
+    """Turns the CorruptFile of a file that is missing since its version was removed into VersionExpired.
 
     Files are removed as a whole, so whoever finds all of them has read the version.
     """

@@ -139,23 +139,26 @@ def request_hash(operation: Operation, options: WriteOptions, media_type: str, f
 
 
 class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The query options of `create_write`, for raw bodies only: in a JSON body they are members."""
+    """The query options of `create_write`, for raw bodies only: in a JSON body they are members.
+
+    None has a default here: generated clients send defaults, which would then be sent beside JSON bodies too.
+    """
 
     operation: Operation | None = None
     """What is done with the rows: `upsert` by default, `insert` on an append-only dataset."""
-    mode: SaveMode = SaveMode.APPEND
+    mode: SaveMode | None = None
     """What an insert, upsert or bulk_insert does about rows that are there."""
     overwrite_scope: OverwriteScope | None = None
     """Operation overwrite: what it replaces; `table` by default."""
     overwrite_where: str | None = None
     """The condition of scope `filter`."""
-    on_error: OnError = OnError.FAIL
+    on_error: OnError | None = None
     """What becomes of the write if it has bad records."""
-    merge_schema: bool = False
+    merge_schema: bool | None = None
     """Whether columns that are new are added to the dataset."""
-    explicit_cast: bool = False
+    explicit_cast: bool | None = None
     """With merge_schema: whether types may also change by a cast."""
-    drop_duplicates: bool = False
+    drop_duplicates: bool | None = None
     """Whether rows of an insert whose key is there are left out."""
     expected_version: int | None = None
     """The write fails unless the dataset is at this version."""
@@ -170,5 +173,6 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
         if self.overwrite_scope is not None or self.overwrite_where is not None:
             scope = self.overwrite_scope or OverwriteScope.TABLE
             overwrite = Overwrite(scope=scope, where=self.overwrite_where)
-        same = {name: getattr(self, name) for name in WriteOptions.__struct_fields__ if hasattr(self, name)}
-        return WriteOptions(**same, overwrite=overwrite)
+        names = set(self.__struct_fields__) & set(WriteOptions.__struct_fields__)
+        requested = {name: value for name in names if (value := getattr(self, name)) is not None}
+        return WriteOptions(**requested, overwrite=overwrite)

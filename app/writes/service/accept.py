@@ -58,7 +58,7 @@ class UploadReference(msgspec.Struct, frozen=True, kw_only=True):
 class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
     """A write as the API has understood it; without a source it brings no rows.
 
-    `request_hash` covers everything that makes it that write, so not the `actor`, who asks for it.
+    `request_hash` covers everything that makes it that write, but not the `actor`.
     """
 
     operation: Operation

@@ -37,7 +37,7 @@ GROUPS_SHOWN_MAX: Final = 1_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExplainWrite:
-    """Plans writes as workers do, and asks the indexes that they ask."""
+    """Plans writes as workers do, with the same indexes."""
 
     timeline: Timeline
     search: KeySearch
@@ -71,7 +71,7 @@ class ExplainWrite:
         )
 
     def write(self, dataset: Dataset, incoming: IncomingWrite) -> WriteExplanation:
-        """What a write would touch; rows it brings are in its JSON. Records that would be set aside are left out.
+        """What a write would touch; rows it brings are in its JSON. Records that would be quarantined are left out.
 
         Raises what accepting the write would, CommitConflict and DataExists if it could not commit now, CorruptFile.
         """
@@ -172,7 +172,7 @@ class ExplainWrite:
 
 
 def _discard(_: Sequence[BadRecord]) -> None:
-    """Records that are set aside are counted nowhere: nothing is written."""
+    """Quarantined records are counted nowhere: nothing is written."""
 
 
 _NO_KEYS: Final = pa.chunked_array([pa.array([], pa.large_binary())])
@@ -191,7 +191,7 @@ def _no_object() -> InvalidRequest:
 
 
 def _searches_logs(storing: Storing, operation: Operation) -> bool:
-    """Whether rows go to a log and even so must not meet live keys."""
+    """Whether rows go to a log and even so must not have live keys."""
     return storing is Storing.LOG and operation.refuses_live_keys
 
 
@@ -210,7 +210,7 @@ def _file(file: DataFile, answer: FileAnswer | None) -> ExplainedFile:
 
 
 def _marked(task: MergeTask, storing: Storing, live: Iterable[LiveKey]) -> list[str]:
-    """The files that lose rows to a deletion vector, as far as keys tell."""
+    """The files that lose rows to a deletion vector, as far as keys show."""
     if storing is not Storing.MARK:
         return []
     return [task.files[number].path for number in sorted({key.file for key in live if key.file is not None})]

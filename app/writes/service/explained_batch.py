@@ -35,7 +35,7 @@ _STAYING: Final = (MergeMode.FIRST, MergeMode.PARTIAL, MergeMode.AGGREGATE)
 class ExplainedBatch(msgspec.Struct, frozen=True, kw_only=True):
     """A write of rows in memory: `_hw_op`, the dataset's columns, `_hw_row`, by the slots they go to.
 
-    `partitions`: those that the rows are in, where slots do not tell. `keys_only`: nothing but keys is known.
+    `partitions`: those that the rows are in, where slots do not show it. `keys_only`: nothing but keys is known.
     """
 
     operation: Operation

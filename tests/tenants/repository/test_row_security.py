@@ -89,6 +89,8 @@ _MORE = (
     "VALUES (:dataset, 'reads/1', :job, 1, 'part', 1, 1, 'c')",
     "INSERT INTO table_keeping (dataset_id, memory) VALUES (:dataset, '{}')",
     "INSERT INTO partition_feeds (dataset_id) VALUES (:dataset)",
+    "INSERT INTO idempotency_keys (scope, key, request_hash, status, headers, body, expires_at) "
+    "VALUES ('/datasets', 'k', 'hash', 201, '{}', '', now())",
     "INSERT INTO partition_marks (dataset_id, path, changed_version, changed_at) VALUES (:dataset, 'day=1', 1, now())",
     "INSERT INTO partition_events (dataset_id, number, kind, partition, version) "
     "VALUES (:dataset, 0, 'reopened', 'day=1', 1)",
