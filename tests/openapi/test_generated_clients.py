@@ -14,12 +14,13 @@ HERE = Path(__file__).parent
 DOCUMENT = HERE.parents[1] / "openapi" / "openapi.json"
 TYPESCRIPT = HERE.parents[1] / "clients" / "typescript"
 OUT_OF_REACH = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH")
+GO_OUT_OF_REACH = ("dial tcp", "no such host", "connection refused", "i/o timeout")
 
 needs_npm = pytest.mark.skipif(
     shutil.which("npm") is None, reason="npm, which builds the TypeScript package, is not installed"
 )
 
-SEEN = {
+FOLLOWED = {
     "versions": [1, 2],
     "changes": [
         [0, "+A", {"sensor": "a", "value": 1.5}],
@@ -27,7 +28,14 @@ SEEN = {
         [2, "+C", {"sensor": "a", "value": 2.5}],
     ],
     "since": 3,
+    # The offset that was committed, and how many changes are after it.
+    "consumer": [3, 0],
+    # Changes and files.
+    "exported": [3, 1],
     "problem": "/problems/schema-mismatch",
+}
+SEEN = {
+    **FOLLOWED,
     "fields": ["sensor", "celsius", "place"],
     "told_under": [1, "sensor", "value"],
     "schemas": [2, 1],
@@ -74,6 +82,29 @@ def test_a_python_client(service, tmp_path):
             PYTHONPATH=str(tmp_path),
         )
     assert json.loads(printed) == SEEN
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="Go, which compiles the Go client, is not installed")
+def test_a_go_client(service, tmp_path):
+    folder = tmp_path / "go"
+    shutil.copytree(HERE / "go", folder, ignore=shutil.ignore_patterns("headwater"))
+    (folder / "headwater").mkdir()
+    downloaded = subprocess.run(
+        ["go", "mod", "download"], cwd=folder, capture_output=True, text=True, timeout=240, check=False
+    )
+    if downloaded.returncode != 0 and any(sign in downloaded.stderr for sign in GO_OUT_OF_REACH):
+        pytest.skip("the Go module proxy cannot be reached")
+    assert downloaded.returncode == 0, downloaded.stderr
+    run(["go", "tool", "oapi-codegen", "-config", "config.yaml", str(DOCUMENT)], folder, GOFLAGS="-mod=readonly")
+    run(["go", "build", "-o", "follow", "."], folder, GOFLAGS="-mod=readonly")
+    with service.working():
+        printed = run(
+            [folder / "follow"],
+            folder,
+            HEADWATER_URL=service.url,
+            HEADWATER_API_KEY=service.new_key("go client"),
+        )
+    assert json.loads(printed) == FOLLOWED
 
 
 @pytest.fixture(scope="module")
