@@ -1,4 +1,4 @@
-"""Checksums of files: made while writing, compared before the first read of a process."""
+"""Checksums of files: computed while writing, verified before the first read of a process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REMEMBERED_FILES = 65_536
 
 
 class HashingSink(io.RawIOBase):
-    """A write-only file object that passes everything on and keeps size and XXH3-128 of it."""
+    """A write-only file object that forwards all bytes and computes their number and XXH3-128."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
@@ -44,10 +44,10 @@ class HashingSink(io.RawIOBase):
 
 
 def buffered(sink: HashingSink) -> pa.BufferedOutputStream:
-    """The sink for Arrow's writers. Leaving its context passes on what is buffered.
+    """The sink for Arrow's writers. Leaving its context flushes the buffer.
 
-    Arrow writes in many small pieces, and each would take Python's lock to reach the sink: among the threads of the
-    API they wait for each other longer than they work.
+    Arrow writes in many small pieces, and each would take Python's lock to reach the sink: the threads of the API would
+    wait for each other longer than they work.
     """
     return pa.BufferedOutputStream(pa.PythonFile(sink, mode="w"), _BUFFER_BYTES)
 
@@ -55,20 +55,20 @@ def buffered(sink: HashingSink) -> pa.BufferedOutputStream:
 def verify(
     file: StoredFile | IndexFile | QuarantineFile | StagedFile | RawInput, opened: pa.NativeFile
 ) -> None:
-    """Compares size and checksum with what was recorded when the file was written.
+    """Compares size and checksum with the values that were recorded when the file was written.
 
     Files never change, so each is hashed once per process; the size is compared every time. Raises CorruptFile.
     """
     size = opened.size()
     if size != file.size_bytes:
         raise CorruptFile(
-            f"{file.path} has {size} bytes, its commit recorded {file.size_bytes}", path=file.path
+            f"{file.path} has {size} bytes, but its commit recorded {file.size_bytes}", path=file.path
         )
     _verify_content(_Opened(file.path, file.checksum, opened))
 
 
 class _Opened:
-    """A cache key that carries the open file along: equal if path and checksum are."""
+    """A cache key with the open file: equal if path and checksum are equal."""
 
     def __init__(self, path: str, checksum: str, opened: pa.NativeFile) -> None:
         self.path, self.checksum = path, checksum
@@ -83,7 +83,7 @@ class _Opened:
 
 @lru_cache(maxsize=_REMEMBERED_FILES)
 def _verify_content(entry: _Opened) -> None:
-    # The cache keeps the key: take the file out of it, or every verified file would stay open.
+    # The cache keeps the key: remove the file from it, or every verified file would stay open.
     opened, entry.opened = entry.opened, None
     if opened is None:
         raise AssertionError("a file is verified once")

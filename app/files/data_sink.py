@@ -1,4 +1,4 @@
-"""The files that a task writes: data files, ended at the target size, and the changelog of the file group."""
+"""The files that a task writes: data files, each of the target size, and the changelog of the file group."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ from app.format.rows.record_key import encode_keys
 from app.format.rows.staging import Slot
 
 _ROW_GROUP_ROWS_MIN: Final = 256
-# Below this, a relative offset is marked as counted from the commit's first change.
+# A relative offset below this is already relative to the first change of the commit.
 _COUNTED: Final = 2**62
 
 
 class DataSink(AbstractContextManager["DataSink"]):
-    """Data files of one file group, by slot. Left by an exception, or by `discard`, it leaves no file behind."""
+    """Data files of one file group, by slot. On an exception, or after `discard`, no file is left."""
 
     def __init__(
         self,
@@ -56,10 +56,10 @@ class DataSink(AbstractContextManager["DataSink"]):
         copies: HotCopies | None = None,
         clustered_by: str | None = None,
     ) -> None:
-        """`path_of` names a new file. `schema`: of the rows. `index`: the key index that is written for each file.
+        """`path_of` returns the path of a new file. `schema`: of the rows. `index`: the kind of key index of each file.
 
-        `copies` keeps a copy of each, for those who will soon look up rows in it. `clustered_by`: the mark of the order
-        that the rows come in.
+        `copies` keeps a hot copy of each file, for writes that soon look up rows in it. `clustered_by`: the mark of the
+        order of the rows.
         """
         self._clustered_by = clustered_by
         self._copies = copies
@@ -79,14 +79,14 @@ class DataSink(AbstractContextManager["DataSink"]):
         self.discard()
 
     def write(self, slot: Slot, rows: pa.Table) -> None:
-        """Adds rows to the slot's file; the next one is begun when it has its size."""
+        """Adds rows to the slot's file. A new file starts when it has the target size."""
         start = 0
         while start < rows.num_rows:
             file = self._open.get(slot) or self._begin(slot, rows)
-            # One row group at a time: what a group takes is known once it is written.
+            # One row group at a time: the size of a group is only known after it is written.
             step = rows.slice(start, file.sink.row_group_rows)
             start += step.num_rows
-            # A hot copy takes the schema of its rows, and is read by the ids in it, as the file is.
+            # A hot copy has the schema of its rows, and its columns are matched by their ids, as in the file.
             file.write(pa.Table.from_arrays(step.columns, schema=self._schema))
             if self._index is not None:
                 file.hashes.append(hash_keys(encode_keys(step, self._dataset.record_key)))
@@ -95,7 +95,7 @@ class DataSink(AbstractContextManager["DataSink"]):
 
     def _begin(self, slot: Slot, rows: pa.Table) -> _OpenDataFile:
         path = self._path_of(Folder.DATA, slot)
-        # Row groups of wide rows have fewer of them, or a single one could be larger than a file is to be.
+        # Row groups of wide rows have fewer rows, or one group could exceed the size of a file.
         fitting = self._dataset.target_bytes * rows.num_rows // max(rows.nbytes, 1)
         most = BASE_ROW_GROUP_ROWS if self._clustered_by is None else CLUSTERED_ROW_GROUP_ROWS
         creation = create_parquet(
@@ -110,14 +110,14 @@ class DataSink(AbstractContextManager["DataSink"]):
         return file
 
     def finish(self) -> tuple[DataFile, ...]:
-        """Ends the open files and returns all; from here on they stay."""
+        """Closes the open files and returns all files, which are kept."""
         for slot in list(self._open):
             self._end(slot)
         files, self._files = tuple(self._files), []
         return files
 
     def discard(self) -> None:
-        """Drops everything that `finish` has not returned."""
+        """Deletes all files that `finish` has not returned."""
         for file in self._open.values():
             file.drop()
         self._open.clear()
@@ -151,7 +151,7 @@ class DataSink(AbstractContextManager["DataSink"]):
 
 
 class _OpenDataFile:
-    """A data file that takes rows, its hot copy, and the key hashes of the rows it has."""
+    """An open data file, its hot copy, and the key hashes of its rows."""
 
     def __init__(
         self,
@@ -169,17 +169,17 @@ class _OpenDataFile:
             self.copy.write(rows)
 
     def drop(self) -> None:
-        """Leaves neither the file nor its copy."""
+        """Deletes the file and its copy."""
         unwanted = _DiscardDataFile()
         self.stack.__exit__(_DiscardDataFile, unwanted, None)
 
 
 class _DiscardDataFile(Exception):
-    """Makes what is being created go away again."""
+    """Aborts the creation of a file."""
 
 
 class ChangelogSink(AbstractContextManager["ChangelogSink"]):
-    """The one changelog file of a commit message; none if no change comes. `rows` counts those written."""
+    """The changelog file of a commit message; no file without changes. `rows` is the number of rows written."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class ChangelogSink(AbstractContextManager["ChangelogSink"]):
         self._stack.close()
 
     def write(self, changes: pa.Table) -> None:
-        """Adds changes in feed order; what they say of each other counts from the first of them."""
+        """Adds changes in feed order. Offsets within them are relative to the first of them."""
         if changes.num_rows == 0:
             return
         if self._sink is None:
@@ -223,7 +223,7 @@ class ChangelogSink(AbstractContextManager["ChangelogSink"]):
         self.rows += changes.num_rows
 
     def finish(self) -> tuple[ChangelogFile, ...]:
-        """Ends the file."""
+        """Closes the file."""
         if self._sink is None:
             return ()
         self._sink.finish()
@@ -240,7 +240,7 @@ class ChangelogSink(AbstractContextManager["ChangelogSink"]):
 
 
 def shifted(rows: pa.Table, column: str, by: int) -> pa.Table:
-    """The rows with relative offsets that count from `by` changes earlier."""
+    """The rows with relative offsets shifted by `by` changes."""
     if by == 0 or column not in rows.column_names:
         return rows
     offsets = rows.column(column)
@@ -250,9 +250,10 @@ def shifted(rows: pa.Table, column: str, by: int) -> pa.Table:
 
 
 def counted(rows: pa.Table) -> pa.Table:
-    """New rows whose offsets count from the commit's first change already, marked so that they are not shifted again.
+    """New rows whose offsets are already relative to the commit's first change, marked so that they are not shifted
+    again.
 
-    Rows that are told first meet what a later part of the same task tells of them.
+    Later parts of the same task may change rows whose changes were already written.
     """
     offsets = rows.column(OFFSET_COLUMN)
     marked = pc.if_else(pc.less(offsets, 0), pc.subtract(offsets, pa.scalar(_COUNTED, pa.int64())), offsets)
@@ -260,7 +261,7 @@ def counted(rows: pa.Table) -> pa.Table:
 
 
 def uncounted(rows: pa.Table) -> pa.Table:
-    """The rows without the mark, as files hold them."""
+    """The rows without the mark, as they are stored."""
     return _with_offsets(rows, OFFSET_COLUMN, _uncounted(rows.column(OFFSET_COLUMN)))
 
 
@@ -275,7 +276,7 @@ def _with_offsets(rows: pa.Table, column: str, offsets: pa.ChunkedArray) -> pa.T
 
 
 def at_offset(rows: pa.Table, by: int | None) -> pa.Table:
-    """New rows whose changes begin `by` changes into the commit's; None: no change tells of them."""
+    """New rows whose changes start at change `by` of the commit; None: no change has them."""
     if by is not None:
         return shifted(rows, OFFSET_COLUMN, by)
     offsets = rows.column(OFFSET_COLUMN)

@@ -1,7 +1,7 @@
-"""Deletion vector files: the serialized bitmaps of several data files behind each other, each with its checksum.
+"""Deletion vector files: the concatenated serialized bitmaps of several data files, each with its checksum.
 
-A commit that deletes rows of a file group writes one such file for all data files of the group. A bitmap is read by
-its place in the file, so whoever needs one does not read the others.
+A commit that deletes rows of a file group writes one such file for all data files of the group. A bitmap is read by its
+position in the file, without the others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def write_vectors(
 ) -> dict[str, DeletionVector]:
     """Stores the deleted rows of data files, by the path of each, in a new file. Raises StorageFull.
 
-    `deleted` names at least one file: there are no empty files.
+    `deleted` has at least one file: there are no empty files.
     """
     if not deleted:
         raise ValueError(f"there are no deletion vectors to write to {path}")
@@ -48,19 +48,19 @@ def write_vectors(
 
 
 class VectorReader:
-    """Reads deletion vectors; keeps those read last, which are small."""
+    """Reads deletion vectors, and caches the latest, which are small."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._cached = lru_cache(maxsize=_VECTORS_CACHED)(self._read)
 
     def read(self, vector: DeletionVector) -> FrozenBitMap:
-        """The positions of deleted rows. Raises CorruptFile if they are not what the commit recorded."""
+        """The positions of deleted rows. Raises CorruptFile if they do not match the commit."""
         return self._cached(vector)
 
     def _read(self, vector: DeletionVector) -> FrozenBitMap:
         opened = self._storage.open(vector.path)
-        # A file that ends too early gives fewer bytes, which have another checksum.
+        # A truncated file returns fewer bytes, which have another checksum.
         opened.seek(min(vector.offset, opened.size()))
         data = opened.read(vector.size_bytes)
         try:

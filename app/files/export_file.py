@@ -1,4 +1,4 @@
-"""The files of exports and of read jobs: tables in one format, each file ended at its size, with checksums."""
+"""The files of exports and of read jobs: tables in one format, each file of limited size, with checksums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _GROUP_BYTES: Final = 64 * 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextForm:
-    """How rows become the text of a file: what stands before them, between two lots of them, and behind them."""
+    """The encoding of rows as text: the text before them, between two batches, and after them."""
 
     encode: Callable[[pa.Table], bytes]
     header: bytes = b""
@@ -34,7 +34,7 @@ class TextForm:
 
 
 class Sha256Sink(io.RawIOBase):
-    """A write-only file object that passes everything on and keeps SHA-256 of it: what every client can check."""
+    """A write-only file object that forwards all bytes and computes their SHA-256, which every client can check."""
 
     def __init__(self, sink: BinaryIO) -> None:
         self._sink = sink
@@ -56,9 +56,9 @@ class Sha256Sink(io.RawIOBase):
 
 
 class ExportSink(AbstractContextManager["ExportSink"]):
-    """Files `{prefix}-{number}.{format}` with rows in the order in which they come.
+    """Writes files `{prefix}-{number}.{format}` with rows in the order of their arrival.
 
-    Left by an exception, or without `finish`, it leaves no file behind.
+    On an exception, or without `finish`, no file is left.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ExportSink(AbstractContextManager["ExportSink"]):
         unique_columns: Sequence[str] = (),
         texts: TextForm | None = None,
     ) -> None:
-        """`schema`: of the rows; `unique_columns` of them seldom repeat a value. `texts`: for formats that are text."""
+        """`schema`: of the rows. `unique_columns`: those that rarely repeat a value. `texts`: for text formats."""
         self._storage = storage
         self._prefix = prefix
         self._format = format_
@@ -92,7 +92,7 @@ class ExportSink(AbstractContextManager["ExportSink"]):
         self._storage.delete([file.path for file in self._files])
 
     def write(self, rows: pa.Table, end: int) -> None:
-        """Adds rows that stay in one file; with them, the files have what there is up to the position `end`.
+        """Adds rows that stay in one file. With them, the files are complete up to the position `end`.
 
         Raises StorageFull.
         """
@@ -105,7 +105,7 @@ class ExportSink(AbstractContextManager["ExportSink"]):
             self._end(self._open)
 
     def finish(self) -> tuple[ExportedFile, ...]:
-        """Ends the open file and returns all; from here on they stay."""
+        """Closes the open file and returns all files, which are kept."""
         if self._open is not None:
             self._end(self._open)
         files, self._files = tuple(self._files), []
@@ -169,7 +169,7 @@ class _TextWriter:
 
 
 class _OpenExportFile:
-    """A file that takes rows. They are gathered to groups that are worth a row group or a record batch."""
+    """An open file. Rows are buffered until they fill a row group or a record batch."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class _OpenExportFile:
 
     @property
     def size_bytes(self) -> int:
-        """What has been written; rows that are gathered count once they are."""
+        """The bytes written so far, without buffered rows."""
         return int(self._out.tell())
 
     def write(self, rows: pa.Table, end: int) -> None:
@@ -225,10 +225,10 @@ class _OpenExportFile:
         )
 
     def drop(self) -> None:
-        """Leaves no file."""
+        """Deletes the file."""
         unwanted = _DiscardExportFile()
         self._stack.__exit__(_DiscardExportFile, unwanted, None)
 
 
 class _DiscardExportFile(Exception):
-    """Makes what is being created go away again."""
+    """Aborts the creation of a file."""

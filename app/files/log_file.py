@@ -1,8 +1,8 @@
-"""Log files: writes kept beside the base files, to be merged on read or at compaction.
+"""Log files: writes that are stored beside the base files, to be merged on read or at compaction.
 
-A log holds the rows of one commit and file group as they came: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job`
-(the write within the commit), and the meta columns. `_hw_op` is as it came, or PUT for a row that was merged when it
-was written, so that it is put in place as it is.
+A log has the unmerged rows of one commit and file group: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job` (the
+write within the commit), and the meta columns. `_hw_op` is the op of the write, or PUT for a row that was merged when
+it was written and replaces the live row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def log_schema(dataset: DatasetDefinition) -> pa.Schema:
 
 
 def logged(reader: ParquetReader, dataset: DatasetDefinition, logs: Sequence[DataFile]) -> Incoming:
-    """The writes in these logs, in the order of their commits, as rows that meet the base files."""
+    """The writes in these logs, in the order of their commits, as rows to merge with the base files."""
     intents: dict[int, WriteIntent] = {}
     return Incoming(
         tables=_Tables(reader, dataset, logs, intents),
@@ -45,7 +45,7 @@ def logged(reader: ParquetReader, dataset: DatasetDefinition, logs: Sequence[Dat
 
 
 class _Tables:
-    """The rows of logs; while they are read, their writes are numbered and entered in `intents`."""
+    """The rows of logs. While they are read, their writes are numbered and added to `intents`."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class _Tables:
         self._intents = intents
 
     def __iter__(self) -> Iterator[pa.Table]:
-        """Raises CorruptFile."""
+        """The tables of all logs. Raises CorruptFile."""
         schema = log_schema(self._dataset)
         first = 0
         for file in self._logs:
@@ -75,7 +75,7 @@ class _Tables:
             first = last + 1
 
     def _numbered(self, rows: pa.Table, first: int) -> pa.Table:
-        # Two numbers for each write of the log: rows that merge, and rows that are put in place.
+        # Two numbers for each write of the log: rows to merge, and rows that replace live rows.
         ops = rows.column(OP_COLUMN).to_numpy()
         puts = ops == PUT
         jobs = first + 2 * rows.column(JOB_COLUMN).to_numpy().astype(np.int64) + puts

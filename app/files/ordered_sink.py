@@ -1,4 +1,4 @@
-"""Data files whose rows stand in the order of a clustering."""
+"""Data files whose rows are in the order of a clustering."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _SAMPLED_ROWS: Final = 64 * 1024
 
 
 class OrderedSink(AbstractContextManager["OrderedSink"]):
-    """Takes rows by slot, and hands those of each slot on in order. Left by an exception, it leaves no file behind.
+    """Sorts rows by slot, and passes those of each slot on in order. On an exception, no file is left.
 
     Rows that do not fit into memory go to sorted runs in a scratch folder, which are read range by range.
     """
 
     def __init__(self, sink: DataSink, by: ClusterBy, curve: Curve | None, memory: MemoryBudget) -> None:
-        """`curve`: where a row stands on it is its place, unless None."""
+        """`curve`: the curve that determines a row's place, or None."""
         self._sink = sink
         self._by = by
         self._curve = curve
@@ -77,7 +77,7 @@ class OrderedSink(AbstractContextManager["OrderedSink"]):
         )
 
     def finish(self) -> tuple[DataFile, ...]:
-        """Writes the rows in order; returns the files, which stay from here on. Raises StorageFull."""
+        """Writes the rows in order and returns the files, which are kept. Raises StorageFull."""
         if self._runs is not None:
             whole = self._runs.rows()
             for rows in self._of_runs(self._runs) if whole is None else [whole]:
@@ -103,9 +103,9 @@ class OrderedSink(AbstractContextManager["OrderedSink"]):
 def curve_through(
     reader: ParquetReader, files: Sequence[DataFile], by: ClusterBy, schema: pa.Schema
 ) -> Curve | None:
-    """The curve that the rows of these files are ordered along, if they are; `schema`: of the dataset's columns.
+    """The Z-order curve of the rows of these files; None for another order. `schema`: of the dataset's columns.
 
-    It goes by a sample: some rows of some row groups all over the files. Raises CorruptFile.
+    It is based on a sample: some rows of some row groups from all files. Raises CorruptFile.
     """
     if by.order is not ClusterOrder.Z_ORDER:
         return None

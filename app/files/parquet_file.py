@@ -25,7 +25,7 @@ from app.sql.conditions.tree import Filter
 
 BASE_ROW_GROUP_ROWS: Final = 128 * 1024
 CHANGELOG_ROW_GROUP_ROWS: Final = 16 * 1024
-# What a filter on the columns of the order has to read too much of, at each end.
+# A filter on the columns of the order reads at most this number of extra rows at each end.
 CLUSTERED_ROW_GROUP_ROWS: Final = 32 * 1024
 _FOOTERS_CACHED: Final = 256
 _ROW_GROUP_CACHE_BYTES: Final = 32 * 1024 * 1024
@@ -33,7 +33,7 @@ _ROW_GROUP_CACHE_BYTES: Final = 32 * 1024 * 1024
 
 @dataclass(kw_only=True)
 class ParquetSink:
-    """An open Parquet file. Rows are cut into row groups of `row_group_rows`; what is buffered stays below one."""
+    """An open Parquet file. Rows are divided into row groups of `row_group_rows`; less than one group is buffered."""
 
     path: str
     out: pa.NativeFile
@@ -47,7 +47,7 @@ class ParquetSink:
     _pending_rows: int = 0
 
     def write(self, table: pa.Table) -> None:
-        """Adds rows; they have the file's schema."""
+        """Adds rows with the file's schema."""
         self.rows += table.num_rows
         self._pending.append(table)
         self._pending_rows += table.num_rows
@@ -55,17 +55,17 @@ class ParquetSink:
             self._flush(everything=False)
 
     def write_group(self, table: pa.Table) -> None:
-        """Adds rows as a row group of their own, at once; not to be mixed with `write`."""
+        """Adds rows as a row group of their own, at once; not to be combined with `write`."""
         self.rows += table.num_rows
         self.writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
     @property
     def written_bytes(self) -> int:
-        """What the row groups written so far take, also where it has not reached the storage yet."""
+        """The bytes of the row groups written so far, including bytes that have not reached the storage yet."""
         return int(self.out.tell())
 
     def finish(self) -> None:
-        """Writes what is buffered, then the footer."""
+        """Writes the buffered rows, then the footer."""
         self._flush(everything=True)
         self.writer.close()
         self.finished = True
@@ -81,7 +81,7 @@ class ParquetSink:
         self._pending, self._pending_rows = ([rest], rest.num_rows) if rest.num_rows else ([], 0)
 
     def stored(self, schema_id: int) -> StoredFile:
-        """What the catalogue keeps of the finished file."""
+        """The catalogue's entry of the finished file."""
         return StoredFile(
             path=self.path,
             size_bytes=self.hashing.size_bytes,
@@ -95,7 +95,7 @@ class ParquetSink:
 def create_parquet(
     storage: Storage, path: str, schema: pa.Schema, *, row_group_rows: int, unique_columns: Sequence[str]
 ) -> Iterator[ParquetSink]:
-    """A new Parquet file; left by an exception, or without `finish`, it leaves nothing behind.
+    """A new Parquet file; on an exception, or without `finish`, no file is left.
 
     `unique_columns` never repeat a value. Raises StorageFull.
     """
@@ -128,11 +128,11 @@ def create_parquet(
 
 
 class _Unfinished(Exception):
-    """Makes the storage drop a file that turned out not to be needed."""
+    """Makes the storage delete a file that is not needed."""
 
 
 class ParquetReader:
-    """Reads the files of commits; refuses any that is not what its commit recorded."""
+    """Reads the files of commits; rejects any file that does not match its commit."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -149,18 +149,20 @@ class ParquetReader:
         try:
             parquet = pq.ParquetFile(opened, metadata=self._footer(file.path))
         except (pa.ArrowInvalid, OSError) as error:
-            raise CorruptFile(f"{file.path} is no readable Parquet file: {error}", path=file.path) from error
+            raise CorruptFile(
+                f"{file.path} is not a readable Parquet file: {error}", path=file.path
+            ) from error
         if parquet.metadata.num_rows != file.row_count:
             raise CorruptFile(
-                f"{file.path} has {parquet.metadata.num_rows} rows, its commit recorded {file.row_count}",
+                f"{file.path} has {parquet.metadata.num_rows} rows, but its commit recorded {file.row_count}",
                 path=file.path,
             )
         return parquet
 
     def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
-        """Rows [first_row, first_row + rows) under `schema`, reading only the row groups that hold them.
+        """Rows [first_row, first_row + rows) under `schema`. Reads only the row groups that contain them.
 
-        Raises CorruptFile, pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
+        Raises CorruptFile, and pyarrow.ArrowInvalid for a value that the types of an earlier schema cannot hold.
         """
         parquet = self.open(file)
         names = _stored_names(parquet, schema)
@@ -172,7 +174,7 @@ class ParquetReader:
                 group = self._row_group_cache.take((file.path, number, names))
                 if group is None:
                     group = _row_group(parquet, number, names)
-                # The end is said here: a group of which no column is asked for has none that a slice would end with.
+                # The end is explicit: a group without requested columns has no rows that a slice could end with.
                 begin, stop = max(first_row, start), min(first_row + rows, end)
                 tables.append(project_rows(group.slice(begin - start, stop - begin), schema))
                 if first_row + rows < end:
@@ -183,15 +185,15 @@ class ParquetReader:
     def row_ranges(
         self, file: StoredFile, where: Filter, schema: Schema, first_row: int, rows: int
     ) -> list[tuple[int, int]]:
-        """Where some of the rows [first_row, first_row + rows) may match: [first, end) of each row group, in order.
+        """The parts of the rows [first_row, first_row + rows) that may match: [first, end) of each row group, in order.
 
-        What the bounds of the row groups exclude is left out. `schema`: the one that the filter was parsed against,
-        whichever the file was written under. Raises CorruptFile.
+        Row groups that their bounds exclude are omitted. `schema`: the schema of the filter, whatever schema the file
+        was written under. Raises CorruptFile.
         """
         return list(row_ranges(self.open(file), where, schema, first_row, rows))
 
     def row_groups(self, file: StoredFile, sought: Sought | None = None) -> list[int]:
-        """The numbers of the row groups that may hold rows sought, in order; all, if None. Raises CorruptFile."""
+        """The numbers of the row groups that may have rows sought, in order; all for None. Raises CorruptFile."""
         parquet = self.open(file)
         every = range(parquet.metadata.num_row_groups)
         return list(every if sought is None else row_groups(parquet, sought, every))
@@ -219,8 +221,8 @@ def unique_columns(dataset: DatasetDefinition) -> tuple[str, ...]:
 def dictionary_columns(schema: pa.Schema, unique: Sequence[str]) -> list[str]:
     """Columns whose values are likely to repeat.
 
-    Measurements and wide numbers seldom do: trying a dictionary for them nearly doubles the time to write a file,
-    and makes it larger (`make bench-upsert` writes such a table).
+    Measurements and wide numbers rarely repeat: a dictionary for them nearly doubles the time to write a file, and
+    makes it larger (`make bench-upsert` writes such a table).
     """
     return [field.name for field in schema if field.name not in unique and not _seldom_repeats(field.type)]
 

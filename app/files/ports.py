@@ -1,4 +1,4 @@
-"""What the use cases need of the world. Every port has one test suite, run on each implementation.
+"""Ports of the use cases. Every port has one test suite, which runs on each implementation.
 
 The tenant is the first argument of everything that touches a tenant's data.
 """
@@ -17,19 +17,19 @@ class ObjectStorage(Protocol):
     """Files by path relative to the storage root. Created files are durable once their writer is closed."""
 
     def create(self, path: str) -> AbstractContextManager[BinaryIO]:
-        """A writer for a new file; left by an exception, it leaves no file behind. Raises StorageFull."""
+        """A writer for a new file; on an exception, no file is left. Raises StorageFull."""
         ...
 
     def open(self, path: str) -> pa.NativeFile:
-        """Raises CorruptFile if there is none."""
+        """A reader of the file. Raises CorruptFile if it does not exist."""
         ...
 
     def size(self, path: str) -> int: ...
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Missing files are no error."""
+        """Deletes files. Missing files are not an error."""
         ...
 
     def list(self, prefix: str) -> Iterable[tuple[str, datetime]]:
-        """Paths below `prefix` with the times they were last changed."""
+        """Paths below `prefix` with the times of their last change."""
         ...

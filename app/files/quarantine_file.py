@@ -1,4 +1,4 @@
-"""Quarantine files: bad records of a write, in Parquet, each with its position, its faults and what was sent."""
+"""Quarantine files: bad records of a write, in Parquet, each with its position, its errors and its payload."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCHEMA: Final = pa.schema([("position", pa.int64()), ("errors", pa.list_(_FAULT
 
 
 class QuarantineSink:
-    """Takes bad records; the file begins with the first of them."""
+    """Writes bad records; the first record creates the file."""
 
     def __init__(self, storage: Storage, path: str, stack: ExitStack) -> None:
         self._storage = storage
@@ -32,10 +32,10 @@ class QuarantineSink:
         self._stack = stack
         self._parquet: ParquetSink | None = None
         self.file: QuarantineFile | None = None
-        """What was written, once the sink is closed; None if there was no record."""
+        """The file, once the sink is closed; None without records."""
 
     def write(self, records: Sequence[BadRecord]) -> None:
-        """Adds records, a few megabytes at a time: they are written as they come. Raises StorageFull."""
+        """Adds records, a few megabytes at a time: they are written at once. Raises StorageFull."""
         if self._parquet is None:
             self._parquet = self._stack.enter_context(
                 create_parquet(
@@ -45,7 +45,7 @@ class QuarantineSink:
         self._parquet.write_group(_table(records))
 
     def close(self) -> None:
-        """Ends the file."""
+        """Closes the file."""
         if self._parquet is None:
             return
         self._parquet.finish()
@@ -66,14 +66,14 @@ class QuarantineFileStore:
 
     @contextmanager
     def sink(self, path: str) -> Iterator[QuarantineSink]:
-        """A sink for a new file at `path`; left by an exception, or without a record, it leaves no file behind."""
+        """A sink for a new file at `path`; on an exception, or without a record, no file is left."""
         with ExitStack() as stack:
             sink = QuarantineSink(self._storage, path, stack)
             yield sink
             sink.close()
 
     def write(self, records: Sequence[BadRecord], path: str) -> QuarantineFile | None:
-        """Stores the records at `path`; None, and no file, if there is none. Raises StorageFull."""
+        """Stores the records at `path`; None, and no file, without records. Raises StorageFull."""
         with self.sink(path) as sink:
             if records:
                 sink.write(records)
@@ -82,9 +82,9 @@ class QuarantineFileStore:
     def write_rows(
         self, rows: pa.Table, positions: Sequence[int], detail: str, path: str
     ) -> QuarantineFile | None:
-        """Stores rows that fitted the schema and are refused for the reason in `detail`, as JSON.
+        """Stores, as JSON, rows that fit the schema and were rejected for the reason in `detail`.
 
-        `rows`: the dataset's columns. `positions`: of each in its write.
+        `rows`: the dataset's columns. `positions`: of each row in its write.
         """
         whole = rows.combine_chunks()
         columns = {
@@ -108,10 +108,12 @@ class QuarantineFileStore:
         try:
             parquet = pq.ParquetFile(opened)
             if parquet.metadata.num_rows != file.row_count:
-                raise CorruptFile(f"{file.path} does not have the rows that were recorded", path=file.path)
+                raise CorruptFile(f"{file.path} does not have the recorded rows", path=file.path)
             yield from _records(parquet, first, first + count)
         except (pa.ArrowException, OSError) as error:
-            raise CorruptFile(f"{file.path} is no readable Parquet file: {error}", path=file.path) from error
+            raise CorruptFile(
+                f"{file.path} is not a readable Parquet file: {error}", path=file.path
+            ) from error
 
 
 def _table(records: Sequence[BadRecord]) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Request bodies on their way in: small ones stay in memory, larger ones go to storage while they arrive."""
+"""Incoming request bodies: small ones stay in memory, larger ones are written to storage while they arrive."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class StoredBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BodySpool(AbstractContextManager["BodySpool"]):
-    """Takes the chunks of one body and never holds more than `memory_bytes_max` of them.
+    """Receives the chunks of one body and keeps at most `memory_bytes_max` of them in memory.
 
-    Left without `finish`, it leaves nothing on storage.
+    Without `finish`, nothing is left on storage.
     """
 
     def __init__(self, storage: ObjectStorage, path: str, *, memory_bytes_max: int, bytes_max: int) -> None:
@@ -39,7 +39,7 @@ class BodySpool(AbstractContextManager["BodySpool"]):
         self._size_bytes = 0
 
     def stays_in_memory(self, more_bytes: int = 0) -> bool:
-        """Whether, with so many bytes more, nothing needs the storage: then no call here waits for anything."""
+        """Whether the body stays in memory with `more_bytes` more: then no method here waits for the storage."""
         return self._file is None and len(self._memory) + more_bytes <= self._memory_bytes_max
 
     def feed(self, chunk: bytes) -> None:
@@ -58,7 +58,7 @@ class BodySpool(AbstractContextManager["BodySpool"]):
             self._file.write(chunk)
 
     def finish(self) -> bytes | StoredBody:
-        """The whole body, or where it is stored. Raises MalformedBody if there was none."""
+        """The whole body, or its place on storage. Raises MalformedBody for an empty body."""
         if self._size_bytes == 0:
             raise MalformedBody("the body is empty")
         if self._file is None:
@@ -77,5 +77,5 @@ class BodySpool(AbstractContextManager["BodySpool"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # The exception reaches the storage's writer, which then removes the part that was written.
+        # The exception reaches the storage's writer, which then deletes the partial file.
         self._open.__exit__(kind, error, trace)

@@ -1,6 +1,6 @@
-"""Row groups that a slice ended within, kept decoded for the reader who goes on from there.
+"""Decoded row groups that a slice ended within, cached for a reader that continues there.
 
-Whoever follows a feed page by page would otherwise decode nearly every row group twice.
+A reader that pages through a feed would otherwise decode nearly every row group twice.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _Key = tuple[str, int, tuple[str, ...]]
 class RowGroupCache:
     """At most `bytes_max` bytes of decoded row groups, by path, number and columns; safe to use from any thread.
 
-    Files are written once, so what is kept never goes stale.
+    Files are written once, so entries never go stale.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -26,14 +26,14 @@ class RowGroupCache:
         self._bytes = 0
 
     def take(self, key: _Key) -> pa.Table | None:
-        """The row group if it is kept. It is kept no longer then: most readers pass a place once."""
+        """The cached row group, or None. Removes it from the cache: most readers pass a place once."""
         with self._lock:
             table, size = self._kept.pop(key, (None, 0))
             self._bytes -= size
             return table
 
     def put(self, key: _Key, table: pa.Table) -> None:
-        """Keeps the row group, in place of those kept longest; one larger than the bound is not kept."""
+        """Caches the row group and evicts the oldest entries; a group above the limit is not cached."""
         size = table.get_total_buffer_size()
         with self._lock:
             _, replaced = self._kept.pop(key, (None, 0))

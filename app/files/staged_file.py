@@ -1,4 +1,4 @@
-"""Staged files: Arrow IPC with LZ4, every record batch of one slot."""
+"""Staged files: Arrow IPC with LZ4; every record batch has one slot."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class StagedFileStore:
         tables: Iterable[pa.Table],
         path: str,
     ) -> StagedFile | None:
-        """Splits checked rows by slot and stores them at `path`; None, and no file, if there is no row.
+        """Splits validated rows by slot and stores them at `path`; None, and no file, without rows.
 
-        `tables`: in the order of arrival, the dataset's columns, nullable where the input's are; of a changelog
+        `tables`: in the order of arrival, the dataset's columns, nullable where the input's are; those of a changelog
         with `_hw_op` in front. Raises StorageFull.
         """
         parts = _parts(dataset, (with_ops(table, operation, dataset) for table in tables))
@@ -71,10 +71,10 @@ class StagedFileStore:
         dataset: DatasetDefinition,
         operation: Operation = Operation.UPSERT,
     ) -> pa.Table:
-        """The named record batches, with each row's position in its write. Raises CorruptFile.
+        """The requested record batches, with each row's position in its write. Raises CorruptFile.
 
-        Rows that were staged under an earlier schema of the dataset come under the one it has now. `operation`, of the
-        write, tells what rows do that were staged by an earlier release, when they did not say so themselves.
+        Rows that were staged under an earlier schema of the dataset are converted to the current one. `operation`, of
+        the write, determines the ops of rows that an earlier release staged without ops.
         """
         opened = self._storage.open(file.path)
         verify(file, opened)
@@ -101,6 +101,6 @@ def _parts(dataset: DatasetDefinition, tables: Iterable[pa.Table]) -> Iterator[t
 
 
 def _staged_schema(dataset: DatasetDefinition) -> pa.Schema:
-    # Rows of a delete leave columns out, so every staged column may hold nulls.
+    # Rows of a delete omit columns, so every staged column may contain nulls.
     fields = [field.with_nullable(True) for field in dataset.schema.to_arrow()]
     return pa.schema([OP_FIELD, *fields, pa.field(ROW_COLUMN, pa.int64(), nullable=False)])

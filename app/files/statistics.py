@@ -1,4 +1,4 @@
-"""What the footer of a Parquet file says of its columns: of the whole file, and of each row group."""
+"""Column statistics from the footer of a Parquet file: of the whole file, and of each row group."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def column_statistics(metadata: pq.FileMetaData, schema: Schema) -> dict[str, Co
 def row_ranges(
     parquet: pq.ParquetFile, where: Filter, schema: Schema, first_row: int, rows: int
 ) -> Iterator[tuple[int, int]]:
-    """Where some of the rows [first_row, first_row + rows) may match: one [first, end) for each row group, in order.
+    """The parts of the rows [first_row, first_row + rows) that may match: one [first, end) per row group, in order.
 
-    `schema`: the one that the filter was parsed against, whichever the file was written under.
+    `schema`: the schema of the filter, whatever schema the file was written under.
     """
     metadata = parquet.metadata
     inside: dict[int, tuple[int, int]] = {}
@@ -44,11 +44,11 @@ def row_ranges(
 def row_groups(
     parquet: pq.ParquetFile, sought: Sought, numbers: Iterable[int] | None = None
 ) -> Iterator[int]:
-    """Those of the row groups (of all, if None) that may hold rows sought: what bounds exclude is left out."""
+    """The row groups (out of all, if None) that may have rows sought. Groups that their bounds exclude are omitted."""
     where, schema, metadata = sought.where, sought.schema, parquet.metadata
     wanted = {field.id: field.to_arrow().type for field in schema.fields if field.name in where.columns()}
     stored = {field_id(field): field for field in parquet.schema_arrow}
-    # A bound is one of the values as they are stored; a cast to another type might round them past it.
+    # A bound is one of the stored values; a cast to another type might round values past it.
     comparable = {
         stored[number].name: str(number)
         for number, kind in wanted.items()
@@ -58,7 +58,7 @@ def row_groups(
     for group in range(metadata.num_row_groups) if numbers is None else numbers:
         count = metadata.row_group(group).num_rows
         known = _of_groups(metadata, columns, [group])
-        # Rows from before a column was added have no value there.
+        # Rows from before a column was added have no value of it.
         known |= {
             str(number): ColumnStatistics(null_count=count) for number in wanted if number not in stored
         }
@@ -90,7 +90,7 @@ def _of_groups(
 
 
 def _merged(parts: list[Any]) -> ColumnStatistics:
-    # Parquet leaves out bounds that are very long. So only a row group of nulls may lack them: it adds nothing.
+    # Parquet omits bounds that are very long. So only a row group of nulls may lack them: it adds nothing.
     known = all(part.has_min_max or (part.has_null_count and part.num_values == 0) for part in parts)
     bounded = [part for part in parts if part.has_min_max] if known else []
     nulls = sum(part.null_count for part in parts) if all(part.has_null_count for part in parts) else None

@@ -1,7 +1,7 @@
 """Object storage: files by path below one root, on a local disk or on S3.
 
 A path is written once and never again. On a local disk a closed file and its folder entry are synced, so that
-what was acknowledged survives the machine.
+acknowledged data survive a crash of the machine.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class LocalStorage:
             _sync_folder(target.parent)
         except OSError as error:
             if error.errno in _FULL:
-                raise StorageFull(f"no room for {path}: {error.strerror}", path=path) from error
+                raise StorageFull(f"no space left for {path}: {error.strerror}", path=path) from error
             raise
 
     def open(self, path: str) -> pa.NativeFile:
@@ -67,12 +67,12 @@ class LocalStorage:
             raise CorruptFile(f"the file {path} is missing", path=path) from error
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Removes files; one that is gone already is no error."""
+        """Deletes files. Missing files are not an error."""
         for path in paths:
             (self._root / path).unlink(missing_ok=True)
 
     def list(self, prefix: str) -> Iterator[tuple[str, datetime]]:
-        """Files below a folder, with the times they were last written."""
+        """Files below a folder, with the times of their last write."""
         for folder, _, names in os.walk(self._root / prefix):
             for name in names:
                 file = Path(folder, name)
@@ -81,7 +81,7 @@ class LocalStorage:
 
 
 class ArrowStorage:
-    """A bucket (or any other file system that Arrow opens), below a prefix."""
+    """A bucket (or another file system that Arrow supports), below a prefix."""
 
     def __init__(self, file_system: pafs.FileSystem, root: str) -> None:
         self._file_system = file_system
@@ -92,7 +92,7 @@ class ArrowStorage:
 
     @contextmanager
     def create(self, path: str) -> Iterator[BinaryIO]:
-        """A writer for a new object, durable on leaving; an exception leaves no object."""
+        """A writer for a new object, durable on leaving; on an exception, no object is left."""
         target = self._absolute(path)
         stream = self._file_system.open_output_stream(target)
         try:
@@ -119,13 +119,13 @@ class ArrowStorage:
         return int(info.size)
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Removes objects; one that is gone already is no error."""
+        """Deletes objects. Missing objects are not an error."""
         for path in paths:
             with suppress(FileNotFoundError):
                 self._file_system.delete_file(self._absolute(path))
 
     def list(self, prefix: str) -> Iterator[tuple[str, datetime]]:
-        """Objects below a prefix, with the times they were last written."""
+        """Objects below a prefix, with the times of their last write."""
         selector = pafs.FileSelector(self._absolute(prefix), allow_not_found=True, recursive=True)
         for info in self._file_system.get_file_info(selector):
             if info.type is pafs.FileType.File:
@@ -139,18 +139,18 @@ Storage = LocalStorage | ArrowStorage
 def open_storage(uri: str) -> Storage:
     """The storage at `file:///folder` or `s3://bucket/prefix` (S3 credentials come from the usual AWS variables).
 
-    Cached, since every Spark task asks for it.
+    Cached, since every Spark task uses it.
     """
     parts = urlsplit(uri)
     if parts.scheme == "file":
         return LocalStorage(Path(unquote(parts.path)))
     if parts.scheme == "s3":
         return ArrowStorage(_s3(os.environ), f"{parts.netloc}{unquote(parts.path)}")
-    raise ValueError(f"storage is file:///folder or s3://bucket/prefix, not {uri!r}")
+    raise ValueError(f"expected file:///folder or s3://bucket/prefix as storage, got {uri!r}")
 
 
 def _s3(environment: Mapping[str, str]) -> pafs.FileSystem:
-    """S3 or a service that speaks its protocol, which AWS_ENDPOINT_URL then names."""
+    """S3, or a service with its protocol at AWS_ENDPOINT_URL."""
     endpoint = urlsplit(environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL", ""))
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     return pafs.S3FileSystem(
@@ -163,7 +163,7 @@ def _s3(environment: Mapping[str, str]) -> pafs.FileSystem:
 
 
 def _make_folders(folder: Path) -> None:
-    """Creates missing folders and syncs the folder that holds each new one."""
+    """Creates missing folders and syncs the parent of each new one."""
     if folder.is_dir():
         return
     _make_folders(folder.parent)

@@ -1,4 +1,4 @@
-"""Tokens to expressions, by the precedence of their operators."""
+"""Parses tokens into expressions, by the precedence of their operators."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _BINDINGS: Final = {
     **dict.fromkeys(("+", "-", "||"), _SUM),
     **dict.fromkeys(("*", "/", "%", "DIV"), _PRODUCT),
 }
-# What may follow NOT behind an operand.
+# The operators that may follow NOT behind an operand.
 _NEGATED: Final = frozenset({"IN", "BETWEEN", "LIKE", "NULL"})
 # The tightest operator that may follow: `a = b = c` and `a IS NULL IS NULL` need parentheses.
 _TIGHTEST_AFTER: Final = {_NOT: _AND, _PREDICATE: _AND, _COMPARISON: _PREDICATE}
@@ -51,7 +51,7 @@ _PATTERN: Final = "a pattern in single quotes, in which % is any text and _ any 
 
 @dataclass(slots=True)
 class _Pending:
-    """An operator and what stands before it, until its right operand is complete. AND and OR collect operands."""
+    """An operator and its left operands, until its right operand is complete. AND and OR collect operands."""
 
     start: int
     word: str
@@ -60,7 +60,7 @@ class _Pending:
 
 
 class ExpressionParser(OperandParser):
-    """Reads expressions. Operators of one level cost no recursion, so only nesting takes Python's stack.
+    """Reads expressions. Operators of one level do not recurse, so only nesting uses Python's stack.
 
     Raises the error of the language throughout.
     """
@@ -96,7 +96,7 @@ class ExpressionParser(OperandParser):
                 pending.append(_Pending(start, word, binding, [left]))
 
     def _binding(self) -> int:
-        """How tightly the next operator binds; 0 if there is none."""
+        """The binding strength of the next operator; 0 if there is no operator."""
         if self.here.word == "NOT" and self.ahead().word in _NEGATED:
             return _PREDICATE
         return _BINDINGS.get(self.here.word, 0)
@@ -147,7 +147,9 @@ class ExpressionParser(OperandParser):
         return Like(start, left, Text(written.at, pattern), negated)
 
     def _pattern(self, written: Text, escape: str | None) -> str:
-        """The pattern with a backslash as what escapes. Without ESCAPE nothing does, as in the standard."""
+        """The pattern with a backslash as the escape character. Without ESCAPE there is no escape character, as in the
+        standard.
+        """
         parts = []
         rest = iter(written.value)
         for character in rest:
@@ -171,7 +173,7 @@ class ExpressionParser(OperandParser):
 
 
 def _is_complete(last: _Pending, binding: int, least: int) -> bool:
-    """Whether an operator has all of its operands, seen what follows. Chains of AND and of OR go on."""
+    """Whether an operator has all of its operands, given the next operator. Chains of AND and of OR continue."""
     if binding < least or last.binding > binding:
         return True
     return last.binding == binding and binding > _AND

@@ -1,4 +1,4 @@
-"""What differs between the languages that the lexer and the parser read: their words, signs, limits and errors."""
+"""The differences between the languages that the lexer and the parser read: words, signs, limits and errors."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ _NEAR_CHARACTERS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """A language of this room. All of them share one grammar of expressions; each takes a part of it.
+    """A language of this room. All languages share one grammar of expressions; each accepts a part of it.
 
-    `name`: the language in errors, and `subject`: a text in it. `summary`: what it consists of.
-    `error`: makes its error of message, place and expectation.
-    `length_max`: of a text, in characters, or in bytes of UTF-8 if `counts_bytes`.
-    `signs`: its operators and punctuation. `name_quotes`: the quotes that a name may stand in.
-    `reserved`: words that are names only in quotes. `typed`: words that make a literal of the string behind them.
-    `is_operands`: what may follow IS and IS NOT.
-    `refused`: words and signs of other dialects, with the reason why they are not part of this one.
+    `name`: the language in errors. `subject`: a text in it, in errors. `summary`: its elements. `error`: creates its
+    error from message, place and expectation. `length_max`: of a text, in characters, or in bytes of UTF-8 if
+    `counts_bytes`. `signs`: its operators and punctuation. `name_quotes`: the quotes around names. `reserved`: words
+    that are names only in quotes. `typed`: words before the string of a typed literal. `is_operands`: what may follow
+    IS and IS NOT. `refused`: words and signs of other dialects, with the reason why they are not part of this one.
     """
 
     name: str
@@ -38,7 +36,7 @@ class Language:
     refused: Mapping[str, str] = field(default_factory=dict)
 
     def invalid(self, text: str, at: int | None, reason: str, expected: str) -> HeadwaterError:
-        """The error to raise for a text. `at` is the number of characters before the fault, None if it has no place."""
+        """The error for a text. `at` is the number of characters before the fault, None if it has no position."""
         near = "" if at is None else text[at : at + _NEAR_CHARACTERS]
         where = "" if at is None else f" at character {at + 1}"
         message = f"{self.subject} is not valid{where}{f', near {near!r}' if near else ''}: {reason}"

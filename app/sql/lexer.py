@@ -1,4 +1,4 @@
-"""A text cut into tokens. Linear in its length, whatever it contains."""
+"""Splits a text into tokens, in linear time for any text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.sql.language import Language
 
 
 class Kind(Enum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = auto()
     QUOTED = auto()
@@ -24,8 +24,8 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`text`: its value: a name or a string without its quotes. `word`: the text of a sign, or of a word in capitals;
-    empty for anything else. `at`: the number of characters before it.
+    """`text`: its value; a name or a string without its quotes. `word`: the text of a sign, or of a word in capitals;
+    empty for any other token. `at`: the number of characters before it.
     """
 
     kind: Kind
@@ -36,7 +36,7 @@ class Token:
 
 _BLANKS: Final = re.compile(r"(?:\s++|--[^\r\n]*+|/\*(?!\+).*?\*/)*+", re.DOTALL)
 _HINT: Final = re.compile(r"/\*\+.*?\*/", re.DOTALL)
-# A letter of a name: what Python counts as one, and whatever lies beyond ASCII, such as the marks of Indic scripts.
+# A letter of a name: a letter for Python, and any character beyond ASCII, such as the marks of Indic scripts.
 _TOKEN: Final = re.compile(
     r"(?P<string>'(?:[^']|'')*+')"
     r"|(?P<quoted>`(?:[^`]|``)++`|\"(?:[^\"]|\"\")++\")"
@@ -66,7 +66,7 @@ def tokens(text: str, language: Language) -> list[Token]:
 
 
 def _ends_with_letters(text: str, end: int, language: Language) -> bool:
-    """Whether letters follow a number that are not a keyword, as in `1AND`."""
+    """Whether a number is followed by letters other than a keyword, as in `1AND`."""
     letters = _LETTERS.match(text, end)
     return letters is not None and letters.group().upper() not in language.reserved
 
@@ -85,7 +85,7 @@ def _check_text(text: str, language: Language) -> None:
 
 
 def _blanks(text: str, at: int, language: Language) -> int:
-    """Where the blanks and comments that begin there end."""
+    """The end of the blanks and comments that start at `at`."""
     while True:
         blanks = _BLANKS.match(text, at)
         assert blanks is not None  # it also matches the empty text
@@ -98,7 +98,7 @@ def _blanks(text: str, at: int, language: Language) -> int:
 
 
 def _token(text: str, at: int, language: Language) -> tuple[Token, int]:
-    """The token that begins there, and where it ends."""
+    """The token that starts at `at`, and its end."""
     if text[at] in _TYPOGRAPHIC:
         reason = "a typographic quote encloses nothing"
         raise language.invalid(text, at, reason, "' around strings, \" around names")
@@ -119,7 +119,7 @@ def _token(text: str, at: int, language: Language) -> tuple[Token, int]:
         case "number":
             return Token(Kind.NUMBER, written, "", at), end
         case "word":
-            # Capitals of letters beyond ASCII may be a keyword by accident.
+            # A non-ASCII letter may become a keyword in capitals.
             return Token(Kind.WORD, written, written.upper() if written.isascii() else written, at), end
     if written not in language.signs:
         raise _not_part(text, at, written, language)

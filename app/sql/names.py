@@ -1,4 +1,4 @@
-"""What an error says about a name that does not exist."""
+"""Messages about names that do not exist."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _CHARACTERS_SHOWN: Final = 40
 
 
 def similar_names(name: str, known: Iterable[str]) -> list[str]:
-    """Those of the known names that differ by case only, or else by little."""
+    """The known names that differ only in case, or else only slightly."""
     names = list(dict.fromkeys(known))
     same = [other for other in names if other.casefold() == name.casefold()]
     return same or get_close_matches(name, names, n=_NAMES_SHOWN)
 
 
 def no_such(kind: str, name: str, similar: Sequence[str]) -> str:
-    """The reason why a name is refused."""
+    """The reason why a name is rejected."""
     hint = f" (did you mean {' or '.join(map(shown, similar))}?)" if similar else ""
     return f"there is no {kind} {shown(name)}{hint}"
 
@@ -33,7 +33,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def name_for_string(text: str, at: int, name: str) -> tuple[str, str]:
-    """Why a name at a place where a string was probably meant is refused, and the string that is expected."""
+    """The reason why a name is rejected where a string was probably meant, and the string that is expected."""
     how = "in double quotes" if text[at] == '"' else "without single quotes"
     cut = name if len(name) <= _CHARACTERS_SHOWN else f"{name[:_CHARACTERS_SHOWN]}…"
     literal = "'" + cut.replace("'", "''") + "'"

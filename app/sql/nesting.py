@@ -1,4 +1,4 @@
-"""How deep a text nests, before a parser calls itself for each level."""
+"""Limits the nesting of a text before a parser recurses into it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CLOSING: Final = {"(": ")", "[": "]", "CASE": "END"}
 
 
 def check_nesting(text: str, tokens: Sequence[Token], language: Language) -> None:
-    """Refuses brackets without a partner, and more than DEPTH_MAX levels of brackets, CASE, NOT and signs.
+    """Rejects unmatched brackets, and more than DEPTH_MAX levels of brackets, CASE, NOT and signs.
 
     Raises the error of the language.
     """
@@ -36,14 +36,14 @@ def check_nesting(text: str, tokens: Sequence[Token], language: Language) -> Non
         if depth > DEPTH_MAX:
             raise language.invalid(text, token.at, "it nests too deeply", f"at most {DEPTH_MAX} levels")
     for token, _ in opened:
-        if token.word != "CASE":  # of which the parser knows better what is missing
+        if token.word != "CASE":  # the parser reports a missing END better
             reason = f"this {token.word!r} is not closed"
             raise language.invalid(text, token.at, reason, f"{_CLOSING[token.word]!r} after it")
 
 
 def _check_partner(text: str, token: Token, opened: Sequence[tuple[Token, int]], language: Language) -> None:
     if not opened:
-        reason = f"this {token.word!r} closes nothing"
+        reason = f"this {token.word!r} has no opening bracket"
         raise language.invalid(text, token.at, reason, "as many closing brackets as opening ones")
     expected = _CLOSING[opened[-1][0].word]
     if token.word != expected:

@@ -1,4 +1,4 @@
-"""Tokens to operands: literals, columns, and whatever has brackets or keywords of its own around it."""
+"""Parses tokens into operands: literals, columns, and syntax with brackets or keywords of its own."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _UNITS: Final = (
     "QUARTER",
     "YEAR",
 )
-# Reserved words that are functions where a parenthesis follows.
+# Reserved words that are functions if a parenthesis follows.
 _CALLABLE: Final = frozenset({"LEFT", "RIGHT"})
 
 

@@ -38,7 +38,7 @@ class TokenReader:
         return token
 
     def take(self, *words: str) -> bool:
-        """Advances over these words or signs if all of them are next."""
+        """Advances over these words or signs if all of them follow."""
         if any(self.ahead(number).word != word for number, word in enumerate(words)):
             return False
         self.position += len(words)

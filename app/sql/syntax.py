@@ -1,4 +1,4 @@
-"""The syntax tree of conditions and queries: every part that they may have, and nothing else."""
+"""The syntax tree of conditions and queries: all their parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from app.format.schema.types import DataType
 
 
 class Side(Enum):
-    """Which rows of a join are kept, or taken from the left alone."""
+    """The side of a join whose rows are kept, or whether only rows of the left are returned."""
 
     INNER = "INNER"
     CROSS = "CROSS"
@@ -30,7 +30,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Name(Node):
-    """A column: `a`, `t.a`, or a member of a struct after it. `places`: where each part begins."""
+    """A column: `a`, `t.a`, or a member of a struct after it. `places`: the start of each part."""
 
     parts: tuple[str, ...]
     places: tuple[int, ...]
@@ -142,7 +142,7 @@ class InQuery(Node):
 
 @dataclass(frozen=True, slots=True)
 class Like(Node):
-    """`pattern`: `%` is any text, `_` any character, `\\` makes the next one stand for itself."""
+    """`pattern`: `%` is any text, `_` any character, `\\` escapes the next character."""
 
     operand: Expression
     pattern: Text
@@ -167,7 +167,7 @@ class Cast(Node):
 
 @dataclass(frozen=True, slots=True)
 class Order(Node):
-    """A key of ORDER BY. `nulls_first` is None where it is not specified."""
+    """A key of ORDER BY. `nulls_first` is None if not specified."""
 
     key: Expression
     descending: bool
@@ -176,14 +176,16 @@ class Order(Node):
 
 @dataclass(frozen=True, slots=True)
 class Bound(Node):
-    """An end of a frame of rows: `rows` before (negative) or after the current row, 0 for it, None for no end."""
+    """An end of a frame of rows: `rows` before (negative) or after the current row, 0 for the current row, None for no
+    end.
+    """
 
     rows: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Window(Node):
-    """What follows OVER. Without a frame of rows there is no `start` and no `end`."""
+    """The contents of OVER. Without a frame of rows, `start` and `end` are None."""
 
     partition: tuple[Expression, ...]
     order: tuple[Order, ...]
@@ -225,7 +227,7 @@ class Exists(Node):
 
 @dataclass(frozen=True, slots=True)
 class Scalar(Node):
-    """A query that gives one value."""
+    """A query that returns one value."""
 
     query: Query
 

@@ -32,7 +32,7 @@ def test_file_that_is_truncated_after_its_first_read_is_corrupt(
 ) -> None:
     open_and_verify(tmp_path, stored)
     (tmp_path / stored.path).write_bytes(b"12345")
-    with pytest.raises(CorruptFile, match="has 5 bytes, its commit recorded 10") as error:
+    with pytest.raises(CorruptFile, match="has 5 bytes, but its commit recorded 10") as error:
         open_and_verify(tmp_path, stored)
     assert error.value.facts == {"path": stored.path}
 

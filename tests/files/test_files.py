@@ -293,5 +293,5 @@ def test_a_file_with_other_rows_than_recorded_is_refused(tmp_path: Path) -> None
     wrong = StoredFile(
         path=file.path, size_bytes=file.size_bytes, checksum=file.checksum, row_count=49, schema_id=1
     )
-    with pytest.raises(CorruptFile, match="50 rows, its commit recorded 49"):
+    with pytest.raises(CorruptFile, match="50 rows, but its commit recorded 49"):
         ParquetReader(storage).read_slice(wrong, SCHEMA, 0, 1)

@@ -106,7 +106,7 @@ def test_a_file_larger_than_the_bound_is_not_kept(tmp_path: Path, caplog: pytest
     put(folder, "a", b"a" * 50)
     with caplog.at_level(logging.WARNING):
         put(folder, "b", b"b" * 101)
-    assert "101 bytes are more than the 100 of the folder" in caplog.text
+    assert "101 bytes exceed the folder's limit of 100" in caplog.text
     assert (content(folder, "a"), content(folder, "b")) == (b"a" * 50, None)
     new = folder.create("b")
     new.file.write(b"b" * 101)

@@ -114,7 +114,7 @@ def test_a_damaged_index_is_refused_and_named(storage: Storage, tmp_path: Path, 
 def test_a_file_that_is_no_index_is_refused(storage: Storage) -> None:
     vector = write_vectors(storage, "v", {"d/a": positions_set(np.arange(3))})["d/a"]
     wrong = IndexFile(path="v", size_bytes=vector.size_bytes, checksum=vector.checksum, kind=IndexKind.RECORD)
-    with pytest.raises(CorruptFile, match="no readable key index"):
+    with pytest.raises(CorruptFile, match="not a readable key index"):
         read_index(storage, wrong)
 
 

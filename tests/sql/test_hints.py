@@ -113,7 +113,7 @@ def test_filter_suggests_a_similar_column(text, hint, expected):
         ("SELECT o.custmer FROM orders AS o", 7, 'no column "o.custmer" (did you mean "customer"?)'),
         ("SELECT place.cty AS x FROM orders", 7, 'no member "cty" (did you mean "city"?)'),
         ("SELECT uper(customer) AS x FROM orders", 7, 'no function "uper" (did you mean "upper" or'),
-        ('SELECT "upper"(customer) AS x FROM orders', 7, "functions have no quotes"),
+        ('SELECT "upper"(customer) AS x FROM orders', 7, "names of functions cannot be quoted"),
     ],
 )
 def test_view_suggests_quotes_and_similar_names(sql, position, hint):

@@ -70,7 +70,7 @@ def test_view_that_nests_deeper_is_refused(name):
     [
         ("SELECT (n FROM orders", "this '(' is not closed"),
         ("SELECT tags[0 FROM orders", "this '[' is not closed"),
-        ("SELECT n) FROM orders", "this ')' closes nothing"),
+        ("SELECT n) FROM orders", "this ')' has no opening bracket"),
         ("SELECT (tags[0)] FROM orders", "unexpected ')'; expected ']'"),
         ("SELECT (CASE WHEN paid THEN 1) AS x FROM orders", "unexpected ')'; expected 'END'"),
         ("SELECT CASE WHEN paid THEN 1 AS x FROM orders", "unexpected 'AS'; expected END"),

@@ -1,4 +1,4 @@
-"""Which files of a group a write has to read: the index of the dataset answers."""
+"""Finds the files of a group that a write must read, with the index of the dataset."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from app.sql.conditions.prune import may_match
 
 @dataclass(frozen=True, slots=True)
 class FileFinder:
-    """Asks the index of a dataset."""
+    """Queries the index of a dataset."""
 
     storage: Storage
     slices: SliceReader
@@ -40,10 +40,10 @@ class FileFinder:
         scope: WriteScope | None = None,
         storing: Storing = Storing.REWRITE,
     ) -> dict[int, FileAnswer]:
-        """For the base files of a group, by number, whether each may hold a row that is touched, and why.
+        """For the base files of a group, by number, whether each may have a row that is touched, and why.
 
-        `hashes`: of the incoming keys (uint64, unique). `scope`: what the write takes out besides. A new key needs a
-        place too, so where files are written anew, one that is small still is read. Where old rows are marked, they are
+        `hashes`: of the incoming keys (uint64, unique). `scope`: the rows that the write retracts besides. A new key
+        needs a file too, so where files are rewritten, a small one is read as well. Where old rows are marked, they are
         found by position. Raises CorruptFile.
         """
         base = [number for number, file in enumerate(files) if file.kind is FileKind.BASE]
@@ -87,7 +87,7 @@ class FileFinder:
     def _by_index(
         self, dataset: DatasetDefinition, files: Sequence[DataFile], number: int, hashes: np.ndarray
     ) -> FileAnswer:
-        """Whether the file may hold one of the keys."""
+        """Whether the file may have one of the keys."""
         index_file = files[number].index_file
         match dataset.index:
             case IndexType.SIMPLE:

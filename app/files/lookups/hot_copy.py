@@ -25,13 +25,13 @@ from app.format.schema.schema_projection import project_rows, sources
 _log = logging.getLogger(__name__)
 
 Positions = npt.NDArray[np.int64]
-# How many rows there are in a part of a file, and how to read them.
+# The number of rows in a part of a file, and a function that reads them.
 _Block = tuple[int, Callable[[], pa.Table]]
 
 # Fewer record batches are faster to read, and larger ones take more memory to write.
 _BATCH_ROWS: Final = 128 * 1024
 _BATCH_BYTES: Final = 64 * 1024 * 1024
-# Rows of a file with fewer are had as fast from Parquet.
+# Rows of a smaller file are read as fast from Parquet.
 COPIED_ROWS_MIN: Final = 2_000
 
 
@@ -44,7 +44,7 @@ class HotCopies:
 
     @contextmanager
     def creating(self, path: str) -> Iterator[CopyWriter]:
-        """A copy of the data file at `path`, made by whoever writes that file; an exception leaves none."""
+        """A new copy of the data file at `path`, for the writer of that file; discarded on an exception."""
         copy = CopyWriter(self._folder, path)
         try:
             yield copy
@@ -53,13 +53,13 @@ class HotCopies:
             copy.discard()
 
     def take(self, file: StoredFile, positions: Positions, schema: pa.Schema) -> pa.Table:
-        """The rows at these positions, in their order, under `schema`. Makes a copy if there is none.
+        """The rows at these positions, in their order, under `schema`. Creates a missing copy.
 
-        Raises CorruptFile, IndexError for a position behind the last row.
+        Raises CorruptFile, and IndexError for a position behind the last row.
         """
         if len(positions) and not 0 <= int(positions.min()) <= int(positions.max()) < file.row_count:
             raise IndexError(
-                f"{file.path} has {file.row_count} rows, there is none at {int(positions.max())}"
+                f"{file.path} has {file.row_count} rows, but position {int(positions.max())} was requested"
             )
         copy = self._open(file)
         if copy is None:
@@ -85,7 +85,7 @@ class HotCopies:
         try:
             return None if opened is None else ipc.open_file(opened)
         except pa.ArrowInvalid:
-            # Somebody else touched it; the copy that is made now takes its place.
+            # Another process changed it; the new copy replaces it.
             return None
 
     def _copied(self, file: StoredFile) -> ipc.RecordBatchFileReader | None:
@@ -101,7 +101,7 @@ class HotCopies:
 
 
 class CopyWriter:
-    """Takes the rows of a data file in its order. A fault of the folder ends the copy, never the caller's work."""
+    """Copies the rows of a data file in order. An error of the folder ends the copy, but never the caller's work."""
 
     def __init__(self, folder: HotFolder | None, path: str) -> None:
         self._folder = folder
@@ -113,7 +113,7 @@ class CopyWriter:
 
     @property
     def wanted(self) -> bool:
-        """Whether there is a folder, and has been room in it so far."""
+        """Whether there is a folder that has had room so far."""
         return self._folder is not None
 
     def write(self, rows: pa.Table) -> None:
@@ -127,14 +127,14 @@ class CopyWriter:
             self._attempt(last=False)
 
     def publish(self) -> None:
-        """Lets others see the copy; there is none of a file whose rows are had as fast from Parquet."""
+        """Makes the copy visible to others. There is no copy of a file that is read as fast from Parquet."""
         if self._new is None and self._pending_rows < COPIED_ROWS_MIN:
             self._pending.clear()
             return
         self._attempt(last=True)
 
     def discard(self) -> None:
-        """Leaves nothing behind, unless the copy was published."""
+        """Deletes the copy, unless it was published."""
         if self._new is not None:
             self._new.discard()
 
@@ -162,7 +162,7 @@ class CopyWriter:
             self._writer = ipc.new_file(self._new.file, rows.schema)
         self._writer.write_table(rows)
         if self._new.file.tell() > folder.bytes_max:
-            raise OSError(f"it is larger than the folder, which may have {folder.bytes_max} bytes")
+            raise OSError(f"it exceeds the limit of the folder, which is {folder.bytes_max} bytes")
 
 
 def _name(path: str) -> str:
@@ -181,7 +181,7 @@ def _batches(copy: ipc.RecordBatchFileReader, schema: pa.Schema) -> Iterator[_Bl
 
 
 def _taken(blocks: Iterator[_Block], positions: Positions, schema: pa.Schema) -> pa.Table:
-    """Rows by position among all rows of the blocks. A block without any of them is not read."""
+    """Rows by position among all rows of the blocks. Blocks without such rows are not read."""
     if (positions[1:] < positions[:-1]).any():
         order = np.argsort(positions)
         places = np.empty_like(order)

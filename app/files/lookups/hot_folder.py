@@ -1,6 +1,7 @@
-"""A folder of this machine for files that can be made again: bounded, shared by processes, read as memory maps.
+"""A local folder for files that can be created again: bounded, shared by processes, read as memory maps.
 
-The files of each boot are in a folder of their own, so what a crash of the machine left half on disk is never read.
+The files of each boot are in a folder of their own, so files that a crash of the machine left incomplete are never
+read.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ _log = logging.getLogger(__name__)
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _BOOT_PREFIX: Final = "boot-"
 _NEW_SUFFIX: Final = ".new"
-# The writer of a new file that has not grown for so long was killed.
+# The writer of a new file that has not grown for this time was killed.
 _ABANDONED_SECONDS: Final = 600
-# A process lists the folder when it has added this share of the bound, so each may exceed it by as much.
+# A process lists the folder each time it has added this share of the limit, so each may exceed it by as much.
 _UNLISTED_SHARE: Final = 32
 
 
 class HotFolder:
-    """Files by name, at most `bytes_max` bytes; those used least recently make room for new ones.
+    """Files by name, at most `bytes_max` bytes; the least recently used ones make room for new ones.
 
-    Safe with any number of processes and threads. Removing a file disturbs nobody who has it mapped.
+    Safe with any number of processes and threads. Processes that have a removed file mapped can still read it.
     """
 
     def __init__(self, folder: Path, bytes_max: int) -> None:
-        """`folder` is made if it is not there; what other boots left in it is removed. Raises OSError."""
+        """Creates a missing `folder` and removes the files of earlier boots. Raises OSError."""
         self.bytes_max = bytes_max
         self.boot = _boot()
         self._files = folder / f"{_BOOT_PREFIX}{self.boot}"
@@ -48,11 +49,11 @@ class HotFolder:
                 shutil.rmtree(other, ignore_errors=True)
 
     def _make(self) -> None:
-        # Rows of every tenant are in there.
+        # The files have rows of all tenants.
         self._files.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def open(self, name: str) -> pa.MemoryMappedFile | None:
-        """The file, mapped; None if it is not there. It counts as used now."""
+        """The file, mapped; None without such a file. Marks it as used."""
         path = self._path(name)
         try:
             opened = pa.memory_map(str(path))
@@ -63,14 +64,14 @@ class HotFolder:
         return opened
 
     def create(self, name: str) -> NewFile:
-        """A new file, which takes the place of one with that name once it is published. Raises OSError."""
+        """A new file, which replaces one of the same name once it is published. Raises OSError."""
         path = self._path(name)
         self._make()
         new = path.with_name(f"{path.name}.{os.urandom(4).hex()}{_NEW_SUFFIX}")
         return NewFile(file=new.open("xb"), folder=self, new=new, path=path)
 
     def put(self, name: str, write: Callable[[BinaryIO], None]) -> None:
-        """Lets `write` fill a file. Without room there is none afterwards, and that is no error."""
+        """Lets `write` fill a file. Without room there is no file, which is not an error."""
         try:
             new = self.create(name)
             try:
@@ -79,21 +80,21 @@ class HotFolder:
             finally:
                 new.discard()
         except OSError as error:
-            _log.warning("no file was left in the folder for hot ones: %s", error)
+            _log.warning("the hot folder did not keep a file: %s", error)
 
     def admit(self, size: int) -> None:
-        """Makes room for a new file of `size` bytes, which is in the folder already. Raises OSError."""
+        """Makes room for a new file of `size` bytes, which is already in the folder. Raises OSError."""
         if size > self.bytes_max:
-            raise OSError(f"{size} bytes are more than the {self.bytes_max} of the folder")
+            raise OSError(f"{size} bytes exceed the folder's limit of {self.bytes_max}")
         self._unlisted_bytes += size
         if self._unlisted_bytes >= self.bytes_max // _UNLISTED_SHARE:
             self._make_room()
             self._unlisted_bytes = 0
 
     def _make_room(self) -> None:
-        """Removes what was used least recently until the folder fits; new files count, and stay.
+        """Removes the least recently used files until the folder is within its limit. New files count, and stay.
 
-        Two processes that make room at once remove the same files.
+        Two processes that make room at the same time remove the same files.
         """
         found = self._listed()
         excess = sum(size for _, size, _ in found) - self.bytes_max
@@ -104,11 +105,11 @@ class HotFolder:
                 excess -= size
 
     def _listed(self) -> list[tuple[int, int, str]]:
-        """Every file: when it was used last (nanoseconds), its bytes, its name."""
+        """Every file: the time of its last use (nanoseconds), its size in bytes, its name."""
         found = []
         with os.scandir(self._files) as entries:
             for entry in entries:
-                # Another process may take it away at any time.
+                # Another process may remove it at any time.
                 with suppress(FileNotFoundError):
                     status = entry.stat()
                     found.append((status.st_mtime_ns, status.st_size, entry.name))
@@ -120,7 +121,7 @@ class HotFolder:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NewFile:
-    """A file that nobody else sees yet."""
+    """A file that is not visible to others yet."""
 
     file: BinaryIO
     folder: HotFolder
@@ -128,7 +129,7 @@ class NewFile:
     path: Path
 
     def publish(self) -> None:
-        """Lets others see the file. Raises OSError, also if it is larger than the folder may be."""
+        """Makes the file visible to others. Raises OSError, also if it exceeds the folder's limit."""
         self.file.flush()
         if self.folder.boot is None:
             os.fsync(self.file.fileno())
@@ -137,12 +138,12 @@ class NewFile:
         self.new.rename(self.path)
 
     def discard(self) -> None:
-        """Leaves nothing behind, unless the file was published."""
+        """Deletes the file, unless it was published."""
         with suppress(OSError):
             self.file.close()
         self.new.unlink(missing_ok=True)
 
 
 def _boot() -> str | None:
-    """What tells this boot of the machine from every other; None where the system does not say."""
+    """The id of this boot of the machine; None where the system has no such id."""
     return _BOOT_ID.read_text().strip() if _BOOT_ID.exists() else None

@@ -1,4 +1,4 @@
-"""Where keys are in a file group now, for whoever asks without writing."""
+"""Searches the current rows of keys in a file group, for callers that do not write."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from app.format.rows.record_key import encode_keys
 
 
 class KeySearch:
-    """Asks the indexes of files, and reads the rows of the keys that are found. Safe to use from any thread."""
+    """Searches the indexes of files, and reads the rows of the keys found. Safe to use from any thread."""
 
     def __init__(self, storage: Storage, reader: ParquetReader, memory: MemoryBudget) -> None:
-        """`memory`: what one search may take to merge the log rows of its keys."""
+        """`memory`: the limit for one search to merge the log rows of its keys."""
         vectors = VectorReader(storage)
         self._reader = reader
         self._memory = memory
@@ -47,7 +47,7 @@ class KeySearch:
         scope: WriteScope | None,
         storing: Storing,
     ) -> dict[int, FileAnswer]:
-        """For the base files of a group, by number, whether a write of these keys has to read each. Raises CorruptFile.
+        """For the base files of a group, by number, whether a write of these keys must read each. Raises CorruptFile.
 
         `keys`: canonical, `large_binary`.
         """
@@ -57,7 +57,7 @@ class KeySearch:
     def live(
         self, dataset: DatasetDefinition, files: Sequence[DataFile], keys: pa.ChunkedArray
     ) -> dict[bytes, LiveKey]:
-        """Those of the canonical `keys` that have a live row, with logs merged in. `files`: a group's, by commit.
+        """The canonical `keys` that have a live row, with logs merged in. `files`: a group's, by commit.
 
         Raises CorruptFile.
         """
@@ -88,7 +88,7 @@ class KeySearch:
         keys: pa.ChunkedArray,
         schema: pa.Schema | None = None,
     ) -> Iterator[Block]:
-        """The rows of the keys in base files; of each the key, unless another `schema` is asked for."""
+        """The rows of the keys in base files: only the key columns, or those of `schema`."""
         declared = dataset.schema.to_arrow()
         if schema is None:
             schema = pa.schema([*(declared.field(name) for name in dataset.record_key), *META_FIELDS])

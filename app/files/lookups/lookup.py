@@ -1,4 +1,4 @@
-"""Looking keys up in the data files of a file group: which live row has which key, and where it is."""
+"""Lookups of keys in the data files of a file group: the live row of each key, and its position."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ KEPT_ROWS_MIN: Final = 2_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundRows:
-    """Live rows of one file that were asked for, in the file's order.
+    """Live rows of one file that match requested keys, in the file's order.
 
-    `file` is the file's number among those searched. Row `n` of `rows` is at `positions[n]` of the file, and answers
+    `file` is the file's number among those searched. Row `n` of `rows` is at `positions[n]` of the file, and matches
     key (or hash) number `incoming[n]`; both are int64, shape (rows,).
     """
 
@@ -55,8 +55,8 @@ class FoundRows:
 class KeyLookup:
     """Finds rows by key, through the key indexes of the files.
 
-    What a file lacks is made from its key columns. `folder` keeps that, and copies of files that rows are taken from,
-    for all processes of the machine; without one it is made again each time.
+    The index of a file without one is built from its key columns. `folder` stores such indexes, and copies of files
+    whose rows are read, for all processes of the machine; without a folder they are created each time.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class KeyLookup:
     def find_rows(
         self, files: Sequence[DataFile], keys: pa.ChunkedArray, key: Sequence[str], schema: pa.Schema
     ) -> Iterator[FoundRows]:
-        """The live rows that have one of `keys`, for each file that has some. Raises CorruptFile.
+        """The live rows with one of `keys`, for each file that has some. Raises CorruptFile.
 
-        `keys`: canonical (`encode_keys` of the columns `key`), each any number of times. `schema`: the columns of the
-        rows to return, the key's among them. At most one row of a key is live, so what one file has is not looked
-        for in the next.
+        `keys`: canonical (`encode_keys` of the columns `key`); keys may be repeated. `schema`: the columns of the
+        returned rows, which include the key's. At most one row of a key is live, so a key that is found in one file is
+        not searched in the next.
         """
         hashes = hash_keys(keys)
         combined = keys.combine_chunks()
@@ -94,7 +94,7 @@ class KeyLookup:
     ) -> Iterator[FoundRows]:
         """The live rows whose keys have one of `hashes`, for each file that has some. Raises CorruptFile.
 
-        They may have other keys than the caller means: two keys of one hash are rare, but they happen.
+        The rows may have other keys than those of the caller: two keys rarely share a hash, but it happens.
         """
         every = np.arange(len(hashes))
         for number, file in enumerate(files):
@@ -120,7 +120,7 @@ class KeyLookup:
     def _candidates(
         self, file: DataFile, hashes: Hashes, missing: Positions, key: Sequence[pa.Field]
     ) -> tuple[Positions, Positions]:
-        """Pairs of the number of a missing hash and the position of a live row that has it, by position."""
+        """Pairs of the number of a hash that is not found yet and the position of a live row with it, by position."""
         index = self._stored_index(file) if len(missing) else None
         if isinstance(index, BloomFilter):
             missing = missing[index.may_contain(hashes[missing])]
@@ -141,7 +141,7 @@ class KeyLookup:
         if file.index_file is None:
             return None
         read = partial(read_index, self._storage, file.index_file)
-        # What lies on a local disk is mapped from there.
+        # Files on a local disk are mapped directly.
         return read() if isinstance(self._storage, LocalStorage) else self._kept(file.index_file.path, read)
 
     def _built_index(self, file: DataFile, key: Sequence[pa.Field]) -> KeyIndex:
@@ -154,12 +154,12 @@ class KeyLookup:
         return cast(KeyIndex, self._kept(f"{file.path}#keys", build))
 
     def _kept(self, name: str, make: Callable[[], KeyIndex | BloomFilter]) -> KeyIndex | BloomFilter:
-        """What the folder has by that name, or what is made now and left there."""
+        """The file of that name in the folder; created and stored if it is missing."""
         if self._folder is None:
             return make()
         opened = self._folder.open(name)
         if opened is not None:
-            # Somebody else may have touched it.
+            # Another process may have changed it.
             with suppress(pa.ArrowInvalid):
                 return index_in(opened)
         index = make()

@@ -1,4 +1,4 @@
-"""Checks the files of a part of a table against its changelog: what `app.changelog.fold_check` decides, on storage."""
+"""Verifies the files of a part of a table against its changelog: applies `app.changelog.fold_check` to stored files."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _OFFSET_FIELD = META_FIELDS[1]
 
 
 def check_files(slices: SliceReader, task: FoldTask, memory: MemoryBudget) -> FoldVerdict:
-    """Folds the changes and compares; what does not fit into memory is split by key over a scratch folder.
+    """Folds the changes and compares; data that do not fit into memory are split by key over a scratch folder.
 
-    Raises CorruptFile where a file is not what the catalogue has of it, or holds what no file of the dataset may.
+    Raises CorruptFile for a file that does not match the catalogue, or that has contents which no file of the dataset
+    may have.
     """
     dataset = task.dataset
     _check_schemas(slices, task)
@@ -54,7 +55,7 @@ def check_files(slices: SliceReader, task: FoldTask, memory: MemoryBudget) -> Fo
 
 
 def _row_schema(dataset: DatasetDefinition) -> pa.Schema:
-    # A null where none may be is a difference to find, unless it is in a key.
+    # A forbidden null is a difference to report, unless it is in a key.
     return pa.schema(
         [field.with_nullable(field.name not in dataset.record_key) for field in dataset.schema.to_arrow()]
     )
@@ -70,7 +71,7 @@ def _rows(
     names = task.dataset.schema.names()
     for group in groups:
         merged = any(file.kind is FileKind.LOG for file in group)
-        # Where nothing is merged, a file that is at fault can be named.
+        # Where nothing is merged, the faulty file can be named.
         for files in [group] if merged else [(file,) for file in group]:
             with _readable(files[0]):
                 for block in merged_blocks(slices, task.dataset, files, memory):
@@ -88,7 +89,7 @@ def _changes(
             unknown = [op for op in np.unique(rows.column(OP_COLUMN)) if op not in list(Op)]
             if unknown:
                 raise CorruptFile(
-                    f"{segment.file.path} tells changes with op {unknown[0]}", path=segment.file.path
+                    f"{segment.file.path} has changes with op {unknown[0]}", path=segment.file.path
                 )
             offsets = np.arange(first, first + rows.num_rows)
             first += rows.num_rows
@@ -96,7 +97,7 @@ def _changes(
 
 
 def _as_changes(rows: pa.Table, dataset: DatasetDefinition) -> pa.Table:
-    """Rows that a fold starts with."""
+    """The rows that a fold starts with."""
     offsets = np.full(rows.num_rows, BEFORE, dtype=np.int64)
     ops = np.full(rows.num_rows, Op.APPEND, dtype=np.uint8)
     return pa.table([pa.array(ops), pa.array(offsets), *rows.columns], schema=_change_schema(dataset))
@@ -107,11 +108,13 @@ def _readable(file: StoredFile) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, ValueError) as error:
-        raise CorruptFile(f"{file.path} holds what the dataset cannot: {error}", path=file.path) from error
+        raise CorruptFile(
+            f"{file.path} has values that the dataset does not allow: {error}", path=file.path
+        ) from error
 
 
 def _check_schemas(slices: SliceReader, task: FoldTask) -> None:
-    """Columns that a file lacks would be read as null, so it must have those of the schema it was written under."""
+    """Checks the columns of files. A missing column would be read as null, so a file must have those of its schema."""
     data = [file for group in (*task.start, *task.files) for file in group]
     for file in {each.path: each for each in (*data, *(segment.file for segment in task.segments))}.values():
         schema = task.schemas.get(file.schema_id)
@@ -123,7 +126,7 @@ def _check_schemas(slices: SliceReader, task: FoldTask) -> None:
         stored = {field_id(field) for field in slices.reader.open(file).schema_arrow} - {None}
         if stored != _ids(schema):
             raise CorruptFile(
-                f"{file.path} has the columns with ids {sorted(stored, key=str)}, those of schema {schema.id}, under "
+                f"{file.path} has the columns with ids {sorted(stored, key=str)}; those of schema {schema.id}, under "
                 f"which it was written, are {sorted(_ids(schema))}",
                 path=file.path,
             )

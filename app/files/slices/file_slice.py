@@ -1,4 +1,4 @@
-"""The live rows of a file group: base files without what their deletion vectors took out."""
+"""The live rows of a file group: base files without the rows that their deletion vectors delete."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ PLACE_COLUMNS = tuple(field.name for field in _PLACE)
 class Block:
     """Live rows of one file, in the file's order, with resolved meta columns.
 
-    `file` is the file's number in the slice; -1 for rows that stand in no file as they are. `positions`: int64, where
-    in the file each row is.
+    `file` is the file's number in the slice; -1 for rows that are in no file in this form. `positions`: int64, the
+    position in the file of each row.
     """
 
     file: int
@@ -47,7 +47,7 @@ class Block:
         )
 
     def placed(self, scoped: np.ndarray) -> pa.Table:
-        """The rows with file, position, and whether each is in the scope of a write, beside them."""
+        """The rows with file, position, and whether each is in the scope of a write."""
         files = np.full(self.rows.num_rows, self.file, dtype=np.int32)
         table = self.rows
         for field, values in zip(_PLACE, (files, self.positions, scoped), strict=True):
@@ -71,8 +71,8 @@ class SliceReader:
     ) -> Iterator[Block]:
         """The live rows of the files (of those with these numbers, unless None). Raises CorruptFile.
 
-        `schema`: the columns to read; with the meta columns among them, they come resolved. `sought`: row groups that
-        certainly hold none of these rows are left out; of others all rows come.
+        `schema`: the columns to read; meta columns among them are resolved. `sought`: row groups that certainly have
+        none of these rows are omitted; of other groups all rows are returned.
         """
         for number in range(len(files)) if numbers is None else numbers:
             yield from self._of_file(files[number], number, schema, sought)

@@ -1,4 +1,4 @@
-"""Rows of file groups whose logs were merged in, kept for the reader who goes on from there."""
+"""Rows of file groups with merged logs, cached for a reader that continues there."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pyarrow as pa
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CachedRows:
-    """Rows of a merged group from row `first` on; `ended` if the last row of the group is among them."""
+    """Rows of a merged group from row `first` on; `ended` if they include the last row of the group."""
 
     first: int
     rows: pa.Table
     ended: bool
 
     def has(self, first_row: int, rows: int) -> bool:
-        """Whether all that there is of rows [first_row, first_row + rows) is in the stretch."""
+        """Whether the row range includes all existing rows of [first_row, first_row + rows)."""
         return self.first <= first_row and (self.ended or first_row + rows <= self.first + self.rows.num_rows)
 
     def rows_from(self, first_row: int, rows: int) -> pa.Table:
@@ -27,9 +27,9 @@ class CachedRows:
 
 
 class MergedRowsCache:
-    """One stretch of each group, at most `bytes_max` bytes together; safe to use from any thread.
+    """One row range of each group, at most `bytes_max` bytes together; safe to use from any thread.
 
-    What is kept under a key never changes, so it never goes stale.
+    The rows of a key never change, so entries never go stale.
     """
 
     def __init__(self, bytes_max: int) -> None:
@@ -39,7 +39,7 @@ class MergedRowsCache:
         self._bytes = 0
 
     def find(self, key: str, first_row: int, rows: int) -> CachedRows | None:
-        """The stretch of the group, if it has these rows."""
+        """The row range of the group, if it includes these rows."""
         with self._lock:
             cached, _ = self._kept.get(key, (None, 0))
             if cached is None or not cached.has(first_row, rows):
@@ -48,7 +48,7 @@ class MergedRowsCache:
             return cached
 
     def put(self, key: str, cached: CachedRows) -> None:
-        """Keeps the stretch, in place of the group's last one and of those used least recently."""
+        """Caches the row range. Replaces the group's last one and evicts the least recently used ones."""
         size = cached.rows.get_total_buffer_size()
         with self._lock:
             _, replaced = self._kept.pop(key, (None, 0))

@@ -1,4 +1,4 @@
-"""The live rows of a file group as readers see them: base files, without deleted rows, with the logs merged in."""
+"""The live rows of a file group as readers see them: base files without deleted rows, with the logs merged in."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from app.format.rows.meta_columns import stored_schema
 def merged_blocks(
     slices: SliceReader, dataset: DatasetDefinition, files: Sequence[DataFile], memory: MemoryBudget
 ) -> Generator[Block, None, None]:
-    """The rows of one file group, whose `files` stand in the order of their commits. Raises CorruptFile.
+    """The rows of one file group, whose `files` are in the order of their commits. Raises CorruptFile.
 
-    Block after block they come in the same order each time, given the same memory. Rows that a log has put there or
-    changed stand in no file as they are, so theirs is -1.
-    Postponed writes are not among them: nobody sees those before they have a bucket.
+    With the same memory limit, blocks and rows always have the same order. Rows that a log has added or changed are in
+    no file in this form, so their file is -1. Postponed writes are not included: they are invisible until they have a
+    bucket.
     """
     schema = stored_schema(dataset)
     base = [number for number, file in enumerate(files) if file.kind is FileKind.BASE]

@@ -1,4 +1,4 @@
-"""Stages the rows of an earlier version, so that a write can take the table back to it."""
+"""Stages the rows of an earlier version, so that a write can restore the table to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.format.schema.schema_projection import project_rows
 
 
 def restage(task: RestageTask, storage: Storage, slices: SliceReader, memory: MemoryBudget) -> Restaged:
-    """Reads the groups as their readers did then, block after block. Raises CorruptFile, StorageFull."""
+    """Reads the groups as at that version, block by block. Raises CorruptFile, StorageFull."""
     staged = StagedFileStore(storage).write(
         task.now, Operation.SNAPSHOT, _rows(task, slices, memory), task.path
     )
@@ -27,6 +27,6 @@ def restage(task: RestageTask, storage: Storage, slices: SliceReader, memory: Me
 def _rows(task: RestageTask, slices: SliceReader, memory: MemoryBudget) -> Iterator[pa.Table]:
     names, target = task.then.schema.names(), task.now.schema.to_arrow()
     for files in task.groups:
-        # Logs are merged under the schema of that time: under a wider one, a sum may come to something else.
+        # Logs are merged under the schema of that time: under a wider one, a sum may have another result.
         for block in merged_blocks(slices, task.then, files, memory):
             yield project_rows(block.rows.select(names), target)

@@ -1,4 +1,4 @@
-"""Streams of the rows of a table that are asked for: a row group at a time, and only those that may hold some."""
+"""Streams of requested rows of a table: a row group at a time, and only groups that may have such rows."""
 
 from __future__ import annotations
 
@@ -29,13 +29,14 @@ def base_rows(
     first: int,
     end: int,
 ) -> Iterator[pa.Table]:
-    """The live ones of rows [first, end) of a base file for which the filter is true. Raises CorruptFile.
+    """The live ones of rows [first, end) of a base file that match the filter. Raises CorruptFile.
 
-    `schema`: some columns of the dataset, nullable. What decides is read first, and the rest only where a row matches.
+    `schema`: some columns of the dataset, nullable. The columns of the filter are read first, the others only where a
+    row matches.
     """
     deciding = [] if where is None else [field for field in schema if field.name in where.columns()]
     others = pa.schema([field for field in schema if field not in deciding])
-    # The filter may name columns that are not shown.
+    # The filter may name columns that are not returned.
     decides = _columns(dataset, where)
     gone = None if file.deletion_vector is None else slices.vectors.read(file.deletion_vector)
     for begin, stop in _row_ranges(slices, dataset, file, where, first, end):
@@ -47,7 +48,7 @@ def base_rows(
             known = (
                 slices.reader.read_slice(file, decides, begin, stop - begin)
                 if len(decides)
-                # A filter that names no column is the same for all rows, which have to be counted all the same.
+                # A filter without columns has the same result for all rows, which must still be counted.
                 else pa.table({"": pa.nulls(stop - begin)})
             )
             chosen = chosen & matches(where, known)
@@ -71,7 +72,7 @@ def merged_rows(
     partitions: Sequence[str] | None,
     memory: MemoryBudget,
 ) -> Iterator[pa.Table]:
-    """The rows of a file group with logs for which the filter is true, and whose partition one of the globs matches.
+    """The rows of a file group with logs that match the filter, and whose partition matches one of the globs.
 
     `files`: in the order of their commits. `schema`: some columns of the dataset, nullable. Raises CorruptFile.
     """
@@ -102,7 +103,7 @@ def _row_ranges(
     first: int,
     end: int,
 ) -> Iterator[tuple[int, int]]:
-    """Where in the file, row group by row group, some of the rows [first, end) may match."""
+    """The parts of the file, by row group, in which some of the rows [first, end) may match."""
     if where is not None:
         yield from slices.reader.row_ranges(file, where, dataset.schema, first, end - first)
         return

@@ -1,6 +1,6 @@
-"""The live rows of a file group and the rows that meet them: the one place where they come together.
+"""Merges incoming rows with the live rows of a file group.
 
-Writes, compaction and reads of logs all go through `merge_incoming`: what happens to a row is the same, whoever asks.
+Writes, compaction and reads of logs all use `merge_incoming`, so a row always has the same result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ InScope = Callable[[Block], np.ndarray]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemoryBudget:
-    """How much of it a task may take for rows, and where it puts what does not fit."""
+    """The memory that a task may use for rows, and the folder for rows that do not fit."""
 
     bytes_max: int
     scratch: Path | None = None
@@ -39,15 +39,15 @@ class MemoryBudget:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IncomingKeys:
-    """The keys of all incoming rows. `hashes`: uint64, unique, ascending. `encoded_keys`: canonical keys; None
-    where they take too much memory.
+    """The keys of all incoming rows. `hashes`: uint64, unique, ascending. `encoded_keys`: canonical keys; None if they
+    take too much memory.
     """
 
     hashes: np.ndarray
     encoded_keys: Sequence[pa.ChunkedArray] | None
 
     def keys(self) -> pa.ChunkedArray | None:
-        """Canonical keys, each once; None where there are none to be had."""
+        """The distinct canonical keys; None if they are not available."""
         if not self.encoded_keys:
             return None
         chunks = [chunk for part in self.encoded_keys for chunk in part.chunks]
@@ -56,8 +56,10 @@ class IncomingKeys:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MatchedRows:
-    """What became of rows that were touched. `live` are those as they were, with their places beside them: `files`
-    (int32) and `positions` (int64) are -1 for a row that stood in no file as it was.
+    """The result for touched rows.
+
+    `live`: the rows before the merge, with their places: `files` (int32) and `positions` (int64) are -1 for a row that
+    was in no file in this form.
     """
 
     result: MergeResult
@@ -66,14 +68,14 @@ class MatchedRows:
     positions: np.ndarray
 
     def former_files(self) -> np.ndarray:
-        """By new row, the number of the file that its key was in; -1 for a new key (int64)."""
+        """By new row, the number of the file that had its key; -1 for a new key (int64)."""
         replaced = self.result.replaced
         former = np.full(len(replaced), -1, dtype=np.int64)
         former[replaced >= 0] = self.files[replaced[replaced >= 0]]
         return former
 
     def kept_blocks(self) -> Iterator[Block]:
-        """The live rows that stay as they are, by the files they stand in."""
+        """The unchanged live rows, by their files."""
         for file in numbers_in(self.files):
             chosen = self.result.kept & (self.files == file)
             if chosen.any():
@@ -86,10 +88,10 @@ class MatchedRows:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Incoming:
-    """Rows that meet a table: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job`; by job and row.
+    """Incoming rows: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job`; by job and row.
 
-    `in_scope` tells which live rows are taken out unless one of these rows brings their key. `committed`: they were
-    written by an earlier commit, so none of them may be refused any more.
+    `in_scope`: whether live rows are retracted unless one of these rows has their key. `committed`: an earlier commit
+    wrote the rows, so none of them may be rejected any more.
     """
 
     tables: Iterable[pa.Table]
@@ -107,11 +109,11 @@ def merge_incoming(
     *,
     live_rows: int,
 ) -> Iterator[Block | MatchedRows]:
-    """First the rows that stay untouched, block by block as they come; then what became of the others.
+    """First the untouched rows, block by block in their order, then the result for the others.
 
-    Touched is a row whose key an incoming row has, or that is in scope. `blocks` is told the keys of all incoming
-    rows; it may leave out blocks without touched rows. `live_rows` (how many there are at most) tells how much may have
-    to be spilled.
+    A row is touched if an incoming row has its key, or if it is in scope. `blocks` receives the keys of all incoming
+    rows; it may omit blocks without touched rows. `live_rows`: the greatest possible number of live rows, from which
+    the need to spill is estimated.
     """
     scope = incoming.in_scope
     expected = incoming.rows + (min(incoming.rows, live_rows) if scope is None else live_rows)
@@ -123,7 +125,7 @@ def merge_incoming(
         keys: list[pa.ChunkedArray] = []
         for table in incoming.tables:
             rows_by_key.add_incoming(table)
-            # Where no row is live, none is looked for.
+            # Without live rows, nothing is looked up.
             if live_rows and dataset.keyed:
                 encoded_keys = encode_keys(table, dataset.record_key)
                 found.append(hash_keys(encoded_keys))
@@ -134,7 +136,7 @@ def merge_incoming(
         for block in blocks(IncomingKeys(hashes=unique, encoded_keys=None if rows_by_key.spilled else keys)):
             scoped = np.zeros(block.rows.num_rows, dtype=bool) if scope is None else scope(block)
             touched = scoped
-            # Without a key, rows meet in the scope only: an equal row elsewhere has nothing to do with the write.
+            # Without a key, rows are matched within the scope only: an equal row elsewhere is unrelated to the write.
             if len(unique):
                 touched = scoped | pc.is_in(pa.array(hashes(block.rows)), value_set=incoming_hashes).to_numpy(
                     zero_copy_only=False
@@ -148,13 +150,13 @@ def merge_incoming(
 
 
 def _distinct(hashes: np.ndarray) -> np.ndarray:
-    """The different values, ascending: by sorting, which numbers as large as hashes take less time for."""
+    """The distinct values, ascending. Sorting is the fastest method for values as large as hashes."""
     ascending = np.sort(hashes)
     return ascending[np.append(True, ascending[1:] != ascending[:-1])] if len(ascending) else ascending
 
 
 def row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
-    """What tells which rows may be of one key, or without keys equal: uint64 per row of a table."""
+    """The function that maps rows that may have one key, or without keys may be equal, to one hash: uint64 per row."""
     key = dataset.record_key
     if not key:
         return _whole_row_hashes(dataset)
@@ -166,7 +168,7 @@ def row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
 
 
 def _whole_row_hashes(dataset: DatasetDefinition) -> Callable[[pa.Table], np.ndarray]:
-    """Rows without a key are told apart by their values; nested ones, which have no text of their own, do not count."""
+    """The hashes of rows without a key: of all their flat values. Nested values have no text and are ignored."""
     flat = [field.name for field in dataset.schema.to_arrow() if not pa.types.is_nested(field.type)]
 
     def of_rows(rows: pa.Table) -> np.ndarray:
@@ -194,7 +196,7 @@ def _matched_rows(
     live = _no_live(dataset) if live is None else live.combine_chunks()
     rows = _no_incoming(dataset) if rows is None else rows
     if incoming.in_scope is not None and dataset.keyed:
-        # A row out of scope that only shares its hash with an incoming one must stay.
+        # A row out of scope that merely shares its hash with an incoming row must stay.
         has_incoming_key = pc.is_in(
             encode_keys(live, dataset.record_key), value_set=encode_keys(rows, dataset.record_key).unique()
         )
@@ -204,8 +206,8 @@ def _matched_rows(
     current = live.drop_columns(list(PLACE_COLUMNS))
     result = merge(dataset, current, rows, incoming.intents, retract_rest=incoming.in_scope is not None)
     if incoming.committed and result.conflicts:
-        # Without its rows, a table would be read that never was.
-        raise HeadwaterError(f"{dataset.name}: what was written once does not merge: {result.conflicts}")
+        # Without its rows, a reader would see a table that never existed.
+        raise HeadwaterError(f"{dataset.name}: committed rows cannot be merged: {result.conflicts}")
     yield MatchedRows(
         result=result,
         live=current,
@@ -236,7 +238,7 @@ def _no_incoming(dataset: DatasetDefinition) -> pa.Table:
 
 
 def incoming_schema(dataset: DatasetDefinition) -> pa.Schema:
-    """The columns of incoming rows; any of the dataset's may be null, since deletes leave them out."""
+    """The columns of incoming rows. Any of the dataset's may be null, since deletes omit them."""
     fields = [field.with_nullable(True) for field in dataset.schema.to_arrow()]
     order = [
         pa.field(ROW_COLUMN, pa.int64(), nullable=False),

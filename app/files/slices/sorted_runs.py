@@ -1,4 +1,4 @@
-"""Sorting more rows than fit into memory: runs of sorted rows on storage, and ranges of them in order."""
+"""Sorts more rows than fit into memory: sorted runs on storage, and ranges of them in order."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ from app.format.rows.read_order import (
 )
 
 _OPTIONS: Final = ipc.IpcWriteOptions(compression="lz4")
-# A batch is what a range may have to read too much of, at each of its ends in each run.
+# A range reads at most one extra batch at each of its ends in each run.
 _BATCH_BYTES: Final = 256 * 1024
 _BATCH_ROWS_MAX: Final = 8 * 1024
-# Rows are there as gathered, with their keys, and as sorted.
+# The rows are in memory as buffered, with their keys, and as sorted.
 _COPIES: Final = 4
 _STEP_ROWS: Final = 64 * 1024
 
 
 def run_bytes(memory_bytes: int) -> int:
-    """How many bytes of rows can be sorted at once with so much memory."""
+    """The bytes of rows that can be sorted at once with this memory."""
     return max(memory_bytes // _COPIES, 1)
 
 
 class RunWriter(AbstractContextManager["RunWriter"]):
-    """Takes rows in any order; gives them back sorted if they fit into memory, else writes runs `{prefix}-{n}.arrow`.
+    """Sorts rows. Returns them if they fit into memory, else writes runs `{prefix}-{n}.arrow`.
 
-    Left by an exception, it leaves no file behind.
+    On an exception, no file is left.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class RunWriter(AbstractContextManager["RunWriter"]):
         memory_bytes: int,
         limit: int | None = None,
     ) -> None:
-        """`limit`: only so many rows, the first in the order, are wanted."""
+        """`limit`: the number of rows to keep, the first in the order."""
         self._storage = storage
         self._prefix = prefix
         self._order = order
@@ -69,7 +69,7 @@ class RunWriter(AbstractContextManager["RunWriter"]):
             self._storage.delete([run.path for run in self._runs])
 
     def add(self, rows: pa.Table) -> None:
-        """Raises StorageFull."""
+        """Adds rows. Raises StorageFull."""
         self._gathered.append(rows)
         self._bytes += rows.nbytes
         if self._bytes < self._bytes_max:
@@ -81,11 +81,11 @@ class RunWriter(AbstractContextManager["RunWriter"]):
             self._flush()
 
     def rows(self) -> pa.Table | None:
-        """All rows that came, sorted; None if they did not fit into memory, or there were none."""
+        """All added rows, sorted; None if they did not fit into memory, or without rows."""
         return None if self._runs or not self._gathered else self._sorted()
 
     def finish(self) -> tuple[SortedRun, ...]:
-        """All rows that came, as runs. Raises StorageFull."""
+        """All added rows, as runs. Raises StorageFull."""
         self._flush()
         return tuple(self._runs)
 
@@ -120,7 +120,7 @@ class RunWriter(AbstractContextManager["RunWriter"]):
 
 
 def range_rows(storage: Storage, wanted: RunRange, order: Sequence[ReadOrder]) -> Iterator[pa.Table]:
-    """The rows of a range in order, which are in memory all together. Raises CorruptFile."""
+    """The rows of a range in order, all in memory at once. Raises CorruptFile."""
     batches = [batch for part in wanted.slices for batch in _batches(storage, part)]
     if not batches:
         return
@@ -137,4 +137,6 @@ def _batches(storage: Storage, part: RunSlice) -> Iterator[tuple[RunSlice, int, 
         for number in range(part.first_batch, part.end_batch):
             yield part, number, pa.Table.from_batches([reader.get_batch(number)])
     except (pa.ArrowInvalid, OSError) as error:
-        raise CorruptFile(f"{part.path} is not what was written: {error}", path=part.path) from error
+        raise CorruptFile(
+            f"{part.path} does not have the written contents: {error}", path=part.path
+        ) from error

@@ -1,7 +1,7 @@
-"""Rows that are to meet by key, in parts that fit into memory.
+"""Rows that are joined by key, in parts that fit into memory.
 
-Rows are gathered in memory while they fit. Once they do not, they are split by the hash of their keys over files in a
-scratch folder: equal keys meet in the same part, and one part at a time comes back.
+Rows are buffered in memory while they fit. Otherwise they are split by the hash of their keys over files in a scratch
+folder: equal keys are in the same part, and one part at a time is returned.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import pyarrow.ipc as ipc
 
 HashFunction = Callable[[pa.Table], np.ndarray]
 _PARTS_MAX: Final = 256
-# A merge holds its rows several times over: as gathered, in its pool, and as its result.
+# A merge has its rows in memory several times: as buffered, in its pool, and as its result.
 _COPIES: Final = 4
 _OPTIONS: Final = ipc.IpcWriteOptions(compression="lz4")
 
 
 class SpillBuffer(AbstractContextManager["SpillBuffer"]):
-    """Two sides of rows, `live` and `incoming`, each in the order it was added."""
+    """Two sides of rows, `live` and `incoming`, each in the order in which it was added."""
 
     def __init__(
         self, hashes: HashFunction, *, memory_bytes: int, expected_rows: int, scratch: Path | None
     ) -> None:
-        """`hashes` gives uint64 per row. `scratch`: where the parts go, the system's own folder if None."""
+        """`hashes` returns uint64 per row. `scratch`: the folder of the parts, the system's default if None."""
         self._hashes = hashes
         self._budget_bytes = max(memory_bytes // _COPIES, 1)
         self._expected_rows = expected_rows
@@ -107,7 +107,7 @@ class _Parts:
         self._stack.close()
 
     def add(self, side: int, rows: pa.Table, hashes: np.ndarray) -> None:
-        # The low bits have chosen the bucket already.
+        # The low bits already determine the bucket.
         parts = ((hashes >> np.uint64(32)) % np.uint64(self._count)).astype(np.int64)
         for part in np.unique(parts):
             chosen = rows.filter(pa.array(parts == part))

@@ -1,4 +1,4 @@
-"""Rows of a table as of one version, a stretch at a time: what small reads are made of."""
+"""Row ranges of a table at one version, for small reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CACHE_BYTES = 64 * 1024 * 1024
 
 
 class TableReader:
-    """Live rows of a file group by number; logs are merged in. Safe to use from any thread."""
+    """Live rows of a file group by number, with logs merged in. Safe to use from any thread."""
 
     def __init__(
         self,
@@ -37,8 +37,8 @@ class TableReader:
         *,
         cache_bytes: int = _CACHE_BYTES,
     ) -> None:
-        """`memory`: what one read may take to merge logs. `cache_bytes`: how much of what it merged is kept for the
-        next, all groups together.
+        """`memory`: the limit for one read to merge logs. `cache_bytes`: the size of the cache of merged rows, for all
+        groups.
         """
         self._reader = reader
         self._vectors = VectorReader(storage)
@@ -55,10 +55,10 @@ class TableReader:
         first_row: int,
         rows: int,
     ) -> pa.Table:
-        """Live rows [first_row, first_row + rows) of a group, fewer where it ends. `files`: in order of their commits.
+        """Live rows [first_row, first_row + rows) of a group, fewer at its end. `files`: in the order of their commits.
 
-        `schema`: columns of the dataset, stored meta columns, and those derived of the file. A row that a log has put
-        there stands in no file, so its file name is null. Rows have the same numbers each time. Raises CorruptFile.
+        `schema`: columns of the dataset, stored meta columns, and those derived from the file. A row that a log has
+        added is in no file, so its file name is null. Rows always have the same numbers. Raises CorruptFile.
         """
         if any(file.kind is FileKind.LOG for file in files):
             return self._of_merged(dataset, files, schema, first_row, rows)
@@ -77,10 +77,11 @@ class TableReader:
     def row_ranges(
         self, files: Sequence[DataFile], sought: Sought, first_row: int, end: int | None
     ) -> Iterator[tuple[int, int | None]]:
-        """Where live rows [first_row, end) of a group may be sought: [first, end) of row groups, in order.
+        """The ranges of live rows [first_row, end) of a group that may have rows sought: [first, end) of row groups, in
+        order.
 
-        A file that was opened in vain has one without rows. What is in a merged group only the merge tells. Lazy:
-        opens a file when it is its turn. Raises CorruptFile.
+        A file without matching row groups has an empty range. A merged group is one range, since its rows are only
+        known after the merge. Lazy: opens a file when it is reached. Raises CorruptFile.
         """
         if any(file.kind is FileKind.LOG for file in files):
             yield first_row, end
@@ -102,7 +103,7 @@ class TableReader:
                 start = stop
 
     def _live_row_ranges(self, file: DataFile, sought: Sought) -> Iterator[tuple[int, int]]:
-        """The row groups of a file that may hold rows sought, by the numbers of their live rows."""
+        """The row groups of a file that may have rows sought, by the numbers of their live rows."""
         metadata = self._reader.open(file).metadata
         chosen = set(self._reader.row_groups(file, sought))
         gone = None if file.deletion_vector is None else self._vectors.read(file.deletion_vector)
@@ -138,8 +139,8 @@ class TableReader:
         first_row: int,
         rows: int,
     ) -> pa.Table:
-        # The paths say which version of the files it is: a file that lost rows has another deletion vector. Under
-        # another schema of the dataset, a column of the same name may be another.
+        # The paths identify the version of the files: a file that lost rows has another deletion vector. Under another
+        # schema of the dataset, a column of the same name may be another column.
         columns = [f"{field_id(field)} {field.type} {field.name}" for field in schema]
         key = "|".join([*(path for file in files for path in file.paths), *columns])
         cached = self._merged_rows.find(key, first_row, rows)
@@ -156,9 +157,9 @@ class TableReader:
         first_row: int,
         rows: int,
     ) -> CachedRows:
-        """A stretch of the merged group with these rows, from the first row on and to the last as far as there is room.
+        """A range of the merged group with these rows, from the first row to the last for which there is room.
 
-        A walk that comes back for the next page then seldom has to merge the group again.
+        A reader that requests the next page then rarely needs another merge of the group.
         """
         parts: list[pa.Table] = []
         first = end = size = 0
@@ -192,10 +193,10 @@ def _of_block(
 
 
 def _partitions(rows: pa.Table, dataset: DatasetDefinition, file: DataFile) -> pa.Array:
-    """The partitions of rows; `file`: the one they stand in, or any of the group for rows that a log has put there."""
+    """The partitions of rows. `file`: the file of the rows, or any of the group for rows of a log."""
     if dataset.bucket.mode is not BucketMode.KEY_DYNAMIC:
         return _repeated(file.slot.partition_path, rows.num_rows)
-    # A group holds its keys in whichever partition they are, and a log lies in none.
+    # A group has keys of several partitions, and its logs belong to no single partition.
     codes, paths = partition_codes(rows, dataset.partition_by)
     return pa.array(paths, PARTITION_FIELD.type).take(pa.array(codes))
 

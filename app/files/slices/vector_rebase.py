@@ -1,4 +1,4 @@
-"""Rebasing what a table service wrote on the rows that were deleted meanwhile."""
+"""Rebases the files of a table service on rows that were deleted since it started."""
 
 from __future__ import annotations
 
@@ -28,18 +28,19 @@ _EMPTY_BITMAP = FrozenBitMap()
 
 @dataclass(frozen=True, slots=True)
 class RebaseFiles:
-    """Gives the files of a rewrite the deletion vectors that they need by now."""
+    """Adds deletion vectors for rows that were deleted since to the files of a rewrite."""
 
     storage: Storage
 
     def rebase(
         self, task: MergeTask, message: CommitMessage, live: Mapping[str, DataFile], attempt: str
     ) -> CommitMessage | None:
-        """What the task answered, as if the rows had been gone that are in the `live` files by path, which are those
-        that it wrote anew. New vectors go to a file of the `attempt`.
+        """The result of the task, as if the rows that the `live` files by path have lost had been deleted before it
+        started.
 
-        The task keeps all rows. None if they have changed places, and do not know by which changes they came, which
-        would tell them apart. Raises CorruptFile, StorageFull.
+        `live`: the current entries of the files that the task rewrote. New vectors go to a file of the `attempt`. The
+        task keeps all rows. None if it has changed their order and they have no known offsets, which would identify
+        them. Raises CorruptFile, StorageFull.
         """
         reader = VectorReader(self.storage)
         rewritten = [
@@ -55,7 +56,7 @@ class RebaseFiles:
             gone = moved
         deleted = {path: positions_set(positions) for path, positions in gone.items()}
         rows = {file.path: file.row_count for file in message.added}
-        # A file without any row left is not listed.
+        # A file without live rows is not listed.
         emptied = {path for path, positions in deleted.items() if len(positions) == rows[path]}
         kept = {path: positions for path, positions in deleted.items() if path not in emptied}
         name = written_path(task.data_prefix, Folder.DELETES, task.slot, attempt)
@@ -70,7 +71,7 @@ class RebaseFiles:
     def _moved(
         self, rewritten: Sequence[Rewritten], written: Sequence[DataFile]
     ) -> Mapping[str, npt.NDArray[np.int64]] | None:
-        """By path of the written files, the positions of rows that are gone: those of the same offsets in the feed."""
+        """By path of the written files, the positions of deleted rows: those with the same offsets in the feed."""
         reader = ParquetReader(self.storage)
         deleted = [
             _offsets(
@@ -90,7 +91,7 @@ class RebaseFiles:
 def _offsets(
     reader: ParquetReader, file: DataFile, positions: npt.NDArray[np.int64] | None = None
 ) -> npt.NDArray[np.int64]:
-    """The offsets of the changes that gave these rows of a file (all, if None) their values; -1 if not known."""
+    """The offsets of the changes that gave these rows of a file (all, if None) their values; -1 if unknown."""
     if positions is not None and not len(positions):
         return np.zeros(0, dtype=np.int64)
     column = pa.schema([META_FIELDS[META_NAMES.index(OFFSET_COLUMN)]])

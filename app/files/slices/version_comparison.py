@@ -1,4 +1,4 @@
-"""Compares the rows of file groups at two versions: what `app.commit.comparison` tells, on storage."""
+"""Compares the rows of file groups at two versions: applies `app.commit.comparison` to stored files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.format.schema.schema_projection import project_rows
 
 
 def compare(task: CompareTask, slices: SliceReader, memory: MemoryBudget) -> Compared:
-    """What does not fit into memory is split by key over a scratch folder. Raises CorruptFile."""
+    """Compares the rows, split by key over a scratch folder if they do not fit into memory. Raises CorruptFile."""
     target = task.dataset.schema.to_arrow()
     empty = target.empty_table()
     expected = sum(file.live_rows for group in (*task.before, *task.after) for file in group)
@@ -47,7 +47,7 @@ def _rows(
     target: pa.Schema,
     memory: MemoryBudget,
 ) -> Iterator[pa.Table]:
-    """The rows as their readers saw them, with the columns to compare."""
+    """The rows as readers saw them, with the columns to compare."""
     names = dataset.schema.names()
     for files in groups:
         for block in merged_blocks(slices, dataset, files, memory):

@@ -1,4 +1,4 @@
-"""The syntax tree of a condition to its meaning for one schema. What is not listed here is not part of conditions."""
+"""Binds the syntax tree of a condition to one schema. Syntax that is not listed here is not part of conditions."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class ConditionBinder:
         raise self._fault(node.at, reason, "one column and one literal")
 
     def _two_names(self, left: syntax.Name, right: syntax.Name) -> HeadwaterError:
-        """The error for a comparison of two names: one that is no column is probably a string in wrong quotes."""
+        """The error for a comparison of two names. An unknown name is probably a string in the wrong quotes."""
         for name in (right, left):
             if name.parts[0] not in self.types:
                 return self._string_expected(name)
@@ -128,7 +128,7 @@ class ConditionBinder:
     def _like(self, node: syntax.Like) -> Condition:
         column = self._column(node.operand)
         if column.type != "string":
-            raise self._fault(node.operand.at, f"LIKE does not take {column.type}", "a column of strings")
+            raise self._fault(node.operand.at, f"LIKE does not support {column.type}", "a column of strings")
         return Like(column=column, pattern=node.pattern.value)
 
     def _literal(self, node: syntax.Expression) -> Literal:

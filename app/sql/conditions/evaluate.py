@@ -1,4 +1,4 @@
-"""Which rows of a table a filter selects."""
+"""Evaluates a filter on the rows of a table."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _COMPARE: Final[Mapping[Operator, Callable[[Any, Any], Any]]] = {
     Operator.GREATER: pc.greater,
     Operator.GREATER_OR_EQUAL: pc.greater_equal,
 }
-# Booleans with nulls for unknown: a pa.ChunkedArray with one per row, or a pa.Scalar for all rows.
+# Booleans with null for unknown: a pa.ChunkedArray with one value per row, or a pa.Scalar for all rows.
 _Truth: TypeAlias = Any
 
 
@@ -70,14 +70,14 @@ def _truth(condition: Condition, table: pa.Table) -> _Truth:
 
 
 def _values(column: Column, table: pa.Table) -> pa.ChunkedArray:
-    """The column, or the member of a struct; a member of a null struct is null, whatever the file has there."""
+    """The column, or the member of a struct. A member of a null struct is null, whatever the file contains there."""
     values = table.column(column.path[0])
     return values if len(column.path) == 1 else pc.struct_field(values, list(column.path[1:]))
 
 
 def _one_of(values: pa.ChunkedArray, candidates: pa.Array) -> pa.ChunkedArray:
     if pa.types.is_floating(values.type):
-        # Looked up by hash, the two zeros would be different.
+        # A lookup by hash would treat the two zeros as different.
         values = pc.add(values, pa.scalar(0.0, values.type))
     return pc.if_else(pc.is_valid(values), pc.is_in(values, candidates), pa.scalar(None, pa.bool_()))
 

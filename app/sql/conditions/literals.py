@@ -1,8 +1,8 @@
-"""Literals as values of a column's type, exactly.
+"""Exact conversions of literals to values of a column's type.
 
-A literal need not be a value of the type: `n = 1.5` and `n < 300` have an answer for a column of int8, too. The types
-with steps (integers, decimals, dates, timestamps) find it on the ladder of their values; the answer is a comparison
-with a value that the type does have, or the same for every row that has a value.
+A literal need not be a value of the type: `n = 1.5` and `n < 300` also have an answer for a column of int8. Types with
+steps (integers, decimals, dates, timestamps) find it on the ladder of their values. The answer is a comparison with a
+value of the type, or the same for every row with a value.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]+\.?[0-9]*([eE][+-]?[0-9]+)?")
 _ZONED: Final = re.compile(r".*:[0-9]{2}(\.[0-9]+)?(Z|[+-][0-9]{2}(:?[0-9]{2})?)", re.IGNORECASE)
 _DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _HEX: Final = re.compile(r"([0-9A-Fa-f]{2})*")
-# No type has numbers near these; arithmetic on larger ones is work a hostile text should not get.
+# No type has numbers near these; arithmetic on larger ones is work that a hostile text must not cause.
 _NUMBER_CHARACTERS_MAX: Final = 1_000
 _EXPONENT_MAX: Final = 1_000
 _EPOCH: Final = dt.date(1970, 1, 1)
 
 
 class Kind(str, Enum):
-    """How a literal is written."""
+    """The kind of a literal."""
 
     NUMBER = "a number"
     STRING = "a string"
@@ -60,18 +60,18 @@ class Kind(str, Enum):
 
 
 class Literal(msgspec.Struct, frozen=True, kw_only=True):
-    """A literal as it stands in the text, without quotes; a number with its sign."""
+    """A literal as in the text, without quotes; a number with its sign."""
 
     kind: Kind
     text: str
 
 
 class Unfit(ValueError):
-    """The literal cannot be compared with values of the column's type. The message names what is expected."""
+    """The literal cannot be compared with values of the column's type. The message says what is expected."""
 
 
 def compared(column: Column, operator: Operator, literal: Literal) -> Condition:
-    """The condition that the column's value stands in this relation to the literal. Raises Unfit."""
+    """The comparison of the column's value with the literal. Raises Unfit."""
     data_type = parse_type(column.type)
     if isinstance(data_type, List | Map | Struct):
         raise Unfit(f"IS NULL or IS NOT NULL: the column is {data_type}")
@@ -86,8 +86,8 @@ def compared(column: Column, operator: Operator, literal: Literal) -> Condition:
 
 
 def one_of(column: Column, equalities: Sequence[Condition]) -> Condition:
-    """The condition that one of `equalities` holds, each of which is what `compared` gives for the column."""
-    # A dict keeps the order of the first appearances.
+    """The condition that one of `equalities` is true, each of which is a result of `compared` for the column."""
+    # A dict keeps the order of first occurrence.
     values = tuple({part.value: None for part in equalities if isinstance(part, Comparison)})
     found = OneOf(column=column, values=values) if values else _same_for_every_value(column, outcome=False)
     unknown = Constant(value=None)
@@ -95,14 +95,14 @@ def one_of(column: Column, equalities: Sequence[Condition]) -> Condition:
 
 
 def _same_for_every_value(column: Column, *, outcome: bool) -> Condition:
-    """True, or false, wherever the column has a value; unknown, as ever, where it is null."""
+    """True, or false, for every value of the column; unknown where it is null."""
     null = IsNull(column=column)
     unknown = Constant(value=None)
     return Or(operands=(Not(operand=null), unknown)) if outcome else And(operands=(null, unknown))
 
 
 class _Ladder(msgspec.Struct, frozen=True, kw_only=True):
-    """The values of a type, numbered in steps of 1: the first, the last, and how many of them make one unit."""
+    """The values of a type, numbered in steps of 1: the first, the last, and the number of steps in one unit."""
 
     low: int
     high: int
@@ -127,7 +127,7 @@ def _ladder(data_type: DataType) -> _Ladder | None:
 
 
 def _compared_by_steps(column: Column, operator: Operator, place: Fraction, ladder: _Ladder) -> Condition:
-    """`place` is where the literal stands, in steps; between two of them, or beyond the ends, no value is."""
+    """`place` is the position of the literal in steps. There is no value between two steps, or beyond the ends."""
     step = math.floor(place)
     on_step = place == step
     match operator:
@@ -158,7 +158,7 @@ _WIDE: Final = decimal.Context(prec=_NUMBER_CHARACTERS_MAX)
 
 def _compared_plainly(column: Column, operator: Operator, value: Value) -> Condition:
     if isinstance(value, float) and math.isinf(value):
-        # Beyond every finite number, and no infinity is ever stored.
+        # The literal exceeds every finite number, and infinity is never stored.
         below = operator in {Operator.LESS, Operator.LESS_OR_EQUAL}
         outcome = operator is not Operator.EQUAL and below == (value > 0)
         return _same_for_every_value(column, outcome=outcome)
@@ -166,7 +166,7 @@ def _compared_plainly(column: Column, operator: Operator, value: Value) -> Condi
 
 
 def _plain_value(data_type: DataType, literal: Literal) -> Value:
-    """The value of a type without steps that the literal is, or for numbers comes nearest to."""
+    """The value of a type without steps that equals the literal, or for numbers is nearest to it."""
     match data_type, literal.kind:
         case Primitive("boolean"), Kind.BOOLEAN:
             return literal.text == "TRUE"
@@ -224,7 +224,7 @@ def _days(text: str) -> int:
 
 
 def _seconds(data_type: Timestamp, literal: Literal) -> Fraction:
-    """Since 1970-01-01. A date is its midnight; what names no zone is UTC where the column has instants."""
+    """Seconds since 1970-01-01. A date is its midnight. A literal without a zone is UTC if the column has instants."""
     if literal.kind is Kind.DATE or _DAY.fullmatch(literal.text):
         return Fraction(_days(literal.text) * 86_400)
     zoned = _ZONED.fullmatch(literal.text) is not None

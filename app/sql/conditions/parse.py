@@ -1,4 +1,4 @@
-"""The text of a filter to the filter: its syntax, then its meaning for one schema."""
+"""Parses the text of a filter: its syntax, then its meaning for one schema."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def parse_filter(text: str, schema: Schema) -> Filter:
 
 
 def _canonical(tokens: Sequence[Token]) -> str:
-    """The text that reads back as the same filter: keywords in capitals, single blanks, no comments."""
+    """The canonical text, which parses to the same filter: keywords in capitals, single blanks, no comments."""
     parts: list[str] = []
     tight = True
     for token, following in pairwise(tokens):

@@ -1,6 +1,6 @@
-"""Whether rows of a file, or of one of its row groups, can match a filter: from bounds and null counts alone.
+"""Pruning: whether rows of a file, or of a row group, can match a filter, from bounds and null counts alone.
 
-What is not known can be anything, so an answer never depends on statistics being there.
+Unknown statistics can be anything, so the result never depends on statistics being present.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_STATISTICS: Final = ColumnStatistics()
 
 
 class Sought(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows that a filter selects. `schema`: the one that it was parsed against, whichever a file was written under."""
+    """The rows that a filter selects. `schema`: the schema of the filter, whatever schema a file was written under."""
 
     where: Filter
     schema: Schema
@@ -46,8 +46,8 @@ def may_match(
 ) -> bool:
     """False only if certainly no row matches.
 
-    `statistics`: of a file, or of one row group, by field id. `row_count`: of that file or row group as it is stored,
-    rows that a deletion vector takes away included. `schema` gives the field ids. A column may be missing from both.
+    `statistics`: of a file, or of one row group, by field id. `row_count`: of that file or row group as stored,
+    including rows that a deletion vector deletes. `schema` has the field ids. A column may be missing from both.
     """
     return row_count > 0 and _Rows(statistics, schema, row_count).outcomes(selection.root).true
 
@@ -63,7 +63,7 @@ def must_match(
 
 
 class _Outcomes(msgspec.Struct, frozen=True, kw_only=True):
-    """What a condition may be for some row."""
+    """The possible results of a condition for some row."""
 
     true: bool
     false: bool
@@ -71,7 +71,8 @@ class _Outcomes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """Of a column's values: the first and the last, null if not known; whether some are null, whether some are not.
+    """The bounds of a column's values: the first and the last, None if unknown; whether some values are null, and
+    whether some are not.
 
     Bounds and literals are of one comparable type: numbers, strings, bytes; dates and times as days and ticks.
     """
@@ -82,7 +83,7 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
     some_value: bool
 
     def outcomes(self, *, true: bool, false: bool) -> _Outcomes:
-        """Of a condition that is unknown for nulls, and true or false for values only as specified."""
+        """The outcomes of a condition that is unknown for nulls, and true or false for values only as specified."""
         return _Outcomes(
             true=self.some_value and true, false=self.some_value and false, unknown=self.some_null
         )
@@ -91,12 +92,12 @@ class _Bounds(msgspec.Struct, frozen=True, kw_only=True):
         return (self.low is None or self.low <= value) and (self.high is None or value <= self.high)
 
     def is_only(self) -> bool:
-        """Whether all values are the same one."""
+        """Whether all values are equal."""
         return self.low is not None and self.low == self.high
 
 
 class _Rows:
-    """Rows of which statistics are all that is known."""
+    """Rows of which only statistics are known."""
 
     def __init__(self, statistics: Mapping[str, ColumnStatistics], schema: Schema, row_count: int) -> None:
         self.statistics = statistics
@@ -129,7 +130,7 @@ class _Rows:
                 return _like(self._bounds(column), pattern)
 
     def _bounds(self, column: Column) -> _Bounds:
-        # There are none of a struct's members.
+        # There are no statistics of a struct's members.
         field_id = self.ids.get(column.path[0]) if len(column.path) == 1 else None
         known = self.statistics.get(field_id, _NO_STATISTICS) if field_id else _NO_STATISTICS
         data_type = parse_type(column.type)
@@ -142,7 +143,7 @@ class _Rows:
 
 
 def _any(operands: Iterable[_Outcomes]) -> _Outcomes:
-    """Of the disjunction, if a row can combine the outcomes of the operands in any way."""
+    """The outcomes of the disjunction, if a row can combine the outcomes of the operands in any way."""
     each = list(operands)
     return _Outcomes(
         true=any(operand.true for operand in each),
@@ -172,7 +173,7 @@ def _compared(bounds: _Bounds, operator: Operator, value: Any) -> _Outcomes:
 
 
 def _like(bounds: _Bounds, pattern: str) -> _Outcomes:
-    """Strings with one prefix stand together, so a pattern is bounded by what it begins with."""
+    """Strings with one prefix are adjacent in order, so a pattern is bounded by its prefix."""
     prefix, rest = _prefix(pattern)
     low, high = bounds.low, bounds.high
     if not rest:
@@ -183,7 +184,7 @@ def _like(bounds: _Bounds, pattern: str) -> _Outcomes:
 
 
 def _prefix(pattern: str) -> tuple[str, str]:
-    """What every string that matches begins with, and the pattern of what follows."""
+    """The prefix of every string that matches, and the rest of the pattern."""
     prefix = []
     place = 0
     while place < len(pattern) and pattern[place] not in "%_":
@@ -194,7 +195,7 @@ def _prefix(pattern: str) -> tuple[str, str]:
 
 
 def _comparable(values: Sequence[Value], column: Column) -> Sequence[Any]:
-    """Literals as the bounds of their column are."""
+    """Literals in the form of their column's bounds."""
     match parse_type(column.type):
         case Decimal():
             return [decimal.Decimal(str(value)) for value in values]

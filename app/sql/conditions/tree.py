@@ -1,7 +1,7 @@
 """A filter as a value: a tree of conditions on the columns of one schema.
 
-Conditions follow the three-valued logic of SQL: each is true, false or unknown for a row. A condition on a column that
-is null there is unknown, but for `IsNull`. Literals are values of their column's type already.
+Conditions follow the three-valued logic of SQL: each is true, false or unknown for a row. A condition on a null column
+is unknown, except `IsNull`. Literals are values of their column's type.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import Enum
 
 import msgspec
 
-# A literal, by the type of its column. All of it has a form in msgpack and in JSON:
+# A literal, by the type of its column. Each form can be represented in msgpack and in JSON:
 #     boolean                             bool
 #     integers                            int
 #     float, double                       float, finite
@@ -29,7 +29,7 @@ class Column(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Operator(str, Enum):
-    """How a column is compared with a value."""
+    """The comparison of a column with a value."""
 
     EQUAL = "="
     LESS = "<"
@@ -47,14 +47,14 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, tag="comparison"):
 
 
 class OneOf(msgspec.Struct, frozen=True, kw_only=True, tag="one_of"):
-    """The column's value is one of `values`, which are different and not empty. Unknown where it is null."""
+    """The column's value is one of `values`, which are distinct and not empty. Unknown where the column is null."""
 
     column: Column
     values: tuple[Value, ...]
 
 
 class Like(msgspec.Struct, frozen=True, kw_only=True, tag="like"):
-    """The string matches `pattern`: `%` is any text, `_` any character, `\\` makes the next one stand for itself."""
+    """The string matches `pattern`: `%` is any text, `_` any character, `\\` escapes the next character."""
 
     column: Column
     pattern: str
@@ -100,7 +100,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
     root: Condition
 
     def columns(self) -> frozenset[str]:
-        """The names of the columns that the values of rows are needed of."""
+        """The names of the columns that the evaluation reads."""
         found = set()
         pending: list[Condition] = [self.root]
         while pending:

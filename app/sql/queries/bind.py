@@ -1,4 +1,4 @@
-"""A parsed view and the schemas of its inputs to its plan."""
+"""Binds a parsed view to the schemas of its inputs, which gives its plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from app.sql.syntax import Select, Table
 
 
 def bind_view(parsed: ParsedView, inputs: Mapping[str, InputTable]) -> ViewPlan:
-    """The plan of the view over these inputs: `inputs` has the definition of each dataset that `parsed.inputs` names.
+    """The plan of the view. `inputs` has the definition of each dataset in `parsed.inputs`.
 
     Raises InvalidView.
     """
@@ -64,7 +64,7 @@ def _field(binding: Binding, at: int, number: int, column: Column) -> Field:
 
 
 def _sources(parsed: ParsedView, inputs: Mapping[str, InputTable], binding: Binding) -> tuple[ViewInput, ...]:
-    """The inputs with the columns that are read; one at least, so that there are rows to count."""
+    """The inputs with the columns that are read; at least one column, so that there are rows to count."""
     found = []
     for name in parsed.inputs:
         fields = inputs[name].schema.fields
@@ -75,14 +75,14 @@ def _sources(parsed: ParsedView, inputs: Mapping[str, InputTable], binding: Bind
 
 
 def _least(definition: InputTable) -> list[Field]:
-    """A column that is there in any case, and cheap to read."""
+    """A column that is always present and cheap to read."""
     fields = [field for field in definition.schema.fields if "${" not in field.name + field.type]
     key = [field for field in fields if field.name in definition.record_key]
     return (key or fields)[:1]
 
 
 def _is_row_by_row(query: Select, select: BoundSelect) -> bool:
-    """Whether each row of the one input makes one row or none, by itself."""
+    """Whether the view maps each row of its one input to one row or no row, independently of other rows."""
     values = [*select.values, *([] if select.where is None else [select.where])]
     return (
         isinstance(query.source, Table)

@@ -1,4 +1,4 @@
-"""Tokens to calls of functions, with their FILTER and OVER, and to casts."""
+"""Parses tokens into calls of functions, with their FILTER and OVER, and into casts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CallParser(ExpressionParser):
 
     def call(self) -> Expression:
         if self.here.kind is Kind.QUOTED:
-            raise self.invalid(self.here.at, "functions have no quotes around their names", "a function")
+            raise self.invalid(self.here.at, "names of functions cannot be quoted", "a function")
         match self.here.word:
             case "CAST" | "TRY_CAST":
                 return self._cast()

@@ -13,7 +13,7 @@ from app.sql.queries.functions import FUNCTIONS, REFUSED_FUNCTIONS, Function, Ro
 from app.sql.queries.values import NOTHING, Binding, Misfit, Value, common_numbers, converted, made
 from app.sql.syntax import Bound, Call, Expression, Order, Window
 
-# Their result depends on the order of rows that ORDER BY leaves as it was.
+# The result depends on the order of rows that ORDER BY leaves equal.
 _BY_POSITION: Final = frozenset({"row_number", "ntile", "lag", "lead"})
 _FRAMED: Final = frozenset({"first_value", "last_value"})
 
@@ -26,7 +26,7 @@ class CallBinder:
         self.binding = binding
 
     def value(self, node: Expression) -> Value:
-        """An expression: implemented by the binder of expressions."""
+        """Binds an expression; implemented by the binder of expressions."""
         raise NotImplementedError
 
     def condition(self, node: Expression) -> Value:
@@ -40,9 +40,9 @@ class CallBinder:
         if node.star and node.name != "count":
             raise self.binding.at(at, "only COUNT takes *", "a column")
         if node.over is None and function.role is Role.WINDOW:
-            raise self.binding.at(at, f"{node.name} needs a window", "OVER (…) behind it")
+            raise self.binding.at(at, f"{node.name} needs a window", "OVER (…) after it")
         if node.over is not None and function.role is Role.SCALAR:
-            raise self.binding.at(at, f"{node.name} has no window", "an aggregate or a window function")
+            raise self.binding.at(at, f"{node.name} supports no window", "an aggregate or a window function")
         if function.role is not Role.AGGREGATE and (node.distinct or node.condition is not None):
             raise self.binding.at(at, "DISTINCT and FILTER belong to aggregates", "an aggregate")
         if function.role is Role.SCALAR:
@@ -102,29 +102,29 @@ class CallBinder:
             expected = "an aggregate in a query in FROM"
             raise self.binding.at(node.at, "a window function cannot be DISTINCT", expected)
         if (function.role is Role.WINDOW or window.frame is not None) and not window.order:
-            raise self.binding.at(window.at, f"{node.name} goes by an order here", "OVER (… ORDER BY …)")
+            raise self.binding.at(window.at, f"{node.name} depends on an order here", "OVER (… ORDER BY …)")
         if node.name in _FRAMED and window.frame is None:
             expected = "… ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING, for one"
             raise self.binding.at(window.at, f"{node.name} needs a frame of rows", expected)
         if window.frame is not None and function.role is Role.WINDOW and node.name not in _FRAMED:
-            raise self.binding.at(window.at, f"{node.name} has no frame", "OVER (… ORDER BY …)")
+            raise self.binding.at(window.at, f"{node.name} supports no frame", "OVER (… ORDER BY …)")
 
     def _inside(self, what: str, *, grouped: bool) -> CallBinder:
-        """A binder for arguments; an aggregate takes rows before they are grouped, a window function those after."""
+        """A binder for arguments. An aggregate reads rows before they are grouped, a window function those after."""
         clause = self.clause.inside(what)
         if not grouped:
-            clause = replace(clause, groups=None, aggregates="an aggregate cannot be inside of another")
+            clause = replace(clause, groups=None, aggregates="aggregates cannot be nested")
         return type(self)(clause, self.binding)
 
     def _called(self, node: Call, function: Function, behind: str = "") -> Value:
-        """The call; `behind` it stand FILTER and OVER."""
+        """The call. `behind`: its FILTER and OVER."""
         if node.star:
             return made(node.at, f"count(*){behind}", function.type_of(()), (), nullable=False)
         values = self._arguments(node, function)
         try:
             return _spelled(function, node.name, node.at, values, distinct=node.distinct, behind=behind)
         except Misfit as misfit:
-            reason = f"the arguments of {node.name} do not go together"
+            reason = f"the arguments of {node.name} do not match each other"
             raise self.binding.at(node.at, reason, str(misfit)) from None
 
     def _arguments(self, node: Call, function: Function) -> list[Value]:
@@ -156,7 +156,7 @@ class CallBinder:
         return value
 
     def _tie_breakers(self, at: int, known: set[str]) -> list[str]:
-        """What orders rows that are equal by the ORDER BY, so that they come in the same order each time."""
+        """Further sort keys for rows that the ORDER BY leaves equal, so that their order is always the same."""
         if self.clause.groups is not None:
             return [f"{sql} ASC NULLS FIRST" for sql in sorted(self.clause.groups - known)]
         relations = self.clause.scope.relations
@@ -198,7 +198,7 @@ def _spelled(
     distinct: bool = False,
     behind: str = "",
 ) -> Value:
-    """The call with arguments that fit; `behind` it stand FILTER and OVER. Raises Misfit."""
+    """The call with converted arguments. `behind`: its FILTER and OVER. Raises Misfit."""
     arguments = _as_common_numbers(name, _alike(function, values))
     type_ = function.type_of(arguments)
     if type_ is Untyped.NULL:

@@ -1,4 +1,4 @@
-"""Where an expression of a view stands, and what it may name and hold there."""
+"""Clauses: the place of an expression in a view, and the names and syntax that are allowed there."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from app.sql.syntax import Query
 class Clause:
     """A clause of a query.
 
-    `outer`: what the query around a subquery has. `groups`: the SQL of what rows are grouped by; None if they are not.
-    `aliases`: columns of the SELECT list that may be named. `aggregates`, `windows`, `queries`: why there may be none,
-    or None if there may. `subquery` binds a query.
+    `outer`: the scope of the query around a subquery. `groups`: the SQL of the expressions that rows are grouped by;
+    None without grouping. `aliases`: columns of the SELECT list that may be named. `aggregates`, `windows`, `queries`:
+    the reason why they are not allowed, or None if they are. `subquery` binds a query.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
-    """A query inside an expression: its one column, if it has just one; whether it gives just one row."""
+    """A query inside an expression: its column, if it has exactly one, and whether it always has exactly one row."""
 
     sql: str
     columns: tuple[Value, ...]

@@ -1,6 +1,6 @@
-"""Which type the operands of an operator have in common, and which its result has, by Spark's rules.
+"""Coercion: the common type of an operator's operands and the type of its result, by Spark's rules.
 
-The SQL that is made of a view has every conversion written out: nothing depends on implicit ones of the engine.
+The SQL of a view has every conversion explicitly: nothing depends on implicit conversions of the engine.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from app.format.schema.types import DECIMAL_PRECISION_MAX, DataType, Decimal, Pr
 
 
 class Untyped(Enum):
-    """What is no type of a column."""
+    """Operands without a column type."""
 
     NULL = "null"
     INTERVAL = "interval"
@@ -32,7 +32,7 @@ BINARY: Final = Primitive("binary")
 DATE: Final = Primitive("date")
 TIMESTAMP: Final = Timestamp("us", zoned=True)
 TIMESTAMP_NTZ: Final = Timestamp("us", zoned=False)
-# The integers, narrower ones first, and the digits that their values have.
+# The integers, narrow to wide, and the number of digits of their values.
 _INTEGERS: Final = {Primitive("int8"): 3, Primitive("int16"): 5, INT: 10, BIGINT: 20}
 _WIDTHS: Final = list(_INTEGERS)
 _SCALE_MIN: Final = 6
@@ -47,12 +47,12 @@ def is_numeric(type_: SqlType) -> bool:
 
 
 def is_flat(type_: SqlType) -> bool:
-    """Whether values can be compared: all but lists, maps and structs."""
+    """Whether values can be compared: all types except lists, maps and structs."""
     return isinstance(type_, Primitive | Decimal | Timestamp) or type_ is Untyped.NULL
 
 
 def common_type(types: Iterable[SqlType]) -> SqlType | None:
-    """The type that values of all these types can be converted to without loss; None if there is none."""
+    """The type that values of all these types can be converted to without loss; None if there is no such type."""
     nothing: SqlType | None = Untyped.NULL
     return reduce(_common, types, nothing)
 
@@ -99,7 +99,7 @@ def computed_type(operator: str, left: SqlType, right: SqlType) -> DataType:
 
 
 def _decimal_result(operator: str, left: Decimal, right: Decimal) -> Decimal:
-    """Spark's rules for decimals, with what it does to a result of more than 38 digits."""
+    """Spark's rules for decimals, including the adjustment of results with more than 38 digits."""
     whole = left.precision - left.scale, right.precision - right.scale
     scale = max(left.scale, right.scale)
     match operator:
@@ -114,7 +114,7 @@ def _decimal_result(operator: str, left: Decimal, right: Decimal) -> Decimal:
 
 
 def adjusted(precision: int, scale: int) -> Decimal:
-    """The decimal of so many digits, or with fewer behind the point if these are too many."""
+    """The decimal with these digits, or with fewer behind the point if these are too many."""
     if precision <= DECIMAL_PRECISION_MAX:
         return Decimal(precision, scale)
     kept = max(DECIMAL_PRECISION_MAX - (precision - scale), min(scale, _SCALE_MIN))
@@ -122,7 +122,7 @@ def adjusted(precision: int, scale: int) -> Decimal:
 
 
 def castable(source: SqlType, target: DataType) -> bool:
-    """Whether CAST from one type to the other means something."""
+    """Whether CAST supports the conversion."""
     if source in (target, Untyped.NULL):
         return True
     if not is_flat(source) or not is_flat(target):

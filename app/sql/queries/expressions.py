@@ -1,4 +1,4 @@
-"""Expressions of a view: every column found, every type known, and SQL with all conversions explicit."""
+"""Binds expressions of a view: resolves every column and type, and makes all conversions in the SQL explicit."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _TIMES: Final[dict[SqlType | None, str]] = {
     TIMESTAMP: "TIMESTAMP",
     TIMESTAMP_NTZ: "TIMESTAMP_NTZ",
 }
-# Engines try every way to spread a text over the wildcards: its length to the power of their number.
+# Engines try every assignment of a text to the wildcards: its length to the power of their number.
 PATTERN_WILDCARDS_MAX: Final = 4
 _DATE_UNITS: Final = frozenset({"DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
 
@@ -92,7 +92,7 @@ class Binder(CallBinder):
                 return literal_value(node, self.binding)
             case Interval():
                 raise self.binding.at(
-                    node.at, "an interval is no value by itself", "a date or timestamp + or - it"
+                    node.at, "an interval is not a value", "a date or timestamp + or - the interval"
                 )
             case Unary():
                 return self._unary(node)
@@ -141,7 +141,7 @@ class Binder(CallBinder):
         if found is None and self.clause.outer is not None:
             found = column_of(node, self.clause.outer, self.binding)
             if found is not None:
-                # A column of the row outside is the same for all rows inside.
+                # A column of the outer row is the same for all inner rows.
                 found = replace(found, columns=frozenset())
                 self.binding.outer_columns += 1
         if found is None:
@@ -152,7 +152,9 @@ class Binder(CallBinder):
         return found
 
     def _aliased(self, node: Name) -> Value | None:
-        """The column of the SELECT list that is called so, written out; None if there is none that may be named."""
+        """The column of the SELECT list with this alias, expanded; None if there is no such column, or none may be
+        named.
+        """
         found = self.clause.aliases.get(node.parts[0].casefold())
         if found is None:
             return None
@@ -237,7 +239,7 @@ class Binder(CallBinder):
         )
 
     def _compared(self, at: int, *nodes: Expression) -> list[Value]:
-        """Values as one type that has an order."""
+        """The values as one type with an order."""
         values = self._with_times([self.value(node) for node in nodes])
         type_ = common_type(value.type for value in values)
         if type_ is None:
@@ -254,7 +256,7 @@ class Binder(CallBinder):
         return [converted(value, type_) for value in values]
 
     def _with_times(self, values: list[Value]) -> list[Value]:
-        """The same, strings that are written out beside dates and timestamps read as such."""
+        """The values; string literals beside dates and timestamps are read as such."""
         kind = _TIMES.get(common_type(value.type for value in values if not isinstance(value.literal, str)))
         if kind is None:
             return values
@@ -305,11 +307,11 @@ class Binder(CallBinder):
         operand = self.value(node.operand)
         if not castable(operand.type, node.type):
             raise self.binding.at(
-                node.at, f"{operand.named()} cannot become {node.type}", "a type that it can become"
+                node.at, f"{operand.named()} cannot be cast to {node.type}", "a type that it can be cast to"
             )
         word = "TRY_CAST" if node.safe else "CAST"
         sql = f"{word}({operand.sql} AS {spark_type(node.type)})"
-        # The engine takes what it reads from a string for nullable, though it fails where it cannot.
+        # The engine treats values parsed from strings as nullable, though it fails for invalid strings.
         nullable = node.safe or (operand.type == STRING and node.type not in (STRING, BINARY))
         return made(node.at, sql, node.type, [operand], nullable=True if nullable else None)
 
@@ -337,7 +339,7 @@ class Binder(CallBinder):
         if isinstance(node, Scalar):
             return self._scalar(node)
         if self.clause.name != "WHERE":
-            raise self.binding.at(node.at, "EXISTS and IN with a query belong into WHERE", "a JOIN here")
+            raise self.binding.at(node.at, "EXISTS and IN with a query belong in WHERE", "a JOIN here")
         found = self.clause.subquery(node.query, self.clause.scope)
         if isinstance(node, Exists):
             return replace(Value(node.at, f"(EXISTS ({found.sql}))", BOOLEAN, nullable=False), queries=True)
@@ -346,7 +348,7 @@ class Binder(CallBinder):
             raise self.binding.at(node.query.at, f"the query has {len(found.columns)} columns", "one column")
         [column] = found.columns
         if operand.type != column.type or not is_flat(operand.type):
-            reason = f"{operand.named()} is looked up among values of type {column.named()}"
+            reason = f"{operand.named()} is compared with values of type {column.named()}"
             raise self.binding.at(node.at, reason, "values of one type: CAST(… AS type)")
         sql = f"({operand.sql} {'NOT ' if node.negated else ''}IN ({found.sql}))"
         return replace(made(node.at, sql, BOOLEAN, [operand], nullable=True), queries=True)
@@ -355,7 +357,7 @@ class Binder(CallBinder):
         found = self.clause.subquery(node.query, None)
         if len(found.columns) != 1 or not found.single_row:
             expected = "one aggregate without GROUP BY, such as (SELECT MAX(x) FROM t)"
-            raise self.binding.at(node.at, "this query may give several rows, or columns", expected)
+            raise self.binding.at(node.at, "this query may return several rows, or columns", expected)
         [column] = found.columns
         if column.type is Untyped.NULL:
             raise self.binding.at(node.at, f"{shown('NULL')} has no type", "CAST(NULL AS type)")

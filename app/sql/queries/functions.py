@@ -1,7 +1,7 @@
 """The functions that views may call. A function that is not listed here does not exist for them.
 
-All give the same result for the same arguments, whenever and wherever they run, and each takes bounded time
-and memory. Functions that do not, or that read something outside of the query, are left out, some with a reason
+Each function returns the same result for the same arguments, whenever and wherever it runs, in bounded time and memory.
+Functions that do not, or that read anything outside of the query, are left out, some with a reason
 (`REFUSED_FUNCTIONS`).
 """
 
@@ -63,7 +63,7 @@ from app.sql.queries.values import Value
 
 
 class Role(Enum):
-    """Where a function may stand."""
+    """The role of a function in a query."""
 
     SCALAR = "scalar"
     AGGREGATE = "aggregate"
@@ -75,10 +75,12 @@ Typing = Callable[[Sequence[Value]], SqlType]
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """`parameters`: the last `optional` of them may be left out, and the last of all may come any number of times more
-    if it `repeats`. `result`: its type, from arguments that were converted. `nullable`: whether it may be null; None if
-    it is where an argument is. `alike`: arguments from that one on get the type that they have in common. `spelling`:
-    its name in the engine, if it is another one. `wrapped`: what is put around the call.
+    """A function of views.
+
+    `parameters`: the last `optional` of them may be omitted. The last may be repeated if the function `repeats`.
+    `result`: its type, from the converted arguments. `nullable`: whether it may be null; None if it is null only for a
+    null argument. `alike`: arguments from this number on are converted to their common type. `spelling`: its name in
+    the engine, if different. `wrapped`: a template around the call.
     """
 
     group: str
@@ -100,7 +102,7 @@ class Function:
         return self.parameters[min(number, len(self.parameters) - 1)]
 
     def type_of(self, arguments: Sequence[Value]) -> SqlType:
-        """Raises Misfit."""
+        """The type of the result. Raises Misfit."""
         return self.result(arguments) if callable(self.result) else self.result
 
 

@@ -1,4 +1,4 @@
-"""Which columns of a view tell its rows apart, as far as its SQL shows."""
+"""Keys of a view: columns that identify its rows, as far as its SQL shows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from app.sql.syntax import Binary, Call, Expression, Item, Name, Number, Select
 
 
 def passed_on(key: Sequence[str], schema: Schema, select: BoundSelect) -> dict[str, str]:
-    """The fields of a record key that are columns of the result, unchanged: the name of the first such column each."""
+    """The fields of a record key that are unchanged columns of the result: for each, the name of the first one."""
     [relation] = select.source.scope.relations
     written = {column.name: column.sql for column in relation.columns}
     found: dict[str, str] = {}
@@ -25,9 +25,9 @@ def passed_on(key: Sequence[str], schema: Schema, select: BoundSelect) -> dict[s
 
 
 def key_of_select(query: Select, schema: Schema, select: BoundSelect, binding: Binding) -> tuple[str, ...]:
-    """The columns that a SELECT has one row for, if all are in its result and can be a key.
+    """The columns of which a SELECT has one row per value, if all are in its result and can be a key.
 
-    It has one for what it groups by, or for that of whose rows it takes the first.
+    These are the columns that it groups by, or the PARTITION BY of the first row that it selects.
     """
     if select.groups is not None:
         return _columns_of(select.groups, schema, select)
@@ -36,7 +36,7 @@ def key_of_select(query: Select, schema: Schema, select: BoundSelect, binding: B
 
 
 def _columns_of(values: Sequence[Value], schema: Schema, select: BoundSelect) -> tuple[str, ...]:
-    """The names of columns that are these values and can be a key; none if one of them is no such column."""
+    """The names of columns with these values that can be a key; empty if one of the values has no such column."""
     found: dict[str, None] = {}
     for group in values:
         names = [
@@ -51,7 +51,7 @@ def _columns_of(values: Sequence[Value], schema: Schema, select: BoundSelect) ->
 
 
 def _first_of(query: Select, select: BoundSelect) -> tuple[Expression, ...]:
-    """What QUALIFY takes the first row of: x in ROW_NUMBER() OVER (PARTITION BY x ORDER BY …) = 1."""
+    """The columns of which QUALIFY keeps the first row: x in ROW_NUMBER() OVER (PARTITION BY x ORDER BY …) = 1."""
     match query.qualify:
         case Binary(operator="=", left=left, right=Number(text="1")):
             number = _meant(query, select, left)
@@ -65,7 +65,7 @@ def _first_of(query: Select, select: BoundSelect) -> tuple[Expression, ...]:
 
 
 def _meant(query: Select, select: BoundSelect, node: Expression) -> Expression:
-    """The expression that an alias stands for; a column of the same name comes first."""
+    """The expression that an alias stands for; a column of the same name has precedence."""
     if isinstance(node, Name) and len(node.parts) == 1 and not select.clause.scope.find(None, node.parts[0]):
         wanted = node.parts[0].casefold()
         for item in query.items:

@@ -1,4 +1,4 @@
-"""What the parameters of functions take, and what they make of it."""
+"""The parameters of functions: the arguments that they accept, and their conversions."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ from app.sql.queries.values import Value
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """`taken`: the type under which an argument of a type is passed; None if it does not fit. `literal`: whether a
-    literal fits, if it cannot be an expression.
+    """A parameter of a function.
+
+    `taken`: the type to which an argument of a type is converted; None if it does not fit. `literal`: whether a literal
+    fits, if the argument cannot be an expression.
     """
 
     expected: str
@@ -51,7 +53,7 @@ def _moment(type_: SqlType) -> SqlType | None:
 
 
 ANY: Final = Parameter("a value", lambda type_: None if type_ is Untyped.INTERVAL else type_)
-FLAT: Final = Parameter("a value that is no list, map or struct", _if(is_flat))
+FLAT: Final = Parameter("a value other than a list, map or struct", _if(is_flat))
 TEXT: Final = Parameter("a string", _exactly(STRING))
 BYTES: Final = Parameter("a string or binary", _if(lambda type_: type_ in (STRING, BINARY)))
 TRUTH: Final = Parameter("a boolean", _exactly(BOOLEAN))
@@ -73,7 +75,7 @@ TEXT_LITERAL: Final = Parameter("a 'string'", _exactly(STRING), lambda value: is
 
 
 def one_of(*words: str) -> Parameter:
-    """A string that is one of some."""
+    """A string literal out of these words."""
     expected = ", ".join(f"'{word}'" for word in words)
     return Parameter(
         expected,
@@ -83,7 +85,7 @@ def one_of(*words: str) -> Parameter:
 
 
 def integer_literal(low: int, high: int) -> Parameter:
-    """An integer within bounds, written out."""
+    """An integer literal within the bounds."""
     return Parameter(
         f"an integer from {low} to {high}",
         _if(is_integer, INT),
@@ -92,7 +94,7 @@ def integer_literal(low: int, high: int) -> Parameter:
 
 
 def fraction_literal() -> Parameter:
-    """A number from 0 to 1, written out."""
+    """A number literal from 0 to 1."""
     return Parameter(
         "a number from 0 to 1", _if(is_numeric, DOUBLE), lambda value: _is_fraction(value.literal)
     )

@@ -14,20 +14,20 @@ _RESERVED: Final = frozenset(
     "ORDER OUTER OVER PIVOT QUALIFY REGEXP RIGHT RLIKE SELECT SEMI SORT TABLESAMPLE THEN TRUE UNION UNPIVOT USING WHEN "
     "WHERE WINDOW WITH".split()
 )
-_NO_ORDER: Final = "the rows of a view have no order, and no first one"
+_NO_ORDER: Final = "the rows of a view have no order"
 _ONE_SELECT: Final = "a view is one SELECT"
-_DISTRIBUTION: Final = "how rows are distributed is decided by the engine"
+_DISTRIBUTION: Final = "the engine determines how rows are distributed"
 _PATTERNS: Final = "regular expressions may take unbounded time: use LIKE, instr, substring or split_part"
 _REFUSED: Final = {
     **dict.fromkeys(("LIMIT", "FETCH", "OFFSET"), f"{_NO_ORDER}: filter by ROW_NUMBER() OVER (ORDER BY …)"),
-    **dict.fromkeys(("ORDER", "SORT"), f"{_NO_ORDER}: ORDER BY belongs into OVER (…)"),
+    **dict.fromkeys(("ORDER", "SORT"), f"{_NO_ORDER}: ORDER BY belongs in OVER (…)"),
     **dict.fromkeys(("CLUSTER", "DISTRIBUTE"), _DISTRIBUTION),
     **dict.fromkeys(("RLIKE", "REGEXP"), _PATTERNS),
     "LATERAL": "LATERAL is not part of the SQL of views",
     "PIVOT": "PIVOT is not part of the SQL of views: use an aggregate with FILTER (WHERE …) for each column",
     "UNPIVOT": "UNPIVOT is not part of the SQL of views: use UNION ALL",
     "TABLESAMPLE": "a sample is different each time",
-    "NATURAL": "what a NATURAL join compares changes with the schemas: use ON or USING",
+    "NATURAL": "the columns of a NATURAL join change with the schemas: use ON or USING",
     "WINDOW": "named windows are not part of the SQL of views: write each after its OVER",
     "VALUES": "VALUES is not part of the SQL of views: register a dataset for it",
     "ILIKE": "ILIKE is not part of the SQL of views: compare lower(…) LIKE",

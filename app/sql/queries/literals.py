@@ -1,4 +1,4 @@
-"""Literals of a view as values, written for the engine."""
+"""Literals of a view as values, in the engine's SQL."""
 
 from __future__ import annotations
 
@@ -72,17 +72,19 @@ def _typed(node: TypedText, binding: Binding) -> Value:
             if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", node.text) or not _reads(
                 dt.date.fromisoformat, node.text
             ):
-                raise binding.at(node.at, "this is no date", "DATE 'YYYY-MM-DD'")
+                raise binding.at(node.at, "this is not a date", "DATE 'YYYY-MM-DD'")
             return Value(node.at, f"DATE '{node.text}'", DATE, nullable=False)
         case "X":
             if not re.fullmatch(r"(?:[0-9A-Fa-f]{2})*", node.text):
-                raise binding.at(node.at, "these are no bytes", "X'00FF': two hexadecimal digits for each")
+                raise binding.at(
+                    node.at, "these are not bytes", "X'00FF': two hexadecimal digits for each byte"
+                )
             return Value(node.at, f"X'{node.text}'", BINARY, nullable=False)
     zoned = node.kind == "TIMESTAMP"
     found = _moment(node.text)
     if found is None or (found.tzinfo is not None and not zoned):
         expected = "TIMESTAMP 'YYYY-MM-DDThh:mm:ssZ'" if zoned else "TIMESTAMP_NTZ 'YYYY-MM-DDThh:mm:ss'"
-        raise binding.at(node.at, "this is no time of that type", expected)
+        raise binding.at(node.at, "this is not a time of that type", expected)
     if found.tzinfo is not None:
         found = found.astimezone(dt.UTC).replace(tzinfo=None)
     written = found.isoformat(" ", "microseconds")

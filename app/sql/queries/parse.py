@@ -1,4 +1,4 @@
-"""The SQL of a view to its syntax tree."""
+"""Parses the SQL of a view into its syntax tree."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _SIDES: Final[dict[tuple[str, ...], Side]] = {
 
 @dataclass(frozen=True, slots=True)
 class ParsedView:
-    """The syntax of a view. `inputs`: the datasets that it names, in the order in which it first names each."""
+    """The syntax of a view. `inputs`: the datasets that it names, in order of first occurrence."""
 
     text: str
     query: Query
@@ -52,9 +52,9 @@ class ParsedView:
 
 
 def parse_view(sql: str) -> ParsedView:
-    """The view that the text describes. `bind_view` finds whether its columns exist.
+    """The syntax of the view. `bind_view` checks whether its columns exist.
 
-    Raises InvalidView, and nothing else, whatever the text is.
+    Raises InvalidView, and no other exception, for any text.
     """
     query = _Parser(sql, QUERIES).view()
     _check_height(sql, query)
@@ -224,7 +224,7 @@ class _Parser(CallParser):
 
 
 def _check_height(text: str, query: Query) -> None:
-    """Refuses a tree too high for the recursion of what walks it: chains of operators are as high as they are long."""
+    """Rejects a tree too high for recursive functions. Chains of operators are as high as they are long."""
     pending: list[tuple[Any, int]] = [(query, 1)]
     while pending:
         part, height = pending.pop()
@@ -240,7 +240,7 @@ def _check_height(text: str, query: Query) -> None:
 
 
 def _free_tables(part: Any, known: frozenset[str]) -> Iterator[Table]:
-    """The tables in a part that no WITH around them defines, in their order. Names of WITH differ by more than case."""
+    """The tables in a part that no WITH around them defines, in order. Names of WITH differ by more than case."""
     if isinstance(part, tuple):
         for each in part:
             yield from _free_tables(each, known)

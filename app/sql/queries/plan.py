@@ -1,4 +1,4 @@
-"""What a view does, as a value: what it reads, what comes of it, and the SQL that an engine runs."""
+"""The plan of a view: its inputs, its result, and the SQL that an engine runs."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ _FLOATS: Final = (Primitive("float"), Primitive("double"))
 
 
 class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset that a view reads: `columns`, with the types (in Spark's SQL) under which it takes them."""
+    """A dataset that a view reads. `columns`: with the types (in Spark's SQL) under which it reads them."""
 
     name: str
     columns: dict[str, str]
 
 
 class ViewPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A view that is known to fit the schemas of its inputs.
+    """A view that fits the schemas of its inputs.
 
-    `sql`: the query over relations `in1`, `in2` …, which stand for `sources` in their order; `to_spark_sql` puts real
-    ones in their place. `schema`: the columns of the result.
+    `sql`: the query over the relations `in1`, `in2` …, which stand for `sources` in their order; `to_spark_sql`
+    replaces them. `schema`: the columns of the result.
 
-    A `row_by_row` view makes of each row of its one input one row or none, from nothing but that row; then `projection`
-    has the expressions of the result's columns, `predicate` says which rows have one (None: all), both over a relation
-    called `s1`, and `key_columns` says under which name each key field of the input is passed on unchanged (those that
-    are). Such a view can follow its input change by change if all of them are, and they are its record key.
+    A `row_by_row` view maps each row of its one input to one row or no row, from that row alone. Then `projection` has
+    the expressions of the result's columns, and `predicate` is true for input rows that have a row (None: all), both
+    over a relation called `s1`. `key_columns` has the name in the result of each key field of the input that is
+    unchanged. Such a view can follow its input change by change if all key fields are unchanged and are its record key.
 
-    `suggested_key`: columns that tell the rows of the result apart and are never null; empty if none are known to.
+    `suggested_key`: columns that identify the rows of the result and are never null; empty if no such columns are
+    known.
     """
 
     sql: str
@@ -51,13 +52,13 @@ class ViewPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def to_spark_sql(plan: ViewPlan, relations: Mapping[str, str], *, carry: Sequence[str] = ()) -> str:
-    """The query for Spark, with each column of the result as its declared type. No text of the user is in it but names
-    of columns, in backticks, and literals, escaped.
+    """The query for Spark, with each column of the result cast to its declared type.
 
-    `relations`: the name of a temporary view for each input, with at least the columns that `ViewInput.columns` names.
-    `carry`: columns of the relation of a row-by-row view that are passed on behind those of the result, such as the op
-    of a change; no column of the input or of the result has such a name. Raises ValueError if one has, or if a relation
-    is missing.
+    The only text of the client in it are names of columns, in backticks, and literals, escaped.
+
+    `relations`: the name of a temporary view for each input, with at least the columns in `ViewInput.columns`. `carry`:
+    columns of the relation of a row-by-row view that are appended to those of the result, such as the op of a change.
+    Raises ValueError if a column of the input or of the result has such a name, or if a relation is missing.
 
     The session has ANSI mode and the time zone UTC.
     """
@@ -67,7 +68,7 @@ def to_spark_sql(plan: ViewPlan, relations: Mapping[str, str], *, carry: Sequenc
     known |= {name.casefold() for name in plan.schema.names()}
     for name in carry:
         if name.casefold() in known:
-            raise ValueError(f"{name!r} is a column of the view already")
+            raise ValueError(f"{name!r} is already a column of the view")
     missing = [name for name in plan.inputs if name not in relations]
     if missing:
         raise ValueError(f"there is no relation for {', '.join(missing)}")
@@ -86,7 +87,7 @@ def to_spark_sql(plan: ViewPlan, relations: Mapping[str, str], *, carry: Sequenc
 
 
 def relations_clause(plan: ViewPlan, relations: Mapping[str, str], carry: Sequence[str] = ()) -> str:
-    """The WITH that gives the inputs the names and types that `ViewPlan.sql` knows them by."""
+    """The WITH that defines the relations of `ViewPlan.sql` with their names and types."""
     parts = []
     for number, source in enumerate(plan.sources, start=1):
         columns = [
@@ -98,7 +99,7 @@ def relations_clause(plan: ViewPlan, relations: Mapping[str, str], carry: Sequen
 
 
 def _finite(schema: Schema, query: str, carry: Sequence[str]) -> str:
-    """The query, which fails if a number is none or infinite: no dataset holds such."""
+    """The query, which fails for numbers that are NaN or infinite: no dataset accepts them."""
     if all(field.data_type() not in _FLOATS for field in schema.fields):
         return query
     columns = []

@@ -1,4 +1,4 @@
-"""Queries of a view: which columns they have, and their SQL."""
+"""Binds queries of a view: their columns and their SQL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.sql.queries.sources import Bound, Environment, From, InputTable, Named,
 from app.sql.queries.values import Binding, Value, converted
 from app.sql.syntax import Call, Expression, Item, Name, Node, Number, Query, Select, SetOperation, Star
 
-# The engine takes a query of WITH as if it were written out at each place that names it.
+# The engine expands a query of WITH at each place that names it.
 READS_MAX: Final = 64
 _KEPT: Final = quoted(f"{RESERVED_PREFIX}kept")
 
@@ -28,7 +28,7 @@ _KEPT: Final = quoted(f"{RESERVED_PREFIX}kept")
 class BoundSelect:
     """A SELECT that is bound: its parts, for further checks. `groups`: None if rows are not grouped.
 
-    `clause`: where the expressions of its list stand.
+    `clause`: the clause of its SELECT list.
     """
 
     bound: Bound
@@ -42,7 +42,8 @@ class BoundSelect:
 class QueryBinder(SourceBinder):
     """Binds queries. Raises InvalidView throughout.
 
-    Of the SELECT that is being bound: `_environment`, what its subqueries can name; `_subquery_reads`, what those read.
+    Of the current SELECT: `_environment`, the queries that its subqueries can name; `_subquery_reads`, the number of
+    reads by these.
     """
 
     def __init__(self, binding: Binding, inputs: Mapping[str, InputTable]) -> None:
@@ -98,7 +99,7 @@ class QueryBinder(SourceBinder):
         right = self._query(node.right, environment, None, named=False)
         if len(left.columns) != len(right.columns):
             reason = f"one side has {len(left.columns)} columns, the other {len(right.columns)}"
-            raise self.binding.at(node.right.at, reason, "as many on both sides")
+            raise self.binding.at(node.right.at, reason, "the same number on both sides")
         types = []
         for one, other in zip(left.columns, right.columns, strict=True):
             type_ = common_type((one.type, other.type))
@@ -125,7 +126,7 @@ class QueryBinder(SourceBinder):
     def select(
         self, node: Select, environment: Environment, outer: Scope | None = None, *, named: bool = True
     ) -> BoundSelect:
-        """A SELECT; unless it is `named`, its columns need no names."""
+        """A SELECT; if not `named`, its columns need no names."""
         around, self._subquery_reads = self._subquery_reads, 0
         source = From("", Scope(), 0) if node.source is None else self.source(node.source, environment)
         where = self._where(node, source.scope, outer)
@@ -190,7 +191,7 @@ class QueryBinder(SourceBinder):
         return Binder(clause, self.binding).condition(node.where)
 
     def _groups(self, node: Select, scope: Scope) -> tuple[Value, ...] | None:
-        """What rows are grouped by: nothing if all are one group, None if they are not grouped."""
+        """The expressions that rows are grouped by: empty if all rows are one group, None without grouping."""
         if not node.group:
             return () if node.having is not None or _aggregates((node.items, node.qualify)) else None
         clause = Clause(
@@ -206,17 +207,19 @@ class QueryBinder(SourceBinder):
         for each in {id(each): each for each in meant}.values():
             value = Binder(clause, self.binding).value(each)
             if not is_flat(value.type):
-                reason = f"values of type {value.named()} make no groups"
+                reason = f"rows cannot be grouped by values of type {value.named()}"
                 raise self.binding.at(each.at, reason, "another column")
             found.append(value)
         return tuple(found)
 
     def _grouped_by(self, node: Select, group: Expression, scope: Scope) -> Expression:
-        """What is meant: the number of a column of the SELECT list, its alias, or an expression."""
+        """The group's expression: the column of the SELECT list with this number or alias, or the expression itself."""
         if isinstance(group, Number):
             number = int(group.text) if group.text.isdecimal() and len(group.text) < 5 else 0
             if not 1 <= number <= len(node.items) or any(isinstance(item, Star) for item in node.items):
-                raise self.binding.at(group.at, "this is no column of the SELECT list", "its number, from 1")
+                raise self.binding.at(
+                    group.at, "there is no such column in the SELECT list", "its number, from 1"
+                )
             item = node.items[number - 1]
             assert isinstance(item, Item)
             return item.value
@@ -240,7 +243,7 @@ class QueryBinder(SourceBinder):
                 )
             columns = clause.scope.starred(item.table)
             if not columns:
-                raise self.binding.at(item.at, "there is nothing that * stands for", "columns, or FROM")
+                raise self.binding.at(item.at, "* has no columns here", "columns, or FROM")
             for column in columns:
                 value = column.value(item.at, self.binding)
                 grouped = clause.groups is not None and value.sql in clause.groups
@@ -266,7 +269,7 @@ class QueryBinder(SourceBinder):
         for value in values:
             for name, at in sorted(value.columns, key=lambda column: column[1]):
                 expected = "it in GROUP BY, or an aggregate around it, such as MAX(…)"
-                raise self.binding.at(at, f"{shown(name)} has no one value in a group of rows", expected)
+                raise self.binding.at(at, f"{shown(name)} has several values in a group of rows", expected)
 
     def _names(self, values: Sequence[tuple[Item | Star, Value]], *, named: bool) -> list[str]:
         if not named:
@@ -275,13 +278,13 @@ class QueryBinder(SourceBinder):
         for item, value in values:
             name = item.alias if isinstance(item, Item) and item.alias is not None else value.name
             if name is None:
-                raise self.binding.at(item.at, "this column has no name", "AS name behind it")
+                raise self.binding.at(item.at, "this column has no name", "AS name after it")
             names.append(name)
         self._check_names(names, [item.at for item, _ in values])
         return names
 
     def _renamed(self, at: int, bound: Bound, names: Sequence[str]) -> Bound:
-        """A query whose columns are called as its alias lists them."""
+        """A query with its columns renamed to those of its alias."""
         if len(names) != len(bound.columns):
             reason = f"{len(names)} names are listed for {len(bound.columns)} columns"
             raise self.binding.at(at, reason, f"{len(bound.columns)} names")
@@ -319,7 +322,7 @@ def _nullable(node: SetOperation, one: Column, other: Column) -> bool:
 
 
 def _as_types(bound: Bound, types: Sequence[SqlType]) -> str:
-    """The query in parentheses, its columns of these types."""
+    """The query in parentheses, with its columns converted to these types."""
     if all(column.type == type_ for column, type_ in zip(bound.columns, types, strict=True)):
         return f"({bound.sql})"
     values = [Value(0, f"q.{quoted(column.name)}", column.type, column.nullable) for column in bound.columns]
@@ -331,7 +334,7 @@ def _as_types(bound: Bound, types: Sequence[SqlType]) -> str:
 
 
 def _group_key(value: Value) -> str:
-    # A number by itself would be that of a column.
+    # A mere number would be the number of a column.
     return (
         f"CAST({value.sql} AS {spark_type(value.type)})"
         if isinstance(value.literal, int) and not isinstance(value.type, Untyped)
@@ -340,13 +343,13 @@ def _group_key(value: Value) -> str:
 
 
 def _aggregates(part: Any) -> bool:
-    """Whether a part of a SELECT has an aggregate, other than in a query of its own or as a window function."""
+    """Whether a part of a SELECT has an aggregate, except in subqueries or as a window function."""
     functions = (FUNCTIONS.get(call.name) for call in _calls(part) if call.over is None)
     return any(function is not None and function.role is Role.AGGREGATE for function in functions)
 
 
 def _calls(part: Any) -> Iterator[Call]:
-    """The calls in a part of a SELECT, but for those in queries of their own."""
+    """The calls in a part of a SELECT, except those in subqueries."""
     if isinstance(part, Call):
         yield part
     if isinstance(part, Select | SetOperation):

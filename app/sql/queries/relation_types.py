@@ -1,4 +1,4 @@
-"""The types that values have inside a view: those of Spark, named as Headwater names them."""
+"""The types of values inside a view: Spark's types, with Headwater's names."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _SPARK: Final = {
 def relation_type(data_type: DataType) -> DataType:
     """The type of a column of a dataset inside a view, and of a column of the view's result.
 
-    Spark has no unsigned integers, and one unit of time: uint8 is read as int16, uint16 as int32, uint32 as int64,
-    and timestamp(ms) as timestamp, inside of lists, maps and structs, too. Nothing is lost.
+    Spark has no unsigned integers, and one unit of time: uint8 is read as int16, uint16 as int32, uint32 as int64, and
+    timestamp(ms) as timestamp, also inside of lists, maps and structs. The conversions are lossless.
     """
     match data_type:
         case Primitive(name):
@@ -55,12 +55,12 @@ def spark_type(data_type: DataType) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as Spark reads it, whatever characters it has."""
+    """A name in Spark's SQL, with any characters."""
     return "`" + name.replace("`", "``") + "`"
 
 
 def text_literal(text: str) -> str:
-    """A string as Spark reads it: what is not a plain character is escaped by its number."""
+    """A string in Spark's SQL. Special characters are escaped by their number."""
     return "'" + re.sub(r"[^ !#%&(-\[\]-~]", _escaped, text) + "'"
 
 

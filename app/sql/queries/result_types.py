@@ -1,4 +1,4 @@
-"""The types of the results of functions, where they depend on their arguments: Spark's."""
+"""Spark's types for the results of functions whose type depends on the arguments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from app.sql.queries.coercion import (
 )
 from app.sql.queries.values import Misfit, Value
 
-# Of an average, on both sides of the point together and behind it.
+# The additional digits of an average: in total, and behind the point.
 _MORE_DIGITS: Final = 4
 
 
@@ -47,7 +47,7 @@ def type_of_average(arguments: Sequence[Value]) -> SqlType:
 
 
 def type_of_whole_part(arguments: Sequence[Value]) -> SqlType:
-    """Of ceil and floor."""
+    """The type of ceil and floor."""
     type_ = arguments[0].type
     if not isinstance(type_, Decimal):
         return BIGINT

@@ -1,4 +1,4 @@
-"""Which columns a part of a query can name."""
+"""Scopes: the columns that a part of a query can name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from app.sql.syntax import Name
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a relation. `sql`: how it is written. `origin`: the names of dataset and column, if it is of one."""
+    """A column of a relation. `sql`: its SQL. `origin`: the names of its dataset and column, if it belongs to a
+    dataset.
+    """
 
     name: str
     sql: str
@@ -26,10 +28,10 @@ class Column:
     origin: tuple[str, str] | None = None
 
     def value(self, at: int, binding: Binding) -> Value:
-        """The column as it is named at a place. Raises InvalidView."""
+        """The value of the column, named at a position. Raises InvalidView."""
         if self.origin is not None:
             if "${" in self.name or "${" in str(self.type):
-                # Spark puts settings and variables of its environment in the place of such text, wherever it stands.
+                # Spark substitutes settings and environment variables for such text wherever it occurs.
                 raise binding.at(
                     at, "names with `${` in them are not part of the SQL of views", "other columns"
                 )
@@ -46,9 +48,9 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What stands in FROM under one name. `key`: columns that tell its rows apart; empty if none are known to.
+    """A relation in FROM. `key`: columns that identify its rows; empty if unknown.
 
-    `dataset`: its name, if it is one.
+    `dataset`: its name, if the relation is a dataset.
     """
 
     alias: str | None
@@ -57,11 +59,11 @@ class Relation:
     dataset: str | None = None
 
     def after_outer_join(self) -> Relation:
-        """The same with rows that may be missing."""
+        """The relation with nullable columns."""
         return replace(self, columns=_maybe_missing(self.columns))
 
     def tie_breakers(self) -> Iterator[Column]:
-        """Columns that order its rows, but for those that are equal throughout."""
+        """Columns that order its rows, except those with equal values throughout."""
         for column in self.columns:
             if column.name in self.key or (not self.key and is_flat(column.type)):
                 yield column
@@ -71,8 +73,8 @@ class Relation:
 class Scope:
     """The relations of a FROM.
 
-    `merged`: columns of USING, which stand before all others. `hidden`: the SQL of those that they stand for, which
-    only the name of a table reaches.
+    `merged`: columns of USING, which precede all others. `hidden`: the SQL of the columns that they replace, which can
+    only be named with their table.
     """
 
     relations: tuple[Relation, ...] = ()
@@ -80,12 +82,12 @@ class Scope:
     hidden: frozenset[str] = frozenset()
 
     def after_outer_join(self) -> Scope:
-        """The same with rows that may be missing."""
+        """The scope with nullable columns."""
         relations = tuple(relation.after_outer_join() for relation in self.relations)
         return replace(self, relations=relations, merged=_maybe_missing(self.merged))
 
     def find(self, table: str | None, name: str) -> list[Column]:
-        """The columns that the name may mean."""
+        """The columns that the name may refer to."""
         return [column for column in self.starred(table) if _same(column.name, name)]
 
     def has_table(self, table: str) -> bool:
@@ -160,5 +162,5 @@ def _maybe_missing(columns: tuple[Column, ...]) -> tuple[Column, ...]:
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two names are the same: the case of letters says nothing, as in the engine."""
+    """Whether two names are equal without regard to case, as in the engine."""
     return one.casefold() == other.casefold()

@@ -1,4 +1,4 @@
-"""What stands in FROM: datasets, queries, and joins of them."""
+"""Binds the sources in FROM: datasets, queries, and joins of them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.sql.syntax import Derived, Join, Query, Side, Source, Table
 
 
 class InputTable(Protocol):
-    """What is needed of a dataset that a query reads."""
+    """The required attributes of a dataset that a query reads."""
 
     @property
     def schema(self) -> Schema: ...
@@ -29,8 +29,8 @@ class InputTable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A query that is bound. `values`: its columns as values, under unique names if these were requested. `reads`: how
-    many datasets are read, each as often as it is. `single_row`: it gives one row, always.
+    """A query that is bound. `values`: its columns as values, under unique names if these were requested. `reads`: the
+    number of reads of datasets. `single_row`: it always has one row.
     """
 
     sql: str
@@ -41,7 +41,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A query of WITH: the name under which the SQL has it."""
+    """A query of WITH. `name`: its name in the SQL."""
 
     name: str
     bound: Bound
@@ -49,7 +49,7 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The queries of WITH that can be named, by their names without regard to case."""
+    """The queries of WITH that can be named, by name without regard to case."""
 
     named: Mapping[str, Named] = field(default_factory=dict)
 
@@ -59,7 +59,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """A FROM that is bound: its SQL, what it offers, and how many datasets it reads."""
+    """A FROM that is bound: its SQL, its scope, and the number of reads of datasets."""
 
     sql: str
     scope: Scope
@@ -67,7 +67,7 @@ class From:
 
 
 class SourceBinder:
-    """Binds what stands in FROM. Raises InvalidView throughout."""
+    """Binds the sources in FROM. Raises InvalidView throughout."""
 
     def __init__(self, binding: Binding, inputs: Mapping[str, InputTable]) -> None:
         self.binding = binding
@@ -76,7 +76,7 @@ class SourceBinder:
         self._sources = count(1)
 
     def query(self, node: Query, environment: Environment, names: Sequence[str] = ()) -> Bound:
-        """A query, its columns under these names or their own; implemented by the binder of queries."""
+        """Binds a query, with these names for its columns or their own; implemented by the binder of queries."""
         raise NotImplementedError
 
     def subquery(self, node: Query, outer: Scope | None) -> Subquery:
@@ -93,7 +93,7 @@ class SourceBinder:
                 return self._join(node, environment)
 
     def alias(self) -> str:
-        """A name in the SQL that no other relation has."""
+        """A unique name of a relation in the SQL."""
         return f"s{next(self._sources)}"
 
     def _table(self, node: Table, environment: Environment) -> From:
@@ -154,7 +154,7 @@ class SourceBinder:
                 raise self.binding.at(node.at, f"two tables are called {shown(relation.alias)}", expected)
 
     def _pair(self, node: Join, name: str, left: Scope, right: Scope) -> tuple[Value, Value]:
-        """The columns of both sides that USING compares, as one type."""
+        """The columns of both sides that USING compares, converted to one type."""
         sides = []
         for scope in (left, right):
             found = scope.find(None, name)
@@ -176,7 +176,7 @@ def _under(alias: str, columns: tuple[Column, ...]) -> tuple[Column, ...]:
 
 
 def _merged(side: Side, one: Value, other: Value) -> Column:
-    """The column that USING makes of two."""
+    """The column that USING merges from two."""
     name = one.name or other.name
     match side:
         case Side.RIGHT:
@@ -193,7 +193,7 @@ def _beside(left: Scope, right: Scope) -> Scope:
 
 
 def _joined(side: Side, left: Scope, right: Scope, merged: tuple[Column, ...]) -> Scope:
-    """What a join offers: `merged` in the place of what it is made of; rows that may be missing may be null."""
+    """The scope of a join: `merged` replaces its columns; columns of rows that may be missing are nullable."""
     made_of = [column for each in merged for scope in (left, right) for column in scope.find(None, each.name)]
     if side in (Side.RIGHT, Side.FULL):
         left = left.after_outer_join()

@@ -1,4 +1,4 @@
-"""What an expression of a view is once its columns are known: its SQL for the engine, and what its result is."""
+"""Bound expressions of a view: their SQL for the engine, and their results."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.sql.queries.coercion import SqlType, Untyped, as_decimal, computed_type
 from app.sql.queries.language import QUERIES
 from app.sql.queries.relation_types import spark_type
 
-# What is short to write may be long to run: stars of wide tables within one another, aliases of long expressions.
+# Short text may expand to much SQL: stars of wide tables, and aliases of long expressions, can be nested.
 COLUMNS_MAX: Final = 20_000
 ALIASED_CHARACTERS_MAX: Final = 1_000_000
 NOTHING: Final[frozenset[tuple[str, int]]] = frozenset()
@@ -20,9 +20,11 @@ NOTHING: Final[frozenset[tuple[str, int]]] = frozenset()
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """`columns`: those it needs of a row by itself, outside of aggregates, each with its place in the text; a value
-    that rows are grouped by needs none. `name`: that of the column, or member of one, that it is. `literal`: what was
-    written.
+    """A bound expression.
+
+    `columns`: the columns of single rows that it needs, outside of aggregates, each with its position in the text; a
+    value that rows are grouped by needs no columns. `name`: the column's or member's name, if it is one. `literal`: the
+    value of a literal.
     """
 
     at: int
@@ -37,14 +39,14 @@ class Value:
     literal: Any = None
 
     def named(self) -> str:
-        """The type as errors name it."""
+        """The name of the type in errors."""
         return self.type.value if isinstance(self.type, Untyped) else str(self.type)
 
 
 def made(
     at: int, sql: str, type_: SqlType, operands: Iterable[Value], *, nullable: bool | None = None
 ) -> Value:
-    """A value that is made of others: null where one of them is, unless `nullable` is specified."""
+    """A value that is computed from others: null where one of them is, unless `nullable` is specified."""
     operands = list(operands)
     return Value(
         at=at,
@@ -59,7 +61,7 @@ def made(
 
 
 def converted(value: Value, target: SqlType) -> Value:
-    """The same value as another type that holds it."""
+    """The value converted to another type that holds it."""
     if value.type == target or isinstance(target, Untyped):
         return value
     return replace(
@@ -68,21 +70,21 @@ def converted(value: Value, target: SqlType) -> Value:
 
 
 def exact_decimal(value: Value) -> Decimal:
-    """The decimal for a value of a decimal or an integer type; a literal has as many digits as were written."""
+    """The decimal type of a decimal or integer value; a literal has its own number of digits."""
     if isinstance(value.literal, int) and is_integer(value.type):
         return Decimal(len(str(abs(value.literal))), 0)
     return as_decimal(value.type)
 
 
 class Misfit(Exception):
-    """The arguments do not go together; `str` is what was expected instead."""
+    """The arguments do not match; `str` is what is expected."""
 
 
 class Binding:
-    """What is noted while one view is bound. Makes its errors.
+    """The state of one view's binding. Creates its errors.
 
-    `read`: columns of datasets that it needs, as names of dataset and column. `outer_columns`: how often subqueries
-    named a column of the query around them.
+    `read`: columns of datasets that it needs, as names of dataset and column. `outer_columns`: the number of names in
+    subqueries that refer to a column of the outer query.
     """
 
     def __init__(self, text: str) -> None:
@@ -93,28 +95,28 @@ class Binding:
         self._characters = 0
 
     def add_columns(self, at: int, count: int) -> None:
-        """Counts columns that are not written one by one. Raises InvalidView if they become too many."""
+        """Counts columns that are not written individually. Raises InvalidView if there are too many."""
         self._columns += count
         if self._columns > COLUMNS_MAX:
-            reason = "stars, and orders of rows without a key, stand for too many columns"
-            raise self.at(at, reason, f"at most {COLUMNS_MAX:,} in all of the view")
+            reason = "* and orders of rows without a key expand to too many columns"
+            raise self.at(at, reason, f"at most {COLUMNS_MAX:,} in the whole view")
 
     def write_out(self, at: int, sql: str) -> None:
-        """Counts SQL that stands in the place of an alias. Raises InvalidView if it becomes too much."""
+        """Counts the SQL that replaces an alias. Raises InvalidView if it becomes too long."""
         self._characters += len(sql)
         if self._characters > ALIASED_CHARACTERS_MAX:
             expected = "a query in FROM that computes them"
-            raise self.at(at, "aliases stand for too much SQL", expected)
+            raise self.at(at, "aliases expand to too much SQL", expected)
 
     def at(self, at: int | None, reason: str, expected: str) -> HeadwaterError:
         return QUERIES.invalid(self.text, at, reason, expected)
 
     def mistyped(self, value: Value, what: str, expected: str) -> HeadwaterError:
-        return self.at(value.at, f"{what} does not take {value.named()}", expected)
+        return self.at(value.at, f"{what} does not support {value.named()}", expected)
 
 
 def common_numbers(left: Value, right: Value, *, divides: bool) -> list[Value]:
-    """Two numbers as an operator takes them: as decimals if one is, else as the same type."""
+    """Two numbers as an operator's operands: as decimals if one of them is, else as the same type."""
     for value in (left, right):
         if value.type is Untyped.NULL:
             raise Misfit("CAST(NULL AS type)")
