@@ -16,13 +16,13 @@ OURS = ("init", "api", "worker")
 REQUIRED = re.compile(r"\$\{[A-Z0-9_]+:\?[^}]*\}")
 
 
-def test_every_process_of_a_deployment_is_there():
+def test_compose_file_declares_every_process():
     assert set(SERVICES) == {
         "postgres", "redis", "storage", "bucket", "init", "api", "worker", "spark-master", "spark-worker",
     }  # fmt: skip
 
 
-def test_dependencies_exist_and_conditions_can_come_true():
+def test_service_dependencies_exist_and_their_conditions_are_reachable():
     for name, service in SERVICES.items():
         for needed, how in service.get("depends_on", {}).items():
             assert needed in SERVICES, f"{name} needs {needed}"
@@ -33,7 +33,7 @@ def test_dependencies_exist_and_conditions_can_come_true():
 
 
 @pytest.mark.parametrize("name", ["api", "worker"])
-def test_what_serves_waits_for_the_schema_the_bucket_and_redis(name):
+def test_serving_processes_depend_on_the_schema_the_bucket_and_redis(name):
     assert {"init", "bucket", "redis"} <= set(SERVICES[name]["depends_on"])
 
 
@@ -46,7 +46,7 @@ def test_settings_are_known_and_valid(name):
     assert settings.storage_uri.startswith("s3://")
 
 
-def test_only_the_initialisation_has_the_owners_password():
+def test_only_postgres_and_init_have_the_owners_password():
     holders = {
         name
         for name, service in SERVICES.items()
@@ -58,7 +58,7 @@ def test_only_the_initialisation_has_the_owners_password():
         assert role.startswith("postgresql://headwater_app:")
 
 
-def test_executors_see_neither_postgres_nor_redis():
+def test_executors_have_no_settings_of_postgres_or_redis():
     assert not any(key.startswith("HEADWATER_") for key in SERVICES["spark-worker"]["environment"])
 
 
@@ -70,14 +70,14 @@ def test_volumes_and_configs_are_declared():
             assert config["source"] in COMPOSE["configs"]
 
 
-def test_no_secret_is_written_down():
+def test_compose_file_contains_no_secret():
     text = (ROOT / "docker-compose.yml").read_text()
     for line in text.splitlines():
         if re.search(r"(PASSWORD|SECRET\w*KEY): ", line):
             assert re.search(r": \$\{[A-Z0-9_]+:\?", line), line
 
 
-def test_the_image_copies_paths_that_exist_and_every_package():
+def test_image_copies_existing_paths_and_every_package():
     copied: set[str] = set()
     for line in (ROOT / "Dockerfile").read_text().splitlines():
         if line.startswith("COPY "):

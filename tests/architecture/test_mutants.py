@@ -89,7 +89,7 @@ needless = Guard(
     name="needless",
     module="app.commit.conflict",
     text="Nothing that the commit read has changed.",
-    tests=("tests.commit.test_conflict::test_interleaving",),
+    tests=("tests.commit.test_conflict::test_commit_conflicts_with_changes_of_its_file_groups",),
 )
 held = structs.replace(needless, name="held", text="if not hits:", without="if True:")
 gone = structs.replace(needless, name="gone", text="no such text")

@@ -41,11 +41,11 @@ def row(key: int, value: float | None = 0.0, text: str | None = "x") -> dict[str
 
 def check(definition: DatasetDefinition, changes: Sequence[Change], table: Sequence[Any]) -> FoldVerdict:
     fields = [field.with_nullable(True) for field in definition.schema.to_arrow()]
-    told = pa.schema([OP_FIELD, pa.field(OFFSET_COLUMN, pa.int64()), *fields])
+    emitted = pa.schema([OP_FIELD, pa.field(OFFSET_COLUMN, pa.int64()), *fields])
     rows = [{OP_COLUMN: int(op), OFFSET_COLUMN: offset, **values} for offset, op, values in changes]
     return check_fold(
         definition,
-        pa.Table.from_pylist(rows, schema=told),
+        pa.Table.from_pylist(rows, schema=emitted),
         pa.Table.from_pylist(list(table), schema=pa.schema(fields)),
     )
 
@@ -68,17 +68,17 @@ FEED: list[Change] = [
 TABLE = [row(2, 3.0), row(1, 2.5, None)]
 
 
-def test_a_feed_that_makes_its_table_is_equal_to_it() -> None:
+def test_feed_that_folds_to_the_table_equals_it() -> None:
     assert check(KEYED, FEED, TABLE) == FoldVerdict(rows=2, changes=8)
     assert check(KEYED, [], []) == FoldVerdict()
 
 
-def test_rows_that_the_fold_starts_with_are_no_changes() -> None:
+def test_starting_rows_do_not_count_as_changes() -> None:
     changes = [(BEFORE, A, row(1)), (BEFORE, A, row(2)), (5, R, row(1))]
     assert check(KEYED, changes, [row(2)]) == FoldVerdict(rows=1, changes=1)
 
 
-def test_a_row_that_the_table_lacks_is_missing() -> None:
+def test_row_absent_from_the_table_is_missing() -> None:
     found = check(KEYED, FEED, TABLE[1:])
     assert found.differences == 1
     assert first(found) == Difference(
@@ -91,7 +91,7 @@ def test_a_row_that_the_table_lacks_is_missing() -> None:
     )
 
 
-def test_a_row_that_the_feed_does_not_make_is_unexpected() -> None:
+def test_row_absent_from_the_feed_is_unexpected() -> None:
     retracted = first(check(KEYED, FEED, [*TABLE, row(3)]))
     assert (retracted.kind, retracted.key, retracted.offset, retracted.op) == (
         DifferenceKind.UNEXPECTED,
@@ -100,11 +100,15 @@ def test_a_row_that_the_feed_does_not_make_is_unexpected() -> None:
         "-R",
     )
     assert retracted.in_feed is None
-    never_told = first(check(KEYED, FEED, [*TABLE, row(4)]))
-    assert (never_told.kind, never_told.offset, never_told.op) == (DifferenceKind.UNEXPECTED, None, None)
+    never_emitted = first(check(KEYED, FEED, [*TABLE, row(4)]))
+    assert (never_emitted.kind, never_emitted.offset, never_emitted.op) == (
+        DifferenceKind.UNEXPECTED,
+        None,
+        None,
+    )
 
 
-def test_a_key_that_the_table_has_twice_is_unexpected_once() -> None:
+def test_duplicate_key_of_the_table_is_unexpected_once() -> None:
     found = check(KEYED, FEED, [*TABLE, row(1, 2.5, None)])
     assert (found.differences, first(found).kind, first(found).offset) == (1, DifferenceKind.UNEXPECTED, 3)
 
@@ -112,7 +116,7 @@ def test_a_key_that_the_table_has_twice_is_unexpected_once() -> None:
 @pytest.mark.parametrize(
     "other", [row(1, 2.25, None), row(1, None, None), row(1, 2.5, "x")], ids=["value", "null", "nested"]
 )
-def test_a_row_with_other_values_is_different(other: dict[str, Any]) -> None:
+def test_row_with_other_values_is_different(other: dict[str, Any]) -> None:
     found = first(check(KEYED, FEED, [TABLE[0], other]))
     assert (found.kind, found.offset, found.op) == (DifferenceKind.DIFFERENT, 3, "+C")
     assert found.in_feed is not None
@@ -146,12 +150,12 @@ def test_a_row_with_other_values_is_different(other: dict[str, Any]) -> None:
         "an append of a key that was there before",
     ],
 )
-def test_a_change_that_does_not_fit_those_before_it_is_illegal(changes: list[Change], offset: int) -> None:
+def test_change_that_contradicts_earlier_changes_is_illegal(changes: list[Change], offset: int) -> None:
     found = first(check(KEYED, changes, [row(1)]))
     assert (found.kind, found.offset) == (DifferenceKind.ILLEGAL_CHANGE, offset)
 
 
-def test_the_first_difference_is_that_of_the_lowest_offset() -> None:
+def test_first_difference_has_the_lowest_offset() -> None:
     changes = [(3, A, row(1)), (4, A, row(2)), (5, A, row(3)), (6, A, row(4))]
     table = [row(2), row(3, 9.0), row(5)]
     found = check(KEYED, changes, table)
@@ -160,12 +164,12 @@ def test_the_first_difference_is_that_of_the_lowest_offset() -> None:
     assert first(check(KEYED, changes[:2], [row(1), *table[:1], row(5)])).key == {"k": 5}
 
 
-def test_an_illegal_change_comes_before_what_the_table_tells() -> None:
+def test_illegal_change_precedes_differences_of_the_table() -> None:
     changes = [(3, A, row(1)), (4, A, row(2)), (5, A, row(2))]
     assert first(check(KEYED, changes, [row(2)])).offset == 5
 
 
-def test_rows_without_a_key_are_counted() -> None:
+def test_rows_without_a_key_are_compared_by_count() -> None:
     changes = [(0, A, row(1)), (1, A, row(1)), (2, R, row(1)), (3, A, row(2))]
     assert check(HEAP, changes, [row(1), row(2)]) == FoldVerdict(rows=2, changes=4)
     lacking = check(HEAP, changes, [row(2)])
@@ -175,7 +179,7 @@ def test_rows_without_a_key_are_counted() -> None:
 
 
 @pytest.mark.parametrize("op", [R, CF, CT])
-def test_what_takes_back_a_row_that_is_not_there_is_illegal_without_a_key(op: Op) -> None:
+def test_retraction_of_an_absent_row_without_a_key_is_illegal(op: Op) -> None:
     changes = [(0, A, row(1)), (1, op, row(2)), (2, A, row(2))]
     found = check(HEAP, changes, [row(1), row(2)])
     assert (found.differences, first(found).kind, first(found).offset) == (
@@ -195,17 +199,17 @@ def _values(numbers: Sequence[int]) -> list[dict[str, Any]]:
 )
 @settings(max_examples=80, deadline=None)
 @pytest.mark.parametrize("definition", [KEYED, HEAP], ids=["keyed", "without a key"])
-def test_all_differences_are_those_of_a_walk(
+def test_differences_equal_those_of_a_row_by_row_walk(
     definition: DatasetDefinition, changes: list[tuple[Op, int, int]], table: list[int]
 ) -> None:
-    told: list[Change] = []
+    emitted: list[Change] = []
     offset = 0
     for op, number, step in changes:
-        told.append((offset, op, _values([number])[0]))
+        emitted.append((offset, op, _values([number])[0]))
         offset += step
-    found = check(definition, told, _values(table))
+    found = check(definition, emitted, _values(table))
     walk = _walk_keys if definition.keyed else _walk_bags
-    illegal, differences = walk(told, _values(table))
+    illegal, differences = walk(emitted, _values(table))
     assert found.differences == len(illegal) + differences
     if illegal:
         assert (first(found).kind, first(found).offset) == (DifferenceKind.ILLEGAL_CHANGE, illegal[0])
@@ -235,12 +239,12 @@ def _walk_keys(changes: list[Change], table: list[dict[str, Any]]) -> tuple[list
         if op in (A, CT):
             live[key] = values
         before[key] = (offset, op)
-    held: dict[int, list[Any]] = {}
+    table_rows: dict[int, list[Any]] = {}
     for values in table:
-        held.setdefault(values["k"], []).append(values)
-    differences = sum(len(rows) - 1 for rows in held.values())
-    for key in {*live, *held}:
-        differences += live.get(key) != held.get(key, [None])[0]
+        table_rows.setdefault(values["k"], []).append(values)
+    differences = sum(len(rows) - 1 for rows in table_rows.values())
+    for key in {*live, *table_rows}:
+        differences += live.get(key) != table_rows.get(key, [None])[0]
     return illegal, differences
 
 
@@ -254,5 +258,5 @@ def _walk_bags(changes: list[Change], table: list[dict[str, Any]]) -> tuple[list
             live[repr(values)] -= 1
         else:
             illegal.append(offset)
-    held = Counter(map(repr, table))
-    return illegal, (live - held).total() + (held - live).total()
+    table_rows = Counter(map(repr, table))
+    return illegal, (live - table_rows).total() + (table_rows - live).total()

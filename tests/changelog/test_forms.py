@@ -41,25 +41,25 @@ def steps(changes: list[Change]) -> Iterator[tuple[Change | None, Change]]:
 
 def expected(history: History, form: ChangeForm) -> list[Change]:
     """What the form is to tell, one step after another."""
-    told: list[Change] = []
+    emitted: list[Change] = []
     for old, new in steps(history.changes):
         system = {"system_time": committed_at(new["version"]), "event_time": new["row"]["at"]}
         after = {**new, **system}
         both = [{**old, "system_time": system["system_time"], "event_time": old["row"]["at"]}] if old else []
         match form:
             case ChangeForm.TWO_EVENT:
-                told += [*both, after]
+                emitted += [*both, after]
             case ChangeForm.SINGLE_EVENT:
                 corrects = (old or new)["corrects_offset"]
-                told.append({**after, "before": old["row"] if old else None, "corrects_offset": corrects})
+                emitted.append({**after, "before": old["row"] if old else None, "corrects_offset": corrects})
             case ChangeForm.RETRACT:
-                told += [{**each, "op": 1} for each in both]
-                told.append({**after, "op": 1 if new["op"] == 1 else 0})
+                emitted += [{**each, "op": 1} for each in both]
+                emitted.append({**after, "op": 1 if new["op"] == 1 else 0})
             case ChangeForm.UPSERT:
-                told.append({**after, "op": 1 if new["op"] == 1 else 0})
+                emitted.append({**after, "op": 1 if new["op"] == 1 else 0})
             case ChangeForm.DEBEZIUM:
                 gone = new["op"] == Op.RETRACT
-                told.append(
+                emitted.append(
                     {
                         "op": "d" if gone else "u" if old else "c",
                         "before": new["row"] if gone else old["row"] if old else None,
@@ -70,7 +70,7 @@ def expected(history: History, form: ChangeForm) -> list[Change]:
                 )
             case ChangeForm.DELTA:
                 types = ["insert", "delete", "update_preimage", "update_postimage"]
-                told += [
+                emitted += [
                     {
                         "row": each["row"],
                         "_change_type": types[each["op"]],
@@ -79,13 +79,13 @@ def expected(history: History, form: ChangeForm) -> list[Change]:
                     }
                     for each in [*both, after]
                 ]
-    return told
+    return emitted
 
 
 @EVERY_FORM
 @settings(max_examples=60, deadline=None)
 @given(history=histories)
-def test_a_form_tells_every_step(form: ChangeForm, history: History) -> None:
+def test_form_emits_every_change(form: ChangeForm, history: History) -> None:
     events = in_form(history.table(), form, "t")
     assert events.table.to_pylist() == expected(history, form)
     assert events.resume_at.null_count == 0
@@ -125,7 +125,7 @@ def version_of(event: Change) -> int:
 @EVERY_FORM
 @settings(max_examples=60, deadline=None)
 @given(history=histories)
-def test_folding_a_form_gives_the_table_at_every_version(form: ChangeForm, history: History) -> None:
+def test_folded_form_equals_the_table_at_every_version(form: ChangeForm, history: History) -> None:
     events = in_form(history.table(), form, "t").table.to_pylist()
     for version in range(len(history.commits) + 1):
         native = [(each["op"], each["row"]) for each in history.changes if each["version"] <= version]
@@ -136,7 +136,7 @@ def test_folding_a_form_gives_the_table_at_every_version(form: ChangeForm, histo
 @EVERY_FORM
 @settings(max_examples=60, deadline=None)
 @given(history=histories)
-def test_a_reader_that_resumes_behind_any_event_misses_nothing_and_splits_no_pair(
+def test_reader_that_resumes_after_any_event_skips_nothing_and_splits_no_pair(
     form: ChangeForm, history: History
 ) -> None:
     changes = history.table()
@@ -153,7 +153,7 @@ def test_a_reader_that_resumes_behind_any_event_misses_nothing_and_splits_no_pai
 @EVERY_FORM
 @settings(max_examples=60, deadline=None)
 @given(history=histories)
-def test_parts_that_split_no_pair_join_to_the_whole(form: ChangeForm, history: History) -> None:
+def test_parts_that_split_no_pair_concatenate_to_the_whole(form: ChangeForm, history: History) -> None:
     changes = history.table()
     cuts = [at for at, op in enumerate(changes.column("op").to_pylist()) if op != Op.CORRECT_TO]
     bounds = [*cuts, changes.num_rows]
@@ -167,7 +167,7 @@ def test_parts_that_split_no_pair_join_to_the_whole(form: ChangeForm, history: H
 @EVERY_FORM
 @settings(max_examples=40, deadline=None)
 @given(history=histories)
-def test_columns_and_text_say_the_same(form: ChangeForm, history: History) -> None:
+def test_arrow_columns_and_json_text_have_the_same_values(form: ChangeForm, history: History) -> None:
     events = in_form(history.table(), form, "t").table
     lines = encode_changes_json(events, as_ndjson=True, symbols=symbols_of(form)).decode().split("\n")[:-1]
     table = flat(events, form)
@@ -206,14 +206,14 @@ DELTA = ["_change_type", "_commit_version", "_commit_timestamp"]
         (ChangeForm.DELTA, [*COLUMNS, *DELTA]),
     ],
 )
-def test_the_flat_columns_are_there_also_without_a_row(form: ChangeForm, names: list[str]) -> None:
+def test_flat_columns_exist_without_rows(form: ChangeForm, names: list[str]) -> None:
     events = in_form(History(definition=DEFINITION, commits=[]).table(), form, "t")
     assert flat(events.table, form).column_names == names
     assert len(events.resume_at) == 0
     assert encode_changes_json(events.table, as_ndjson=False) == b"[]"
 
 
-def test_a_dataset_calls_the_columns_of_its_feed_as_it_likes() -> None:
+def test_flat_columns_use_the_datasets_vocabulary() -> None:
     """But a name that the dataset's own columns have come to use is left to those."""
     events = in_form(History(definition=DEFINITION, commits=[]).table(), ChangeForm.TWO_EVENT, "t").table
     names = flat(
@@ -224,7 +224,7 @@ def test_a_dataset_calls_the_columns_of_its_feed_as_it_likes() -> None:
 
 
 @pytest.mark.parametrize("form", [ChangeForm.SINGLE_EVENT, ChangeForm.DEBEZIUM])
-def test_what_an_update_replaced_is_null_where_nobody_says(form: ChangeForm) -> None:
+def test_unknown_before_image_is_null(form: ChangeForm) -> None:
     row = dict.fromkeys(COLUMNS)
     history = History(
         definition=DEFINITION, commits=[[(Op.CORRECT_FROM, row | {"k": "a"}), (Op.CORRECT_TO, row)]]
@@ -236,7 +236,7 @@ def test_what_an_update_replaced_is_null_where_nobody_says(form: ChangeForm) -> 
 
 
 @EVERY_FORM
-def test_halves_that_stand_alone_are_told_too(form: ChangeForm) -> None:
+def test_unpaired_halves_are_emitted(form: ChangeForm) -> None:
     """As a source that is a feed itself may have given them."""
     a, b = dict.fromkeys(COLUMNS) | {"k": "a"}, dict.fromkeys(COLUMNS) | {"k": "b"}
     commits = [[(Op.CORRECT_FROM, a), (Op.APPEND, b)], [(Op.CORRECT_TO, a)], [(Op.CORRECT_FROM, b)]]

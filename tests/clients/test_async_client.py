@@ -12,7 +12,7 @@ import pytest
 
 from headwater_client import AsyncHeadwater, Headwater, Problem
 from headwater_client.driver import AsyncDriver
-from tests.clients.test_client_waiting import job, problem
+from tests.clients.test_client_retries import job, problem
 
 
 def operations(client: type) -> dict[str, inspect.Signature]:

@@ -22,7 +22,7 @@ def rows_of(headwater, dataset, **options):
     return sorted((row["id"], row["note"]) for row in headwater.rows(dataset, **options))
 
 
-def test_datasets_are_registered_found_listed_and_ended(headwater, orders):
+def test_datasets_are_registered_found_listed_and_deleted(headwater, orders):
     assert orders.record_key == ("id",)
     assert [field.type for field in orders.schema.fields] == ["int64", "string"]
     assert headwater.get_dataset("orders") == headwater.get_dataset(orders) == orders
@@ -31,7 +31,7 @@ def test_datasets_are_registered_found_listed_and_ended(headwater, orders):
     assert list(headwater.datasets()) == []
 
 
-def test_what_is_registered_is_what_was_asked_for(headwater):
+def test_registration_returns_the_requested_definition(headwater):
     fields = (
         NewField(name="id", type="int64", doc="the number"),
         NewField(name="region", type="string"),
@@ -54,7 +54,7 @@ def test_what_is_registered_is_what_was_asked_for(headwater):
     assert (changed.services["compaction"]["logs"], changed.services["tags"]) == (4, None)
 
 
-def test_python_values_come_back_as_they_were_sent(headwater, readings):
+def test_python_values_round_trip(headwater, readings):
     row = {
         "sensor": "ä \u2028 1",
         "at": datetime(2026, 11, 21, 10, 0, 0, 123456, tzinfo=UTC),
@@ -72,17 +72,17 @@ def test_python_values_come_back_as_they_were_sent(headwater, readings):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_float_that_json_lacks_is_refused_rather_than_lost(headwater, readings, value):
+def test_float_without_a_json_form_is_refused(headwater, readings, value):
     with pytest.raises(ValueError, match="JSON"):
         headwater.write_rows(readings, [{"sensor": "a", "value": value}])
 
 
-def test_a_value_without_a_json_form_is_named(headwater, readings):
+def test_value_without_a_json_form_is_named(headwater, readings):
     with pytest.raises(TypeError, match="object has no JSON form"):
         headwater.write_rows(readings, [{"sensor": object()}])
 
 
-def test_every_form_of_rows(headwater, orders, tmp_path):
+def test_rows_are_written_in_every_form(headwater, orders, tmp_path):
     table = pa.table({"id": [2, 3], "note": ["arrow", None]})
     parquet, csv = tmp_path / "rows.parquet", tmp_path / "rows.csv.gz"
     pq.write_table(pa.table({"id": [6], "note": ["parquet"]}), parquet)
@@ -107,7 +107,7 @@ def test_every_form_of_rows(headwater, orders, tmp_path):
     assert rows_of(headwater, orders) == [(1, "rows")]
 
 
-def test_a_key_makes_a_write_happen_once(headwater, orders):
+def test_idempotency_key_makes_a_write_happen_once(headwater, orders):
     first = headwater.write_rows(orders, [{"id": 1, "note": "a"}], idempotency_key="k", wait=30)
     again = headwater.write_rows(orders, [{"id": 1, "note": "a"}], idempotency_key="k", wait=30)
     assert again == first
@@ -116,7 +116,7 @@ def test_a_key_makes_a_write_happen_once(headwater, orders):
     assert (refused.value.code, refused.value.status) == ("idempotency-mismatch", 422)
 
 
-def test_a_refusal_has_all_its_facts(headwater, orders):
+def test_problem_has_all_members_of_the_response(headwater, orders):
     with pytest.raises(Problem) as refused:
         headwater.write_rows(orders, [{"id": 1, "note": "a"}, {"id": None, "note": "b"}])
     problem = refused.value
@@ -129,7 +129,7 @@ def test_a_refusal_has_all_its_facts(headwater, orders):
         headwater.get_dataset("nowhere/../else")
 
 
-def test_a_job_that_fails_raises_its_problem(headwater, orders):
+def test_failed_job_raises_its_problem(headwater, orders):
     headwater.write_rows(orders, [{"id": 1, "note": "a"}], wait=30)
     with pytest.raises(Problem) as at_once:
         headwater.write_rows(orders, [{"id": 1, "note": "b"}], operation="insert", wait=30)
@@ -143,7 +143,7 @@ def test_a_job_that_fails_raises_its_problem(headwater, orders):
     assert headwater.get_job(job).state == "failed"
 
 
-def test_the_feed_goes_on_where_it_was_left(headwater, orders):
+def test_change_pages_resume_at_a_position(headwater, orders):
     for note in ("a", "b", "c"):
         headwater.write_rows(orders, [{"id": 1, "note": note}, {"id": 2, "note": note}], wait=30)
     whole = list(headwater.changes(orders))
@@ -170,20 +170,20 @@ def test_the_feed_goes_on_where_it_was_left(headwater, orders):
     assert (ahead.value.code, ahead.value.document["head"]) == ("offset-ahead", 10)
 
 
-def test_a_feed_is_read_with_a_filter(headwater, orders):
+def test_change_pages_apply_a_filter(headwater, orders):
     for note in ("a", "b"):
         headwater.write_rows(orders, [{"id": 1, "note": note}, {"id": 2, "note": f"{note}2"}], wait=30)
-    asked = {"where": "note = 'b'", "columns": ["note"]}
-    found = list(headwater.changes(orders, **asked))
+    query = {"where": "note = 'b'", "columns": ["note"]}
+    found = list(headwater.changes(orders, **query))
     assert [(change.op, change.row) for change in found] == [("-C", {"note": "a"}), ("+C", {"note": "b"})]
-    (table,) = headwater.change_tables(orders, **asked)
+    (table,) = headwater.change_tables(orders, **query)
     assert (table.table["note"].to_pylist(), table.next_since) == (["a", "b"], 6)
     with pytest.raises(Problem) as refused:
         list(headwater.change_pages(orders, partitions=["id=1"]))
     assert refused.value.document["errors"][0]["pointer"] == "/partitions"
 
 
-def test_following_waits_for_what_comes(headwater, orders):
+def test_following_reader_waits_for_changes(headwater, orders):
     pages = headwater.change_pages(orders, follow=True, poll_seconds=1)
     assert next(pages).changes == ()
     writer = threading.Timer(0.2, headwater.write_rows, [orders, [{"id": 1, "note": "later"}]])
@@ -193,7 +193,7 @@ def test_following_waits_for_what_comes(headwater, orders):
     assert [change.row for change in found.changes] == [{"id": 1, "note": "later"}]
 
 
-def test_a_walk_over_the_table_keeps_to_one_version(headwater, orders):
+def test_row_pages_keep_to_one_version(headwater, orders):
     first = headwater.write_rows(orders, [{"id": number, "note": "old"} for number in range(5)], wait=30)
     walk = headwater.row_tables(orders, limit=2, columns=["note"])
     pages = [next(walk)]
@@ -206,7 +206,7 @@ def test_a_walk_over_the_table_keeps_to_one_version(headwater, orders):
     assert rows_of(headwater, orders, as_of=first.finished_at.replace(year=2000)) == []
 
 
-def test_the_timeline_tells_every_write(headwater, orders):
+def test_timeline_lists_every_write(headwater, orders):
     jobs = [headwater.write_rows(orders, [{"id": number, "note": ""}], wait=30) for number in range(3)]
     instants = list(headwater.timeline(orders))
     assert [instant.job_id for instant in instants] == [job.id for job in reversed(jobs)]
@@ -218,20 +218,20 @@ def test_the_timeline_tells_every_write(headwater, orders):
     assert list(headwater.timeline(orders, until=middle, actions=["commit", "clean"])) == instants[2:]
 
 
-def test_a_table_is_told_in_files_partitions_and_numbers(headwater, orders):
+def test_files_partitions_and_statistics_describe_the_table(headwater, orders):
     for number in range(3):
         headwater.write_rows(orders, [{"id": number, "note": f"n{number}"}], wait=30)
     files = list(headwater.files(orders, statistics=True))
     [partition] = headwater.partitions(orders)
-    told = headwater.statistics(orders, columns=["id"])
-    assert sum(file.live_rows for file in files) == partition.rows == told.rows.live == 3
-    assert (told.version, told.columns[0].minimum, told.columns[0].maximum) == (3, 0, 2)
+    totals = headwater.statistics(orders, columns=["id"])
+    assert sum(file.live_rows for file in files) == partition.rows == totals.rows.live == 3
+    assert (totals.version, totals.columns[0].minimum, totals.columns[0].maximum) == (3, 0, 2)
     assert all(file.statistics["note"].null_count == 0 for file in files)
     assert [file.live_rows for file in headwater.files(orders, version=1, partition="", kind="base")] == [1]
     assert [each.rows for each in headwater.partitions(orders, version=2)] == [2]
 
 
-def test_corrections_and_looks_back(headwater, orders):
+def test_corrections_are_listed_and_joined_to_earlier_rows(headwater, orders):
     headwater.write_rows(orders, [{"id": 1, "note": "a"}, {"id": 2, "note": "b"}], wait=30)
     headwater.write_rows(orders, [{"id": 1, "note": "c"}], wait=30)
     first = next(change.offset for change in headwater.changes(orders) if change.row["id"] == 1)

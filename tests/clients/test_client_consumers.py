@@ -30,7 +30,7 @@ def code(problem) -> str:
     return problem.value.code
 
 
-def test_positions_are_kept(headwater, feed):
+def test_consumer_positions_are_stored(headwater, feed):
     made = headwater.create_consumer(feed, "c", max_lag=MaxLag(changes=9))
     assert (made.offset, made.head, made.lag.changes, made.max_lag) == (0, 5, 5, MaxLag(changes=9))
     moved = headwater.commit(feed, made, 3)
@@ -55,7 +55,7 @@ def offsets(pages: Iterator[ChangePage]) -> list[int]:
     return [change.offset for page in pages for change in page.changes]
 
 
-def test_a_page_is_committed_once_the_next_is_asked_for(headwater, feed):
+def test_page_is_committed_when_the_next_is_requested(headwater, feed):
     pages = headwater.consume(feed, "c", limit=2, follow=False)
     assert [change.offset for change in next(pages).changes] == [0, 1]
     assert headwater.get_consumer(feed, "c").offset == 0
@@ -69,7 +69,7 @@ def test_a_page_is_committed_once_the_next_is_asked_for(headwater, feed):
     assert offsets(headwater.consume(feed, "late", start=4, follow=False)) == [4]
 
 
-def test_a_follower_waits_for_changes(service, headwater, feed):
+def test_consumer_waits_for_changes(service, headwater, feed):
     with service.working():
         pages = headwater.consume(feed, "c", start="now", poll_seconds=5)
         headwater.create_consumer(feed, "c", offset="now")
@@ -78,21 +78,21 @@ def test_a_follower_waits_for_changes(service, headwater, feed):
         pages.close()
 
 
-def test_members_take_turns(headwater, feed):
+def test_members_read_one_at_a_time(headwater, feed):
     first = headwater.consume(feed, "c", member="a", limit=2, follow=False)
     next(first)
     second = headwater.consume(feed, "c", member="b", limit=2, follow=False)
-    with pytest.raises(Problem) as held:
+    with pytest.raises(Problem) as leased:
         next(second)
-    assert code(held) == "consumer-leased"
-    assert held.value.document["member"] == "a"
+    assert code(leased) == "consumer-leased"
+    assert leased.value.document["member"] == "a"
     next(first)
     first.close()
     assert offsets(headwater.consume(feed, "c", member="b", limit=2, follow=False)) == [2, 3, 4]
     assert headwater.get_consumer(feed, "c").lease is None
 
 
-def test_a_member_that_was_too_slow_is_told(headwater, feed):
+def test_member_with_an_expired_lease_gets_lease_lost(headwater, feed):
     slow = headwater.consume(feed, "c", member="a", lease_seconds=1, limit=2, follow=False)
     next(slow)
     deadline = time.monotonic() + 20
@@ -116,7 +116,7 @@ def taken_over(headwater, feed):
         return None
 
 
-def test_a_lease_is_extended_from_page_to_page(headwater, feed):
+def test_lease_is_extended_with_every_page(headwater, feed):
     pages = headwater.consume(feed, "c", member="a", lease_seconds=3, limit=1, follow=False)
     next(pages)
     first = headwater.get_consumer(feed, "c").lease.until
@@ -126,7 +126,7 @@ def test_a_lease_is_extended_from_page_to_page(headwater, feed):
     pages.close()
 
 
-def test_another_bound_between_two_pages_does_no_harm(headwater, feed):
+def test_changed_bound_between_two_pages_is_no_conflict(headwater, feed):
     pages = headwater.consume(feed, "c", limit=2, follow=False)
     next(pages)
     headwater.bound_consumer(feed, headwater.get_consumer(feed, "c"), MaxLag(seconds=60))
@@ -134,7 +134,7 @@ def test_another_bound_between_two_pages_does_no_harm(headwater, feed):
     assert headwater.get_consumer(feed, "c").offset == 5
 
 
-def test_another_commit_between_two_pages_is_told(headwater, feed):
+def test_commit_of_another_member_between_two_pages_is_a_conflict(headwater, feed):
     pages = headwater.consume(feed, "c", limit=2, follow=False)
     next(pages)
     headwater.commit(feed, headwater.get_consumer(feed, "c"), 5)
@@ -157,7 +157,7 @@ class LosesAnswers(httpx.HTTPTransport):
         return answer
 
 
-def test_an_answer_that_was_lost_is_no_conflict(service, api_key, headwater, feed):
+def test_lost_response_of_a_commit_is_no_conflict(service, api_key, headwater, feed):
     transport = LosesAnswers()
     with Headwater(service.url, api_key, transport=transport) as unlucky:
         assert offsets(unlucky.consume(feed, "c", limit=2, follow=False)) == [0, 1, 2, 3, 4]
@@ -166,7 +166,7 @@ def test_an_answer_that_was_lost_is_no_conflict(service, api_key, headwater, fee
     assert (consumer.offset, consumer.revision) == (5, 4)
 
 
-def test_a_feed_is_kept_for_a_time(headwater):
+def test_retention_of_a_feed_is_set_and_changed(headwater):
     fields = (NewField(name="id", type="int64"),)
     new = NewDataset(name="kept", fields=fields, retention=Retention(seconds=60))
     dataset = headwater.create_dataset(new)

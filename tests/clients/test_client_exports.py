@@ -16,7 +16,7 @@ def worker(service):
         yield
 
 
-def test_an_export_is_made_waited_for_and_fetched(headwater, orders, tmp_path):
+def test_export_is_created_awaited_and_downloaded(headwater, orders, tmp_path):
     headwater.write_rows(orders, [{"id": n, "note": f"{n}"} for n in range(50)], wait=30)
     export = headwater.create_export(orders, query="incremental", format="parquet", where="id >= 10")
     run = headwater.wait_for_export(export, seconds=30)
@@ -32,7 +32,7 @@ def test_an_export_is_made_waited_for_and_fetched(headwater, orders, tmp_path):
     assert list(headwater.exports(orders)) == []
 
 
-def test_an_export_goes_on_pauses_and_is_scheduled(headwater, orders):
+def test_export_runs_again_pauses_and_is_scheduled(headwater, orders):
     headwater.write_rows(orders, [{"id": 1, "note": "a"}], wait=30)
     export = headwater.create_export(
         orders, query="changes", format="ndjson", delivery_format="upsert", every_seconds=3600, name="hourly"
@@ -52,7 +52,7 @@ def test_an_export_goes_on_pauses_and_is_scheduled(headwater, orders):
     assert refused.value.code == "export-ended"
 
 
-def test_a_download_is_fetched_in_parts_and_checked(headwater, orders, service, tmp_path, monkeypatch):
+def test_download_is_fetched_in_parts_and_verified(headwater, orders, service, tmp_path, monkeypatch):
     monkeypatch.setattr(client_download, "_PART_BYTES", 7)
     headwater.write_rows(orders, [{"id": n, "note": "x"} for n in range(5)], wait=30)
     export = headwater.create_export(orders, query="changes", format="csv")

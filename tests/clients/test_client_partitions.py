@@ -19,7 +19,7 @@ def visits(headwater: Headwater) -> Dataset:
     return headwater.change_services(made, {"partition_done": {}})
 
 
-def test_partitions_are_ended_and_followed(headwater: Headwater, visits: Dataset, service) -> None:
+def test_partitions_are_marked_done_and_followed(headwater: Headwater, visits: Dataset, service) -> None:
     with receiving() as receiver, service.working():
         headwater.create_webhook(visits, receiver.url, events="partitions")
         headwater.write_rows(

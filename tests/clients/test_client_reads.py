@@ -30,7 +30,7 @@ def test_rows_are_read_as_a_table_and_as_files(headwater, orders, tmp_path, monk
     assert pacsv.read_csv(path).column("id").to_pylist() == list(range(50))
 
 
-def test_what_changed_is_read(headwater, orders):
+def test_changed_rows_are_read(headwater, orders):
     headwater.write_rows(orders, [{"id": 1, "note": "a"}, {"id": 2, "note": "b"}], wait=30)
     headwater.write_rows(orders, [{"id": 2, "note": "c"}], wait=30)
     # As files it is the same table.
@@ -42,7 +42,7 @@ def test_what_changed_is_read(headwater, orders):
     assert headwater.result_files(job).rows == 2
 
 
-def test_a_read_that_is_refused_is_a_problem(headwater, orders):
+def test_refused_read_raises_a_problem(headwater, orders):
     with pytest.raises(Problem) as refused:
         headwater.read(orders, query="incremental", wait=30)
     assert refused.value.code == "invalid-request"

@@ -42,7 +42,7 @@ def test_versions_are_named_read_restored_and_compared(service, headwater, versi
         assert gone.value.code == "not-found"
 
 
-def test_versions_are_forgotten_but_those_with_a_name(service, headwater, versions):
+def test_clean_removes_versions_without_a_name(service, headwater, versions):
     with service.working():
         headwater.create_tag(versions, "first", version=1, wait=30)
         found = headwater.clean(versions, versions=1, seconds=0, wait=30).result

@@ -10,7 +10,7 @@ from tests.support.service import Service
 SQL = "SELECT id, upper(note) AS note FROM orders WHERE note <> ''"
 
 
-def test_views_are_registered_followed_and_ended(
+def test_views_are_registered_followed_and_deleted(
     headwater: Headwater, orders: Dataset, service: Service
 ) -> None:
     service.derivation.queries["loud"] = lambda rows: [
@@ -47,7 +47,7 @@ def test_views_are_registered_followed_and_ended(
     assert list(headwater.views()) == []
 
 
-def test_what_is_no_view_is_told(headwater: Headwater, orders: Dataset) -> None:
+def test_invalid_view_raises_a_problem(headwater: Headwater, orders: Dataset) -> None:
     with pytest.raises(Problem) as refusal:
         headwater.create_view(NewView(name="none", sql="SELECT missing FROM orders"))
     assert (refusal.value.code, refusal.value.status) == ("invalid-view", 422)

@@ -9,7 +9,9 @@ from tests.support.receiver import receiving
 from tests.support.waiting import until
 
 
-def test_webhooks_are_looked_after(headwater: Headwater, orders: Dataset, service) -> None:
+def test_webhooks_are_created_redelivered_changed_and_deleted(
+    headwater: Headwater, orders: Dataset, service
+) -> None:
     with receiving() as receiver, service.working():
         webhook = headwater.create_webhook(
             orders,

@@ -41,7 +41,7 @@ def rows(*ids, note="a"):
     return [{"id": number, "note": note} for number in ids]
 
 
-def test_every_part_of_a_definition_can_be_chosen(headwater):
+def test_registration_accepts_every_part_of_a_definition(headwater):
     fields = (
         NewField(name="id", type="int64"),
         NewField(name="country", type="string"),
@@ -63,7 +63,7 @@ def test_every_part_of_a_definition_can_be_chosen(headwater):
         register(headwater, "wrong", bucket=Bucket(mode="unaware"))
 
 
-def test_a_snapshot_and_an_overwrite_tell_what_is_different(headwater, orders):
+def test_snapshot_and_overwrite_write_the_differences(headwater, orders):
     headwater.write_rows(orders, rows(1, 2, 3), wait=30)
     job = headwater.write_rows(
         orders, [*rows(1), *rows(2, note="b"), *rows(4)], operation="snapshot", wait=30
@@ -76,7 +76,7 @@ def test_a_snapshot_and_an_overwrite_tell_what_is_different(headwater, orders):
     assert notes(headwater, orders) == [(9, "a")]
 
 
-def test_changes_come_from_another_feed_and_from_debezium(headwater, orders):
+def test_changelog_writes_accept_a_feed_and_debezium(headwater, orders):
     headwater.write_rows(orders, rows(1, 2), wait=30)
     headwater.write_rows(orders, rows(2, note="b"), wait=30)
     copy = register(headwater, "copy")
@@ -88,7 +88,7 @@ def test_changes_come_from_another_feed_and_from_debezium(headwater, orders):
     assert notes(headwater, copy) == [(2, "b")]
 
 
-def test_deletes_without_rows(headwater):
+def test_deletes_select_rows_by_filter_and_partition(headwater):
     fields = (NewField(name="id", type="int64"), NewField(name="note", type="string"))
     dated = register(
         headwater, "dated", fields=(*fields, NewField(name="day", type="date")), record_key=("id", "day"),
@@ -107,7 +107,7 @@ def test_deletes_without_rows(headwater):
     assert late.value.code == "commit-conflict"
 
 
-def test_options_do_what_they_say(headwater, orders):
+def test_write_options_take_effect(headwater, orders):
     drop, batch = WriteOptions(drop_duplicates=True), WriteOptions(writer_id="w", batch_id=7)
     first = headwater.write_rows(orders, rows(1), options=batch, wait=30)
     assert headwater.write_rows(orders, rows(1), options=batch, wait=30).id == first.id
@@ -120,11 +120,11 @@ def test_options_do_what_they_say(headwater, orders):
     ignored = headwater.write_rows(orders, rows(3), options=WriteOptions(mode="ignore"), wait=30)
     assert ignored.rows.unchanged == 1
     upload = headwater.upload(orders, b"id,note\n5,x\nfive,x\n")
-    aside = WriteOptions(on_error="quarantine")
-    assert headwater.write_upload(orders, upload, "csv", options=aside, wait=30).rows.quarantined == 1
+    quarantine = WriteOptions(on_error="quarantine")
+    assert headwater.write_upload(orders, upload, "csv", options=quarantine, wait=30).rows.quarantined == 1
 
 
-def test_a_write_that_brings_its_schema(headwater, orders):
+def test_write_merges_its_schema(headwater, orders):
     wider = WriteOptions(merge_schema=True, explicit_cast=True)
     headwater.write_rows(orders, [{"id": 1, "note": "a", "seen": "2026-11-21"}], options=wider, wait=30)
     assert [field.type for field in headwater.get_dataset(orders).schema.fields] == [
@@ -134,7 +134,7 @@ def test_a_write_that_brings_its_schema(headwater, orders):
     ]
 
 
-def test_a_schema_is_changed_and_its_history_kept(headwater, orders):
+def test_schema_is_changed_and_its_history_listed(headwater, orders):
     headwater.write_rows(orders, rows(1), wait=30)
     changed = headwater.change_schema(
         headwater.get_dataset(orders),
@@ -159,10 +159,10 @@ def test_a_schema_is_changed_and_its_history_kept(headwater, orders):
         headwater.change_schema(changed, DropField(name="pieces"))
 
 
-def test_bad_records_are_found_repaired_driven_again_and_discarded(headwater, orders):
-    aside = WriteOptions(on_error="quarantine")
+def test_quarantined_records_are_listed_repaired_redriven_and_discarded(headwater, orders):
+    quarantine = WriteOptions(on_error="quarantine")
     sent = [*rows(1), {"id": "two", "note": "b"}, {"id": 3, "note": 3}]
-    job = headwater.write_rows(orders, sent, options=aside, wait=30)
+    job = headwater.write_rows(orders, sent, options=quarantine, wait=30)
     assert (job.rows.inserted, job.rows.quarantined) == (1, 2)
     second, third = headwater.quarantine(orders)
     assert [record.position for record in (second, third)] == [1, 2]
@@ -181,7 +181,7 @@ def test_bad_records_are_found_repaired_driven_again_and_discarded(headwater, or
     assert notes(headwater, orders) == [(1, "a"), (2, "b")]
 
 
-def test_a_transaction_happens_in_all_its_datasets_or_in_none(headwater, orders):
+def test_transaction_writes_all_its_datasets_or_none(headwater, orders):
     others = register(headwater, "others")
     upload = headwater.upload(others, b"id,note\n7,from a file\n")
     writes = [
@@ -210,7 +210,7 @@ def test_a_transaction_happens_in_all_its_datasets_or_in_none(headwater, orders)
     assert notes(headwater, others) == [(7, "from a file")]
 
 
-def test_logs_are_compacted_and_then_told(headwater):
+def test_deferred_log_is_compacted_and_clustered(headwater):
     log = register(headwater, "log", table_type="merge_on_read", producer="deferred")
     headwater.write_rows(log, rows(1), wait=30)
     headwater.write_rows(log, rows(1, note="b"), wait=30)
@@ -235,7 +235,7 @@ def test_logs_are_compacted_and_then_told(headwater):
     assert notes(headwater, log) == [(1, "b")]
 
 
-def test_rows_are_chosen_by_filter_and_partition_and_tell_of_themselves(headwater):
+def test_rows_are_selected_by_filter_and_partition_and_carry_metadata(headwater):
     fields = (NewField(name="id", type="int64"), NewField(name="note", type="string"))
     parts = register(headwater, "parts", fields=fields, record_key=("id", "note"), partition_by=("note",))
     headwater.write_rows(parts, [*rows(1, 2, 3), *rows(4, note="b")], wait=30)
@@ -250,7 +250,7 @@ def test_rows_are_chosen_by_filter_and_partition_and_tell_of_themselves(headwate
     assert len(page.table.column_names) == 6
 
 
-def test_a_write_is_explained_without_being_made(headwater, orders):
+def test_write_is_explained_without_being_committed(headwater, orders):
     headwater.write_rows(orders, rows(1, note="a"), wait=30)
     explained = headwater.explain_keys(orders, [{"id": 1}, {"id": 2}])
     found = {key.key["id"]: key for group in explained.file_groups for key in group.keys}

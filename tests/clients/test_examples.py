@@ -32,7 +32,7 @@ def run(command, service, api_key):
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl, which the example uses, is not here")
-def test_the_quickstart_for_curl(service, api_key):
+def test_curl_quickstart_prints_its_results(service, api_key):
     done = run(["bash", "examples/quickstart.sh"], service, api_key)
     assert done.returncode == 0, done.stdout + done.stderr
     parts = [part.splitlines() for part in done.stdout.split("== ")[1:]]
@@ -46,7 +46,7 @@ def test_the_quickstart_for_curl(service, api_key):
     assert len(timeline[0]["items"]) == 2
 
 
-def test_the_quickstart_in_python(service, api_key):
+def test_python_quickstart_prints_its_results(service, api_key):
     done = run([sys.executable, "examples/quickstart.py"], service, api_key)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
@@ -56,7 +56,7 @@ def test_the_quickstart_in_python(service, api_key):
     assert lines[-1].startswith("refused: 422 schema-mismatch")
 
 
-def test_the_ways_to_write(service, api_key):
+def test_ways_to_write_example_prints_its_results(service, api_key):
     done = run([sys.executable, "examples/ways_to_write.py"], service, api_key)
     assert done.returncode == 0, done.stdout + done.stderr
     parts = {
@@ -80,7 +80,7 @@ def test_the_ways_to_write(service, api_key):
     assert parts["orders in the end"] == ["1 shipped", "3 new", "4 new"]
 
 
-def test_the_ways_to_read(service, api_key):
+def test_read_tables_example_prints_its_results(service, api_key):
     done = run([sys.executable, "examples/read_tables.py"], service, api_key)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.splitlines() == [

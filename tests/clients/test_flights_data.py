@@ -20,7 +20,7 @@ def archive(folder, *lines):
     return path
 
 
-def test_a_week_of_the_real_file():
+def test_week_of_the_real_file_is_loaded():
     week = load(7)
     assert week.days == [date(2013, 1, day) for day in range(1, 8)]
     assert week.frame.height == 6099
@@ -30,7 +30,7 @@ def test_a_week_of_the_real_file():
     assert data_file().name == "flights.csv.zip"
 
 
-def test_every_report_moves_every_flight_to_what_it_is_in_the_end():
+def test_reports_move_every_flight_to_its_final_state():
     day = load(1)
     rows = {tuple(row[name] for name in KEY): row for row in day.schedule().to_pylist()}
     assert {row["status"] for row in rows.values()} == {"scheduled"}
@@ -64,7 +64,7 @@ def test_delays_carry_times_over_midnight(tmp_path):
     assert (lost["status"], lost["arr"]) == ("departed", None)
 
 
-def test_rows_of_the_same_key_are_counted_and_the_first_is_kept(tmp_path):
+def test_duplicate_keys_are_counted_and_the_first_row_is_kept(tmp_path):
     line = '2013,1,1,805,800,5,1005,1000,5,"B6",3,"{}","JFK","BUF",60,301,8,0,"2013-01-01T13:00:00Z"'
     found = load(1, archive(tmp_path, line.format("N1"), line.format("N2")))
     assert found.clashes == 1
@@ -72,5 +72,5 @@ def test_rows_of_the_same_key_are_counted_and_the_first_is_kept(tmp_path):
 
 
 @pytest.mark.parametrize("days", [1, 3])
-def test_only_the_days_that_are_asked_for(days):
+def test_only_the_requested_days_are_loaded(days):
     assert len(load(days).days) == days

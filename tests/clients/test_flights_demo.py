@@ -21,11 +21,11 @@ def screen():
     return Screen(Console(file=io.StringIO(), width=160, highlight=False))
 
 
-def told(screen):
+def output_of(screen):
     return screen.console.file.getvalue()
 
 
-def test_a_day_is_replayed_followed_and_checked(service, headwater, screen):
+def test_day_is_replayed_followed_and_checked(service, headwater, screen):
     source, dataset = load(1), headwater.create_dataset(FLIGHTS)
     with service.working(), screen.bars():
         replayed = replay(screen, headwater, dataset, source, in_flight=2)
@@ -51,20 +51,20 @@ def test_a_day_is_replayed_followed_and_checked(service, headwater, screen):
         f"version {headwater.get_dataset(dataset).version}",
         "data/operator.key",
     ):
-        assert words in told(screen), words
+        assert words in output_of(screen), words
 
     corrected = {**next(headwater.rows(dataset, where="arr_delay >= 600")), "arr_delay": 5}
     with service.working():
         headwater.write_rows(dataset, [corrected], wait=60)
         take_back(screen, headwater, dataset)
-    assert "-C" in told(screen).rpartition("taken back")[2]
+    assert "-C" in output_of(screen).rpartition("taken back")[2]
     assert next(headwater.rows(dataset, where="arr_delay >= 600")) != corrected
 
     # A value that was put and never taken back differs from the table; one that was taken back breaks the feed.
     changes = replayed.changes
     wrong = pl.col("distance") + (pl.col("offset") == changes.height - 1)
     assert not check(screen, headwater, dataset, source, changes.with_columns(distance=wrong))
-    assert "1 with other values" in told(screen)
+    assert "1 with other values" in output_of(screen)
     with pytest.raises(FeedBroken):
         check(
             screen,
@@ -76,6 +76,6 @@ def test_a_day_is_replayed_followed_and_checked(service, headwater, screen):
 
 
 @pytest.mark.parametrize("options", [{"days": 0}, {"days": 366}, {"in_flight": 0}])
-def test_options_that_make_no_sense_start_nothing(options):
+def test_invalid_options_are_refused_before_the_start(options):
     with pytest.raises(CommandError, match="must be"):
         flights(**options)

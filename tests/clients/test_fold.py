@@ -42,13 +42,13 @@ def reference(changes):
 
 
 @given(feeds())
-def test_it_gives_what_the_definition_gives(changes):
+def test_fold_equals_the_reference(changes):
     expected = pl.DataFrame(reference(changes), schema={name: SCHEMA[name] for name in (*KEY, "value")})
     assert not difference(fold(frame(changes), KEY), expected, KEY)
 
 
 @given(feeds(), st.data())
-def test_it_refuses_what_the_definition_refuses(changes, data):
+def test_fold_refuses_what_the_reference_refuses(changes, data):
     op, (number, part, value) = data.draw(
         st.tuples(
             st.sampled_from([A, R, CF, CT]),
@@ -67,7 +67,7 @@ def test_it_refuses_what_the_definition_refuses(changes, data):
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ([(A, (1, "a", 1)), (A, (1, "a", 2))], "live already"),
         ([(R, (1, "a", 1))], "not live"),
@@ -78,18 +78,18 @@ def test_it_refuses_what_the_definition_refuses(changes, data):
         ([(A, (1, "a", 1)), (CF, (1, "a", 1))], r"no \+C"),
     ],
 )
-def test_it_says_what_is_wrong(changes, said):
-    with pytest.raises(FeedBroken, match=said):
+def test_broken_feed_raises_its_reason(changes, message):
+    with pytest.raises(FeedBroken, match=message):
         fold(frame(changes), KEY)
 
 
-def test_it_misses_no_gap():
+def test_gap_of_offsets_is_refused():
     changes = frame([(A, (1, "a", 1)), (A, (2, "a", 1)), (A, (3, "a", 1))])
     with pytest.raises(FeedBroken, match="gap"):
         fold(changes.filter(pl.col("offset") != 1), KEY)
 
 
-def test_a_difference_is_counted():
+def test_differences_are_counted():
     schema = {"id": pl.Int64, "value": pl.Int64}
     left = pl.DataFrame([(1, 1), (2, 2), (3, None)], schema=schema, orient="row")
     right = pl.DataFrame([(3, 3), (2, 2), (4, 4)], schema=schema, orient="row")

@@ -30,7 +30,7 @@ def init(postgres, *arguments):
     return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_the_key_is_shown_once(postgres, tmp_path):
+def test_init_shows_the_key_once(postgres, tmp_path):
     first = init(postgres)
     assert first.returncode == 0, first.stderr
     assert first.stdout.splitlines()[-1].startswith("hw_")
@@ -42,7 +42,7 @@ def test_the_key_is_shown_once(postgres, tmp_path):
     assert not (tmp_path / "key").exists()
 
 
-def test_the_key_goes_to_a_private_file_and_stays_the_same(postgres, tmp_path):
+def test_init_writes_the_key_to_a_private_file_and_keeps_it(postgres, tmp_path):
     file = tmp_path / "operator.key"
     first = init(postgres, "--key-file", file)
     assert first.returncode == 0, first.stderr
@@ -54,7 +54,7 @@ def test_the_key_goes_to_a_private_file_and_stays_the_same(postgres, tmp_path):
     assert file.read_text() == key
 
 
-def test_a_database_that_is_not_there_is_an_error_without_a_traceback(postgres, tmp_path):
+def test_missing_database_is_an_error_without_a_traceback(postgres, tmp_path):
     postgres.stop()
     result = init(postgres)
     assert result.returncode == 1

@@ -16,10 +16,10 @@ from tests.codecs.samples import schema_of
 
 ITEMS = schema_of({"id": "int64!", "name": "string!", "price": "decimal(6, 2)"})
 CHANGES = change_schema(ITEMS, ["id"])
-Told = list[tuple[str, dict[str, Any]]]
+OpRows = list[tuple[str, dict[str, Any]]]
 
 
-def told(table: pa.Table) -> Told:
+def op_rows(table: pa.Table) -> OpRows:
     """The changes as (symbol, row), of which absent values are left out."""
     assert table.column_names[0] == OP_COLUMN
     rows = table.drop_columns([OP_COLUMN]).to_pylist()

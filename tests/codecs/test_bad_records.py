@@ -81,7 +81,7 @@ BROKEN_LINES = [b'{"id":11', b"x", b'{"id":12}{"id":13}', b"[" * 5000]
     st.integers(1, 60),
 )
 @settings(max_examples=300, deadline=None)
-def test_ndjson_keeps_the_lines_that_fit_alone(lines, piece_rows, read_bytes):
+def test_ndjson_keeps_the_lines_that_are_valid_alone(lines, piece_rows, read_bytes):
     data = b"\n\n".join(lines)
     one_by_one = [alone(decode_ndjson, line) for line in lines]
     with pytest.MonkeyPatch.context() as patch:
@@ -97,7 +97,7 @@ def test_ndjson_keeps_the_lines_that_fit_alone(lines, piece_rows, read_bytes):
 
 @given(st.lists(st.sampled_from([*JSON_ROWS, b'{"id":NaN}', b'{"id":1,\n"name":"x"}']), max_size=30))
 @settings(max_examples=200, deadline=None)
-def test_an_array_keeps_the_elements_that_fit_alone(rows):
+def test_json_array_keeps_the_elements_that_are_valid_alone(rows):
     data = b" [" + b" ,\n".join(rows) + b"]"
     one_by_one = [alone(decode_json_rows, b"[" + row + b"]") for row in rows]
     check(read(lambda bad_records: decode_json_rows(data, SCHEMA, bad_records=bad_records)), rows, one_by_one)
@@ -125,7 +125,7 @@ UNSOUND_LINES = [b'9,a"b,', b'10,"a"b,', b"11,a\rb,", b'12,"never closed,']
     st.lists(st.sampled_from(CSV_ROWS), max_size=12), st.sampled_from([b"\n", b"\r\n"]), st.integers(20, 60)
 )
 @settings(max_examples=300, deadline=None)
-def test_csv_keeps_the_records_that_fit_alone(records, end, read_bytes):
+def test_csv_keeps_the_records_that_are_valid_alone(records, end, read_bytes):
     data = HEADER + end + b"".join(record + end for record in records)
     one_by_one = [alone(decode_csv, HEADER + b"\n" + record) for record in records]
     with pytest.MonkeyPatch.context() as patch:
@@ -144,7 +144,7 @@ def test_csv_keeps_the_records_that_fit_alone(records, end, read_bytes):
     st.integers(20, 60),
 )
 @settings(max_examples=300, deadline=None)
-def test_a_quotation_mark_out_of_place_costs_its_own_line(records, read_bytes):
+def test_misplaced_quote_rejects_only_its_own_line(records, read_bytes):
     data = HEADER + b"\n" + b"\n\n".join(records)
     one_by_one = [alone(decode_csv, HEADER + b"\n" + record) for record in records]
     with pytest.MonkeyPatch.context() as patch:
@@ -161,7 +161,7 @@ def test_a_quotation_mark_out_of_place_costs_its_own_line(records, read_bytes):
 @pytest.mark.parametrize(
     "after", [[], [b"3,c,"], [b"3,c,", b'4,"d",', b'5,"e\nf",'], [b"3,c,", UNSOUND_LINES[0]]]
 )
-def test_a_quoted_cell_that_is_never_closed_costs_its_own_line(after, read_bytes, monkeypatch):
+def test_unclosed_quote_rejects_only_its_own_line(after, read_bytes, monkeypatch):
     monkeypatch.setattr(stream, "READ_BYTES", read_bytes)
     data = b"\n".join([HEADER, b"1,a,", UNSOUND_LINES[3], *after, b""])
     table, bad = stepwise(Format.CSV, data)
@@ -173,7 +173,7 @@ def test_a_quoted_cell_that_is_never_closed_costs_its_own_line(after, read_bytes
     assert "never closed" in bad[0].errors[0].detail
 
 
-def test_a_cell_that_is_open_for_too_long_costs_its_own_line(monkeypatch):
+def test_quoted_cell_above_the_limit_rejects_only_its_own_line(monkeypatch):
     monkeypatch.setattr(stream, "READ_BYTES", 50)
     monkeypatch.setattr(csv_rows, "RECORD_BYTES_MAX", 200)
     lines = [b'0,"open,'] + [b"%d,x," % number for number in range(1, 100)]
@@ -205,7 +205,7 @@ def check(
     assert all(record.errors for record in bad)
 
 
-def test_pointers_start_at_the_record():
+def test_error_pointers_start_at_the_record():
     _, bad = read(
         lambda bad_records: decode_ndjson(
             b'{"id":1}\n{"id":"x","tags":[1,"y"]}\n{"id":1', SCHEMA, bad_records=bad_records
@@ -220,7 +220,7 @@ def test_pointers_start_at_the_record():
 
 @given(tables(), st.data())
 @settings(max_examples=150, deadline=None)
-def test_arrow_and_parquet_keep_the_rows_that_fit(sample, data):
+def test_arrow_and_parquet_keep_the_valid_rows(sample, data):
     schema, table = sample
     strict = schema_of({**{field.name: field.type + "!" for field in schema.fields}})
     fits = [all(value is not None for value in row) for row in zip(*table.to_pydict().values(), strict=True)]
@@ -274,7 +274,7 @@ FAR = 253_402_300_800
         ),
     ],
 )  # fmt: skip
-def test_values_that_json_cannot_carry_are_shown_and_are_bad_again(target, column, payload):
+def test_values_without_a_json_form_are_shown_and_refused_again(target, column, payload):
     schema = schema_of({"c": target})
     table = pa.table({"c": column})
     kept, bad = read(lambda bad_records: conform(table, schema, bad_records=bad_records))
@@ -287,7 +287,7 @@ def test_values_that_json_cannot_carry_are_shown_and_are_bad_again(target, colum
     assert [record.payload for record in bad_again] == payload
 
 
-def test_positions_count_on_over_batches_and_text_that_is_no_text():
+def test_positions_continue_over_batches_with_invalid_utf8():
     column = pa.array([b"\xff" if row % 3 == 0 else b"%d" % row for row in range(20)]).view(pa.string())
     table = pa.table({"id": pa.array([None if row % 5 == 4 else row for row in range(20)]), "s": column})
     schema = schema_of({"id": "int64!", "s": "string"})
@@ -317,12 +317,12 @@ def test_positions_count_on_over_batches_and_text_that_is_no_text():
         (Format.PARQUET, b"PAR1 and no more"),
     ],
 )
-def test_what_holds_no_records_is_refused_as_a_whole(form, body):
+def test_body_without_records_is_refused_as_a_whole(form, body):
     with pytest.raises((SchemaMismatch, MalformedBody)):
         stepwise(form, body)
 
 
-def test_all_are_set_aside_however_many_there_are_and_few_are_held(monkeypatch):
+def test_bad_records_are_quarantined_in_bounded_batches(monkeypatch):
     monkeypatch.setattr(record_errors, "_BUFFERED_RECORDS_MAX", 100)
     rows = 20_000
     bodies = {
@@ -340,7 +340,7 @@ def test_all_are_set_aside_however_many_there_are_and_few_are_held(monkeypatch):
         assert max(sizes) == 100, form
 
 
-def test_positions_in_a_split_of_ndjson_count_from_its_start():
+def test_positions_in_an_ndjson_split_count_from_its_start():
     lines = [b'{"id":%d}' % number if number % 3 else b"bad %d" % number for number in range(50)]
     data = b"\n".join(lines)
     rows = 0
@@ -352,7 +352,7 @@ def test_positions_in_a_split_of_ndjson_count_from_its_start():
     assert positions == list(range(0, 50, 3))
 
 
-def test_rows_as_json_are_those_that_are_served():
+def test_rows_as_json_have_the_values_that_reads_return():
     columns = {"a": pa.array([1, 2]), "b": pa.array([[0.5], None], pa.list_(pa.float32()))}
     assert [json.loads(text) for text in json_texts(columns, 2)] == [
         {"a": 1, "b": [0.5]},

@@ -11,7 +11,7 @@ from app.codecs import Format, conform, decode_csv
 from app.format.errors import SchemaMismatch
 from app.format.rows.change_schema import change_schema
 from app.format.rows.changelog import OP_COLUMN, SYMBOLS, Op
-from tests.codecs.changes import CHANGES, OOLONG, TEA, stepwise, told
+from tests.codecs.changes import CHANGES, OOLONG, TEA, op_rows, stepwise
 from tests.codecs.samples import arrow_stream, parquet, schema_of
 
 FLAT = [("+A", {"id": 1, "name": "tea"}), ("-R", {"id": 2}), ("-C", TEA), ("+C", OOLONG)]
@@ -39,23 +39,23 @@ def flat(op: pa.Array, name: str = "op") -> pa.Table:
     ],
     ids=lambda op: str(op.type)[:12],
 )
-def test_columns_tell_changes_with_an_op_beside_them(op: pa.Array) -> None:
+def test_arrow_and_parquet_changes_have_an_op_column(op: pa.Array) -> None:
     table = flat(op)
     for found in (
         conform(table, CHANGES),
         stepwise(Format.ARROW, arrow_stream(table, max_chunksize=3)),
         stepwise(Format.PARQUET, parquet(table, row_group_size=3)),
     ):
-        assert told(found) == FLAT
+        assert op_rows(found) == FLAT
         assert found.schema.equals(CHANGES.to_arrow(), check_metadata=True)
 
 
 @pytest.mark.parametrize("ops", [SYMBOLS, ("0", "1", "2", "3")])
-def test_csv_tells_changes_with_an_op_column(ops: tuple[str, ...]) -> None:
+def test_csv_changes_have_an_op_column(ops: tuple[str, ...]) -> None:
     lines = [f"{op},{row['id']},{row.get('name', '')}" for op, (_, row) in zip(ops, FLAT, strict=True)]
     data = "\n".join(["op,id,name", *lines]).encode()
-    assert told(decode_csv(data, CHANGES)) == FLAT
-    assert told(stepwise(Format.CSV, data)) == FLAT
+    assert op_rows(decode_csv(data, CHANGES)) == FLAT
+    assert op_rows(stepwise(Format.CSV, data)) == FLAT
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_csv_tells_changes_with_an_op_column(ops: tuple[str, ...]) -> None:
         ({"OP": "string"}, "op"),
     ],
 )
-def test_a_column_of_the_dataset_called_op_stays_one(fields: dict[str, str], name: str) -> None:
+def test_dataset_column_named_op_is_kept(fields: dict[str, str], name: str) -> None:
     schema = change_schema(schema_of({"id": "int64!", **fields}), ["id"])
     own = dict.fromkeys(fields)
     [(field, _)] = list(fields.items())[:1]
@@ -96,7 +96,7 @@ def test_a_column_of_the_dataset_called_op_stays_one(fields: dict[str, str], nam
         ({"op": ["+C"], "id": [1], "name": pa.nulls(1)}, "/0/name", "got null"),
     ],
 )
-def test_columns_that_tell_no_changes_are_refused(columns: dict[str, Any], pointer: str, words: str) -> None:
+def test_columns_without_valid_ops_are_refused(columns: dict[str, Any], pointer: str, words: str) -> None:
     with pytest.raises(SchemaMismatch) as caught:
         stepwise(Format.ARROW, arrow_stream(pa.table(columns)))
     error = caught.value.facts["errors"][-1]
@@ -113,7 +113,7 @@ def test_columns_that_tell_no_changes_are_refused(columns: dict[str, Any], point
         ("1,,tea", "/rows/1/id", "a value is required"),
     ],
 )
-def test_csv_that_tells_no_changes_is_refused(line: str, pointer: str, words: str) -> None:
+def test_csv_without_valid_ops_is_refused(line: str, pointer: str, words: str) -> None:
     with pytest.raises(SchemaMismatch) as caught:
         decode_csv(f"op,id,name\n+A,1,tea\n{line}\n".encode(), CHANGES)
     [error] = caught.value.facts["errors"]

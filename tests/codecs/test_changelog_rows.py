@@ -32,7 +32,7 @@ from app.codecs.value_parser import parse_json
 from app.format.errors import MalformedBody, SchemaMismatch
 from app.format.rows.change_schema import ChangeSchema, change_schema
 from app.format.rows.changelog import OP_COLUMN, Op
-from tests.codecs.changes import CHANGES, OOLONG, TEA, Told, ndjson, stepwise, told
+from tests.codecs.changes import CHANGES, OOLONG, TEA, OpRows, ndjson, op_rows, stepwise
 from tests.codecs.samples import arrow_stream, data_types, nullable, parquet, schema_of
 
 
@@ -60,12 +60,12 @@ from tests.codecs.samples import arrow_stream, data_types, nullable, parquet, sc
         (None, []),
     ],
 )
-def test_a_record_tells_of_changes(record: Any, changes: Told) -> None:
-    assert told(decode_ndjson(ndjson(record), CHANGES)) == changes
-    assert told(decode_json_rows(json.dumps([record]).encode(), CHANGES)) == changes
+def test_record_is_read_as_its_changes(record: Any, changes: OpRows) -> None:
+    assert op_rows(decode_ndjson(ndjson(record), CHANGES)) == changes
+    assert op_rows(decode_json_rows(json.dumps([record]).encode(), CHANGES)) == changes
     mixed = ndjson({"op": "+A", "row": TEA}, record, {"op": "c", "after": TEA})
-    assert told(decode_ndjson(mixed, CHANGES)) == [("+A", TEA), *changes, ("+A", TEA)]
-    assert told(stepwise(Format.NDJSON, mixed)) == [("+A", TEA), *changes, ("+A", TEA)]
+    assert op_rows(decode_ndjson(mixed, CHANGES)) == [("+A", TEA), *changes, ("+A", TEA)]
+    assert op_rows(stepwise(Format.NDJSON, mixed)) == [("+A", TEA), *changes, ("+A", TEA)]
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_record_tells_of_changes(record: Any, changes: Told) -> None:
         ({"payload": [1]}, "/payload", "got an array"),
     ],
 )
-def test_a_fault_is_named_by_its_place(record: Any, pointer: str, words: str) -> None:
+def test_record_error_names_its_position(record: Any, pointer: str, words: str) -> None:
     data = ndjson(None, {"op": "u", "before": TEA, "after": TEA}, record)
     for read in (
         lambda: decode_ndjson(data, CHANGES),
@@ -133,12 +133,12 @@ def test_a_fault_is_named_by_its_place(record: Any, pointer: str, words: str) ->
         b'{"offset":1,"op":"+A","offset":2,"row":{"id":1,"name":"x"}}',
     ],
 )
-def test_a_member_given_twice_is_refused(text: bytes) -> None:
+def test_duplicate_member_is_refused(text: bytes) -> None:
     with pytest.raises(SchemaMismatch, match="more than once"):
         decode_ndjson(text, CHANGES)
 
 
-def test_what_is_no_json_is_refused() -> None:
+def test_record_that_is_not_json_is_refused() -> None:
     with pytest.raises(MalformedBody, match="row 1"):
         decode_ndjson(ndjson(None) + b'{"op":"+A","row":', CHANGES)
 
@@ -179,7 +179,7 @@ def feed(codes: list[int], rows: pa.Table) -> pa.Table:
 
 @given(feeds(), st.integers(1, 200), st.integers(1, 60))
 @settings(deadline=None, max_examples=150)
-def test_a_feed_given_as_input_is_read_as_it_was(
+def test_feed_of_another_dataset_is_read_unchanged(
     sample: tuple[ChangeSchema, pa.Table], target: int, read_bytes: int
 ) -> None:
     schema, changes = sample
@@ -188,17 +188,17 @@ def test_a_feed_given_as_input_is_read_as_it_was(
     expected = pa.Table.from_arrays([ops, *rows.columns], schema=schema.to_arrow())
     if not changes.num_rows:
         return
-    told_as = {
+    by_form = {
         form: encode_changes_json(in_form(changes, form, "d").table, as_ndjson=True)
         for form in (ChangeForm.TWO_EVENT, ChangeForm.DEBEZIUM)
     }
     wrapped = b"".join(
         b'{"schema":{"a":"\\""},"payload":%s}\nnull\n' % line
-        for line in told_as[ChangeForm.DEBEZIUM].splitlines()
+        for line in by_form[ChangeForm.DEBEZIUM].splitlines()
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream, "READ_BYTES", read_bytes)
-        for data in (*told_as.values(), wrapped):
+        for data in (*by_form.values(), wrapped):
             assert decode_ndjson(data, schema) == expected
             splits = plan_splits(Format.NDJSON, io.BytesIO(data), len(data), target)
             assert (
@@ -238,7 +238,7 @@ RECORDS = [
 
 
 @pytest.mark.parametrize("text", RECORDS, ids=bytes.decode)
-def test_the_fast_way_takes_nothing_that_the_exact_one_refuses(text: bytes) -> None:
+def test_batch_decoder_accepts_only_what_the_exact_reader_accepts(text: bytes) -> None:
     reader = reader_of(CHANGES)
     faults = Faults()
     found = reader.read(parse_json(text.decode()), faults)
@@ -248,7 +248,7 @@ def test_the_fast_way_takes_nothing_that_the_exact_one_refuses(text: bytes) -> N
         assert decode_batch == reader.table(found)
 
 
-def test_usual_records_take_the_fast_way() -> None:
+def test_usual_records_are_decoded_in_batches() -> None:
     reader = reader_of(CHANGES)
     for texts in (RECORDS[:2], RECORDS[10:11] + RECORDS[13:14] + RECORDS[16:17], RECORDS[18:20]):
         table = reader.decode_batch([*texts, b"null"])
@@ -258,12 +258,12 @@ def test_usual_records_take_the_fast_way() -> None:
 
 @given(st.lists(st.sampled_from(RECORDS), min_size=1, max_size=12))
 @settings(deadline=None, max_examples=150)
-def test_a_bad_record_costs_all_it_tells_and_nothing_else(records: list[bytes]) -> None:
-    expected: Told = []
+def test_bad_record_rejects_only_its_own_changes(records: list[bytes]) -> None:
+    expected: OpRows = []
     bad = []
     for number, record in enumerate(records):
         try:
-            expected += told(decode_ndjson(record, CHANGES))
+            expected += op_rows(decode_ndjson(record, CHANGES))
         except SchemaMismatch:
             bad.append((number, record))
     kept: list[BadRecord] = []
@@ -272,12 +272,12 @@ def test_a_bad_record_costs_all_it_tells_and_nothing_else(records: list[bytes]) 
         iter_tables(Format.NDJSON, io.BytesIO(b"\n".join(records)), CHANGES, bad_records=bad_records)
     )
     bad_records.close()
-    assert [change for table in tables for change in told(table)] == expected
+    assert [change for table in tables for change in op_rows(table)] == expected
     assert [(record.position, record.payload) for record in kept] == bad
     assert bad_records.records == len(records)
 
 
-def test_bad_changes_can_be_driven_again_whatever_form_they_had() -> None:
+def test_bad_changes_of_every_format_can_be_redriven() -> None:
     table = pa.table({"op": ["+A", "+X", "-R"], "id": [1, 2, None], "name": ["a", "b", "c"]})
     coded = table.set_column(0, "op", pa.array([0, 9, 1], pa.int8()))
     csv = b"op,id,name\n+A,1,a\n+X,2,b\n-R,,c\n"
@@ -304,14 +304,14 @@ def test_bad_changes_can_be_driven_again_whatever_form_they_had() -> None:
         headers = [record.header for record in kept]
         again = pa.table([payloads, headers], schema=pa.schema(RECORD_FIELDS))
         tables = list(iter_record_tables(io.BytesIO(parquet(again)), CHANGES, split=Split()))
-        found = [change for each in tables for change in told(each)]
+        found = [change for each in tables for change in op_rows(each)]
         assert [(op, row["id"]) for op, row in found] == [
             ("+A", 1 if form is Format.NDJSON else 2),
             ("-R", 3),
         ]
 
 
-def test_large_feeds_come_in_steps_and_stay_in_order() -> None:
+def test_large_feed_is_read_in_order_and_in_steps() -> None:
     count = 80_000
     lines = b"".join(
         b'{"op":"u","before":{"id":%d},"after":{"id":%d,"name":"x"}}\n' % (n, n) for n in range(count)

@@ -79,7 +79,7 @@ from tests.codecs.samples import schema_of, tables
         (pa.uuid(), "binary", False),
     ],
 )
-def test_only_lossless_casts_are_made(source, target, taken):
+def test_only_lossless_casts_are_accepted(source, target, taken):
     assert is_lossless(source, parse_type(target)) == taken
     schema = schema_of({"c": target})
     empty = pa.table({"c": pa.array([], source)})
@@ -97,7 +97,7 @@ def test_only_lossless_casts_are_made(source, target, taken):
 
 def test_values_survive_every_cast():
     days = pa.array([0, 86_400_000], pa.date64())
-    given_table = pa.table(
+    source_table = pa.table(
         {
             "st": pa.array([{"b": 1}, None, {"b": None}], pa.struct({"b": pa.int8()})).slice(1),
             "l": pa.array([["x"], ["a", None], None], pa.large_list(pa.large_string())).slice(1),
@@ -122,7 +122,7 @@ def test_values_survive_every_cast():
             "st": "struct<a: string, b: int64>",
         }
     )
-    table = conform(given_table, schema)
+    table = conform(source_table, schema)
     assert table.schema == schema.to_arrow()
     table.validate(full=True)
     assert [str(value) for value in table["t"].to_pylist()] == ["1970-01-01 00:00:01+00:00", "None"]
@@ -150,7 +150,7 @@ def test_values_survive_every_cast():
 
 @given(tables())
 @settings(max_examples=100, deadline=None)
-def test_a_table_of_the_schema_is_taken_as_it_is_in_any_order(sample):
+def test_table_of_the_schema_is_unchanged_in_any_column_order(sample):
     schema, table = sample
     assert conform(table.select(table.column_names[::-1]), schema) == table
     assert conform(pa.concat_tables([table, table]).slice(1), schema) == pa.concat_tables(
@@ -204,7 +204,7 @@ FAR = 253_402_300_800
         ),
     ],
 )
-def test_values_that_json_cannot_carry_are_named_by_row(target, column, rows, reason):
+def test_values_without_a_json_form_are_named_by_row(target, column, rows, reason):
     with pytest.raises(SchemaMismatch) as caught:
         conform(pa.table({"c": column}), schema_of({"c": target}), first_row=10)
     errors = caught.value.facts["errors"]
@@ -212,7 +212,7 @@ def test_values_that_json_cannot_carry_are_named_by_row(target, column, rows, re
     assert all(reason in error["detail"] and target.rstrip("!") in error["detail"] for error in errors)
 
 
-def test_what_lies_behind_nulls_does_not_matter():
+def test_values_behind_nulls_are_ignored():
     nan = pa.array([float("nan"), 1.0])
     hidden = pa.StructArray.from_arrays([nan], ["x"], mask=pa.array([True, False]))
     lists = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), nan, mask=pa.array([True, False]))
@@ -230,13 +230,13 @@ def test_what_lies_behind_nulls_does_not_matter():
         ({"a": ["x"]}, 'a column is missing: a value is required: "id" is int64'),
     ],
 )
-def test_columns_that_do_not_match_are_refused(columns, reason):
+def test_columns_that_do_not_match_the_schema_are_refused(columns, reason):
     with pytest.raises(SchemaMismatch) as caught:
         conform(pa.table(columns), schema_of({"id": "int64!", "a": "string"}))
     assert reason in caught.value.detail
 
 
-def test_a_column_given_twice_is_refused():
+def test_duplicate_column_is_refused():
     twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["id", "id"])
     with pytest.raises(SchemaMismatch, match="appears more than once"):
         conform(twice, schema_of({"id": "int64"}))
@@ -254,7 +254,7 @@ def int32s(*numbers: int) -> bytes:
     return b"".join(number.to_bytes(4, "little", signed=True) for number in numbers)
 
 
-def test_text_that_is_not_utf8_is_named_by_row():
+def test_invalid_utf8_is_named_by_row():
     for kind in (pa.string(), pa.large_string()):
         width = 4 if kind == pa.string() else 8
         offsets = b"".join(number.to_bytes(width, "little") for number in (0, 1, 2, 3))
@@ -284,7 +284,7 @@ BAD_TEXT = forged(pa.string(), [None, int32s(0, 1, 2, 3), b"a\xffb"], 3)
     ],
     ids=["struct", "list", "map"],
 )
-def test_nested_text_that_is_not_utf8_is_named_by_row(array, target, row):
+def test_nested_invalid_utf8_is_named_by_row(array, target, row):
     with pytest.raises(SchemaMismatch) as caught:
         conform(pa.table({"s": array}), schema_of({"s": target}))
     assert [error["pointer"] for error in caught.value.facts["errors"]] == [f"/rows/{row}/s"]
@@ -298,7 +298,7 @@ def test_nested_text_that_is_not_utf8_is_named_by_row(array, target, row):
     ],
     ids=["dictionary", "offsets"],
 )
-def test_text_that_is_not_utf8_where_no_row_is_to_blame_refuses_all(array, target):
+def test_invalid_utf8_outside_all_rows_refuses_the_body(array, target):
     with pytest.raises(MalformedBody, match="are inconsistent"):
         conform(pa.table({"s": array}), schema_of({"s": target}))
 
@@ -315,12 +315,12 @@ def test_text_that_is_not_utf8_where_no_row_is_to_blame_refuses_all(array, targe
     ],
     ids=["dictionary index", "view beyond its bytes", "view of no buffer"],
 )
-def test_data_that_contradict_themselves_are_refused(array, target):
+def test_inconsistent_buffers_are_refused(array, target):
     with pytest.raises(MalformedBody, match="are inconsistent"):
         conform(pa.table({"s": array}), schema_of({"s": target}))
 
 
-def test_decimals_beyond_their_own_precision_are_refused():
+def test_decimals_beyond_their_precision_are_refused():
     # 1000 as a decimal(3, 0): what the type says is not so.
     array = forged(pa.decimal128(3, 0), [None, (1000).to_bytes(16, "little")], 1)
     with pytest.raises(MalformedBody, match="precision"):
@@ -336,7 +336,7 @@ def test_decimals_beyond_their_own_precision_are_refused():
     ],
     ids=["dictionary", "nulls", "lists of nulls"],
 )
-def test_what_expands_beyond_bounds_is_refused_before_it_is_expanded(bomb):
+def test_body_that_expands_beyond_its_bound_is_refused_first(bomb):
     before = pa.default_memory_pool().max_memory()
     target = "list<string>" if pa.types.is_list(bomb.type) else "string"
     with pytest.raises(BodyTooLarge):
@@ -344,7 +344,7 @@ def test_what_expands_beyond_bounds_is_refused_before_it_is_expanded(bomb):
     assert pa.default_memory_pool().max_memory() - before < 1_500_000_000
 
 
-def test_views_of_one_large_value_are_counted_by_what_they_show():
+def test_string_views_are_counted_by_their_expanded_size():
     _, view, shown = pa.array(["y" * 2_000_000], pa.string_view()).buffers()
     many = forged(pa.string_view(), [None, view.to_pybytes() * 100_000, shown.to_pybytes()], 100_000)
     for array, target in (

@@ -60,7 +60,7 @@ SCHEMA = schema_of(
         ("tags", "{}", []),
     ],
 )
-def test_a_cell_is_read(name, cell, value):
+def test_cell_is_read_as_its_type(name, cell, value):
     table = decode_csv(f"{name},id\r\n{cell},1\r\n".encode(), SCHEMA)
     found = table[name][0].as_py()
     assert (str(found) if isinstance(value, str) and not isinstance(found, str) else found) == value
@@ -102,7 +102,7 @@ def test_a_cell_is_read(name, cell, value):
         ("tags", '"{""a"": 300}"', "out of range"),
     ],
 )
-def test_a_bad_cell_is_named_with_its_row_column_and_the_reason(name, cell, reason):
+def test_bad_cell_is_named_by_row_column_and_reason(name, cell, reason):
     columns = "id" if name == "id" else f"{name},id"
     rows = [cell] if name == "id" else [f"{cell},1"]
     good = ["1"] if name == "id" else [",1"]
@@ -136,7 +136,7 @@ def test_a_bad_cell_is_named_with_its_row_column_and_the_reason(name, cell, reas
         (b"id\n1\r", "carriage return", {"line": 2, "byte": 4}),
     ],
 )
-def test_text_that_is_no_csv_is_named_by_position(body, reason, facts):
+def test_malformed_csv_is_named_by_position(body, reason, facts):
     with pytest.raises(MalformedBody) as caught:
         decode_csv(body, SCHEMA)
     assert reason in caught.value.detail
@@ -153,13 +153,13 @@ def test_text_that_is_no_csv_is_named_by_position(body, reason, facts):
         (b"name", 'a value is required: "id" is int32 and not nullable'),
     ],
 )
-def test_a_bad_header_is_refused(header, reason):
+def test_invalid_header_is_refused(header, reason):
     with pytest.raises(SchemaMismatch, match=r"^/rows: ") as caught:
         decode_csv(header + b"\n", SCHEMA)
     assert reason in caught.value.detail
 
 
-def test_rows_of_another_width_are_named_whatever_lies_between():
+def test_rows_of_another_width_are_named_by_row():
     body = b'id,name\n1,"x\ny"\n\n2\n3,c\n4,d,e\n'
     with pytest.raises(SchemaMismatch) as caught:
         decode_csv(body, SCHEMA)
@@ -169,31 +169,31 @@ def test_rows_of_another_width_are_named_whatever_lies_between():
     ]
 
 
-def test_faults_of_several_columns_are_told_row_by_row():
+def test_errors_of_several_columns_are_ordered_by_row():
     with pytest.raises(SchemaMismatch) as caught:
         decode_csv(b"flag,id\nx,1\ntrue,y\nz,\n", SCHEMA)
     pointers = [error["pointer"] for error in caught.value.facts["errors"]]
     assert pointers == ["/rows/0/flag", "/rows/1/id", "/rows/2/id", "/rows/2/flag"]
 
 
-def test_blank_lines_are_no_rows_but_nulls_where_there_is_one_column():
+def test_blank_line_is_a_null_only_in_a_single_column():
     assert decode_csv(b"id,name\n\n1,a\n\r\n\n2,b\n\n", SCHEMA)["id"].to_pylist() == [1, 2]
     one = schema_of({"name": "string"})
     assert decode_csv(b'name\na\n\n""\n\n', one)["name"].to_pylist() == ["a", None, "", None]
     assert decode_csv(b"name\n\n\n", one)["name"].to_pylist() == [None, None]
 
 
-def test_an_empty_cell_at_the_very_end_is_null_whatever_came_before():
+def test_empty_cell_at_the_end_is_null():
     for body in (b'id,name,day\n1,"a",', b'id,name,day\n1,"a",2026-01-01\n2,"b",'):
         assert decode_csv(body, SCHEMA)["day"].to_pylist()[-1] is None
 
 
-def test_a_header_alone_is_a_table_without_rows():
+def test_header_without_rows_is_an_empty_table():
     for body in (b"id", b"id,name\r\n", b"\xef\xbb\xbfid\n"):
         assert decode_csv(body, SCHEMA) == SCHEMA.to_arrow().empty_table()
 
 
-def test_columns_that_are_left_out_cannot_fill_the_memory():
+def test_omitted_columns_are_bounded_in_memory():
     wide = schema_of({f"f{number}": "string" for number in range(2000)})
     with pytest.raises(BodyTooLarge):
         decode_csv(b"f0\n" + b"\n" * 10_000, wide)
@@ -240,7 +240,7 @@ def compact(value: Any, kind: pa.DataType) -> str:
 
 @given(tables())
 @settings(max_examples=150, deadline=None)
-def test_what_is_written_as_csv_decodes_to_the_same_values(sample):
+def test_encoded_csv_decodes_to_the_same_values(sample):
     schema, table = sample
     assert decode_csv(cells(table), schema) == table
 
@@ -263,7 +263,7 @@ TEXTS = st.one_of(
 
 @given(TEXTS, scalar_types())
 @settings(max_examples=1500, deadline=None)
-def test_what_the_vectorised_conversions_take_is_what_the_exact_ones_take(text, data_type):
+def test_vectorised_conversion_accepts_only_what_the_exact_one_accepts(text, data_type):
     try:
         fast = parse_texts(pa.array([text], pa.string()), data_type)
     except (ValueError, pa.ArrowInvalid):

@@ -63,7 +63,7 @@ FIRST, LAST = -62_135_596_800, 253_402_300_799
         ([[(0, 1)]], pa.map_(pa.timestamp("us", "UTC"), pa.int8()), ['{"1970-01-01T00:00:00Z":1}']),
     ],
 )
-def test_the_text_of_a_value(values, kind, texts):
+def test_value_is_encoded_as_its_json_text(values, kind, texts):
     table = pa.table({"v": pa.array(values, kind)})
     objects = [f'{{"v":{text}}}' for text in texts]
     assert encode_rows_json(table).decode() == "[" + ",".join(objects) + "]"
@@ -74,7 +74,7 @@ def test_the_text_of_a_value(values, kind, texts):
 
 @given(st.text(st.characters(codec="utf-8")))
 @settings(max_examples=200, deadline=None)
-def test_any_text_and_any_name_is_correct_json(text):
+def test_any_text_and_any_name_is_encoded_as_valid_json(text):
     name = text + "n"
     for column in (pa.array([text]), pa.array([[(text, text)]], pa.map_(pa.string(), pa.string()))):
         table = pa.table({name: column})
@@ -99,7 +99,7 @@ def test_floats_read_back_as_the_same_value(double, narrow):
         assert pa.scalar(str(row["f"])).cast(pa.float32()).as_py() == narrow
 
 
-def test_no_rows_and_no_columns():
+def test_tables_without_rows_or_columns_are_encoded():
     empty = pa.table({"a": pa.array([], pa.int8())})
     assert (encode_rows_json(empty), encode_rows_ndjson(empty)) == (b"[]", b"")
     bare = pa.table({"a": [1, 2]}).select([])
@@ -123,7 +123,7 @@ def changes(rows: pa.Table, event_time: pa.Array) -> pa.Table:
 
 
 @pytest.mark.parametrize("extra", [{}, {"m": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int8()))}])
-def test_the_text_of_changes(extra):
+def test_changes_are_encoded_as_json(extra):
     rows = pa.table({"offset": ["a", None], "op": pa.array([0, 1], pa.timestamp("us", "UTC")), **extra})
     member = [',"m":{"k":1}', ',"m":null'] if extra else ["", ""]
     times = pa.array([None, 1500], pa.timestamp("ms", "UTC"))
@@ -143,7 +143,7 @@ def test_the_text_of_changes(extra):
 
 @given(tables())
 @settings(max_examples=80, deadline=None)
-def test_the_rows_of_changes_are_written_as_rows_are(sample):
+def test_rows_of_changes_are_encoded_like_rows(sample):
     _, table = sample
     encoded = encode_changes_json(changes(table, pa.nulls(table.num_rows)), as_ndjson=True)
     lines = encoded.decode().split("\n")[:-1]

@@ -20,7 +20,7 @@ from app.format.errors import UnsupportedMediaType
         ("application/vnd.apache.parquet", Format.PARQUET),
     ],
 )
-def test_a_media_type_names_a_form(content_type, form):
+def test_media_type_selects_its_format(content_type, form):
     assert Format.from_content_type(content_type) is form
 
 
@@ -37,7 +37,7 @@ def test_a_media_type_names_a_form(content_type, form):
         ("text/csv; header=absent", "CSV needs a header line"),
     ],
 )
-def test_others_are_refused_with_those_that_are_read(content_type, reason):
+def test_unknown_media_type_is_refused_with_the_accepted_ones(content_type, reason):
     with pytest.raises(UnsupportedMediaType) as caught:
         Format.from_content_type(content_type)
     assert reason in caught.value.detail

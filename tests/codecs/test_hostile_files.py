@@ -39,7 +39,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_what_is_cut_off_anywhere_is_refused(name):
+def test_truncated_body_is_refused(name):
     form, data = BODIES[name]
     assert sum(table.num_rows for table in iter_tables(form, io.BytesIO(data), PLACES)) == 40
     step = max(1, len(data) // 150)
@@ -60,7 +60,7 @@ def is_read(form: Format, data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_damage_is_refused_or_harmless_and_never_ends_the_process(name):
+def test_damaged_body_is_refused_or_harmless(name):
     form, data = BODIES[name]
     randomness = random.Random(name)
     refused = 0
@@ -92,7 +92,7 @@ def test_damage_is_refused_or_harmless_and_never_ends_the_process(name):
         (Format.JSON_ROWS, b"", "the body is empty"),
     ],
 )
-def test_the_wrong_bytes_are_called_what_they_are(form, data, reason):
+def test_body_of_another_format_is_named(form, data, reason):
     with pytest.raises(MalformedBody) as caught:
         list(iter_tables(form, io.BytesIO(data), PLACES))
     assert reason in caught.value.detail
@@ -101,7 +101,7 @@ def test_the_wrong_bytes_are_called_what_they_are(form, data, reason):
             plan_splits(form, io.BytesIO(data), 0, 1)
 
 
-def test_columns_are_checked_before_any_row_is_read():
+def test_columns_are_checked_before_rows_are_read():
     wrong = pa.table({"id": pa.array([], pa.string()), "z": pa.array([], pa.int8())})
     for form, data in ((Format.ARROW, arrow_stream(wrong)), (Format.PARQUET, parquet(wrong))):
         with pytest.raises(SchemaMismatch) as caught:
@@ -113,7 +113,7 @@ def test_columns_are_checked_before_any_row_is_read():
         ]
 
 
-def test_an_input_without_rows_is_checked_and_gives_no_table():
+def test_body_without_rows_is_checked_and_yields_no_table():
     empty = PLACES.to_arrow().empty_table()
     for form, data in (
         (Format.ARROW, arrow_stream(empty)),
@@ -149,7 +149,7 @@ LARGE = "x" * 400_000
     ],
     ids=["arrow dictionary", "parquet dictionary", "parquet prefixes"],
 )
-def test_small_inputs_that_expand_come_in_small_steps(form, data):
+def test_small_body_that_expands_is_read_in_small_steps(form, data):
     assert len(data) < 1 << 20
     rows = 0
     before = pa.total_allocated_bytes()
@@ -160,7 +160,7 @@ def test_small_inputs_that_expand_come_in_small_steps(form, data):
     assert rows >= 600
 
 
-def test_one_row_that_expands_without_end_is_refused():
+def test_single_row_that_expands_beyond_its_bound_is_refused():
     lists = pa.array([["x" * 4_000] * 100_000])
     data = parquet(pa.table({"l": lists}), store_schema=False, compression="zstd")
     del lists
@@ -169,7 +169,7 @@ def test_one_row_that_expands_without_end_is_refused():
         list(iter_tables(Format.PARQUET, io.BytesIO(data), schema_of({"l": "list<string>"})))
 
 
-def test_a_compressed_stream_that_asks_for_more_memory_than_there_is_is_refused():
+def test_compressed_stream_with_an_impossible_length_is_refused():
     data = bytearray(compressed_stream(pa.table({"id": range(1000)})))
     # A compressed buffer starts with its uncompressed size, 8,000 bytes here.
     place = data.index((8000).to_bytes(8, "little"))

@@ -124,7 +124,7 @@ ROWS = [(f'{{"id": 1, {members}}}', f"/{where}", reason) for members, where, rea
 
 
 @pytest.mark.parametrize(("row", "where", "reason"), ROWS)
-def test_a_bad_row_is_named_with_its_field_and_the_reason(row, where, reason):
+def test_bad_row_is_named_by_field_and_reason(row, where, reason):
     for refused, start in (
         (
             lambda: decode_ndjson(f'{{"id":0}}\n\n{row}\n{{"id":2}}'.encode(), SCHEMA, first_row=40),
@@ -161,7 +161,7 @@ GOOD_VALUES = [
 
 
 @pytest.mark.parametrize(("members", "name", "value"), GOOD_VALUES)
-def test_other_notations_of_a_value_are_taken(members, name, value):
+def test_alternative_notations_of_a_value_are_accepted(members, name, value):
     row = f'{{"id": 1, {members}}}'.encode()
     for table in (decode_ndjson(row, SCHEMA), decode_json_rows(b"[" + row + b"]", SCHEMA)):
         assert table.schema == SCHEMA.to_arrow()
@@ -191,7 +191,7 @@ def test_other_notations_of_a_value_are_taken(members, name, value):
         (b"\x00\x01\x02", "not JSON", {"row": 0}),
     ],
 )
-def test_text_that_is_no_ndjson_is_named_by_position(body, reason, facts):
+def test_malformed_ndjson_is_named_by_position(body, reason, facts):
     with pytest.raises(MalformedBody) as caught:
         decode_ndjson(body, SCHEMA)
     assert reason in caught.value.detail
@@ -211,7 +211,7 @@ def test_text_that_is_no_ndjson_is_named_by_position(body, reason, facts):
         (b"\xef\xbb\xbf[]", "byte order mark", {}),
     ],
 )
-def test_text_that_is_no_array_is_named_by_position(body, reason, facts):
+def test_malformed_array_is_named_by_position(body, reason, facts):
     with pytest.raises(MalformedBody) as caught:
         decode_json_rows(body, SCHEMA)
     assert reason in caught.value.detail
@@ -221,16 +221,16 @@ def test_text_that_is_no_array_is_named_by_position(body, reason, facts):
 @pytest.mark.parametrize(
     ("body", "got"), [(b'{"id":1}', "an object"), (b"null", "null"), (b'"x"', 'string "x"')]
 )
-def test_another_value_than_an_array_is_refused(body, got):
+def test_value_other_than_an_array_is_refused(body, got):
     with pytest.raises(SchemaMismatch, match="/source/rows: expected an array of row objects, got " + got):
         decode_json_rows(body, SCHEMA)
 
 
-def test_no_rows_are_a_table_without_rows():
+def test_empty_array_is_a_table_without_rows():
     assert decode_json_rows(b" [ ] ", SCHEMA) == SCHEMA.to_arrow().empty_table()
 
 
-def test_fifty_errors_are_listed_and_all_are_counted_up_to_a_bound():
+def test_fifty_errors_are_listed_and_errors_are_counted_up_to_a_bound():
     def refused(bad: int) -> SchemaMismatch:
         rows = [b'{"id":1}'] * 5000 + [b'{"id":"x"}'] * bad
         with pytest.raises(SchemaMismatch) as caught:
@@ -247,7 +247,7 @@ def test_fifty_errors_are_listed_and_all_are_counted_up_to_a_bound():
     assert many.detail.startswith("at least ")
 
 
-def test_rows_that_leave_everything_out_cannot_fill_the_memory(monkeypatch):
+def test_rows_that_omit_fields_are_bounded_in_memory(monkeypatch):
     for module in (compiled, json_rows):
         monkeypatch.setattr(module, "TABLE_VALUES_MAX", 100_000)
     wide = schema_of({f"f{number}": "string" for number in range(200)})
@@ -264,7 +264,7 @@ def test_rows_that_leave_everything_out_cannot_fill_the_memory(monkeypatch):
         assert decode(body % (b'{"l":[' + b",".join([b"{}"] * 1000) + b"]}"), nested).num_rows == 1
 
 
-def test_faults_without_end_in_one_row_cost_no_more_than_a_thousand():
+def test_errors_of_one_row_are_bounded():
     for row in (
         b"{" + b",".join(b'"k%d":1' % number for number in range(5000)) + b"}",
         b'{"id":1,"tags":[' + b",".join([b"1"] * 5000) + b"]}",
@@ -283,7 +283,7 @@ def test_faults_without_end_in_one_row_cost_no_more_than_a_thousand():
 
 @given(tables())
 @settings(max_examples=150, deadline=None)
-def test_what_is_encoded_decodes_to_the_same_values(sample):
+def test_encoded_json_decodes_to_the_same_values(sample):
     schema, table = sample
     assert decode_json_rows(encode_rows_json(table), schema) == table
     lines = encode_rows_ndjson(table)
@@ -315,7 +315,7 @@ def exactly(decode, body, schema):
 
 @given(tables(), st.integers(0, 2**32))
 @settings(max_examples=200, deadline=None)
-def test_the_fast_path_and_the_exact_one_agree_on_damaged_bodies(sample, seed):
+def test_fast_and_exact_decoders_agree_on_damaged_bodies(sample, seed):
     schema, table = sample
     randomness = random.Random(seed)
     for decode, encode in ((decode_ndjson, encode_rows_ndjson), (decode_json_rows, encode_rows_json)):
@@ -365,7 +365,7 @@ def damage(body: bytes, randomness: random.Random) -> bytes:
     return bytes(changed)
 
 
-def test_rows_of_names_that_the_fast_path_cannot_take_are_read_all_the_same():
+def test_names_outside_the_fast_decoder_are_read():
     schema = schema_of({'q"': "int8!", "b\\s": 'struct<`x"`: string>'})
     assert compile_schema(schema).decode_row is None
     rows = [{'q"': 1, "b\\s": {'x"': "y"}}, {'q"': 2, "b\\s": None}]

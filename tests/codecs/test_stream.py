@@ -33,7 +33,7 @@ def read(form: Format, data: bytes, schema=PLACES, split: Split | None = None) -
 
 
 @pytest.mark.parametrize("options", PARQUET_WRITERS, ids=str)
-def test_parquet_is_read_however_it_is_written(options):
+def test_parquet_with_any_writer_options_is_read(options):
     table = places(300)
     data = parquet(table, **options)
     assert read(Format.PARQUET, data) == table
@@ -46,8 +46,8 @@ def test_parquet_is_read_however_it_is_written(options):
 
 @given(tables())
 @settings(max_examples=60, deadline=None)
-def test_every_form_gives_the_same_rows(given_sample):
-    schema, table = given_sample
+def test_every_format_yields_the_same_rows(sample_case):
+    schema, table = sample_case
     assert read(Format.ARROW, arrow_stream(table, max_chunksize=2), schema) == table
     assert read(Format.PARQUET, parquet(table, row_group_size=2), schema) == table
     assert read(Format.JSON_ROWS, encode_rows_json(table), schema) == table
@@ -55,7 +55,7 @@ def test_every_form_gives_the_same_rows(given_sample):
         assert read(Format.NDJSON, encode_rows_ndjson(table), schema) == table
 
 
-def test_large_inputs_come_in_steps_of_bounded_size():
+def test_large_bodies_are_read_in_bounded_steps():
     rows = 150_000
     table = pa.table({"id": range(rows), "name": ["x" * 100] * rows})
     schema = schema_of(
@@ -117,7 +117,7 @@ def test_ndjson_splits_cover_every_row_once(lines, ended, target, read_bytes):
     ],
 )
 @pytest.mark.parametrize("target", [10, 100, 10_000])
-def test_a_fault_in_any_split_is_named_by_its_row_in_the_whole(small_reads, row, error, target):
+def test_error_in_a_split_is_named_by_its_row_in_the_body(small_reads, row, error, target):
     good = b'{"id":7}\n\n{"id":8}\n'
     data = good * 20 + row + b"\n" + good
     raised = []
@@ -134,7 +134,7 @@ def test_a_fault_in_any_split_is_named_by_its_row_in_the_whole(small_reads, row,
         assert facts["byte"] == len(good * 20) + len(row)
 
 
-def test_faults_are_named_by_row_in_every_form():
+def test_errors_are_named_by_row_in_every_format():
     rows = 1000
     table = places(rows).set_column(0, "id", pa.array([None if row == 777 else row for row in range(rows)]))
     at = {"pointer": "/rows/777/id", "detail": 'expected int64, got null: "id" is not nullable'}
@@ -160,14 +160,14 @@ def test_faults_are_named_by_row_in_every_form():
     st.integers(1, 30),
 )
 @settings(max_examples=150, deadline=None)
-def test_csv_is_the_same_in_steps_as_at_once(records, end, read_bytes):
+def test_csv_in_steps_equals_csv_at_once(records, end, read_bytes):
     data = b"id,name" + end + end.join(records)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stream, "READ_BYTES", max(read_bytes, len(b"id,name" + end)))
         assert read(Format.CSV, data) == decode_csv(data, PLACES)
 
 
-def test_faults_in_csv_are_named_by_position_in_the_whole(small_reads, monkeypatch):
+def test_errors_in_csv_are_named_by_position_in_the_body(small_reads, monkeypatch):
     monkeypatch.setattr(stream, "READ_BYTES", 9)
     good = b'1,"a\nb"\n\n2,c\n'
     data = b"id,name\n" + good * 10 + b'3,x"y\n'
@@ -180,7 +180,7 @@ def test_faults_in_csv_are_named_by_position_in_the_whole(small_reads, monkeypat
     assert caught.value.facts["errors"][0]["pointer"] == "/rows/21/id"
 
 
-def test_a_quote_that_is_never_closed_does_not_fill_the_memory(small_reads, monkeypatch):
+def test_unclosed_quote_is_bounded_in_memory(small_reads, monkeypatch):
     for module in (stream, csv_rows):
         monkeypatch.setattr(module, "RECORD_BYTES_MAX", 1000)
     with pytest.raises(MalformedBody, match=r"line 3, byte 12: a record is longer than 1000 bytes") as caught:
@@ -209,7 +209,7 @@ class FailingFile(io.BytesIO):
 
 
 @pytest.mark.parametrize("form", [Format.NDJSON, Format.CSV, Format.ARROW, Format.PARQUET])
-def test_trouble_with_the_storage_is_not_blamed_on_the_input(form, small_reads, monkeypatch):
+def test_storage_error_is_not_reported_as_a_bad_body(form, small_reads, monkeypatch):
     monkeypatch.setattr(stream, "READ_BYTES", 50)
     table = pa.table({"id": range(1000)})
     data = {
@@ -222,7 +222,7 @@ def test_trouble_with_the_storage_is_not_blamed_on_the_input(form, small_reads, 
         list(iter_tables(form, FailingFile(data), PLACES))
 
 
-def test_the_source_stays_open():
+def test_source_file_stays_open():
     for form, data in ((Format.PARQUET, parquet(places(40))), (Format.ARROW, arrow_stream(places(40)))):
         source = io.BytesIO(data)
         list(iter_tables(form, source, PLACES))
@@ -231,6 +231,6 @@ def test_the_source_stays_open():
         assert source.seek(0) == 0
 
 
-def test_ndjson_by_steps_is_what_it_is_at_once():
+def test_ndjson_in_steps_equals_ndjson_at_once():
     data = encode_rows_ndjson(places(500))
     assert read(Format.NDJSON, data) == decode_ndjson(data, PLACES)

@@ -15,7 +15,7 @@ from app.format.partition import partition_sources
 from app.format.rows.changelog import Op
 
 Row = dict[str, Any]
-Given = tuple[int, Row]
+RowChange = tuple[int, Row]
 Key = tuple[Any, ...]
 ALWAYS = (2, 0)
 
@@ -32,14 +32,14 @@ class Write:
     """
 
     operation: Operation
-    rows: Sequence[Given]
+    rows: Sequence[RowChange]
     drop: bool = False
     quarantine: bool = False
     rest: frozenset[Key] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turn:
+class KeyMutation:
     """What a write does to one key: `reset` is the order up to which the live row is deleted, if there is one."""
 
     reset: tuple[int, Any] | None
@@ -72,7 +72,7 @@ class Table:
 
     def apply(self, operation: Operation, rows: Sequence[Row]) -> dict[str, int]:
         """Applies a write without options and returns its counts."""
-        return self.play(self.plain(operation, rows))
+        return self.apply_write(self.plain(operation, rows))
 
     def refuses(self, write: Write) -> bool:
         """Whether the write fails: an insert that would meet a live key, or a sum out of range."""
@@ -81,21 +81,21 @@ class Table:
         if strict and any(self.key(row) in self.live for _, row in write.rows):
             return True
         try:
-            Table(dataset=self.dataset, live=dict(self.live)).play(write)
+            Table(dataset=self.dataset, live=dict(self.live)).apply_write(write)
         except Overflow:
             return True
         return False
 
-    def play(self, write: Write) -> dict[str, int]:
+    def apply_write(self, write: Write) -> dict[str, int]:
         """Applies one write and returns its counts. Raises Overflow."""
         counts = dict.fromkeys(("inserted", "updated", "deleted", "unchanged", "quarantined"), 0)
-        by_key: dict[Key, list[Given]] = {}
-        for given in write.rows:
-            by_key.setdefault(self.key(given[1]), []).append(given)
+        by_key: dict[Key, list[RowChange]] = {}
+        for change in write.rows:
+            by_key.setdefault(self.key(change[1]), []).append(change)
         for key, rows in by_key.items():
-            turn = self._turn(rows, write.operation)
-            outcome = self._one(key, turn, write)
-            counted = turn.rows if outcome == "quarantined" else 1
+            mutation = self._mutation(rows, write.operation)
+            outcome = self._one(key, mutation, write)
+            counted = mutation.rows if outcome == "quarantined" else 1
             counts[outcome] += counted
             counts["unchanged"] += len(rows) - counted
         for key in sorted((write.rest or frozenset()) - set(by_key)):
@@ -113,13 +113,13 @@ class Table:
         value = row[self.dataset.ordering_field] if ordered and self.dataset.ordering_field else None
         return (0, 0) if value is None else (1, value)
 
-    def _turn(self, rows: Sequence[Given], operation: Operation) -> Turn:
+    def _mutation(self, rows: Sequence[RowChange], operation: Operation) -> KeyMutation:
         """The rows of one key in one write, as one."""
         following = [*rows[1:], None]
         left = [
-            given
-            for given, after in zip(rows, following, strict=True)
-            if not (given[0] == Op.CORRECT_FROM and after is not None and after[0] == Op.CORRECT_TO)
+            change
+            for change, after in zip(rows, following, strict=True)
+            if not (change[0] == Op.CORRECT_FROM and after is not None and after[0] == Op.CORRECT_TO)
         ]
         reset = None
         for at, (op, row) in enumerate(left[:]):
@@ -127,58 +127,58 @@ class Table:
                 reset, start = ALWAYS, at + 1
         if reset is not None:
             left = left[start:]
-        left.sort(key=lambda given: self._order(given[1]))
+        left.sort(key=lambda change: self._order(change[1]))
         start = 0
         for at, (op, row) in enumerate(left):
             if _deletes(op):
                 reset, start = max(reset or (0, 0), self._order(row)), at + 1
         puts = [row for _, row in left[start:]]
         if not puts:
-            return Turn(reset=reset, order=(0, 0), row=None, rows=1)
+            return KeyMutation(reset=reset, order=(0, 0), row=None, rows=1)
         if self.dataset.merge_mode is MergeMode.FIRST:
-            return Turn(reset=reset, order=(0, 0), row=puts[0], rows=1)
+            return KeyMutation(reset=reset, order=(0, 0), row=puts[0], rows=1)
         if not self._folds:
-            return Turn(reset=reset, order=self._order(puts[-1]), row=puts[-1], rows=1)
+            return KeyMutation(reset=reset, order=self._order(puts[-1]), row=puts[-1], rows=1)
         states = [row if operation.replaces else self._state(row) for row in puts]
         state = states[0]
         for other in states[1:]:
-            state = self._met(state, other, newer=True)
-        return Turn(reset=reset, order=self._order(puts[-1]), row=state, rows=len(puts))
+            state = self._combined(state, other, newer=True)
+        return KeyMutation(reset=reset, order=self._order(puts[-1]), row=state, rows=len(puts))
 
-    def _one(self, key: Key, turn: Turn, write: Write) -> str:
+    def _one(self, key: Key, mutation: KeyMutation, write: Write) -> str:
         before = self.live.get(key)
-        resets = before is not None and turn.reset is not None and turn.reset >= self._order(before)
-        if turn.row is None:
+        resets = before is not None and mutation.reset is not None and mutation.reset >= self._order(before)
+        if mutation.row is None:
             if before is None or not resets:
                 return "unchanged"
             del self.live[key]
             self.feed.append((Op.RETRACT, before))
             return "deleted"
         if before is None:
-            self.live[key] = self._fitting(turn.row)
-            self.feed.append((Op.APPEND, turn.row))
+            self.live[key] = self._fitting(mutation.row)
+            self.feed.append((Op.APPEND, mutation.row))
             return "inserted"
         if write.operation.refuses_live_keys:
             assert write.drop or write.quarantine
             return "unchanged" if write.drop else "quarantined"
-        after = turn.row if resets or write.operation.replaces else self._merged(before, turn)
+        after = mutation.row if resets or write.operation.replaces else self._merged(before, mutation)
         if exact(before) == exact(after):
             return "unchanged"
         self.live[key] = self._fitting(after)
         self.feed += [(Op.CORRECT_FROM, before), (Op.CORRECT_TO, after)]
         return "updated"
 
-    def _merged(self, before: Row, turn: Turn) -> Row:
-        assert turn.row is not None
-        newer = turn.order >= self._order(before)
+    def _merged(self, before: Row, mutation: KeyMutation) -> Row:
+        assert mutation.row is not None
+        newer = mutation.order >= self._order(before)
         match self.dataset.merge_mode:
             case MergeMode.EVENT_TIME:
-                return turn.row if newer else before
+                return mutation.row if newer else before
             case MergeMode.COMMIT_TIME:
-                return turn.row
+                return mutation.row
             case MergeMode.FIRST:
                 return before
-        return self._met(before, turn.row, newer=newer)
+        return self._combined(before, mutation.row, newer=newer)
 
     def _state(self, row: Row) -> Row:
         """A row that comes in, as a table of nothing else would hold it."""
@@ -191,18 +191,18 @@ class Table:
                 state.update(dict.fromkeys(group.fields))
         return state
 
-    def _met(self, one: Row, other: Row, *, newer: bool) -> Row:
-        met = {}
+    def _combined(self, one: Row, other: Row, *, newer: bool) -> Row:
+        combined = {}
         fixed = {*self.dataset.record_key, *partition_sources(self.dataset)}
         for name in one:
             rule = self.dataset.aggregates.get(name, Aggregate.LAST_NON_NULL)
-            met[name] = one[name] if name in fixed else _aggregated(rule, one[name], other[name], newer)
+            combined[name] = one[name] if name in fixed else _aggregated(rule, one[name], other[name], newer)
         for group in self.dataset.sequence_groups:
             mine, theirs = one[group.ordering_field], other[group.ordering_field]
             source = other if theirs is not None and (mine is None or theirs >= mine) else one
             for name in (group.ordering_field, *group.fields):
-                met[name] = source[name]
-        return met
+                combined[name] = source[name]
+        return combined
 
     def _fitting(self, row: Row) -> Row:
         for name, rule in self.dataset.aggregates.items():

@@ -64,7 +64,7 @@ def file_of(text: str, version: int, *, keyed: bool, partition: str = "p=a") -> 
 
 
 @pytest.mark.parametrize("line", PLANS.strip().splitlines()[1:])
-def test_a_compaction_folds(line: str) -> None:
+def test_compaction_folds_the_expected_files(line: str) -> None:
     keyed, *words = line.split()
     files = [file_of(word, at, keyed=keyed == "yes") for at, word in enumerate(words) if ":" in word]
     expected = [word for word in words if ":" not in word and word != "-"]
@@ -78,15 +78,15 @@ def test_a_compaction_folds(line: str) -> None:
 
 
 @pytest.mark.parametrize("keyed", [True, False])
-def test_it_looks_at_the_partitions_and_the_groups_it_is_told_to(keyed: bool) -> None:
+def test_compaction_is_restricted_to_the_requested_partitions_and_groups(keyed: bool) -> None:
     files = [
         file_of(f"{partition}{number}:b10", number, keyed=keyed, partition=f"p={partition}")
         for partition in "ab"
         for number in range(3)
     ]
 
-    def folded(**asked: object) -> list[str]:
-        tasks = plan_compaction(dataset(keyed=keyed), files, attempt="now", data_prefix="d", **asked)
+    def folded(**request: object) -> list[str]:
+        tasks = plan_compaction(dataset(keyed=keyed), files, attempt="now", data_prefix="d", **request)
         return sorted(file.path for task in tasks for file in task.files)
 
     assert folded(partitions=("p=b",)) == ["b0", "b1", "b2"]

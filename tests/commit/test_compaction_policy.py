@@ -54,11 +54,13 @@ def due(policy: CompactionPolicy, **measures: Any) -> bool:
         ({}, EVERYTHING, False),
     ],
 )
-def test_bounds(bound: dict[str, Any], measures: dict[str, Any], expected: bool) -> None:
+def test_each_bound_decides_when_compaction_is_due(
+    bound: dict[str, Any], measures: dict[str, Any], expected: bool
+) -> None:
     assert due(structs.replace(NOTHING, **bound), **measures) is expected
 
 
-def test_one_bound_is_enough() -> None:
+def test_one_exceeded_bound_makes_compaction_due() -> None:
     for bound in (
         {"logs": 99},
         {"log_ratio": 5.0},
@@ -69,7 +71,7 @@ def test_one_bound_is_enough() -> None:
         assert due(structs.replace(NOTHING, **bound), **EVERYTHING)
 
 
-def test_the_next_is_due_when_the_oldest_log_is_old_enough() -> None:
+def test_next_compaction_is_due_at_the_age_of_the_oldest_log() -> None:
     shapes = [
         GroupShape(file_group="a", oldest_log=8),
         GroupShape(file_group="b", oldest_log=7),
@@ -100,13 +102,13 @@ def test_the_next_is_due_when_the_oldest_log_is_old_enough() -> None:
         (TableServices(tags=TagPolicy(period=TagPeriod.DAY, keep=0)), ["/services/tags/keep"]),
     ],
 )
-def test_policies_that_cannot_be(services: TableServices, pointers: list[str]) -> None:
+def test_invalid_policies_are_refused(services: TableServices, pointers: list[str]) -> None:
     with pytest.raises(InvalidDataset) as refusal:
         with_services(DATASET, services)
     assert [error["pointer"] for error in refusal.value.facts["errors"]] == pointers
 
 
-def test_policies_that_can_be() -> None:
+def test_valid_policies_are_accepted() -> None:
     for services in (
         TableServices(),
         TableServices(compaction=None, tags=TagPolicy(period=TagPeriod.WEEK, keep=1)),

@@ -56,7 +56,7 @@ def table(rows: list[Row], definition: DatasetDefinition) -> pa.Table:
 
 @settings(max_examples=60)
 @given(before=ROWS, after=ROWS)
-def test_rows_with_keys_are_compared_as_dictionaries_are(before: list[Any], after: list[Any]) -> None:
+def test_keyed_rows_are_compared_like_dictionaries(before: list[Any], after: list[Any]) -> None:
     definition = dataset("id")
     was, now = ({key: {"id": key, **values} for key, values in rows} for rows in (before, after))
     both = was.keys() & now.keys()
@@ -81,7 +81,7 @@ def test_rows_with_keys_are_compared_as_dictionaries_are(before: list[Any], afte
 
 @settings(max_examples=60)
 @given(before=ROWS, after=ROWS)
-def test_rows_without_keys_are_compared_as_bags_are(before: list[Any], after: list[Any]) -> None:
+def test_keyless_rows_are_compared_like_multisets(before: list[Any], after: list[Any]) -> None:
     definition = dataset()
     was, now = ([{"id": key, **values} for key, values in rows] for rows in (before, after))
     bags = Counter(map(shown, was)), Counter(map(shown, now))
@@ -92,7 +92,7 @@ def test_rows_without_keys_are_compared_as_bags_are(before: list[Any], after: li
     )
 
 
-def test_what_parts_found_adds_up() -> None:
+def test_comparisons_of_parts_add_up() -> None:
     one = Compared(added=1, removed=2, changed=3, unchanged=4, values={2: 3})
     other = Compared(added=10, changed=1, values={2: 1, 3: 1})
     assert one + other == Compared(added=11, removed=2, changed=4, unchanged=4, values={2: 4, 3: 1})
@@ -120,7 +120,7 @@ def test_fields_are_compared_by_their_ids() -> None:
     assert compare_schemas(before.schema, before.schema) == []
 
 
-def test_what_was_widened_and_relaxed_is_narrowed_and_required_the_other_way_round() -> None:
+def test_widened_and_relaxed_fields_are_narrowed_and_required_in_reverse() -> None:
     fields = [CreateField(name="id", type="int64"), CreateField(name="n", type="int32", nullable=False)]
     before = define_dataset(CreateDataset(name="t", schema=CreateSchema(fields=fields), record_key=["id"]))
     after = evolve(before, [WidenField(name="n", type_="int64"), RelaxField(name="n")])

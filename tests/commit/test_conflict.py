@@ -21,7 +21,7 @@ append-y 2:append-x 3:a      clean
 
 
 @pytest.mark.parametrize("line", CASES.strip().splitlines()[1:])
-def test_interleaving(line: str) -> None:
+def test_commit_conflicts_with_changes_of_its_file_groups(line: str) -> None:
     touches, *window, answer = line.split()
     messages = [CommitMessage(file_group=name) for name in touches.split(",")]
     changes = [
@@ -63,7 +63,7 @@ nothing  -        -x +y      no
 
 
 @pytest.mark.parametrize("line", READS.strip().splitlines()[1:])
-def test_what_a_result_rests_on_decides_what_it_conflicts_with(line: str) -> None:
+def test_reads_of_a_commit_decide_its_conflicts(line: str) -> None:
     reads, removes, *window, conflict = line.split()
     message = CommitMessage(
         file_group="a", reads=Reads(reads), removed=() if removes == "-" else tuple(removes.split(","))
@@ -83,7 +83,7 @@ def test_what_a_result_rests_on_decides_what_it_conflicts_with(line: str) -> Non
     assert isinstance(outcome, Conflicted) is (conflict == "yes")
 
 
-def test_files_of_other_groups_that_go_are_a_conflict_of_the_group_that_takes_them_in() -> None:
+def test_removed_file_of_another_group_conflicts_with_its_rewrite() -> None:
     message = CommitMessage(file_group="append-new", reads=Reads.FILES, removed=("x", "y"))
     change = CommittedChange(
         version=3, instant_id="i3", file_group="append-1", partition_path="", path="y", removed=True

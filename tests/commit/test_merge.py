@@ -32,7 +32,7 @@ def copy(table: Table) -> Table:
     before=st.lists(ROWS, max_size=4),
     group=st.lists(writes(GROUPED), min_size=1, max_size=5),
 )
-def test_a_group_merges_like_its_writes_one_after_another(
+def test_group_of_writes_merges_like_single_writes_in_order(
     dataset: DatasetDefinition, before: list[Row], group: list[Write]
 ) -> None:
     start = Table(dataset=dataset)
@@ -42,22 +42,22 @@ def test_a_group_merges_like_its_writes_one_after_another(
     accepted, counts = [], []
     for write in group:
         if not end.refuses(write):
-            counts.append(end.play(write))
+            counts.append(end.apply_write(write))
             accepted.append(write)
     check(start, accepted, end, counts)
 
 
 @settings(max_examples=150, deadline=None)
 @given(dataset=datasets(ordered=False), before=st.lists(ROWS, max_size=3), write=writes([Operation.UPSERT]))
-def test_without_order_a_write_leaves_what_its_rows_leave_one_by_one(
+def test_unordered_write_equals_its_rows_merged_one_by_one(
     dataset: DatasetDefinition, before: list[Row], write: Write
 ) -> None:
     start = Table(dataset=dataset)
     start.apply(Operation.UPSERT, before)
     whole, single = copy(start), copy(start)
-    whole.play(write)
+    whole.apply_write(write)
     for each in write.rows:
-        single.play(Write(operation=write.operation, rows=[each]))
+        single.apply_write(Write(operation=write.operation, rows=[each]))
     assert {key: exact(values) for key, values in whole.live.items()} == {
         key: exact(values) for key, values in single.live.items()
     }
@@ -73,7 +73,7 @@ REPLACING = (Operation.SNAPSHOT, Operation.OVERWRITE, Operation.DELETE)
     write=writes(REPLACING, min_size=0),
     scope=st.sets(st.sampled_from(["a", "", "ü\u2028"])),
 )
-def test_live_rows_in_scope_that_a_write_does_not_bring_are_retracted(
+def test_live_rows_in_scope_and_absent_from_the_write_are_retracted(
     dataset: DatasetDefinition, before: list[Row], write: Write, scope: set[str]
 ) -> None:
     start = Table(dataset=dataset)
@@ -82,7 +82,7 @@ def test_live_rows_in_scope_that_a_write_does_not_bring_are_retracted(
     rows = [] if write.operation is Operation.DELETE else write.rows
     scoped = Write(operation=write.operation, rows=rows, rest=rest)
     end = copy(start)
-    counts = end.play(scoped)
+    counts = end.apply_write(scoped)
     check(start, [scoped], end, [counts])
 
 
@@ -95,7 +95,7 @@ SUMS = dataset(merge_mode=MergeMode.AGGREGATE, aggregates={"size": Aggregate.SUM
     before=st.lists(ROWS, max_size=4),
     group=st.lists(writes([Operation.INSERT, Operation.UPSERT, Operation.DELETE]), min_size=1, max_size=5),
 )
-def test_failing_the_certain_ones_again_and_again_fails_what_the_serial_order_fails(
+def test_repeated_failure_of_certain_conflicts_equals_the_serial_order(
     definition: DatasetDefinition, before: list[Row], group: list[Write]
 ) -> None:
     table = Table(dataset=definition)
@@ -107,7 +107,7 @@ def test_failing_the_certain_ones_again_and_again_fails_what_the_serial_order_fa
         if serial.refuses(write):
             expected.add(at)
         else:
-            serial.play(write)
+            serial.apply_write(write)
     remaining = dict(enumerate(group))
     failed: set[int] = set()
     while remaining:
@@ -123,7 +123,7 @@ def test_failing_the_certain_ones_again_and_again_fails_what_the_serial_order_fa
     assert failed == expected
 
 
-def test_a_sum_of_rows_that_an_insert_brings_may_not_fit() -> None:
+def test_overflowing_sum_within_an_insert_conflicts() -> None:
     table = Table(dataset=SUMS)
     rows = [row("new", size=-100), row("new", size=-100)]
     assert table.conflicts(Operation.INSERT, rows)
@@ -131,7 +131,7 @@ def test_a_sum_of_rows_that_an_insert_brings_may_not_fit() -> None:
     assert [(conflict.job, conflict.overflowed) for conflict in result.conflicts] == [(0, "size")]
 
 
-def test_a_sum_that_a_failing_write_spoilt_may_yet_fit() -> None:
+def test_sum_that_overflows_only_with_a_failed_write_is_not_certain() -> None:
     table = Table(dataset=SUMS)
     table.apply(Operation.UPSERT, [row("live")])
     first = (Operation.INSERT, [row("live"), row("new", size=100)])
@@ -148,7 +148,7 @@ def test_zeros_of_different_signs_are_different_values() -> None:
     assert result.counts == {0: RowCounts(updated=1)}
 
 
-def test_a_late_row_changes_nothing_and_emits_nothing() -> None:
+def test_late_row_changes_nothing_and_emits_nothing() -> None:
     table = Table(dataset=dataset(ordered=True))
     table.apply(Operation.UPSERT, [row("a", ts=5)])
     result = run(table, [(Operation.UPSERT, [row("a", ts=4, price=None)])])
@@ -157,7 +157,7 @@ def test_a_late_row_changes_nothing_and_emits_nothing() -> None:
     assert result.counts == {0: RowCounts(unchanged=1)}
 
 
-def test_equal_ordering_values_let_the_later_arrival_win() -> None:
+def test_later_arrival_wins_among_equal_ordering_values() -> None:
     table = Table(dataset=dataset(ordered=True))
     table.apply(Operation.UPSERT, [row("a", ts=5)])
     result = run(table, [(Operation.UPSERT, [row("a", ts=5, n=1), row("a", ts=5, n=2)])])
@@ -170,7 +170,7 @@ def test_equal_ordering_values_let_the_later_arrival_win() -> None:
     [(4, False), (5, True), (6, True), (None, True)],
     ids=["late", "equal", "newer", "without"],
 )
-def test_a_late_delete_loses_and_one_without_an_ordering_value_wins(ts: int | None, deleted: bool) -> None:
+def test_late_delete_loses_and_a_delete_without_an_ordering_value_wins(ts: int | None, deleted: bool) -> None:
     table = Table(dataset=dataset(ordered=True))
     table.apply(Operation.UPSERT, [row("a", ts=5)])
     result = run(table, [(Operation.DELETE, [row("a", ts=ts)])])
@@ -178,14 +178,14 @@ def test_a_late_delete_loses_and_one_without_an_ordering_value_wins(ts: int | No
     assert result.counts == {0: RowCounts(deleted=int(deleted), unchanged=int(not deleted))}
 
 
-def test_a_delete_leaves_no_tombstone() -> None:
+def test_delete_leaves_no_tombstone() -> None:
     table = Table(dataset=dataset(ordered=True))
     table.apply(Operation.UPSERT, [row("a", ts=5)])
     result = run(table, [(Operation.DELETE, [row("a", ts=None)]), (Operation.UPSERT, [row("a", ts=1)])])
     assert [op for op, _ in feed(result)] == [Op.RETRACT, Op.APPEND]
 
 
-def test_retractions_carry_the_values_that_were_there() -> None:
+def test_retractions_carry_the_stored_values() -> None:
     table = Table(dataset=dataset())
     stored = row("a", ts=7, n=3, tags=[("x", [1, None])])
     table.apply(Operation.UPSERT, [stored])
@@ -195,7 +195,7 @@ def test_retractions_carry_the_values_that_were_there() -> None:
     assert feed(result) == [(Op.RETRACT, stored)]
 
 
-def test_an_insert_of_a_live_key_names_key_and_cause() -> None:
+def test_insert_of_a_live_key_names_its_keys_and_the_blamed_writes() -> None:
     table = Table(dataset=dataset())
     table.apply(Operation.UPSERT, [row("a")])
     result = run(
@@ -206,7 +206,7 @@ def test_an_insert_of_a_live_key_names_key_and_cause() -> None:
     assert conflict.keys == ({"k": "a"}, {"k": "b"})
 
 
-def test_an_unchanged_row_of_nested_values_is_recognised() -> None:
+def test_unchanged_row_of_nested_values_is_recognised() -> None:
     table = Table(dataset=dataset())
     table.apply(Operation.UPSERT, [row("a", tags=[("x", [1, None])])])
     same = run(table, [(Operation.UPSERT, [row("a", tags=[("x", [1, None])])])])

@@ -15,17 +15,17 @@ from app.format.operation import Operation
 from app.format.rows.changelog import Op
 from app.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, OFFSET_COLUMN, VERSION_COLUMN
 from tests.commit.merging import current_rows, dataset, feed, incoming_rows, intents, row
-from tests.commit.reference import Given, Row, Write
+from tests.commit.reference import Row, RowChange, Write
 
 
 def run(
     definition: DatasetDefinition,
     live: list[Row],
-    *given: Given,
+    *row_changes: RowChange,
     operation: Operation = Operation.UPSERT,
     **options: Any,
 ) -> MergeResult:
-    writes = [Write(operation=operation, rows=given, **options)]
+    writes = [Write(operation=operation, rows=row_changes, **options)]
     return merge(
         definition, current_rows(definition, live), incoming_rows(definition, writes), intents(writes)
     )
@@ -36,11 +36,11 @@ def after(result: MergeResult, live: list[Row]) -> list[Row]:
     return kept + result.rows.drop_columns(list(META_NAMES)).to_pylist()
 
 
-def puts(values: Row) -> Given:
+def puts(values: Row) -> RowChange:
     return (Op.APPEND, values)
 
 
-def deletes(values: Row) -> Given:
+def deletes(values: Row) -> RowChange:
     return (Op.RETRACT, values)
 
 
@@ -77,7 +77,7 @@ def aggregate(field: str, function: Aggregate, *, ordered: bool = True, **parts:
         (Aggregate.COLLECT, "items", [{"a": 1}], None, [{"a": 1}], ...),
     ],
 )
-def test_an_aggregate_folds_a_row_into_the_stored_one(
+def test_aggregate_folds_a_row_into_the_stored_one(
     function: Aggregate, field: str, stored: Any, newer: Any, after_newer: Any, after_older: Any
 ) -> None:
     definition = aggregate(field, function)
@@ -90,8 +90,10 @@ def test_an_aggregate_folds_a_row_into_the_stored_one(
 
 def test_rows_of_one_write_are_folded_in_order() -> None:
     definition = aggregate("items", Aggregate.COLLECT)
-    given = [puts(row("a", ts=ts, items=[{"a": ts}])) for ts in (3, 1, 2, 5, 4)] + [puts(row("b", name="x"))]
-    result = run(definition, [], *given)
+    row_changes = [puts(row("a", ts=ts, items=[{"a": ts}])) for ts in (3, 1, 2, 5, 4)] + [
+        puts(row("b", name="x"))
+    ]
+    result = run(definition, [], *row_changes)
     assert {each["k"]: each["items"] for each in after(result, [])} == {
         "a": [{"a": 1}, {"a": 2}, {"a": 3}, {"a": 4}, {"a": 5}],
         "b": None,
@@ -99,7 +101,7 @@ def test_rows_of_one_write_are_folded_in_order() -> None:
     assert result.counts == {0: RowCounts(inserted=2, unchanged=4)}
 
 
-def test_a_delete_in_a_write_ends_what_came_before_it() -> None:
+def test_delete_within_a_write_discards_the_rows_before_it() -> None:
     definition = aggregate("big", Aggregate.SUM, ordered=False)
     live = [row("a", big=10)]
     result = run(
@@ -114,14 +116,14 @@ def test_a_delete_in_a_write_ends_what_came_before_it() -> None:
     assert result.counts == {0: RowCounts(updated=1, unchanged=3)}
 
 
-def test_a_late_delete_in_a_write_does_not_end_a_newer_live_row() -> None:
+def test_late_delete_within_a_write_keeps_a_newer_live_row() -> None:
     definition = aggregate("big", Aggregate.SUM)
     live = [row("a", ts=5, big=10)]
     result = run(definition, live, deletes(row("a", ts=3)), puts(row("a", ts=4, big=1)))
     assert [each["big"] for each in after(result, live)] == [11]
 
 
-def test_a_snapshot_brings_states_not_inputs() -> None:
+def test_snapshot_replaces_aggregate_states() -> None:
     definition = aggregate("big", Aggregate.COUNT, ordered=False)
     live = [row("a", big=7)]
     again = run(definition, live, puts(row("a", big=7)), operation=Operation.SNAPSHOT)
@@ -140,7 +142,7 @@ def test_a_snapshot_brings_states_not_inputs() -> None:
         ("ratio", [1.7e308, 1.7e308]),
     ],
 )
-def test_a_sum_that_does_not_fit_fails_its_write(field: str, values: list[Any]) -> None:
+def test_overflowing_sum_fails_its_write(field: str, values: list[Any]) -> None:
     definition = aggregate(field, Aggregate.SUM, ordered=False)
     live = [row("a", **{field: values[0]})]
     result = run(definition, live, puts(row("a", **{field: values[1]})))
@@ -149,7 +151,7 @@ def test_a_sum_that_does_not_fit_fails_its_write(field: str, values: list[Any]) 
     assert (result.rows.num_rows, result.changes.num_rows) == (0, 0)
 
 
-def test_a_sum_fits_if_all_of_it_does() -> None:
+def test_sum_is_checked_after_all_rows_of_the_write() -> None:
     definition = aggregate("size", Aggregate.SUM, ordered=False)
     live = [row("a", size=-120)]
     result = run(definition, live, *(puts(row("a", size=100)) for _ in range(2)))
@@ -162,43 +164,49 @@ def partial(*, ordered: bool = False, groups: bool = False, **parts: Any) -> Dat
     return dataset(ordered=ordered, merge_mode=MergeMode.PARTIAL, **parts)
 
 
-def test_fields_that_are_not_null_win() -> None:
+def test_partial_merge_prefers_values_that_are_not_null() -> None:
     live = [row("a", name="x", big=1, tags=[("t", [1])])]
     result = run(partial(), live, puts(row("a", ts=None, name="y")), puts(row("a", ts=None, flag=True)))
     assert after(result, live) == [row("a", name="y", flag=True, big=1, tags=[("t", [1])])]
 
 
-def test_a_late_row_only_fills_gaps() -> None:
+def test_late_row_fills_only_nulls() -> None:
     live = [row("a", ts=5, name="x")]
     result = run(partial(ordered=True), live, puts(row("a", ts=4, name="y", big=1)))
     assert after(result, live) == [row("a", ts=5, name="x", big=1)]
 
 
 @pytest.mark.parametrize(
-    ("stored", "given", "taken"),
+    ("stored", "row_changes", "taken"),
     [(None, 1, True), (1, 1, True), (1, 2, True), (2, 1, False), (1, None, False), (None, None, False)],
 )
-def test_a_sequence_group_is_taken_over_together(stored: int | None, given: int | None, taken: bool) -> None:
+def test_sequence_group_is_replaced_as_a_whole(
+    stored: int | None, row_changes: int | None, taken: bool
+) -> None:
     live = [row("a", g=stored, name="x", items=[], big=1)]
-    result = run(partial(groups=True), live, puts(row("a", g=given, name=None, items=[None], big=2)))
-    group = {"g": given, "name": None, "items": [None]} if taken else {"g": stored, "name": "x", "items": []}
+    result = run(partial(groups=True), live, puts(row("a", g=row_changes, name=None, items=[None], big=2)))
+    group = (
+        {"g": row_changes, "name": None, "items": [None]}
+        if taken
+        else {"g": stored, "name": "x", "items": []}
+    )
     assert after(result, live) == [row("a", big=2, **group)]
 
 
-def test_a_sequence_group_of_a_new_row_without_its_ordering_value_stays_empty() -> None:
+def test_sequence_group_of_a_new_row_without_its_ordering_value_stays_null() -> None:
     result = run(partial(groups=True), [], puts(row("a", g=None, name="x", big=2)))
     assert after(result, []) == [row("a", big=2)]
 
 
-def test_the_greatest_of_a_sequence_group_counts_among_rows_of_one_write() -> None:
-    given = [
+def test_greatest_sequence_value_wins_within_a_write() -> None:
+    row_changes = [
         puts(row("a", g=g, name=name)) for g, name in ((1, "x"), (3, "y"), (3, "z"), (None, "q"), (2, "w"))
     ]
-    result = run(partial(groups=True), [], *given)
+    result = run(partial(groups=True), [], *row_changes)
     assert after(result, []) == [row("a", g=3, name="z")]
 
 
-def test_the_first_row_stays() -> None:
+def test_first_mode_keeps_the_first_row() -> None:
     definition = dataset(merge_mode=MergeMode.FIRST)
     live = [row("a", big=1)]
     result = run(definition, live, puts(row("a", big=2)), puts(row("b", big=3)), puts(row("b", big=4)))
@@ -216,7 +224,7 @@ def test_the_first_row_stays() -> None:
         (MergeMode.AGGREGATE, False, "new"),
     ],
 )
-def test_a_row_with_another_partition_moves_or_stays_by_the_mode(
+def test_row_with_another_partition_moves_or_stays_by_merge_mode(
     mode: MergeMode, moves: bool, value: str
 ) -> None:
     bucket = CreateBucket(mode=BucketMode.KEY_DYNAMIC)
@@ -227,7 +235,7 @@ def test_a_row_with_another_partition_moves_or_stays_by_the_mode(
     assert (found["n"], found["name"]) == (2 if moves else 1, value)
 
 
-def test_a_correction_of_a_changelog_is_one_update() -> None:
+def test_correction_of_a_changelog_is_one_update() -> None:
     live = [row("a", ts=5, name="x")]
     changes = [(Op.CORRECT_FROM, row("a", ts=5, name="x")), (Op.CORRECT_TO, row("a", ts=5, name="y"))]
     result = run(dataset(ordered=True), live, *changes, operation=Operation.CHANGELOG)
@@ -238,7 +246,7 @@ def test_a_correction_of_a_changelog_is_one_update() -> None:
     assert result.counts == {0: RowCounts(updated=1, unchanged=1)}
 
 
-def test_a_correction_of_a_changelog_is_judged_like_any_row() -> None:
+def test_correction_of_a_changelog_obeys_the_merge_mode() -> None:
     live = [row("a", ts=5, name="x")]
     changes = [(Op.CORRECT_FROM, row("a", ts=None)), (Op.CORRECT_TO, row("a", ts=4, name="y"))]
     late = run(dataset(ordered=True), live, *changes, operation=Operation.CHANGELOG)
@@ -248,7 +256,7 @@ def test_a_correction_of_a_changelog_is_judged_like_any_row() -> None:
     assert after(pieces, live) == [row("a", ts=6, name="x", big=1)]
 
 
-def test_a_row_put_together_from_a_late_piece_keeps_its_order() -> None:
+def test_row_assembled_from_a_late_piece_keeps_its_ordering_value() -> None:
     definition = partial(ordered=True)
     writes = [
         Write(operation=Operation.UPSERT, rows=[puts(row("a", ts=ts, **values))])
@@ -261,32 +269,32 @@ def test_a_row_put_together_from_a_late_piece_keeps_its_order() -> None:
     assert after(result, live) == [row("a", ts=5, name="x", big=1)]
 
 
-def test_a_correction_that_moves_to_another_key_deletes_the_first() -> None:
+def test_correction_that_moves_to_another_key_deletes_the_first() -> None:
     live = [row("a", name="x")]
     changes = [(Op.CORRECT_FROM, row("a")), (Op.CORRECT_TO, row("b"))]
     result = run(dataset(), live, *changes, operation=Operation.CHANGELOG)
     assert [(op, values["k"]) for op, values in feed(result)] == [(Op.RETRACT, "a"), (Op.APPEND, "b")]
 
 
-def test_what_comes_after_a_delete_without_an_ordering_value_is_new() -> None:
+def test_row_after_a_delete_without_an_ordering_value_is_new() -> None:
     live = [row("a", ts=5)]
     result = run(dataset(ordered=True), live, deletes(row("a", ts=None)), puts(row("a", ts=1)))
     assert after(result, live) == [row("a", ts=1)]
 
 
-def test_rows_of_live_keys_are_dropped_or_set_aside_as_asked() -> None:
+def test_inserts_of_live_keys_are_dropped_or_quarantined_by_option() -> None:
     live = [row("a", big=1)]
-    given = [puts(row("a", big=2)), puts(row("b", big=3)), puts(row("b", big=4))]
-    dropped = run(dataset(), live, *given, operation=Operation.INSERT, drop=True)
+    row_changes = [puts(row("a", big=2)), puts(row("b", big=3)), puts(row("b", big=4))]
+    dropped = run(dataset(), live, *row_changes, operation=Operation.INSERT, drop=True)
     assert dropped.counts == {0: RowCounts(inserted=1, unchanged=2)}
-    quarantined = run(dataset(), live, *given, operation=Operation.BULK_INSERT, quarantine=True)
+    quarantined = run(dataset(), live, *row_changes, operation=Operation.BULK_INSERT, quarantine=True)
     assert quarantined.counts == {0: RowCounts(inserted=1, unchanged=1, quarantined=1)}
     assert [
         (each["big"], each["_hw_row"], each["_hw_job"]) for each in quarantined.quarantined_rows.to_pylist()
     ] == [(2, 0, 0)]
 
 
-def test_all_rows_that_would_have_been_folded_are_set_aside_together() -> None:
+def test_rows_that_would_be_folded_together_are_quarantined_together() -> None:
     definition = aggregate("big", Aggregate.SUM, ordered=False)
     result = run(
         definition,
@@ -299,7 +307,7 @@ def test_all_rows_that_would_have_been_folded_are_set_aside_together() -> None:
     assert result.counts == {0: RowCounts(quarantined=2)}
 
 
-def test_what_logs_hold_keeps_its_past() -> None:
+def test_merged_log_rows_keep_their_version_and_offset() -> None:
     definition = dataset(ordered=True, merge_mode=MergeMode.PARTIAL)
     live = [row("a", ts=1, name="x"), row("b", ts=1)]
     writes = [

@@ -32,7 +32,7 @@ FEW = st.lists(
     rows=FEW,
     operation=st.sampled_from([Operation.SNAPSHOT, Operation.OVERWRITE, Operation.DELETE]),
 )
-def test_what_is_in_both_stays_and_the_difference_is_told(
+def test_keyless_overwrite_keeps_common_rows_and_emits_the_difference(
     before: list[Row], rows: list[Row], operation: Operation
 ) -> None:
     rows = [] if operation is Operation.DELETE else rows
@@ -56,15 +56,15 @@ def test_what_is_in_both_stays_and_the_difference_is_told(
 
     gone = [values for values, stays in zip(current.to_pylist(), result.kept, strict=True) if not stays]
     changes = result.changes.to_pylist()
-    told = [change[CORRECTS_COLUMN] for change in changes if change[OP_COLUMN] == Op.RETRACT]
-    assert sorted(told) == sorted(values[OFFSET_COLUMN] for values in gone)
+    corrected = [change[CORRECTS_COLUMN] for change in changes if change[OP_COLUMN] == Op.RETRACT]
+    assert sorted(corrected) == sorted(values[OFFSET_COLUMN] for values in gone)
     for values in result.rows.to_pylist():
         change = changes[-1 - values[OFFSET_COLUMN]]
         assert change[OP_COLUMN] == Op.APPEND
         assert change["k"] == values["k"]
 
 
-def test_rows_without_a_key_meet_in_no_other_way() -> None:
+def test_keyless_rows_merge_only_by_overwrite_or_delete() -> None:
     writes = [Write(operation=Operation.INSERT, rows=[(Op.APPEND, row("a"))])]
     with pytest.raises(ValueError, match="without a key"):
         merge(HEAP, current_rows(HEAP, []), incoming_rows(HEAP, writes), intents(writes))

@@ -38,7 +38,7 @@ def _files(draw: st.DrawFn) -> list[tuple[int, int, frozenset[int], frozenset[in
 
 
 @given(files=_files(), target=st.integers(1, 9))
-def test_rows_that_are_gone_are_found_in_the_new_files(
+def test_deleted_rows_are_located_in_the_rewritten_files(
     files: list[tuple[int, int, frozenset[int], frozenset[int]]], target: int
 ) -> None:
     rewritten, written, contents = [], [], {}
@@ -79,7 +79,7 @@ def test_rows_that_are_gone_are_found_in_the_new_files(
     assert all(len(positions) for positions in gone.values())
 
 
-def test_what_does_not_hold_the_rows_that_lived_is_refused() -> None:
+def test_rewrite_with_another_row_count_is_refused() -> None:
     one = Rewritten(file=file_of("old", 3, 0), before=None, now=None)
     with pytest.raises(ValueError, match="had 3 live rows"):
         rebased([one], [file_of("new", 2, 0)])

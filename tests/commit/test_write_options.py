@@ -88,7 +88,7 @@ TAKEN = [
 
 
 @pytest.mark.parametrize(("definition", "operation", "options", "pointer"), REFUSED)
-def test_what_does_not_go_together_is_refused_with_its_place(definition, operation, options, pointer):
+def test_conflicting_options_are_refused_with_their_pointers(definition, operation, options, pointer):
     with pytest.raises(InvalidRequest) as refused:
         check_options(Operation(operation), WriteOptions(**options), definition)
     assert [error["pointer"] for error in refused.value.facts["errors"]] == [pointer]
@@ -96,11 +96,11 @@ def test_what_does_not_go_together_is_refused_with_its_place(definition, operati
 
 
 @pytest.mark.parametrize(("definition", "operation", "options"), TAKEN)
-def test_what_goes_together_is_taken(definition, operation, options):
+def test_compatible_options_are_accepted(definition, operation, options):
     check_options(Operation(operation), WriteOptions(**options), definition)
 
 
-def test_every_fault_is_named_at_once():
+def test_every_conflicting_option_is_reported():
     options = WriteOptions(mode=SaveMode.IGNORE, partitions=("*",), drop_duplicates=True, batch_id=1)
     with pytest.raises(InvalidRequest) as refused:
         check_options(Operation.DELETE, options, KEYED)
@@ -109,7 +109,7 @@ def test_every_fault_is_named_at_once():
 
 
 @pytest.mark.parametrize("operation", ["insert", "upsert", "bulk_insert", "overwrite"])
-def test_mode_overwrite_is_the_operation_overwrite(operation):
+def test_overwrite_mode_resolves_to_the_overwrite_operation(operation):
     options = WriteOptions(mode=SaveMode.OVERWRITE, overwrite=BY_PARTITION, expected_version=3)
     resolved = resolve_mode(Operation(operation), options)
     assert resolved == (Operation.OVERWRITE, WriteOptions(overwrite=BY_PARTITION, expected_version=3))
@@ -125,5 +125,5 @@ def test_mode_overwrite_is_the_operation_overwrite(operation):
         ("overwrite", {"overwrite": BY_FILTER}, True),
     ],
 )
-def test_which_writes_bring_rows(operation, options, brings):
+def test_operation_and_options_decide_whether_a_write_has_rows(operation, options, brings):
     assert brings_rows(Operation(operation), WriteOptions(**options)) is brings

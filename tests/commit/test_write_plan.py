@@ -84,7 +84,7 @@ def plan(
     )
 
 
-def told(tasks: list[MergeTask]) -> list[tuple[str, int, int]]:
+def summary(tasks: list[MergeTask]) -> list[tuple[str, int, int]]:
     """Group, files and segments of each task."""
     return [(task.file_group, len(task.files), len(task.segments)) for task in tasks]
 
@@ -94,7 +94,7 @@ def where(text: str) -> WriteScope:
 
 
 @pytest.mark.parametrize("path", ["", "day=a", "day=bucket-00001/x=1"])
-def test_the_name_of_a_buckets_group_tells_its_slot(path: str) -> None:
+def test_bucket_group_name_encodes_its_slot(path: str) -> None:
     slot = Slot(partition_path=path, bucket=17)
     assert bucket_slot(bucket_file_group(slot)) == slot
 
@@ -103,13 +103,13 @@ def test_grouped_writes_go_to_the_buckets_of_their_rows() -> None:
     writes = {0: [staged("x", ("a", 0), ("b", 1))], 1: [staged("y", ("a", 0))]}
     live = [in_bucket("a", 0), in_bucket("a", 1)]
     tasks = plan(KEYED, writes, live)
-    assert told(tasks) == [("day=a/bucket-00000", 1, 2), ("day=b/bucket-00001", 0, 1)]
+    assert summary(tasks) == [("day=a/bucket-00000", 1, 2), ("day=b/bucket-00001", 0, 1)]
     assert [sorted(task.intents) for task in tasks] == [[0, 1], [0]]
     assert touched_groups(writes) == [task.file_group for task in tasks]
-    assert told(plan(KEYED, writes, live, done=("day=a/bucket-00000",))) == [("day=b/bucket-00001", 0, 1)]
+    assert summary(plan(KEYED, writes, live, done=("day=a/bucket-00000",))) == [("day=b/bucket-00001", 0, 1)]
 
 
-def test_files_of_a_group_stand_in_the_order_of_their_commits() -> None:
+def test_files_of_a_group_are_ordered_by_commit() -> None:
     files = [in_bucket("a", 0, low=low, added_version=version) for low, version in ((1, 3), (2, 1), (3, 2))]
     [task] = plan(KEYED, {0: [staged("x", ("a", 0))]}, files)
     assert [file.added_version for file in task.files] == [1, 2, 3]
@@ -127,25 +127,25 @@ SCOPES = [
 
 
 @pytest.mark.parametrize(("scope", "reached"), SCOPES)
-def test_a_scope_reaches_the_buckets_that_may_hold_rows_in_it(scope: WriteScope, reached: list[str]) -> None:
+def test_scope_selects_the_buckets_that_may_hold_its_rows(scope: WriteScope, reached: list[str]) -> None:
     live = [in_bucket("a", 0), in_bucket("a", 1, low=5, high=20), in_bucket("b", 0)]
     tasks = plan(KEYED, {0: []}, live, operation=Operation.DELETE, scope=scope)
     assert [f"{task.slot.partition_path[-1]}{task.slot.bucket}" for task in tasks] == reached
     assert all(task.scope == scope and task.intents for task in tasks)
 
 
-def test_a_bucket_that_is_reached_comes_with_all_its_files() -> None:
+def test_selected_bucket_includes_all_its_files() -> None:
     live = [in_bucket("a", 0, low=0, high=4), in_bucket("a", 0, low=5, high=9)]
     [task] = plan(KEYED, {0: []}, live, operation=Operation.DELETE, scope=where("id = 7"))
     assert len(task.files) == 2
 
 
-def test_a_log_is_reached_whatever_its_bounds_say() -> None:
+def test_log_is_selected_regardless_of_its_bounds() -> None:
     live = [in_bucket("a", 0, kind=FileKind.LOG)]
     assert plan(KEYED, {0: []}, live, operation=Operation.DELETE, scope=where("id = 99"))
 
 
-def test_under_key_dynamic_a_partition_is_looked_for_in_every_group() -> None:
+def test_key_dynamic_scope_searches_a_partition_in_every_group() -> None:
     moving = dataset(record_key=["id"], bucket=CreateBucket(mode=BucketMode.KEY_DYNAMIC, count=2))
     group = bucket_file_group(Slot(partition_path="", bucket=1))
     live = [live_file(group, Slot(partition_path=f"day={day}", bucket=1)) for day in "ab"]
@@ -156,38 +156,38 @@ def test_under_key_dynamic_a_partition_is_looked_for_in_every_group() -> None:
     assert not plan(moving, {0: []}, live[:1], scope=WriteScope(partitions=("day=b",)))
 
 
-def test_an_overwrite_takes_the_touched_buckets_along() -> None:
+def test_overwrite_includes_the_buckets_of_its_rows() -> None:
     writes = {0: [staged("x", ("c", 0))]}
     tasks = plan(KEYED, writes, [in_bucket("a", 0)], operation=Operation.OVERWRITE, scope=WriteScope())
-    assert told(tasks) == [("day=a/bucket-00000", 1, 0), ("day=c/bucket-00000", 0, 1)]
+    assert summary(tasks) == [("day=a/bucket-00000", 1, 0), ("day=c/bucket-00000", 0, 1)]
 
 
-def test_appends_share_a_group_unless_they_are_large() -> None:
+def test_small_appends_share_a_group() -> None:
     small = {number: [staged(f"s{number}", ("a", 0))] for number in range(5)}
-    assert told(plan(APPENDS, small, [], operation=Operation.INSERT)) == [("day=a/append-at", 0, 5)]
+    assert summary(plan(APPENDS, small, [], operation=Operation.INSERT)) == [("day=a/append-at", 0, 5)]
     parts = [staged(f"l{number}", ("a", 0), size_bytes=APPEND_BYTES_MAX * 2 // 3) for number in range(3)]
     large = plan(APPENDS, {0: parts}, [], operation=Operation.INSERT)
-    assert told(large) == [(f"day=a/append-at{end}", 0, 1) for end in ("", "-1", "-2")]
+    assert summary(large) == [(f"day=a/append-at{end}", 0, 1) for end in ("", "-1", "-2")]
     shuffled = dataset(bucket=CreateBucket(shuffle_by_partition=True))
-    assert told(plan(shuffled, {0: parts}, [], operation=Operation.INSERT)) == [("day=a/append-at", 0, 3)]
+    assert summary(plan(shuffled, {0: parts}, [], operation=Operation.INSERT)) == [("day=a/append-at", 0, 3)]
 
 
 @pytest.mark.parametrize("operation", [Operation.OVERWRITE, Operation.SNAPSHOT])
-def test_what_replaces_rows_without_a_key_makes_one_group_per_partition(operation: Operation) -> None:
+def test_keyless_replacement_makes_one_group_per_partition(operation: Operation) -> None:
     live = [appended("a", "1"), appended("a", "2", low=20, high=30), appended("b", "3")]
     writes = {0: [staged("x", ("a", 0), ("c", 0)), staged("y", ("a", 0))]}
     tasks = plan(APPENDS, writes, live, operation=operation, scope=WriteScope())
-    assert told(tasks) == [
+    assert summary(tasks) == [
         ("day=a/append-at", 2, 2), ("day=b/append-at", 1, 0), ("day=c/append-at", 0, 1)
     ]  # fmt: skip
     filtered = plan(APPENDS, writes, live, operation=operation, scope=where("id = 25"))
-    assert told(filtered) == [("day=a/append-at", 1, 2), ("day=c/append-at", 0, 1)]
+    assert summary(filtered) == [("day=a/append-at", 1, 2), ("day=c/append-at", 0, 1)]
 
 
-def test_rows_without_a_key_are_taken_out_group_by_group() -> None:
+def test_keyless_delete_rewrites_each_group() -> None:
     live = [appended("a", "1"), appended("a", "2", low=20, high=30), appended("b", "3")]
     tasks = plan(APPENDS, {0: []}, live, operation=Operation.DELETE, scope=where("id < 10"))
-    assert told(tasks) == [("day=a/append-1", 1, 0), ("day=b/append-3", 1, 0)]
+    assert summary(tasks) == [("day=a/append-1", 1, 0), ("day=b/append-3", 1, 0)]
 
 
 LIVE = [appended("2026-01", "1"), appended("2026-02", "2"), appended("2027-01", "3")]
@@ -217,13 +217,13 @@ OF_WRITES = [
 
 
 @pytest.mark.parametrize(("operation", "options", "scope", "read"), OF_WRITES)
-def test_the_scope_of_a_write_and_what_it_has_read(
+def test_write_scope_and_its_read_scope_are_derived_from_options(
     operation: Operation, options: dict[str, object], scope: WriteScope | None, read: WriteScope | None
 ) -> None:
-    given = WriteOptions(**options)  # type: ignore[arg-type]
-    found = scope_of(operation, given, APPENDS, [staged("x", ("x", 0))], LIVE)
+    write_options = WriteOptions(**options)  # type: ignore[arg-type]
+    found = scope_of(operation, write_options, APPENDS, [staged("x", ("x", 0))], LIVE)
     assert found == scope
-    assert read_scope(operation, given, found) == read
-    assert has_scope(operation, given) is (read is not None)
+    assert read_scope(operation, write_options, found) == read
+    assert has_scope(operation, write_options) is (read is not None)
     # Equal scopes are the same filter.
     assert msgspec.msgpack.encode(found) == msgspec.msgpack.encode(scope)

@@ -49,7 +49,7 @@ def fault_of(
     found: dict[Combination, Exception | None] = {}
     ran: set[int] = set()
 
-    def ask(combination: Combination) -> Exception | None:
+    def result_of(combination: Combination) -> Exception | None:
         number = numbers[combination]
         if number not in ran:
             ran.add(number)
@@ -59,4 +59,4 @@ def fault_of(
                 shutil.rmtree(folder)
         return found[combination]
 
-    return ask
+    return result_of

@@ -29,7 +29,7 @@ from tests.conformance.kinds import (
     defined,
     distinct_kinds,
 )
-from tests.conformance.model import Expected, KeyedModel, Model, hold, model_of
+from tests.conformance.model import Expected, KeyedModel, Model, check_step, model_of
 from tests.conformance.operations import BEGIN, CONTINUE, LIVE_KEYS, MOVES, WAYS, Way, then
 from tests.support.lake_table import COMPACT, LakeTable, Run, Write
 
@@ -79,13 +79,13 @@ def share() -> Iterator[Combination]:
     """
     for (at, table_type), (place, bucket) in product(enumerate(TABLE_TYPES), enumerate(BUCKETS)):
         for number, way in enumerate(TRIED):
-            for key, (turn, merge) in product(AXES["record_key"], enumerate(MERGES)):
+            for key, (merge_index, merge) in product(AXES["record_key"], enumerate(MERGES)):
                 wanted = (key, table_type, merge, bucket)
                 # So many ways share a pick, and with it the first writes. A test holds that all turns are taken.
-                first = 3 * turn + turn // 4 + number // _WAYS_OF_ONE_PICK + place
+                first = 3 * merge_index + merge_index // 4 + number // _WAYS_OF_ONE_PICK + place
                 few = key == "no record key" or way is MOVES
                 starts = range(len(PRODUCERS)) if few else [first]
-                kinds = [_pick(*wanted, "partitions", start, turn + at) for start in starts]
+                kinds = [_pick(*wanted, "partitions", start, merge_index + at) for start in starts]
                 if merge in ("event_time", "(default)") and (at + place + number) % 3 == 0:
                     kinds.append(_pick(*wanted, "no partitions", 0, 0))
                 for kind in dict.fromkeys(kinds):
@@ -147,7 +147,7 @@ class History:
 
     def finish(self, messages: Sequence[CommitMessage]) -> None:
         outcome = self.table.commit(self.writes, messages)
-        hold(self.model, self.table, self.before, self.expected, outcome)
+        check_step(self.model, self.table, self.before, self.expected, outcome)
 
 
 def run_histories(
@@ -169,7 +169,7 @@ def run_histories(
     )
     _fold(run, histories.values())
     for history in histories.values():
-        _guarded(history, lambda history=history: history.model.check_law(history.table))
+        _guarded(history, lambda history=history: history.model.check_fold(history.table))
     return {each: history.fault for each, history in histories.items()}
 
 

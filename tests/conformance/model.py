@@ -19,7 +19,7 @@ from tests.commit.reference import Key, Row, Table, exact
 from tests.commit.reference import Write as PlainWrite
 from tests.support.lake_table import Change, LakeTable, Outcome, Write
 
-Told = tuple[int, Row]
+RowChange = tuple[int, Row]
 Predicate = Callable[[Row], bool]
 _TAKES_BACK = (Op.RETRACT, Op.CORRECT_FROM)
 
@@ -30,8 +30,8 @@ class Expected:
 
     counts: list[RowCounts] | None = None
     fails: bool = False
-    told: list[Told] = field(default_factory=list)
-    given: list[Told] = field(default_factory=list)
+    emitted: list[RowChange] = field(default_factory=list)
+    passed_on: list[RowChange] = field(default_factory=list)
     touched: set[Key] = field(default_factory=set)
 
 
@@ -42,9 +42,9 @@ class KeyedModel:
     dataset: DatasetDefinition
     table: Table = field(init=False)
     waiting: list[PlainWrite] = field(default_factory=list)
-    untold: list[Told] = field(default_factory=list)
+    unemitted: list[RowChange] = field(default_factory=list)
     known: dict[Key, tuple[int, int | None]] = field(default_factory=dict)
-    said: dict[Key, int | None] = field(default_factory=dict)
+    emitted_at: dict[Key, int | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.table = Table(dataset=self.dataset)
@@ -52,8 +52,8 @@ class KeyedModel:
     def fork(self) -> KeyedModel:
         copy = KeyedModel(dataset=self.dataset)
         copy.table.live = dict(self.table.live)
-        copy.waiting, copy.untold = list(self.waiting), list(self.untold)
-        copy.known, copy.said = dict(self.known), dict(self.said)
+        copy.waiting, copy.unemitted = list(self.waiting), list(self.unemitted)
+        copy.known, copy.emitted_at = dict(self.known), dict(self.emitted_at)
         return copy
 
     @property
@@ -84,8 +84,8 @@ class KeyedModel:
             if self.table.refuses(write):
                 self.table = start
                 return Expected(fails=True)
-            counts.append(RowCounts(**self.table.play(write)))
-        self._tell(expected, plain, scoped=removes is not None)
+            counts.append(RowCounts(**self.table.apply_write(write)))
+        self._emit(expected, plain, scoped=removes is not None)
         checked = any(write.operation.refuses_live_keys for write in plain)
         merges_later = not self.dataset.looks_up and removes is None and not checked
         expected.counts = [_as_log(write) for write in plain] if merges_later else counts
@@ -120,24 +120,26 @@ class KeyedModel:
         """What waits in the reached partitions appears now."""
         waiting, self.waiting = self.waiting, []
         for write in waiting:
-            mine = [given for given in write.rows if reached is None or reached(given[1])]
-            left = [given for given in write.rows if reached is not None and not reached(given[1])]
+            mine = [row_change for row_change in write.rows if reached is None or reached(row_change[1])]
+            left = [
+                row_change for row_change in write.rows if reached is not None and not reached(row_change[1])
+            ]
             if left:
                 self.waiting.append(PlainWrite(operation=write.operation, rows=left))
             if mine:
-                play = PlainWrite(operation=write.operation, rows=mine)
+                plain_write = PlainWrite(operation=write.operation, rows=mine)
                 self.table.feed.clear()
-                self.table.play(play)
-                self._tell(expected, [play], scoped=scoped, now=True)
-        untold, self.untold = self.untold, []
-        for change in untold:
+                self.table.apply_write(plain_write)
+                self._emit(expected, [plain_write], scoped=scoped, now=True)
+        unemitted, self.unemitted = self.unemitted, []
+        for change in unemitted:
             if reached is not None and not reached(change[1]):
-                self.untold.append(change)
+                self.unemitted.append(change)
                 continue
-            expected.told.append(change)
+            expected.emitted.append(change)
             expected.touched.add(self.table.key(change[1]))
 
-    def _tell(
+    def _emit(
         self, expected: Expected, writes: Sequence[PlainWrite], *, scoped: bool, now: bool = False
     ) -> None:
         changes = list(self.table.feed)
@@ -147,42 +149,42 @@ class KeyedModel:
         if self.producer is ChangelogProducer.NONE:
             return
         if self.producer is ChangelogProducer.INPUT and not scoped and not checked:
-            expected.given += [given for write in writes for given in write.rows]
+            expected.passed_on += [row_change for write in writes for row_change in write.rows]
         elif self.producer is ChangelogProducer.DEFERRED and not scoped and not now:
-            self.untold += changes
+            self.unemitted += changes
         else:
-            expected.told += changes
+            expected.emitted += changes
 
     def observe(self, table: LakeTable, before: int, expected: Expected) -> None:
         """Holds what the feed tells behind version `before` to what it was to tell."""
         changes = table.changes(after=before)
         shown = [(change.op, change.row) for change in changes]
-        assert self._by_key(shown) == self._by_key(expected.told + expected.given)
+        assert self._by_key(shown) == self._by_key(expected.emitted + expected.passed_on)
         for key in expected.touched:
             if key in self.table.live:
                 self.known[key] = (table.version, None)
             else:
                 self.known.pop(key, None)
         for change in changes:
-            self._observe(change, as_given=not expected.told)
-        if expected.given:
+            self._observe(change, passed_on=not expected.emitted)
+        if expected.passed_on:
             # A row that was given is told without a place in the feed that later changes could take back.
             for key in expected.touched:
-                self.said.pop(key, None)
+                self.emitted_at.pop(key, None)
 
-    def _observe(self, change: Change, *, as_given: bool) -> None:
+    def _observe(self, change: Change, *, passed_on: bool) -> None:
         key = self.table.key(change.row)
-        if as_given:
+        if passed_on:
             assert change.corrects is None
         elif change.op in _TAKES_BACK:
-            assert change.corrects == self.said.pop(key, None)
+            assert change.corrects == self.emitted_at.pop(key, None)
         else:
             assert change.corrects is None
-            self.said[key] = change.offset
+            self.emitted_at[key] = change.offset
             if key in self.table.live:
                 self.known[key] = (change.version, change.offset)
 
-    def _by_key(self, changes: Sequence[Told]) -> dict[Key, list[tuple[int, str]]]:
+    def _by_key(self, changes: Sequence[RowChange]) -> dict[Key, list[tuple[int, str]]]:
         grouped: dict[Key, list[tuple[int, str]]] = {}
         for op, values in changes:
             grouped.setdefault(self.table.key(values), []).append((int(op), exact(values)))
@@ -201,9 +203,9 @@ class KeyedModel:
         }
         assert {key: past for key, (_, past) in found.items()} == self.known
 
-    def check_law(self, table: LakeTable) -> None:
+    def check_fold(self, table: LakeTable) -> None:
         """Folding the feed gives the table, wherever the feed tells all."""
-        if self.producer in (ChangelogProducer.FULL, ChangelogProducer.DEFERRED) and not self.untold:
+        if self.producer in (ChangelogProducer.FULL, ChangelogProducer.DEFERRED) and not self.unemitted:
             folded = fold([(change.op, change.row) for change in table.changes()], self.dataset.record_key)
             assert Counter(map(exact, folded)) == Counter(map(exact, self.table.live.values()))
         if self.producer is ChangelogProducer.NONE:
@@ -243,16 +245,16 @@ class HeapModel:
             for values in gone:
                 self.rows.remove(values)
             self.rows += added
-            expected.told += [(Op.RETRACT, each) for each in gone] + [(Op.APPEND, each) for each in added]
+            expected.emitted += [(Op.RETRACT, each) for each in gone] + [(Op.APPEND, each) for each in added]
             counts = RowCounts(inserted=len(added), deleted=len(gone), unchanged=len(full) - len(added))
             expected.counts.append(counts)
         if self.dataset.changelog.producer is ChangelogProducer.NONE:
-            expected.told.clear()
+            expected.emitted.clear()
         return expected
 
     def observe(self, table: LakeTable, before: int, expected: Expected) -> None:
         found = Counter((change.op, exact(change.row)) for change in table.changes(after=before))
-        assert found == Counter((int(op), exact(values)) for op, values in expected.told)
+        assert found == Counter((int(op), exact(values)) for op, values in expected.emitted)
 
     def check_rows(self, table: LakeTable) -> None:
         """The table holds the model's rows; each knows a change that set it and that nothing took back."""
@@ -272,7 +274,7 @@ class HeapModel:
                 live[change.offset] = (change.version, exact(change.row))
         assert {offset: (version, shown) for version, offset, shown in past} == live
 
-    def check_law(self, table: LakeTable) -> None:
+    def check_fold(self, table: LakeTable) -> None:
         folded = fold([(change.op, change.row) for change in table.changes()], [])
         expected = [] if self.dataset.changelog.producer is ChangelogProducer.NONE else self.rows
         assert Counter(map(exact, folded)) == Counter(map(exact, expected))
@@ -285,7 +287,7 @@ def model_of(dataset: DatasetDefinition) -> Model:
     return KeyedModel(dataset=dataset) if dataset.keyed else HeapModel(dataset=dataset)
 
 
-def hold(model: Model, table: LakeTable, before: int, expected: Expected, outcome: Outcome) -> None:
+def check_step(model: Model, table: LakeTable, before: int, expected: Expected, outcome: Outcome) -> None:
     """Holds a step of a table to what it was expected to do."""
     assert bool(outcome.conflicts) == expected.fails, outcome.conflicts
     assert table.version - before in (0, 1)
@@ -294,9 +296,9 @@ def hold(model: Model, table: LakeTable, before: int, expected: Expected, outcom
         return
     if expected.counts is not None:
         assert outcome.counts == expected.counts
-    aside = sum(counts.quarantined for counts in outcome.counts)
-    assert sum(file.row_count for file in outcome.quarantined) == aside
-    assert not (expected.told or expected.given) or table.version == before + 1
+    quarantined_rows = sum(counts.quarantined for counts in outcome.counts)
+    assert sum(file.row_count for file in outcome.quarantined) == quarantined_rows
+    assert not (expected.emitted or expected.passed_on) or table.version == before + 1
     model.observe(table, before, expected)
     model.check_rows(table)
 

@@ -40,9 +40,13 @@ def refused_sets() -> Mapping[tuple[Value, ...], tuple[Reason, ...]]:
                 continue
             for chosen in mine:
                 reasons.setdefault(chosen, set(definition)).intersection_update(definition)
-        for chosen, said in reasons.items():
-            if said and chosen not in legal and not any(pair in found for pair in combinations_of(chosen, 2)):
-                found[chosen] = tuple(sorted(said))
+        for chosen, explanation in reasons.items():
+            if (
+                explanation
+                and chosen not in legal
+                and not any(pair in found for pair in combinations_of(chosen, 2))
+            ):
+                found[chosen] = tuple(sorted(explanation))
     return found
 
 

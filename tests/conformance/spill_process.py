@@ -125,10 +125,10 @@ def main(folder: str, history: str, rows: str, memory_bytes: str, heap_bytes: st
     table.write(Write(operation=operation))
     table.write(COMPACT)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"peak": peak, "before": before, **held(table, memory)}))
+    print(json.dumps({"peak": peak, "before": before, **merged_counts(table, memory)}))
 
 
-def held(table: LakeTable, memory: MemoryBudget) -> dict[str, int]:
+def merged_counts(table: LakeTable, memory: MemoryBudget) -> dict[str, int]:
     """What the table holds in the end, counted block by block."""
     reader = SliceReader(
         table.reader, MergeHandle(TaskResources.on(table.storage, memory)).resources.slices.vectors

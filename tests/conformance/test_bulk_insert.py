@@ -21,7 +21,7 @@ from workers.engine.task_files import TaskResources
 
 
 @pytest.mark.parametrize("table_type", TableType)
-def test_a_bulk_insert_sorts_sizes_and_looks_nothing_up(
+def test_bulk_insert_sorts_and_sizes_files_without_key_lookups(
     tmp_path: Path, table_type: TableType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fields = [CreateField(name="id", type="string"), CreateField(name="text", type="string")]
@@ -41,10 +41,10 @@ def test_a_bulk_insert_sorts_sizes_and_looks_nothing_up(
         dataset=dataset,
         run=lambda tasks: [handle.run(task) for task in tasks],
     )
-    looked: list[int] = []
+    lookups: list[int] = []
     distinct = slice_merge._distinct
     monkeypatch.setattr(
-        slice_merge, "_distinct", lambda hashes: looked.append(len(hashes)) or distinct(hashes)
+        slice_merge, "_distinct", lambda hashes: lookups.append(len(hashes)) or distinct(hashes)
     )
     dice = random.Random(1)
     rows: list[dict[str, Any]] = [
@@ -58,8 +58,8 @@ def test_a_bulk_insert_sorts_sizes_and_looks_nothing_up(
     ]
     assert len(stored) > 1
     assert [each for file in stored for each in file] == sorted(row["id"] for row in rows)
-    assert looked == [0]
+    assert lookups == [0]
     table.write(Write(operation=Operation.BULK_INSERT, rows=[{"id": "new", "text": None}]))
-    assert looked == [0, 1]
+    assert lookups == [0, 1]
     [conflict] = table.write(Write(operation=Operation.BULK_INSERT, rows=rows[:1])).conflicts
     assert conflict.keys == ({"id": rows[0]["id"]},)

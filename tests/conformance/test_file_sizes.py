@@ -82,7 +82,7 @@ def _homes(table: LakeTable) -> dict[int, int]:
 
 @pytest.mark.parametrize("table_type", TableType)
 @pytest.mark.parametrize("key", [["id"], []], ids=["keyed", "unkeyed"])
-def test_a_file_is_ended_at_the_target_size(tmp_path: Path, table_type: TableType, key: list[str]) -> None:
+def test_file_ends_at_the_target_size(tmp_path: Path, table_type: TableType, key: list[str]) -> None:
     table = _table(
         tmp_path, table_type=table_type, record_key=key, bucket=CreateBucket(count=1) if key else None
     )
@@ -97,7 +97,7 @@ def test_a_file_is_ended_at_the_target_size(tmp_path: Path, table_type: TableTyp
 
 
 @pytest.mark.parametrize("index", [IndexType.SIMPLE, IndexType.BLOOM, IndexType.RECORD])
-def test_small_files_take_new_rows_and_large_ones_are_left_alone(
+def test_small_files_receive_new_rows_and_large_ones_are_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: IndexType
 ) -> None:
     # Files of few rows get no index: here they do.
@@ -140,7 +140,7 @@ _SIZED: Final = [
 
 
 @pytest.mark.parametrize(("mode", "table_type", "producer"), _SIZED)
-def test_buckets_open_at_their_rows_and_keys_stay_in_theirs(
+def test_dynamic_buckets_open_by_row_count_and_keys_stay_in_their_buckets(
     tmp_path: Path, mode: BucketMode, table_type: TableType, producer: ChangelogProducer
 ) -> None:
     table = _table(
@@ -189,7 +189,7 @@ def test_more_segments_than_buckets_are_refused() -> None:
     assert define() == 4
 
 
-def test_a_moved_row_takes_the_bucket_of_its_new_partition(tmp_path: Path) -> None:
+def test_moved_row_takes_a_bucket_of_its_new_partition(tmp_path: Path) -> None:
     bucket = CreateBucket(mode=BucketMode.KEY_DYNAMIC, count=1, target_rows=5)
     table = _table(tmp_path, bucket=bucket, partition_by=["p"])
     _upsert(table, _rows(range(8), p="x"))

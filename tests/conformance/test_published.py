@@ -18,12 +18,12 @@ from tests.conformance.published import explained, explained_way, published, val
 DOCUMENT = Path(__file__).parents[2] / "docs" / "conformance.md"
 
 
-def test_the_document_is_what_the_service_answers() -> None:
+def test_conformance_document_equals_the_published_results() -> None:
     again = "write it again: python -m tests.conformance.published > docs/conformance.md"
     assert DOCUMENT.read_text(encoding="utf-8") == published(), again
 
 
-def test_every_refusal_says_where_and_why() -> None:
+def test_every_refusal_has_a_pointer_and_a_reason() -> None:
     refusals = [definition for kind in every_kind() if isinstance(definition := defined(kind), tuple)]
     refusals += [refusal for kind in legal_kinds() for way in WAYS if (refusal := way.refusal(_made(kind)))]
     assert len(refusals) > 10_000
@@ -39,7 +39,7 @@ def _made(kind: Kind) -> DatasetDefinition:
     return definition
 
 
-def test_the_table_explains_every_kind_that_cannot_be_registered() -> None:
+def test_table_explains_every_kind_that_cannot_be_registered() -> None:
     unexplained = [
         kind.name for kind in every_kind() if isinstance(defined(kind), tuple) and not explained(kind)
     ]
@@ -47,7 +47,7 @@ def test_the_table_explains_every_kind_that_cannot_be_registered() -> None:
     assert not [kind.name for kind in legal_kinds() if explained(kind)]
 
 
-def test_the_table_explains_every_way_that_is_refused() -> None:
+def test_table_explains_every_refused_way_to_write() -> None:
     for kind, way in product(legal_kinds(), WAYS):
         assert bool(way.refusal(_made(kind))) == explained_way(kind, way), (kind.name, way.name)
 
@@ -65,7 +65,7 @@ def test_the_table_explains_every_way_that_is_refused() -> None:
     ],
     ids=lambda axes: " × ".join(sorted(axes)),
 )
-def test_what_ci_runs_brings_all_of_these_together(axes: set[str]) -> None:
+def test_ci_share_covers_every_combination_of_axes(axes: set[str]) -> None:
     def seen(tried: Iterable[tuple[Kind, Way]]) -> set[tuple[str, ...]]:
         named = [axis for axis in AXES if axis in axes]
         return {
@@ -97,6 +97,6 @@ def _shown(kind: Kind) -> dict[str, str]:
     return shown if kind.keyed else shown | {"bucket.mode": f"{_made(kind).bucket.shuffle_by_partition}"}
 
 
-def test_all_ways_are_tried() -> None:
+def test_every_way_and_every_axis_is_covered() -> None:
     assert set(TRIED) == {*WAYS, LIVE_KEYS, MOVES}
     assert set(AXES) == {axis for axis, _ in values_of(every_kind()[0])}

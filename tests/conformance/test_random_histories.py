@@ -17,13 +17,13 @@ from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import DatasetDefinition
 from app.format.errors import NotVerifiable
-from tests.conformance.dice import Dice, kinds
 from tests.conformance.histories import LONG
 from tests.conformance.kinds import Kind, defined
-from tests.conformance.model import Expected, HeapModel, KeyedModel, hold, model_of
+from tests.conformance.model import Expected, HeapModel, KeyedModel, check_step, model_of
 from tests.conformance.operations import Predicate
+from tests.conformance.random_writes import Dice, kinds
 from tests.support.lake_table import COMPACT, LakeTable, Outcome, Write
-from tests.support.verified import verified
+from tests.support.verification import verified
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources
 
@@ -50,7 +50,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[bool, Task
 @pytest.mark.parametrize(
     ("seed", "kind"), list(enumerate(kinds(HISTORIES))), ids=lambda each: getattr(each, "name", None)
 )
-def test_a_random_history_is_that_of_the_model(
+def test_random_history_equals_the_model(
     places: dict[bool, TaskResources], monkeypatch: pytest.MonkeyPatch, seed: int, kind: Kind
 ) -> None:
     # Files of few rows get no index otherwise.
@@ -76,7 +76,7 @@ def test_a_random_history_is_that_of_the_model(
         if dice.random.random() < 0.3:
             _step(table, model, [COMPACT], None)
     _step(table, model, [COMPACT], None)
-    model.check_law(table)
+    model.check_fold(table)
 
 
 def _step(
@@ -85,7 +85,7 @@ def _step(
     before = table.version
     expected: Expected = model.expect(writes, removes)
     outcome: Outcome = table.write(*writes)
-    hold(model, table, before, expected, outcome)
+    check_step(model, table, before, expected, outcome)
     _verify(table)
 
 

@@ -26,12 +26,12 @@ from app.jobs.tasks import ClusteringTask
 from app.maintenance.service.table_service_plans import clustering as cluster
 from app.maintenance.service.table_service_plans import compaction
 from tests.commit.reference import exact
-from tests.conformance.dice import Dice, kinds
 from tests.conformance.histories import LONG
 from tests.conformance.kinds import Kind, defined
+from tests.conformance.random_writes import Dice, kinds
 from tests.support.lake_table import LakeTable, Write
 from tests.support.table_services import ServedTable, result_of
-from tests.support.verified import verified
+from tests.support.verification import verified
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources
 
@@ -125,7 +125,7 @@ class _Both:
         services = self._services
         services.waits = random.randrange(3)
         services.meanwhile = self._writers(random.randrange(3))
-        services.in_turn = self._writers(random.randrange(2))
+        services.in_slot = self._writers(random.randrange(2))
         services.tasks.clear()
         clustering = self._clustering()
         commit = services.serve(clustering, compaction if clustering is None else cluster)

@@ -24,7 +24,7 @@ def _merged(folder: Path, history: str, *, memory_bytes: int) -> subprocess.Comp
 
 
 @pytest.mark.parametrize("history", HISTORIES)
-def test_a_bucket_larger_than_the_memory_is_merged(tmp_path: Path, history: str) -> None:
+def test_bucket_larger_than_memory_is_merged(tmp_path: Path, history: str) -> None:
     # The limit is on the process's own memory: rows of either side alone have more bytes.
     assert ROWS * (TEXT_BYTES + 16) > HEAP_BYTES
     ran = _merged(tmp_path, history, memory_bytes=HEAP_BYTES // 32)
@@ -36,7 +36,7 @@ def test_a_bucket_larger_than_the_memory_is_merged(tmp_path: Path, history: str)
     assert list((tmp_path / "scratch").iterdir()) == []
 
 
-def test_without_spilling_the_limit_is_too_tight(tmp_path: Path) -> None:
+def test_merge_without_spilling_exceeds_the_limit(tmp_path: Path) -> None:
     ran = _merged(tmp_path, next(iter(HISTORIES)), memory_bytes=AMPLE)
     assert ran.returncode != 0
     assert "MemoryError" in ran.stderr

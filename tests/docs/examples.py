@@ -95,7 +95,7 @@ def run(document: Path, folder: Path, url: str, api_key: str) -> Iterator[tuple[
     for number, example in enumerate(found):
         # Braces start no other shell: what one block sets, the next one has.
         script.append(f"{{\n{example.command}}} > answer-{number}")
-    told = subprocess.run(
+    result = subprocess.run(
         ["sh", "-c", "\n".join(script)],
         cwd=folder,
         env={**os.environ, "NO_PROXY": "*", "no_proxy": "*"},
@@ -105,37 +105,37 @@ def run(document: Path, folder: Path, url: str, api_key: str) -> Iterator[tuple[
         check=False,
     )
     done = len(list(folder.glob("answer-*")))
-    assert told.returncode == 0, f"{document.name}:{found[done - 1].line} failed: {told.stderr}"
+    assert result.returncode == 0, f"{document.name}:{found[done - 1].line} failed: {result.stderr}"
     for number, example in enumerate(found):
         yield example, (folder / f"answer-{number}").read_text(encoding="utf-8")
 
 
-def check_answer(answer: Block, given: str) -> None:
+def check_answer(answer: Block, received: str) -> None:
     """Raises AssertionError where what came back is not what the document shows."""
     match answer.language:
         case "json":
-            check(json.loads(answer.text), json.loads(given), "")
+            check(json.loads(answer.text), json.loads(received), "")
         case "ndjson":
-            shown, lines = answer.text.splitlines(), given.splitlines()
-            assert len(lines) == len(shown), given
+            shown, lines = answer.text.splitlines(), received.splitlines()
+            assert len(lines) == len(shown), received
             for number, (line, other) in enumerate(zip(shown, lines, strict=True)):
                 check(json.loads(line), json.loads(other), f"/{number}")
         case "http":
-            _check_http(answer.text, given)
+            _check_http(answer.text, received)
 
 
-def _check_http(shown: str, given: str) -> None:
+def _check_http(shown: str, received: str) -> None:
     head, _, body = shown.partition("\n\n")
-    given_head, _, given_body = given.replace("\r\n", "\n").partition("\n\n")
+    received_head, _, received_body = received.replace("\r\n", "\n").partition("\n\n")
     status, *headers = head.splitlines()
-    given_status, *given_headers = given_head.splitlines()
-    assert given_status == status, given
+    received_status, *received_headers = received_head.splitlines()
+    assert received_status == status, received
     for header in headers:
-        assert _text(header) in {_text(other) for other in given_headers}, (
-            f"{header!r} is not in {given_head}"
+        assert _text(header) in {_text(other) for other in received_headers}, (
+            f"{header!r} is not in {received_head}"
         )
     if body.strip():
-        check(json.loads(body), json.loads(given_body), "")
+        check(json.loads(body), json.loads(received_body), "")
 
 
 def _text(header: str) -> str:
@@ -143,27 +143,29 @@ def _text(header: str) -> str:
     return f"{name.lower()}:{_ANY_UUID.sub('id', value)}"
 
 
-def check(shown: Any, given: Any, place: str) -> None:
+def check(shown: Any, received: Any, place: str) -> None:
     """Compares a value that a document shows with the one that came back."""
     match shown:
         case dict():
-            assert isinstance(given, dict), f"{place}: {given!r}"
-            assert set(shown) <= set(given), f"{place}: not there: {set(shown) - set(given)}"
+            assert isinstance(received, dict), f"{place}: {received!r}"
+            assert set(shown) <= set(received), f"{place}: not there: {set(shown) - set(received)}"
             for name, value in shown.items():
                 if name in _OWN_TIMES and value is not None:
                     assert _TIME.fullmatch(str(value)), f"{place}/{name}: {value!r} is no time"
-                    assert _TIME.fullmatch(str(given[name])), f"{place}/{name}: {given[name]!r} is no time"
+                    assert _TIME.fullmatch(str(received[name])), (
+                        f"{place}/{name}: {received[name]!r} is no time"
+                    )
                 else:
-                    check(value, given[name], f"{place}/{name}")
+                    check(value, received[name], f"{place}/{name}")
         case list():
-            assert isinstance(given, list), f"{place}: {given!r}"
-            assert len(given) == len(shown), f"{place}: {given!r}"
+            assert isinstance(received, list), f"{place}: {received!r}"
+            assert len(received) == len(shown), f"{place}: {received!r}"
             for number, value in enumerate(shown):
-                check(value, given[number], f"{place}/{number}")
+                check(value, received[number], f"{place}/{number}")
         case str():
             pattern = ".*".join(re.escape(part) for part in _ANY_UUID.sub("id", shown).split("…"))
-            assert isinstance(given, str), f"{place}: {given!r}"
-            assert re.fullmatch(pattern, _ANY_UUID.sub("id", given), re.DOTALL), f"{place}: {given!r}"
+            assert isinstance(received, str), f"{place}: {received!r}"
+            assert re.fullmatch(pattern, _ANY_UUID.sub("id", received), re.DOTALL), f"{place}: {received!r}"
         case _:
-            assert given == shown, f"{place}: {given!r} is not {shown!r}"
-            assert type(given) is type(shown), f"{place}: {given!r} is not {shown!r}"
+            assert received == shown, f"{place}: {received!r} is not {shown!r}"
+            assert type(received) is type(shown), f"{place}: {received!r} is not {shown!r}"

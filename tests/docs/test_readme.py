@@ -23,26 +23,26 @@ def name(document):
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl, which the examples use, is not here")
 @pytest.mark.parametrize("document", TRIED, ids=name)
-def test_the_examples_give_what_the_document_shows(document, service, tmp_path):
+def test_document_examples_return_the_documented_responses(document, service, tmp_path):
     with service.working():
         answered = list(run(document, tmp_path, service.url, service.new_key(f"reader of {name(document)}")))
-    for example, given in answered:
+    for example, received in answered:
         if example.answer is not None:
             try:
-                check_answer(example.answer, given)
+                check_answer(example.answer, received)
             except AssertionError as error:
                 raise AssertionError(f"{name(document)}:{example.answer.line} {error}") from None
 
 
-def test_the_readme_shows_the_first_mile():
-    told = "\n".join(example.command for example in examples(README))
+def test_readme_shows_write_feed_and_time_travel():
+    commands = "\n".join(example.command for example in examples(README))
     for part in ("/datasets", "/writes", "Prefer: wait=10", "/changes", "/rows", "version="):
-        assert part in told
+        assert part in commands
     assert all(example.answer for example in examples(README) if "curl" in example.command)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
-def test_every_shell_block_is_run_or_names_targets_that_exist(document):
+def test_every_shell_block_is_run_or_names_existing_targets(document):
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for block in blocks(document):
         if block.language != "sh" or block.run:
@@ -52,12 +52,12 @@ def test_every_shell_block_is_run_or_names_targets_that_exist(document):
             if words[:1] == ["make"]:
                 goals = [word for word in words[1:] if "=" not in word]
                 assert set(goals) <= targets, f"{name(document)}:{block.line} {line}"
-        told = subprocess.run(["sh", "-n", "-c", block.text], capture_output=True, text=True, check=False)
-        assert told.returncode == 0, f"{name(document)}:{block.line} {told.stderr}"
+        checked = subprocess.run(["sh", "-n", "-c", block.text], capture_output=True, text=True, check=False)
+        assert checked.returncode == 0, f"{name(document)}:{block.line} {checked.stderr}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
-def test_links_lead_somewhere(document):
+def test_links_resolve(document):
     text = re.sub(r"^```.*?^```$", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     for target in re.findall(r"\]\(([^)\s]+)\)", text):
         if re.match(r"[a-z]+:", target):
@@ -76,7 +76,7 @@ def anchors(document):
 
 
 @pytest.mark.parametrize(
-    ("shown", "given"),
+    ("shown", "received"),
     [
         ({"a": 1}, {"a": 2}),
         ({"a": 1}, {}),
@@ -86,6 +86,6 @@ def anchors(document):
         ({"created_at": "2026-11-21T10:00:00Z"}, {"created_at": "yesterday"}),
     ],
 )
-def test_a_wrong_answer_is_noticed(shown, given):
+def test_wrong_response_is_detected(shown, received):
     with pytest.raises(AssertionError):
-        check(shown, given, "")
+        check(shown, received, "")

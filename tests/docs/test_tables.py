@@ -56,17 +56,17 @@ def rows(document, first):
     return [each for each in cells if re.fullmatch(first, each[0])]
 
 
-def test_every_problem_is_there_with_its_status():
+def test_every_problem_is_documented_with_its_status():
     table = {
         row[0].strip("`").removeprefix("/problems/"): int(row[1])
         for row in rows(DOCS / "errors.md", r"`/problems/[a-z-]+`")
     }
     assert table == STATUS
-    said = (DOCS / "errors.md").read_text().partition("## Which failures")[2]
-    assert set(re.findall(r"`([a-z-]+)`", said)) == set(SERVICE_MADE)
+    failures = (DOCS / "errors.md").read_text().partition("## Which failures")[2]
+    assert set(re.findall(r"`([a-z-]+)`", failures)) == set(SERVICE_MADE)
 
 
-def test_every_setting_is_there_with_its_default():
+def test_every_setting_is_documented_with_its_default():
     table = {row[0].strip("`"): row[1] for row in rows(DOCS / "operations.md", r"`HEADWATER_[A-Z_]+`")}
     assert set(table) == set(VARIABLES)
     for setting in fields(Settings):
@@ -90,7 +90,7 @@ def default_of(setting):
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_every_operation_has_its_section(method, path):
+def test_every_operation_has_a_section(method, path):
     headings = re.findall(r"^#+ `(.*)`$", (DOCS / "api.md").read_text(), re.MULTILINE)
     assert f"{method} {path}" in headings
 
@@ -103,51 +103,55 @@ def parameters(method, path):
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_every_parameter_is_told_of(method, path):
-    told = (DOCS / "api.md").read_text()
-    conventions = told.partition("## Conventions")[2].partition("## Datasets")[0]
-    section = re.split(r"^#{1,3} ", told.partition(f"### `{method} {path}`\n")[2], flags=re.MULTILINE)[0]
+def test_every_parameter_is_documented(method, path):
+    reference_text = (DOCS / "api.md").read_text()
+    conventions = reference_text.partition("## Conventions")[2].partition("## Datasets")[0]
+    section = re.split(
+        r"^#{1,3} ", reference_text.partition(f"### `{method} {path}`\n")[2], flags=re.MULTILINE
+    )[0]
     for parameter in parameters(method, path):
         if parameter["in"] != "path":
             assert re.search(rf"\b{parameter['name']}\b", section + conventions), parameter["name"]
 
 
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_limits_of_parameters_are_told(method, path):
-    told = (DOCS / "api.md").read_text()
+def test_parameter_limits_are_documented(method, path):
+    reference_text = (DOCS / "api.md").read_text()
     for parameter in parameters(method, path):
         largest = int(parameter["schema"].get("maximum", 2**63))
-        assert largest >= 2**63 - 1 or f"–{largest:,}" in told or f"{largest} s" in told, parameter["name"]
+        assert (
+            largest >= 2**63 - 1 or f"–{largest:,}" in reference_text or f"{largest} s" in reference_text
+        ), parameter["name"]
 
 
-def test_no_section_is_about_an_operation_that_is_not_there():
+def test_every_section_is_an_existing_operation():
     headings = re.findall(r"^#+ `([A-Z]+) (.*)`$", (DOCS / "api.md").read_text(), re.MULTILINE)
     assert set(headings) == {*OPERATIONS, ("GET", "/schema")}
 
 
-def test_media_types_operations_and_modes_are_named():
-    told = (DOCS / "api.md").read_text()
+def test_media_types_operations_and_modes_are_documented():
+    reference_text = (DOCS / "api.md").read_text()
     registered = [*MergeMode, *BucketMode, *BucketFunction, *TableType, *ChangelogProducer, *IndexType]
     written = [*Operation, *SaveMode, *OverwriteScope, *OnError, *FileAnswer, *WriteEffect, *Storing]
     for word in [*MEDIA_TYPES, *registered, *written, *QueryType]:
-        assert f"`{getattr(word, 'value', word)}`" in told, word
+        assert f"`{getattr(word, 'value', word)}`" in reference_text, word
 
 
-def test_members_of_a_registration_are_told_of():
-    told = (DOCS / "api.md").read_text()
+def test_registration_members_are_documented():
+    reference_text = (DOCS / "api.md").read_text()
     for kind in (CreateDataset, CreateBucket, WriteOptions):
         for member in kind.__struct_fields__:
-            assert f"`{member}" in told, member
+            assert f"`{member}" in reference_text, member
 
 
-def test_what_a_dataset_may_be_is_explained():
-    told = (DOCS / "concepts.md").read_text()
+def test_dataset_kinds_are_documented():
+    reference_text = (DOCS / "concepts.md").read_text()
     kinds = [*MergeMode, *BucketMode, *TableType, *ChangelogProducer, *IndexType, *Aggregate, *SaveMode]
     for word in [*kinds, *Operation]:
-        assert f"`{word.value}`" in told or f"### {word.value}" in told, word
+        assert f"`{word.value}`" in reference_text or f"### {word.value}" in reference_text, word
 
 
-def test_every_decision_is_in_the_list():
+def test_every_decision_is_listed():
     decisions = DOCS / "decisions"
     listed = re.findall(
         r"\]\((\d{4}-[\w-]+\.md)\) \| (.*) \|$", (decisions / "README.md").read_text(), re.MULTILINE
@@ -169,7 +173,7 @@ def test_rooms_are_listed_in_the_order_of_their_contract():
     assert [layer_of[room] for room in listed] == sorted(layer_of.values())
 
 
-def test_the_functions_of_views_are_those_of_the_document():
+def test_view_functions_equal_those_of_the_document():
     groups = {function.group for function in FUNCTIONS.values()}
     table = {row[0]: row[1].replace("`", "").split() for row in rows(DOCS / "views.md", "|".join(groups))}
     assert table == {
@@ -177,14 +181,14 @@ def test_the_functions_of_views_are_those_of_the_document():
     }
 
 
-def test_the_views_of_the_document_can_be_read():
+def test_documented_views_parse():
     shown = re.findall(r"^```sql\n(.*?)^```$", (DOCS / "views.md").read_text(), re.MULTILINE | re.DOTALL)
     assert len(shown) > 1
     for sql in shown:
         assert parse_view(sql).inputs
 
 
-def test_every_type_of_the_table_is_one():
+def test_documented_types_equal_the_supported_ones():
     table = rows(DOCS / "types.md", r"`[a-z].*`")
     named = {cell.strip("`") for row in table for cell in row[0].split("`, `")}
     known = {"list<T>", "map<K, V>", "struct<name: T, …>", "decimal(p, s)"}
@@ -195,7 +199,7 @@ def test_every_type_of_the_table_is_one():
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=name)
-def test_what_is_named_exists(document):
+def test_documents_name_existing_tests_paths_and_settings(document):
     text = document.read_text(encoding="utf-8")
     listing = subprocess.run(
         ["git", "grep", "--untracked", "-hoE", r"def (test_\w+)", "--", "tests"],

@@ -28,7 +28,8 @@ from app.format.errors import CorruptFile, DerivationFailed, EngineStopped
 from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN
 from app.views.refresh_plan import changes_sql, rows_sql
-from tests.support.derived import (
+from tests.support.lake_table import LakeTable, Row, Write
+from tests.support.view_runs import (
     all_of,
     by_id,
     changes_of,
@@ -39,7 +40,6 @@ from tests.support.derived import (
     staged_rows,
     view_of,
 )
-from tests.support.lake_table import LakeTable, Row, Write
 from tests.support.waiting import until
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.spark_engine import SparkEngine
@@ -116,7 +116,7 @@ MOST: Row = {
 
 
 @pytest.mark.parametrize("operation", [Operation.SNAPSHOT, Operation.CHANGELOG])
-def test_every_type_comes_through_as_it_was(
+def test_every_type_keeps_its_values(
     engine: SparkEngine, storage: LocalStorage, new_table: Callable[..., LakeTable], operation: Operation
 ) -> None:
     table = new_table({"id": "int64", **TYPES}, record_key=["id"])
@@ -137,7 +137,7 @@ def test_every_type_comes_through_as_it_was(
     assert "-0.0" in repr(rows_of(storage, view, staged))
 
 
-def test_a_view_may_join_and_aggregate(engine: SparkEngine, storage: LocalStorage, shops: LakeTable) -> None:
+def test_view_may_join_and_aggregate(engine: SparkEngine, storage: LocalStorage, shops: LakeTable) -> None:
     sql = (
         "SELECT a.shop AS shop, count(*) AS pairs, sum(b.price) AS total FROM t AS a JOIN t AS b ON a.id = b.id + 1 "
         "GROUP BY a.shop"
@@ -172,7 +172,7 @@ def test_a_view_may_join_and_aggregate(engine: SparkEngine, storage: LocalStorag
     ],
     ids=["deletion vectors", "logs", "key_dynamic"],
 )
-def test_inputs_are_read_as_readers_see_them(
+def test_inputs_are_read_with_their_deletes_and_logs(
     engine: SparkEngine, storage: LocalStorage, new_table: Callable[..., LakeTable], parts: dict[str, Any]
 ) -> None:
     table = new_table(SHOPS, record_key=["id"], **parts)
@@ -183,7 +183,7 @@ def test_inputs_are_read_as_readers_see_them(
     assert by_id(rows_of(storage, view, staged)) == by_id(table.rows())
 
 
-def test_a_result_or_an_input_without_rows_is_no_file(
+def test_result_or_input_without_rows_has_no_file(
     engine: SparkEngine, shops: LakeTable, new_table: Callable[..., LakeTable]
 ) -> None:
     assert derived(engine, "SELECT id FROM t WHERE n > 1000", ["id"], t=shops)[1] == ()
@@ -192,7 +192,7 @@ def test_a_result_or_an_input_without_rows_is_no_file(
 
 
 @pytest.mark.parametrize("since", [0, 7, 31])
-def test_changes_go_through_one_by_one(
+def test_changes_are_derived_one_by_one(
     engine: SparkEngine, storage: LocalStorage, shops: LakeTable, since: int
 ) -> None:
     plan = planned("SELECT id, n * 2 AS twice FROM t WHERE n >= 3", t=shops)
@@ -214,7 +214,7 @@ def test_changes_go_through_one_by_one(
     assert staged_rows(storage, view, staged) == expected
 
 
-def test_a_view_that_takes_in_changes_is_the_one_that_is_computed_anew(
+def test_incremental_view_equals_the_recomputed_view(
     engine: SparkEngine, shops: LakeTable, new_table: Callable[..., LakeTable], storage: LocalStorage
 ) -> None:
     """Whatever part of a feed comes at a time: a correction may bring a row into the view, or take it out."""
@@ -235,7 +235,7 @@ def test_a_view_that_takes_in_changes_is_the_one_that_is_computed_anew(
     assert by_id(table.rows()) == by_id(expected)
 
 
-def test_nothing_of_the_environment_is_put_into_text(
+def test_environment_variables_are_not_substituted_in_sql(
     engine: SparkEngine, storage: LocalStorage, shops: LakeTable
 ) -> None:
     view, staged = derived(engine, "SELECT id, '${env:HOME}' AS home FROM t WHERE id = 1", ["id"], t=shops)
@@ -244,7 +244,7 @@ def test_nothing_of_the_environment_is_put_into_text(
 
 
 @pytest.mark.parametrize(
-    ("sql", "condition", "said"),
+    ("sql", "condition", "message"),
     [
         ("SELECT id, CAST(shop AS INT) / (n - n) AS x FROM t", "CAST_INVALID_INPUT", "'a'"),
         (
@@ -254,24 +254,24 @@ def test_nothing_of_the_environment_is_put_into_text(
         ),
     ],
 )
-def test_a_value_that_cannot_be_computed_is_named(
-    engine: SparkEngine, shops: LakeTable, sql: str, condition: str, said: str
+def test_value_that_cannot_be_computed_is_named(
+    engine: SparkEngine, shops: LakeTable, sql: str, condition: str, message: str
 ) -> None:
     with pytest.raises(DerivationFailed) as failed:
         derived(engine, sql, ["shop"] if "shop, n" in sql else [], t=shops)
     assert failed.value.facts["condition"] == condition
-    assert said in failed.value.detail
+    assert message in failed.value.detail
     for leak in ("\n", "SQLSTATE", "spark.sql", "org.apache", "/work", "try_"):
         assert leak not in failed.value.detail, failed.value.detail
     assert not engine._spark().catalog.listTables()
 
 
-def test_a_key_that_is_null_is_named(engine: SparkEngine, shops: LakeTable) -> None:
+def test_null_key_is_named(engine: SparkEngine, shops: LakeTable) -> None:
     with pytest.raises(DerivationFailed, match="column k: expected string, got null"):
         derived(engine, "SELECT nullif(shop, 'a') AS k FROM t WHERE id < 2", ["k"], t=shops)
 
 
-def test_a_damaged_input_is_named_as_such(
+def test_damaged_input_is_named(
     engine: SparkEngine, storage: LocalStorage, new_table: Callable[..., LakeTable]
 ) -> None:
     table = new_table(SHOPS, record_key=["id"])
@@ -295,9 +295,7 @@ def test_a_damaged_input_is_named_as_such(
         "SELECT java_method('java.lang.System', 'getenv') AS id FROM",
     ],
 )
-def test_text_that_asks_for_more_than_the_inputs_gets_nothing(
-    engine: SparkEngine, shops: LakeTable, root: Any, sql: str
-) -> None:
+def test_sql_beyond_the_inputs_is_refused(engine: SparkEngine, shops: LakeTable, root: Any, sql: str) -> None:
     """Views never write such text. The session has nothing to give to it all the same."""
     view = view_of(planned("SELECT id FROM t", t=shops), ["id"])
     with pytest.raises(DerivationFailed) as failed:
@@ -310,7 +308,7 @@ def test_text_that_asks_for_more_than_the_inputs_gets_nothing(
     )
 
 
-def test_a_view_that_is_cancelled_stops(engine: SparkEngine, shops: LakeTable) -> None:
+def test_cancelled_view_stops(engine: SparkEngine, shops: LakeTable) -> None:
     stopped: list[float] = []
     sql = "SELECT sum(a.n) AS x FROM " + ", ".join(f"t AS {name}" for name in "abcdefgh")
     plan = planned(sql, t=shops)

@@ -84,7 +84,7 @@ def partition(country: str, day: str, rows: int | None) -> HivePartition:
 
 
 def report(
-    told: HiveTable,
+    hive_table: HiveTable,
     version: int,
     *partitions: HivePartition,
     complete: bool = False,
@@ -92,7 +92,7 @@ def report(
     rows: int | None = None,
 ) -> HiveReport:
     return HiveReport(
-        table=told,
+        table=hive_table,
         version=version,
         committed_at=NOON,
         figures=None if rows is None else figures(rows),
@@ -106,12 +106,12 @@ def rows_by_partition(stored: Any, name: str) -> dict[str, str]:
     found = stored.listPartitions("default", name, -1)
     names = list(stored.listPartitionNames("default", name, -1))
     assert len(names) == found.size()
-    told = {"/".join(each.getValues()): each.getParameters().get("numRows") for each in found}
-    assert len(told) == len(names)
-    return told
+    stored_values = {"/".join(each.getValues()): each.getParameters().get("numRows") for each in found}
+    assert len(stored_values) == len(names)
+    return stored_values
 
 
-def test_partitions_and_their_statistics_are_those_of_the_dataset(
+def test_partitions_and_statistics_equal_those_of_the_dataset(
     metastore: HiveMetastore, stored: Any, root: Path
 ) -> None:
     orders = table("orders", ID, AMOUNT, partition_by=(COUNTRY, DAY))
@@ -127,8 +127,10 @@ def test_partitions_and_their_statistics_are_those_of_the_dataset(
     assert rows_by_partition(stored, "orders") == {"a/b/1": "5", "DE/1": "7"}
     one = stored.getPartition("default", "orders", ["a/b", "1"])
     assert one.getSd().getLocation().removeprefix("file:").lstrip("/") == str(folder).lstrip("/")
-    told = {name: one.getParameters().get(name) for name in ("numFiles", "totalSize", "lastUpdateTime")}
-    assert told == {"numFiles": "2", "totalSize": "50", "lastUpdateTime": str(int(NOON.timestamp()))}
+    stored_values = {
+        name: one.getParameters().get(name) for name in ("numFiles", "totalSize", "lastUpdateTime")
+    }
+    assert stored_values == {"numFiles": "2", "totalSize": "50", "lastUpdateTime": str(int(NOON.timestamp()))}
     made = stored.getTable("default", "orders")
     assert made.getTableType() == "EXTERNAL_TABLE"
     assert [each.getName() for each in made.getPartitionKeys()] == ["country", "at_day"]
@@ -166,16 +168,16 @@ def test_columns_follow_the_schema(metastore: HiveMetastore, stored: Any) -> Non
     ]
 
 
-def test_a_table_without_partitions_has_its_statistics_itself(metastore: HiveMetastore, stored: Any) -> None:
+def test_unpartitioned_table_has_statistics_of_its_own(metastore: HiveMetastore, stored: Any) -> None:
     whole = table("whole", ID)
     for version, rows in ((1, 4), (2, 9)):
         assert metastore.report(report(whole, version, complete=True, rows=rows), seconds_max=60) == 0
-        told = stored.getTable("default", "whole").getParameters()
-        assert (told.get("numRows"), told.get("totalSize")) == (str(rows), str(10 * rows))
-        assert told.get("headwater.version") == str(version)
+        stored_values = stored.getTable("default", "whole").getParameters()
+        assert (stored_values.get("numRows"), stored_values.get("totalSize")) == (str(rows), str(10 * rows))
+        assert stored_values.get("headwater.version") == str(version)
 
 
-def test_what_is_not_ours_stays_as_it_is(metastore: HiveMetastore, stored: Any, root: Path) -> None:
+def test_tables_of_other_owners_are_unchanged(metastore: HiveMetastore, stored: Any, root: Path) -> None:
     mine = table("shared", ID)
     assert metastore.report(report(mine, 1, complete=True, rows=1), seconds_max=60) == 0
     for other in (
@@ -193,7 +195,7 @@ def test_what_is_not_ours_stays_as_it_is(metastore: HiveMetastore, stored: Any, 
         metastore.report(report(nowhere, 1, complete=True, rows=1), seconds_max=60)
 
 
-def test_a_metastore_that_is_away_is_an_error_of_the_report(root: Path, engine: SparkEngine) -> None:
+def test_unavailable_metastore_raises_metastore_refused(root: Path, engine: SparkEngine) -> None:
     away = HiveMetastore("thrift://127.0.0.1:1", root.as_uri(), engine.jvm)
     with pytest.raises(MetastoreRefused, match="onnect"):
         away.reported(table("any", ID))
@@ -216,9 +218,7 @@ class Files:
         return None
 
 
-def test_a_keeper_brings_a_table_up_to_date_whatever_was_changed(
-    metastore: HiveMetastore, stored: Any
-) -> None:
+def test_reconciler_updates_a_table_changed_by_others(metastore: HiveMetastore, stored: Any) -> None:
     fields = [
         CreateField(name="id", type="int64"),
         CreateField(name="day", type="date"),

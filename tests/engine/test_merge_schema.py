@@ -51,7 +51,7 @@ def decoded_rows(
     return fields, sorted(rows, key=lambda row: row["id"])
 
 
-def test_text_brings_the_types_of_its_values(engine: SparkEngine, storage: LocalStorage) -> None:
+def test_text_rows_bring_inferred_types(engine: SparkEngine, storage: LocalStorage) -> None:
     rows = [
         {"id": 1, "note": None, "score": 1, "at": {"x": True}},
         {"id": 2, "note": "b", "score": 2.5, "at": None},
@@ -76,7 +76,7 @@ def test_parquet_brings_its_types(engine: SparkEngine, storage: LocalStorage) ->
     assert found == [{"id": number, "note": None, "n": number} for number in range(100)]
 
 
-def test_a_column_without_a_type_is_told_of(engine: SparkEngine, storage: LocalStorage) -> None:
+def test_column_without_a_type_is_refused(engine: SparkEngine, storage: LocalStorage) -> None:
     raw = stored(storage, "staged/nothing.body", b'{"id": 1, "new": null}', Format.NDJSON)
     with pytest.raises(SchemaMismatch, match="has nulls only"):
         engine.decode(raw, DATASET, Operation.UPSERT, prefix="staged/nothing", options=MERGING, tag="nothing")

@@ -29,7 +29,7 @@ def stored(storage: LocalStorage, path: str, lines: Iterable[bytes]) -> RawInput
     return RawInput(path=path, size_bytes=size, checksum=digest.hexdigest(), format=Format.NDJSON)
 
 
-def test_bad_records_of_a_large_input_are_set_aside_with_their_positions(
+def test_bad_records_of_a_large_body_are_quarantined_with_their_positions(
     engine: SparkEngine, storage: LocalStorage
 ) -> None:
     note = b"x" * 4000
@@ -66,9 +66,7 @@ def test_bad_records_of_a_large_input_are_set_aside_with_their_positions(
     assert pairs == list(enumerate(good))
 
 
-def test_records_that_are_sent_again_are_each_read_by_themselves(
-    engine: SparkEngine, storage: LocalStorage
-) -> None:
+def test_redriven_records_are_each_decoded_alone(engine: SparkEngine, storage: LocalStorage) -> None:
     store = QuarantineFileStore(storage)
     payloads = [(b"1,a", b"id,note"), (b'2,"b', b"id,note"), (b'{"id":3}', None), (b"{", None)]
     records = [BadRecord(position=0, errors=(), payload=text, header=header) for text, header in payloads]

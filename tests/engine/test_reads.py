@@ -14,9 +14,9 @@ from app.format.rows.read_order import ReadOrder
 from app.jobs.tasks import ReadQuery
 from app.reads import tasks as read_job
 from app.reads.service import run as run_reads
-from tests.support.past_tables import comparable, written_past
-from tests.support.past_versions import KeptVersions
 from tests.support.read_runs import Reads
+from tests.support.retained_versions import RetainedVersions
+from tests.support.versioned_tables import comparable, written_versioned_table
 from workers.engine.spark_engine import SparkEngine
 
 pytestmark = [
@@ -24,23 +24,23 @@ pytestmark = [
 ]
 
 
-def test_read_jobs_on_spark_are_those_of_the_model(
+def test_spark_read_jobs_equal_the_model(
     engine: SparkEngine, storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read_job, "PART_BYTES", 1)
     monkeypatch.setattr(run_reads, "_RANGE_BYTES", 300)
     monkeypatch.setattr(sorted_runs, "_BATCH_BYTES", 100)
-    past = written_past(storage, "merge_on_read input", writes=5, compacted=False)
-    kept = KeptVersions(held=range(len(past.rows)))
-    reads = Reads(past=past, storage=storage, root=root, spark=engine, kept=kept)
-    rows = past.rows[-1]
+    versioned = written_versioned_table(storage, "merge_on_read input", writes=5, compacted=False)
+    kept = RetainedVersions(leased=range(len(versioned.rows)))
+    reads = Reads(versioned=versioned, storage=storage, root=root, spark=engine, kept=kept)
+    rows = versioned.rows[-1]
     assert comparable(reads.read(format=FileFormat.JSON).rows) == comparable(rows)
     assert len(reads.read(limit=3).rows) == 3
     found = reads.read(order_by=(ReadOrder(column="n"), ReadOrder(column="id")), columns=("n", "id"))
     assert [(row["n"], row["id"]) for row in found.rows] == sorted((row["n"], row["id"]) for row in rows)
     changed = reads.read(ReadQuery.INCREMENTAL, begin=0, where="n < 50")
     assert comparable(changed.rows) == comparable([row for row in rows if row["n"] < 50])
-    path = past.files[-1][0].path
+    path = versioned.files[-1][0].path
     storage.delete([path])
     with pytest.raises(CorruptFile) as failed:
         reads.read()

@@ -116,7 +116,7 @@ def as_set(table: pa.Table) -> list[str]:
     return sorted(map(repr, table.to_pylist()))
 
 
-def test_merging_on_spark_gives_what_the_merge_gives(engine: SparkEngine, storage: LocalStorage) -> None:
+def test_spark_merge_equals_the_local_merge(engine: SparkEngine, storage: LocalStorage) -> None:
     first = rows(range(1000), seen=1)
     insert = {0: Operation.INSERT}
     made = run(engine, {0: [stage(storage, first, "base")]}, insert, attempt="00000-0-0")
@@ -155,7 +155,7 @@ def test_merging_on_spark_gives_what_the_merge_gives(engine: SparkEngine, storag
     assert sorted(path for m in messages for path in m.removed) == sorted(file.path for file in live)
 
 
-def test_writes_and_services_have_scheduling_pools_of_their_own(
+def test_writes_and_services_have_their_own_scheduling_pools(
     engine: SparkEngine, storage: LocalStorage
 ) -> None:
     """Between which Spark shares its cores fairly, however many tasks each of them has."""
@@ -178,7 +178,7 @@ def test_writes_and_services_have_scheduling_pools_of_their_own(
     assert {WRITES_POOL, TASKS_POOL} <= {pools.apply(number).name() for number in range(pools.size())}
 
 
-def test_an_insert_of_a_live_key_writes_nothing(engine: SparkEngine, storage: LocalStorage) -> None:
+def test_insert_of_a_live_key_writes_nothing(engine: SparkEngine, storage: LocalStorage) -> None:
     insert = {0: Operation.INSERT}
     made = run(engine, {0: [stage(storage, rows([1], 1), "live")]}, insert, attempt="00000-1-0")
     live = [file for message in made for file in message.added]
@@ -189,7 +189,7 @@ def test_an_insert_of_a_live_key_writes_nothing(engine: SparkEngine, storage: Lo
     assert set(storage.list("tenant")) == before
 
 
-def test_a_damaged_base_file_is_named(engine: SparkEngine, storage: LocalStorage, root: Any) -> None:
+def test_damaged_base_file_is_named(engine: SparkEngine, storage: LocalStorage, root: Any) -> None:
     made = run(
         engine,
         {0: [stage(storage, rows([1], 1), "whole")]},
@@ -220,7 +220,7 @@ def line(number: int, padding: str) -> bytes:
     return f'{{"region":"eu","id":{number},"seen":1,"tags":["{padding}"]}}\n'.encode()
 
 
-def test_a_large_input_is_decoded_in_splits(engine: SparkEngine, storage: LocalStorage) -> None:
+def test_large_body_is_decoded_in_splits(engine: SparkEngine, storage: LocalStorage) -> None:
     padding = "x" * 4000
     count = 2 * SPLIT_BYTES // len(padding) + 100
     source = raw(storage, "staged/large.body", (line(number, padding) for number in range(count)))
@@ -244,14 +244,14 @@ def test_a_large_input_is_decoded_in_splits(engine: SparkEngine, storage: LocalS
     assert sorted(pairs) == [(number, number) for number in range(count)]
 
 
-def test_a_fault_in_a_split_is_placed_in_the_input(engine: SparkEngine, storage: LocalStorage) -> None:
+def test_error_in_a_split_names_its_position_in_the_body(engine: SparkEngine, storage: LocalStorage) -> None:
     source = raw(storage, "staged/bad.body", [line(1, ""), b'{"region":"eu","id":"one"}\n'])
     with pytest.raises(SchemaMismatch) as refusal:
         engine.decode(source, DATASET, Operation.UPSERT, prefix="staged/bad", tag="bad")
     assert refusal.value.facts["errors"][0]["pointer"].endswith("/id")
 
 
-def test_cancelling_stops_tasks_of_its_tag_only(engine: SparkEngine, storage: LocalStorage) -> None:
+def test_cancel_stops_only_tasks_of_its_tag(engine: SparkEngine, storage: LocalStorage) -> None:
     source = raw(storage, "staged/small.body", [line(1, "")])
     ended: list[str] = []
 
@@ -281,7 +281,7 @@ def test_cancelling_stops_tasks_of_its_tag_only(engine: SparkEngine, storage: Lo
     assert ended == ["hung stopped", "other done"]
 
 
-def test_the_session_runs_no_sql_on_files_and_nothing_twice(engine: SparkEngine, root: Any) -> None:
+def test_session_refuses_sql_on_files_and_runs_in_utc(engine: SparkEngine, root: Any) -> None:
     session = SparkSession.getActiveSession()
     assert session is not None
     assert session.conf.get("spark.sql.session.timeZone") == "UTC"

@@ -12,7 +12,7 @@ from app.format.definition.new_dataset import CreateBucket, CreateDataset, Creat
 from app.format.errors import CorruptFile
 from app.format.operation import Operation
 from tests.support.lake_table import LakeTable, Write
-from tests.support.verified import fold_tasks, verified
+from tests.support.verification import fold_tasks, verified
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.spark_engine import SparkEngine
 from workers.engine.task_files import TaskResources
@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 
-def test_what_tasks_find_is_told_together(engine: SparkEngine, storage: LocalStorage) -> None:
+def test_verification_results_of_tasks_are_combined(engine: SparkEngine, storage: LocalStorage) -> None:
     fields = [CreateField(name="id", type="int64"), CreateField(name="n", type="int32")]
     new = CreateDataset(
         name="t", schema=CreateSchema(fields=fields), record_key=["id"], bucket=CreateBucket(count=3)

@@ -17,7 +17,7 @@ from app.sql.queries import relation_type, to_spark_sql
 from app.sql.queries.functions import FUNCTIONS
 from app.sql.queries.plan import relations_clause
 from app.sql.queries.relation_types import spark_type
-from tests.support.views import DATASETS, planned
+from tests.support.view_inputs import DATASETS, planned
 from workers.engine.spark_engine import SparkEngine
 
 RELATIONS: Final = {name: f"view_input_{number}" for number, name in enumerate(DATASETS) if name != "wide"}
@@ -161,7 +161,7 @@ def _nullable(data_type: DataType) -> DataType:
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
-def test_expressions_have_the_types_that_spark_gives_them(name: str, session: SparkSession) -> None:
+def test_expressions_have_their_spark_types(name: str, session: SparkSession) -> None:
     expressions = [
         each for line in EXPRESSIONS[name].splitlines() for each in line.strip().split("; ") if each
     ]
@@ -174,17 +174,17 @@ def test_expressions_have_the_types_that_spark_gives_them(name: str, session: Sp
             assert all(row[field.name] is not None for row in rows), field.name
 
 
-def test_every_function_is_among_them() -> None:
+def test_every_function_is_covered_by_an_expression() -> None:
     assert [name for name in FUNCTIONS if not any(f"{name}(" in text for text in EXPRESSIONS.values())] == []
 
 
 @pytest.mark.parametrize("sql", QUERIES)
-def test_queries_have_the_columns_that_spark_gives_them(sql: str, session: SparkSession) -> None:
+def test_queries_have_their_spark_columns(sql: str, session: SparkSession) -> None:
     checked(sql, session)
 
 
 @pytest.mark.parametrize("sql", QUERIES)
-def test_nothing_is_read_but_the_inputs(sql: str, session: SparkSession) -> None:
+def test_query_reads_only_its_inputs(sql: str, session: SparkSession) -> None:
     plan = planned(sql)
     parser = session._jsparkSession.sessionState().sqlParser()  # type: ignore[attr-defined]
     parsed = parser.parsePlan(to_spark_sql(plan, RELATIONS)).toString()
@@ -194,7 +194,7 @@ def test_nothing_is_read_but_the_inputs(sql: str, session: SparkSession) -> None
     }
 
 
-def test_a_query_of_with_hides_a_dataset_and_never_the_other_way_round(session: SparkSession) -> None:
+def test_with_query_hides_a_dataset_of_the_same_name(session: SparkSession) -> None:
     session.sql("SELECT 'decoy' AS item").createOrReplaceTempView("lines")
     try:
         assert [row.item for row in checked("SELECT item FROM lines WHERE price > 5", session).collect()] == [
@@ -234,11 +234,11 @@ ODD: Final = "`'\\ ${env:HOME} ${system:user.name} {x} 😀"
         ("SELECT x FROM (SELECT array_join(collect_list(item), '') AS x FROM lines)", ["cuppottea"]),
     ],
 )  # fmt: skip
-def test_a_view_gives_the_rows_that_its_text_says(sql: str, rows: list[Any], session: SparkSession) -> None:
+def test_view_returns_the_expected_rows(sql: str, rows: list[Any], session: SparkSession) -> None:
     assert sorted(row.x for row in checked(sql, session).collect()) == rows
 
 
-def test_a_row_by_row_view_carries_what_the_changes_say(session: SparkSession) -> None:
+def test_row_by_row_view_carries_the_ops_of_changes(session: SparkSession) -> None:
     session.sql(
         "SELECT * FROM VALUES ('-C', 1L, 'a', 1), ('+C', 1L, 'a', 9), ('+A', 2L, 'b', 8) "
         "AS t(_hw_op, order_id, item, count)"
@@ -250,6 +250,6 @@ def test_a_row_by_row_view_carries_what_the_changes_say(session: SparkSession) -
     assert [row.passes for row in passing] == [False, True, True]
 
 
-def test_a_number_that_is_none_fails_the_view(session: SparkSession) -> None:
+def test_result_that_is_not_a_finite_number_fails_the_view(session: SparkSession) -> None:
     with pytest.raises(PySparkException, match=r"column 'x' of the view is not a finite number"):
         session.sql(to_spark_sql(planned("SELECT sqrt(-n) AS x FROM orders"), RELATIONS)).collect()

@@ -54,8 +54,8 @@ def segments_of(files):
 
 def parts_of(dataset, query, files, since, until):
     segments, _ = files
-    held = [each for each in segments if each.end_offset > since and each.first_offset < until]
-    return export_parts(spec(dataset, query), held, since=since, until=until, earliest=0, prefix="part")
+    selected = [each for each in segments if each.end_offset > since and each.first_offset < until]
+    return export_parts(spec(dataset, query), selected, since=since, until=until, earliest=0, prefix="part")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -71,7 +71,7 @@ def small_parts():
 @pytest.mark.parametrize(
     ("dataset", "query"), [(KEYED, ExportQuery.CHANGES), (KEYLESS, ExportQuery.INCREMENTAL)]
 )
-def test_parts_by_offset_join(dataset, query, files, data):
+def test_parts_by_offset_cover_the_range(dataset, query, files, data):
     segments, head = files
     since = data.draw(st.integers(0, head))
     until = data.draw(st.integers(since, head))
@@ -82,8 +82,8 @@ def test_parts_by_offset_join(dataset, query, files, data):
     assert [part.prefix for part in parts] == [f"part-{number:05d}" for number in range(len(parts))]
     for part in parts:
         assert 0 < part.last - part.first <= 25
-        held = [offset for each in part.segments for offset in range(each.first_offset, each.end_offset)]
-        assert set(range(part.first, part.last)) <= set(held)
+        selected = [offset for each in part.segments for offset in range(each.first_offset, each.end_offset)]
+        assert set(range(part.first, part.last)) <= set(selected)
         takes_back = {each.version for each in segments if each.file.corrects_max is not None} & {
             each.version for each in segments if each.end_offset > since and each.first_offset < until
         }
@@ -99,7 +99,7 @@ def test_parts_by_offset_join(dataset, query, files, data):
 
 @settings(max_examples=60)
 @given(files=FILES.map(segments_of))
-def test_a_file_group_is_in_one_part(files):
+def test_file_group_is_in_one_part(files):
     segments, head = files
     parts = parts_of(KEYED, ExportQuery.INCREMENTAL, files, 0, head)
     assert sorted(each.version for part in parts for each in part.segments) == [

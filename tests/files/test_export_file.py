@@ -49,7 +49,7 @@ def read(format_, content):
 
 @pytest.mark.parametrize("format_", [*COLUMNAR, FileFormat.CSV])
 @pytest.mark.parametrize("target_bytes", [1, 10_000, 2**30])
-def test_files_join_to_what_was_written_and_end_at_their_size(tmp_path, format_, target_bytes):
+def test_export_files_join_to_the_rows_and_end_at_their_size(tmp_path, format_, target_bytes):
     with sink(LocalStorage(tmp_path), format_, target_bytes) as files:
         for first in range(0, 1_000, 50):
             files.write(rows(first, 50), first + 50)
@@ -70,7 +70,7 @@ def test_files_join_to_what_was_written_and_end_at_their_size(tmp_path, format_,
     assert (len(written) == 1) == (target_bytes == 2**30)
 
 
-def test_no_row_makes_no_file(tmp_path):
+def test_export_without_rows_has_no_file(tmp_path):
     with sink(LocalStorage(tmp_path), FileFormat.CSV, 1) as files:
         files.write(rows(0, 0), 5)
         assert files.finish() == ()
@@ -78,7 +78,7 @@ def test_no_row_makes_no_file(tmp_path):
 
 
 @pytest.mark.parametrize("format_", [*COLUMNAR, FileFormat.CSV])
-def test_what_is_broken_off_leaves_no_file(tmp_path, format_):
+def test_aborted_export_leaves_no_file(tmp_path, format_):
     def break_off():
         with sink(LocalStorage(tmp_path), format_, 6_000) as files:
             for first in range(0, 1_000, 50):

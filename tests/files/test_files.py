@@ -77,7 +77,7 @@ def write(storage: LocalStorage, path: str, table: pa.Table, row_group_rows: int
 
 
 @pytest.mark.parametrize(("operation", "op"), [(Operation.DELETE, Op.RETRACT), (Operation.UPSERT, Op.APPEND)])
-def test_rows_staged_by_an_earlier_release_still_do_what_their_write_wanted(
+def test_staged_rows_of_an_earlier_release_keep_their_operation(
     tmp_path: Path, operation: Operation, op: Op
 ) -> None:
     """A write that was acknowledged before an upgrade is carried out after it."""
@@ -99,7 +99,7 @@ def test_rows_staged_by_an_earlier_release_still_do_what_their_write_wanted(
     assert table.num_rows == 10
 
 
-def test_staged_rows_come_back_by_slot_in_order(tmp_path: Path) -> None:
+def test_staged_rows_are_read_by_slot_in_order(tmp_path: Path) -> None:
     store = StagedFileStore(LocalStorage(tmp_path))
     table = rows(100)
     file = store.write(DATASET, Operation.UPSERT, [table.slice(0, 60), table.slice(60)], "s/a.arrow")
@@ -120,7 +120,7 @@ def test_staged_rows_come_back_by_slot_in_order(tmp_path: Path) -> None:
     assert seen == table.to_pylist()
 
 
-def test_no_rows_make_no_staged_file(tmp_path: Path) -> None:
+def test_empty_write_stages_no_file(tmp_path: Path) -> None:
     assert (
         StagedFileStore(LocalStorage(tmp_path)).write(DATASET, Operation.UPSERT, [rows(0)], "s/a.arrow")
         is None
@@ -129,7 +129,7 @@ def test_no_rows_make_no_staged_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("first", "count"), [(0, 1), (0, 50), (9, 2), (10, 10), (45, 5), (50, 0)])
-def test_a_slice_reads_just_those_rows(tmp_path: Path, first: int, count: int) -> None:
+def test_slice_reads_only_its_rows(tmp_path: Path, first: int, count: int) -> None:
     storage = LocalStorage(tmp_path)
     table = rows(50)
     file, metadata = write(storage, "d/a.parquet", table, 10)
@@ -139,7 +139,7 @@ def test_a_slice_reads_just_those_rows(tmp_path: Path, first: int, count: int) -
     assert found.to_pylist() == table.slice(first, count).select(["fare", "id"]).to_pylist()
 
 
-def test_a_file_is_read_by_the_ids_of_its_columns(tmp_path: Path) -> None:
+def test_file_is_read_by_column_id(tmp_path: Path) -> None:
     """Whatever its columns are called now: what was dropped is gone, what was added null, what was widened cast."""
     storage = LocalStorage(tmp_path)
     table = rows(50)
@@ -193,7 +193,7 @@ def test_staged_rows_are_read_under_a_later_schema(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("step", [1, 7, 10, 25])
-def test_slices_one_after_another_are_the_file(tmp_path: Path, step: int) -> None:
+def test_consecutive_slices_join_to_the_file(tmp_path: Path, step: int) -> None:
     """A reader that goes on within a row group gets it from memory; two at once do not disturb each other."""
     storage = LocalStorage(tmp_path)
     table = rows(50)
@@ -208,7 +208,7 @@ def test_slices_one_after_another_are_the_file(tmp_path: Path, step: int) -> Non
                 assert found.to_pylist() == wanted.slice(first, step).to_pylist()
 
 
-def test_begun_row_groups_stay_within_their_bound() -> None:
+def test_row_group_cache_stays_within_its_bound() -> None:
     table = pa.table({"n": pa.array(range(100), pa.int64())})
     begun = RowGroupCache(bytes_max=2 * table.get_total_buffer_size())
     for number in range(3):
@@ -235,7 +235,7 @@ def test_statistics_are_bounds_by_field_id(tmp_path: Path) -> None:
     assert "5" not in found
 
 
-def test_op_is_stored_as_the_format_promises(tmp_path: Path) -> None:
+def test_op_is_stored_dictionary_encoded_as_int32(tmp_path: Path) -> None:
     changes = rows(30).add_column(0, OP_FIELD, pa.array([0, 2, 3] * 10, pa.uint8()))
     write(LocalStorage(tmp_path), "c/a.parquet", changes, 10)
     parquet = pq.ParquetFile(tmp_path / "c" / "a.parquet")
@@ -251,7 +251,7 @@ def test_files_carry_field_ids(tmp_path: Path) -> None:
     assert [field.metadata[b"PARQUET:field_id"] for field in read] == [b"1", b"2", b"3", b"4", b"5", b"6"]
 
 
-def test_an_unfinished_file_leaves_nothing(tmp_path: Path) -> None:
+def test_unfinished_file_is_removed(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     with create_parquet(storage, "d/a.parquet", SCHEMA, row_group_rows=10, unique_columns=()) as sink:
         sink.write(rows(25))
@@ -260,7 +260,7 @@ def test_an_unfinished_file_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["flipped", "shorter", "longer", "gone"])
 @pytest.mark.parametrize("kind", ["parquet", "staged"])
-def test_a_damaged_file_is_refused_and_named(tmp_path: Path, damage: str, kind: str) -> None:
+def test_damaged_file_is_refused_and_named(tmp_path: Path, damage: str, kind: str) -> None:
     storage = LocalStorage(tmp_path)
     if kind == "staged":
         staged = StagedFileStore(storage).write(DATASET, Operation.UPSERT, [rows(50)], "f")
@@ -287,7 +287,7 @@ def test_a_damaged_file_is_refused_and_named(tmp_path: Path, damage: str, kind: 
     assert caught.value.facts["path"] == "f"
 
 
-def test_a_file_with_other_rows_than_recorded_is_refused(tmp_path: Path) -> None:
+def test_file_with_another_row_count_is_refused(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     file, _ = write(storage, "f", rows(50), 10)
     wrong = StoredFile(

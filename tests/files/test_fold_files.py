@@ -36,7 +36,7 @@ from app.format.file_group import StoredFile
 from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN, Op
 from tests.support.lake_table import LakeTable, Row, Write
-from tests.support.verified import verified
+from tests.support.verification import verified
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources
 
@@ -127,10 +127,10 @@ def damage_feed(table: LakeTable, offset: int, edit: Edit) -> None:
             table.feed[at] = (version, first, rewrite(table, file, edit))
 
 
-def damage_data(table: LakeTable, holds: int, edit: Edit) -> None:
+def damage_data(table: LakeTable, row_id: int, edit: Edit) -> None:
     """The file in which a row with this id is live."""
     for path, file in table.files.items():
-        if holds in pq.read_table(table.storage.open(path)).column("id").to_pylist():
+        if row_id in pq.read_table(table.storage.open(path)).column("id").to_pylist():
             table.files[path] = rewrite(table, file, edit)
 
 
@@ -146,7 +146,7 @@ def setting(name: str, number: int, value: Any) -> Edit:
     return edit
 
 
-def told(table: LakeTable, number: int, op: Op) -> int:
+def offset_of(table: LakeTable, number: int, op: Op) -> int:
     """The offset of the last change of that kind to an id."""
     return next(
         change.offset
@@ -163,7 +163,9 @@ def first(table: LakeTable, **how: Any) -> Difference:
 
 
 @pytest.mark.parametrize("memory_bytes", [500, 2**26])
-def test_what_was_written_is_what_is_told(table: LakeTable, tmp_path: Path, memory_bytes: int) -> None:
+def test_undamaged_table_is_verified_without_differences(
+    table: LakeTable, tmp_path: Path, memory_bytes: int
+) -> None:
     scratch = tmp_path / "scratch"
     found = verified(table, memory=MemoryBudget(bytes_max=memory_bytes, scratch=scratch))
     assert (found.differences, found.first) == (0, None)
@@ -173,10 +175,10 @@ def test_what_was_written_is_what_is_told(table: LakeTable, tmp_path: Path, memo
 
 
 @pytest.mark.parametrize("memory_bytes", [500, 2**26])
-def test_a_row_that_was_changed_in_a_data_file_is_told(table: LakeTable, memory_bytes: int) -> None:
+def test_row_changed_in_a_data_file_is_reported(table: LakeTable, memory_bytes: int) -> None:
     damage_data(table, 12, setting("n", 12, 7))
     found = first(table, memory=MemoryBudget(bytes_max=memory_bytes))
-    assert found.offset == told(table, 12, Op.APPEND)
+    assert found.offset == offset_of(table, 12, Op.APPEND)
     if table.dataset.keyed:
         assert found.kind is DifferenceKind.DIFFERENT
         assert found.key["id"] == 12
@@ -190,13 +192,13 @@ def test_a_row_that_was_changed_in_a_data_file_is_told(table: LakeTable, memory_
         assert verified(table).differences == 2
 
 
-def test_a_row_that_was_taken_out_of_a_data_file_is_told(table: LakeTable) -> None:
+def test_row_removed_from_a_data_file_is_reported(table: LakeTable) -> None:
     damage_data(table, 12, lambda rows: rows.filter(pc.not_equal(rows.column("id"), 12)))
     found = first(table)
     assert (found.kind, found.in_feed, found.in_table) == (DifferenceKind.MISSING, row(12), None)
 
 
-def test_a_row_that_was_put_into_a_data_file_is_told(table: LakeTable) -> None:
+def test_row_added_to_a_data_file_is_reported(table: LakeTable) -> None:
     def edit(rows: pa.Table) -> pa.Table:
         return pa.concat_tables([rows, setting("id", 12, 99)(rows.filter(pc.equal(rows.column("id"), 12)))])
 
@@ -207,8 +209,8 @@ def test_a_row_that_was_put_into_a_data_file_is_told(table: LakeTable) -> None:
     assert found.in_table["id"] == 99
 
 
-def test_a_value_that_was_changed_in_a_changelog_file_is_told(table: LakeTable) -> None:
-    offset = told(table, 12, Op.APPEND)
+def test_value_changed_in_a_changelog_file_is_reported(table: LakeTable) -> None:
+    offset = offset_of(table, 12, Op.APPEND)
     damage_feed(table, offset, setting("tags", 12, ["x", "y"]))
     found = first(table)
     assert found.offset == offset
@@ -217,14 +219,14 @@ def test_a_value_that_was_changed_in_a_changelog_file_is_told(table: LakeTable) 
     assert found.kind is (DifferenceKind.DIFFERENT if table.dataset.keyed else DifferenceKind.MISSING)
 
 
-def test_a_retraction_of_other_values_is_told_where_it_is(table: LakeTable) -> None:
-    offset = told(table, 37, Op.RETRACT)
+def test_retraction_of_other_values_is_reported_at_its_offset(table: LakeTable) -> None:
+    offset = offset_of(table, 37, Op.RETRACT)
     damage_feed(table, offset, setting("n", 37, 7))
     found = first(table)
     assert (found.kind, found.offset, found.op) == (DifferenceKind.ILLEGAL_CHANGE, offset, "-R")
 
 
-def test_an_op_that_is_none_fails(table: LakeTable) -> None:
+def test_unknown_op_raises_corrupt_file(table: LakeTable) -> None:
     def edit(rows: pa.Table) -> pa.Table:
         ops = pa.array([9] * rows.num_rows, pa.uint8())
         return rows.set_column(0, rows.schema.field(OP_COLUMN), ops)
@@ -234,20 +236,20 @@ def test_an_op_that_is_none_fails(table: LakeTable) -> None:
         verified(table)
 
 
-def test_a_column_that_a_file_lacks_fails(table: LakeTable) -> None:
+def test_missing_column_raises_corrupt_file(table: LakeTable) -> None:
     damage_data(table, 12, lambda rows: rows.drop_columns(["n"]))
     with pytest.raises(CorruptFile, match="columns with ids"):
         verified(table)
 
 
-def test_a_file_of_a_schema_that_never_was_fails(table: LakeTable) -> None:
+def test_unknown_schema_raises_corrupt_file(table: LakeTable) -> None:
     path, file = next(iter(table.files.items()))
     table.files[path] = msgspec.structs.replace(file, schema_id=3)
     with pytest.raises(CorruptFile, match="schema 3"):
         verified(table)
 
 
-def test_a_key_that_is_null_fails(table: LakeTable) -> None:
+def test_null_key_raises_corrupt_file(table: LakeTable) -> None:
     if not table.dataset.keyed:
         pytest.skip("there is no key")
 
@@ -256,19 +258,19 @@ def test_a_key_that_is_null_fails(table: LakeTable) -> None:
         nulls = pa.nulls(rows.num_rows, pa.int64())
         return rows.set_column(at, rows.schema.field(at).with_nullable(True), nulls)
 
-    damage_feed(table, told(table, 12, Op.APPEND), edit)
+    damage_feed(table, offset_of(table, 12, Op.APPEND), edit)
     with pytest.raises(CorruptFile, match="null"):
         verified(table)
 
 
-def test_a_fold_may_start_with_the_rows_of_an_earlier_version(table: LakeTable) -> None:
+def test_fold_may_start_with_the_rows_of_an_earlier_version(table: LakeTable) -> None:
     start = table.fork()
     table.write(Write(operation=Operation.INSERT, rows=[row(number) for number in range(50, 60)]))
     found = verified(table, start)
     assert (found.differences, found.changes, found.rows) == (0, 10, len(table.rows()))
 
 
-def test_rows_that_a_fold_starts_with_are_compared(table: LakeTable) -> None:
+def test_starting_rows_of_a_fold_are_compared(table: LakeTable) -> None:
     start = table.fork()
     table.write(Write(operation=Operation.DELETE, options=WriteOptions(where="id = 12")))
     assert verified(table, start).differences == 0
@@ -281,7 +283,7 @@ def test_rows_that_a_fold_starts_with_are_compared(table: LakeTable) -> None:
     )
 
 
-def test_changes_under_an_earlier_schema_are_folded_under_the_latest(table: LakeTable) -> None:
+def test_changes_of_an_earlier_schema_are_folded_under_the_latest(table: LakeTable) -> None:
     earlier = table.dataset.schema
     table.dataset = evolve(
         table.dataset,
@@ -306,7 +308,7 @@ def test_changes_under_an_earlier_schema_are_folded_under_the_latest(table: Lake
         (ChangelogProducer.NONE, {}, False),
     ],
 )
-def test_only_a_feed_that_says_what_the_table_holds_is_verified(
+def test_only_a_feed_of_its_table_is_verifiable(
     producer: ChangelogProducer, parts: dict[str, Any], verifiable: bool
 ) -> None:
     dataset = defined(changelog=CreateChangelog(producer=producer), **parts)

@@ -94,17 +94,17 @@ def lake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.integers(0, ROWS - 1), max_size=20))
-def test_rows_come_in_the_order_asked_for(lake: Lake, positions: list[int]) -> None:
+def test_rows_are_read_in_the_requested_order(lake: Lake, positions: list[int]) -> None:
     """Also twice, if they were asked for twice."""
     assert lake.taken(positions) == TABLE.take(pa.array(positions, pa.int64())).to_pylist()
 
 
-def test_all_rows_are_the_file(lake: Lake) -> None:
+def test_whole_copy_equals_the_file(lake: Lake) -> None:
     assert lake.taken(range(ROWS)) == TABLE.to_pylist()
     assert lake.copies.read(lake.file, SCHEMA).to_pylist() == TABLE.to_pylist()
 
 
-def test_rows_come_under_another_schema(lake: Lake) -> None:
+def test_rows_are_read_under_another_schema(lake: Lake) -> None:
     """Columns are found by id: one was renamed and widened, one came, one went."""
     expected = [
         {"note": None, "number": TABLE["n"][at].as_py(), "id": f"key-{at}"} for at in (4_999, 0, 2_000)
@@ -114,12 +114,12 @@ def test_rows_come_under_another_schema(lake: Lake) -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1, ROWS])
-def test_a_row_that_is_not_there_is_refused(lake: Lake, wrong: int) -> None:
+def test_row_beyond_the_end_is_refused(lake: Lake, wrong: int) -> None:
     with pytest.raises(IndexError, match="d/a has 5000 rows"):
         lake.taken([0, wrong])
 
 
-def test_a_copy_serves_other_processes_from_then_on(tmp_path: Path) -> None:
+def test_copy_serves_other_processes(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.taken([7])
     lake.lose_the_file()
@@ -137,7 +137,7 @@ def test_small_files_have_no_copy(tmp_path: Path) -> None:
     assert lake.copied() == []
 
 
-def test_the_writer_of_a_file_hands_a_copy_over(tmp_path: Path) -> None:
+def test_file_writer_publishes_a_copy(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     with lake.copies.creating(lake.file.path) as copy:
         for start in range(0, ROWS, 700):
@@ -147,7 +147,7 @@ def test_the_writer_of_a_file_hands_a_copy_over(tmp_path: Path) -> None:
     assert lake.taken([4_999, 3]) == TABLE.take([4_999, 3]).to_pylist()
 
 
-def test_a_writer_that_fails_leaves_no_copy(tmp_path: Path) -> None:
+def test_failed_writer_leaves_no_copy(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
 
     def fails() -> None:
@@ -160,21 +160,23 @@ def test_a_writer_that_fails_leaves_no_copy(tmp_path: Path) -> None:
     assert lake.copied() == []
 
 
-def test_no_rows_make_no_copy(tmp_path: Path) -> None:
+def test_empty_file_has_no_copy(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     with lake.copies.creating("d/empty") as copy:
         copy.write(TABLE.slice(0, 0))
     assert lake.copied() == []
 
 
-def test_without_a_folder_nothing_is_copied(tmp_path: Path) -> None:
+def test_copies_are_off_without_a_folder(tmp_path: Path) -> None:
     lake = Lake(tmp_path, folder=False)
     with lake.copies.creating(lake.file.path) as copy:
         copy.write(TABLE)
         assert not copy.wanted
 
 
-def test_a_file_that_does_not_fit_is_read_as_it_is(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_file_larger_than_the_folder_is_read_directly(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     lake = Lake(tmp_path, bytes_max=50_000)
     with caplog.at_level(logging.WARNING):
         assert lake.taken([4_999]) == TABLE.slice(4_999, 1).to_pylist()
@@ -183,7 +185,7 @@ def test_a_file_that_does_not_fit_is_read_as_it_is(tmp_path: Path, caplog: pytes
 
 
 @pytest.mark.parametrize("step", ["create", "publish"])
-def test_a_full_disk_costs_the_copy_only(
+def test_full_disk_only_prevents_the_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, step: str
 ) -> None:
     def full(*_: object) -> None:
@@ -200,7 +202,7 @@ def test_a_full_disk_costs_the_copy_only(
 
 
 @pytest.mark.parametrize("damage", [b"", b"no copy"])
-def test_a_copy_that_cannot_be_read_is_made_again(tmp_path: Path, damage: bytes) -> None:
+def test_unreadable_copy_is_written_again(tmp_path: Path, damage: bytes) -> None:
     lake = Lake(tmp_path)
     lake.taken([0])
     (copy,) = lake.copied()
@@ -211,7 +213,7 @@ def test_a_copy_that_cannot_be_read_is_made_again(tmp_path: Path, damage: bytes)
     assert lake.taken([8]) == TABLE.slice(8, 1).to_pylist()
 
 
-def test_no_copy_is_made_of_a_damaged_file(tmp_path: Path) -> None:
+def test_damaged_file_is_not_copied(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     damaged = write(lake.storage, "d/damaged", TABLE)
     path = tmp_path / "lake" / "d" / "damaged"

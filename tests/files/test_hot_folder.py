@@ -35,7 +35,7 @@ def stored(path: Path) -> list[Path]:
     return [file for file in path.rglob("*") if file.is_file()]
 
 
-def test_a_file_is_seen_once_it_is_complete(tmp_path: Path) -> None:
+def test_file_is_visible_once_it_is_complete(tmp_path: Path) -> None:
     folder, other = HotFolder(tmp_path, 1_000), HotFolder(tmp_path, 1_000)
     new = folder.create("a/b#rows")
     new.file.write(b"12345")
@@ -46,7 +46,7 @@ def test_a_file_is_seen_once_it_is_complete(tmp_path: Path) -> None:
     assert content(other, "a/b#keys") is None
 
 
-def test_what_is_discarded_leaves_nothing(tmp_path: Path) -> None:
+def test_discarded_file_leaves_nothing(tmp_path: Path) -> None:
     folder = HotFolder(tmp_path, 1_000)
     folder.create("a").discard()
 
@@ -59,7 +59,7 @@ def test_what_is_discarded_leaves_nothing(tmp_path: Path) -> None:
     assert stored(tmp_path) == []
 
 
-def test_a_file_replaces_that_of_the_same_name(tmp_path: Path) -> None:
+def test_file_replaces_one_of_the_same_name(tmp_path: Path) -> None:
     folder = HotFolder(tmp_path, 1_000)
     put(folder, "a", b"old")
     opened = folder.open("a")
@@ -69,7 +69,7 @@ def test_a_file_replaces_that_of_the_same_name(tmp_path: Path) -> None:
     assert len(stored(tmp_path)) == 1
 
 
-def test_those_used_least_recently_make_room(tmp_path: Path) -> None:
+def test_least_recently_used_files_are_evicted(tmp_path: Path) -> None:
     folder = HotFolder(tmp_path, 300)
     for name in "abc":
         put(folder, name, name.encode() * 100)
@@ -94,14 +94,14 @@ def test_many_small_files_stay_within_the_bound(tmp_path: Path) -> None:
     assert content(folder, "0") is None
 
 
-def test_what_others_left_counts(tmp_path: Path) -> None:
+def test_files_of_other_processes_count_towards_the_bound(tmp_path: Path) -> None:
     put(HotFolder(tmp_path, 1_000), "a", b"a" * 900)
     folder = HotFolder(tmp_path, 1_000)
     put(folder, "b", b"b" * 200)
     assert (content(folder, "a"), content(folder, "b")) == (None, b"b" * 200)
 
 
-def test_a_file_larger_than_the_bound_is_not_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_file_larger_than_the_bound_is_not_stored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     folder = HotFolder(tmp_path, 100)
     put(folder, "a", b"a" * 50)
     with caplog.at_level(logging.WARNING):
@@ -116,14 +116,14 @@ def test_a_file_larger_than_the_bound_is_not_kept(tmp_path: Path, caplog: pytest
     assert len(stored(tmp_path)) == 1
 
 
-def test_a_folder_that_was_taken_away_comes_back(tmp_path: Path) -> None:
+def test_removed_folder_is_created_again(tmp_path: Path) -> None:
     folder = HotFolder(tmp_path / "hot", 1_000)
     (tmp_path / "hot").rename(tmp_path / "away")
     put(folder, "a", b"1")
     assert content(folder, "a") == b"1"
 
 
-def test_only_this_boots_files_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_files_of_this_boot_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was not on disk yet when the machine lost its power may be there in part."""
     (tmp_path / "mine").write_text("not the folder's")
     put(HotFolder(tmp_path, 1_000), "a", b"1")
@@ -135,7 +135,7 @@ def test_only_this_boots_files_are_read(tmp_path: Path, monkeypatch: pytest.Monk
     assert sorted(path.name for path in tmp_path.iterdir()) == ["boot-another", "boot_id", "mine"]
 
 
-def test_without_the_boots_id_files_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_synced_without_a_boot_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hot_folder, "_BOOT_ID", tmp_path / "none")
     synced = []
     monkeypatch.setattr(os, "fsync", synced.append)
@@ -144,7 +144,7 @@ def test_without_the_boots_id_files_are_synced(tmp_path: Path, monkeypatch: pyte
     assert content(HotFolder(tmp_path, 1_000), "a") == b"1"
 
 
-def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
+def test_files_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
     folder = HotFolder(tmp_path, 1_000)
     for _ in range(2):
         with folder.create("a").file as file:
@@ -177,7 +177,7 @@ for step in range(int(sys.argv[3])):
 """
 
 
-def test_several_processes_one_of_them_killed(tmp_path: Path) -> None:
+def test_folder_stays_within_its_bound_when_a_process_is_killed(tmp_path: Path) -> None:
     """Whoever opens a file sees all of it, whoever else writes, replaces or removes it at the time."""
 
     def start(name: str, steps: int) -> subprocess.Popen[bytes]:

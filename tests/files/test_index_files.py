@@ -27,7 +27,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
     return ArrowStorage(pafs.SubTreeFileSystem(str(tmp_path), pafs.LocalFileSystem()), "")
 
 
-def test_vectors_of_one_file_are_read_one_by_one(storage: Storage) -> None:
+def test_vectors_of_one_file_are_read_separately(storage: Storage) -> None:
     deleted = {
         "d/a": positions_set(np.array([3, 70_000])),
         "d/b": positions_set(np.arange(100)),
@@ -42,14 +42,14 @@ def test_vectors_of_one_file_are_read_one_by_one(storage: Storage) -> None:
     assert reader.read(vectors["d/b"]) is reader.read(vectors["d/b"])
 
 
-def test_no_vectors_make_no_file(storage: Storage) -> None:
+def test_empty_list_of_vectors_has_no_file(storage: Storage) -> None:
     with pytest.raises(ValueError, match="no deletion vectors"):
         write_vectors(storage, "v", {})
     assert list(storage.list("")) == []
 
 
 @pytest.mark.parametrize("damage", ["flipped", "shorter", "gone"])
-def test_a_damaged_vector_is_refused_and_named(storage: Storage, tmp_path: Path, damage: str) -> None:
+def test_damaged_vector_is_refused_and_named(storage: Storage, tmp_path: Path, damage: str) -> None:
     """And only the one that is damaged."""
     deleted = {"d/a": positions_set(np.arange(3)), "d/b": positions_set(np.array([5, 9]))}
     vectors = write_vectors(storage, "v", deleted)
@@ -61,7 +61,7 @@ def test_a_damaged_vector_is_refused_and_named(storage: Storage, tmp_path: Path,
         assert VectorReader(storage).read(vectors["d/a"]) == deleted["d/a"]
 
 
-def test_a_vector_that_starts_behind_the_end_is_refused(storage: Storage) -> None:
+def test_vector_that_starts_after_the_end_is_refused(storage: Storage) -> None:
     vector = write_vectors(storage, "v", {"d/a": positions_set(np.arange(3))})["d/a"]
     beyond = DeletionVector(
         path="v", offset=1_000, size_bytes=vector.size_bytes, checksum=vector.checksum, cardinality=3
@@ -70,7 +70,7 @@ def test_a_vector_that_starts_behind_the_end_is_refused(storage: Storage) -> Non
         VectorReader(storage).read(beyond)
 
 
-def test_a_vector_with_other_rows_than_recorded_is_refused(storage: Storage) -> None:
+def test_vector_with_another_cardinality_is_refused(storage: Storage) -> None:
     vector = write_vectors(storage, "v", {"d/a": positions_set(np.arange(3))})["d/a"]
     wrong = DeletionVector(
         path="v", offset=0, size_bytes=vector.size_bytes, checksum=vector.checksum, cardinality=2
@@ -80,7 +80,7 @@ def test_a_vector_with_other_rows_than_recorded_is_refused(storage: Storage) -> 
 
 
 @pytest.mark.parametrize("count", [0, 1, 5_000])
-def test_indexes_come_back(storage: Storage, count: int) -> None:
+def test_indexes_round_trip(storage: Storage, count: int) -> None:
     hashes = HASHES[:count]
     record, bloom = KeyIndex.of_hashes(hashes), BloomFilter.of_hashes(hashes)
     files = [write_index(storage, "record", record), write_index(storage, "bloom", bloom)]
@@ -103,7 +103,7 @@ def test_indexes_come_back(storage: Storage, count: int) -> None:
 
 
 @pytest.mark.parametrize("damage", ["flipped", "shorter", "longer", "gone"])
-def test_a_damaged_index_is_refused_and_named(storage: Storage, tmp_path: Path, damage: str) -> None:
+def test_damaged_index_is_refused_and_named(storage: Storage, tmp_path: Path, damage: str) -> None:
     file = write_index(storage, f"i-{damage}", KeyIndex.of_hashes(HASHES))
     change(tmp_path / file.path, damage, at=1_000)
     with pytest.raises(CorruptFile) as caught:
@@ -111,7 +111,7 @@ def test_a_damaged_index_is_refused_and_named(storage: Storage, tmp_path: Path, 
     assert caught.value.facts == {"path": file.path}
 
 
-def test_a_file_that_is_no_index_is_refused(storage: Storage) -> None:
+def test_file_without_an_index_is_refused(storage: Storage) -> None:
     vector = write_vectors(storage, "v", {"d/a": positions_set(np.arange(3))})["d/a"]
     wrong = IndexFile(path="v", size_bytes=vector.size_bytes, checksum=vector.checksum, kind=IndexKind.RECORD)
     with pytest.raises(CorruptFile, match="not a readable key index"):

@@ -139,36 +139,36 @@ def _hashes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("folder", [True, False], ids=["folder", "none"])
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
 @given(case=tables())
-def test_live_rows_are_found_and_no_others(
+def test_lookup_finds_exactly_the_live_rows(
     tmp_path_factory: pytest.TempPathFactory,
     local: bool,
     folder: bool,
     case: tuple[list[tuple[list[int], list[int], IndexKind | None]], list[int]],
 ) -> None:
-    files, asked = case
+    files, requested = case
     searched = Searched(tmp_path_factory.mktemp("lookup"), local=local, folder=folder)
     expected, values = [], []
     for number, (keys, deleted, kind) in enumerate(files):
         rows = table(keys, first_value=100 * number)
         searched.add(rows, deleted, kind)
-        for incoming, wanted in enumerate(asked):
+        for incoming, wanted in enumerate(requested):
             for position, key in enumerate(keys):
                 if key == wanted and position not in deleted:
                     expected.append((incoming, number, position))
                     values.append(100 * number + position)
     for _ in range(2):
         # The second time from what the first has left in the folder.
-        found = searched.find(asked)
+        found = searched.find(requested)
         assert places(found) == sorted(expected)
         assert sorted(row["value"] for part in found for row in part.rows.to_pylist()) == sorted(values)
         for part in found:
             assert part.positions.tolist() == sorted(part.positions.tolist())
             taken = encode_keys(part.rows, KEY).to_pylist()
-            assert taken == canonical(asked).take(pa.array(part.incoming)).to_pylist()
+            assert taken == canonical(requested).take(pa.array(part.incoming)).to_pylist()
         searched.reset()
 
 
-def test_rows_of_hashes_are_all_live_rows_that_share_them(
+def test_lookup_by_hash_returns_all_live_rows_with_the_hash(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The caller compares the keys."""
@@ -185,7 +185,7 @@ def test_rows_of_hashes_are_all_live_rows_that_share_them(
     assert places(found) == [(1, 0, 0), (1, 0, 2), (1, 1, 0), (1, 1, 2)]
 
 
-def test_only_the_columns_asked_for_are_read(tmp_path: Path) -> None:
+def test_lookup_reads_only_the_requested_columns(tmp_path: Path) -> None:
     searched = Searched(tmp_path)
     searched.add(table([3, 1, 2]), [], None)
     schema = pa.schema([SCHEMA.field("number"), SCHEMA.field("name")])
@@ -194,7 +194,7 @@ def test_only_the_columns_asked_for_are_read(tmp_path: Path) -> None:
     assert (part.positions.tolist(), part.incoming.tolist()) == ([0, 2], [2, 0])
 
 
-def test_a_file_whose_filter_has_none_of_the_keys_is_not_read(tmp_path: Path) -> None:
+def test_file_with_a_negative_bloom_filter_is_not_read(tmp_path: Path) -> None:
     searched = Searched(tmp_path)
     searched.add(table([1, 2]), [], IndexKind.BLOOM)
     searched.add(table([3]), [], IndexKind.RECORD)
@@ -202,7 +202,7 @@ def test_a_file_whose_filter_has_none_of_the_keys_is_not_read(tmp_path: Path) ->
     assert places(searched.find([3])) == [(0, 1, 0)]
 
 
-def test_when_all_keys_are_found_no_further_file_is_read(tmp_path: Path) -> None:
+def test_lookup_stops_when_all_keys_are_found(tmp_path: Path) -> None:
     searched = Searched(tmp_path)
     for keys in ([1, 2], [3]):
         searched.add(table(keys), [], IndexKind.RECORD)
@@ -210,9 +210,7 @@ def test_when_all_keys_are_found_no_further_file_is_read(tmp_path: Path) -> None
     assert places(searched.find([2, 1, 2])) == [(0, 0, 1), (1, 0, 0), (2, 0, 1)]
 
 
-def test_indexes_and_copies_of_the_folder_serve_instead_of_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_local_indexes_and_copies_replace_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookup, "KEPT_ROWS_MIN", 2)
     monkeypatch.setattr(hot_copy, "COPIED_ROWS_MIN", 2)
     searched = Searched(tmp_path, local=False)
@@ -224,9 +222,7 @@ def test_indexes_and_copies_of_the_folder_serve_instead_of_the_file(
     assert places(searched.find([4, 1])) == expected == [(0, 1, 1), (1, 0, 0)]
 
 
-def test_an_index_in_the_folder_that_cannot_be_read_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_local_index_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookup, "KEPT_ROWS_MIN", 2)
     searched = Searched(tmp_path)
     searched.add(table([1, 2]), [], None)
@@ -235,7 +231,7 @@ def test_an_index_in_the_folder_that_cannot_be_read_is_made_again(
     assert places(searched.find([2])) == [(0, 0, 1)]
 
 
-def test_a_damaged_index_is_refused(tmp_path: Path) -> None:
+def test_damaged_index_is_refused(tmp_path: Path) -> None:
     searched = Searched(tmp_path)
     searched.add(table([1, 2]), [], IndexKind.RECORD)
     (tmp_path / "index0").write_bytes(b"x" * 10)
@@ -244,7 +240,7 @@ def test_a_damaged_index_is_refused(tmp_path: Path) -> None:
     assert caught.value.facts == {"path": "index0"}
 
 
-def test_a_renamed_key_column_is_found_by_its_id(tmp_path: Path) -> None:
+def test_renamed_key_column_is_found_by_id(tmp_path: Path) -> None:
     searched = Searched(tmp_path)
     searched.add(table([1, 2]), [], None)
     renamed: list[Any] = [field.with_name({"name": "label"}.get(field.name, field.name)) for field in SCHEMA]

@@ -31,7 +31,7 @@ def record(position: int, payload: bytes, header: bytes | None = None) -> BadRec
 RECORDS = [record(3 * number, b"\xff\x00%d" % number, b"id" if number % 2 else None) for number in range(50)]
 
 
-def test_records_are_read_back_by_ranges_over_what_was_written_step_by_step(storage):
+def test_records_are_read_in_ranges_across_writes(storage):
     store = QuarantineFileStore(storage)
     with store.sink("t/d/quarantine/a.parquet") as sink:
         for start in range(0, 50, 7):
@@ -42,7 +42,7 @@ def test_records_are_read_back_by_ranges_over_what_was_written_step_by_step(stor
         assert list(store.read(sink.file, first, count)) == RECORDS[first : first + count]
 
 
-def test_without_a_record_there_is_no_file(storage):
+def test_file_without_records_is_not_created(storage):
     store = QuarantineFileStore(storage)
     with store.sink("t/a.parquet") as sink:
         pass
@@ -59,7 +59,7 @@ def fill(store: QuarantineFileStore, path: str) -> None:
         raise StorageFull("no more")
 
 
-def test_a_damaged_file_is_refused(storage):
+def test_damaged_file_is_refused(storage):
     store = QuarantineFileStore(storage)
     file = store.write(RECORDS, "t/a.parquet")
     with pytest.raises(CorruptFile):
@@ -68,7 +68,7 @@ def test_a_damaged_file_is_refused(storage):
         next(store.read(QuarantineFile(path="t/none", size_bytes=9, checksum="x", row_count=50), 0, 1))
 
 
-def test_rows_that_are_refused_later_on_are_kept_as_json(storage):
+def test_rows_refused_by_the_merge_are_stored_as_json(storage):
     store = QuarantineFileStore(storage)
     rows = pa.concat_tables(
         [decode_ndjson(text, SCHEMA) for text in (b'{"id":1,"name":"a"}', b'{"id":2}\n{"id":3}')]
@@ -84,7 +84,7 @@ def test_rows_that_are_refused_later_on_are_kept_as_json(storage):
     assert store.write_rows(rows.slice(0, 0), [], "", "t/b.parquet") is None
 
 
-SENT_AGAIN = [
+REDRIVEN = [
     record(0, b'{"id":1}'),
     record(0, b'{"id":\n2,\r\n"name":"b"}'),
     record(0, b'{"id":'),
@@ -103,11 +103,11 @@ SENT_AGAIN = [
 
 @pytest.mark.parametrize("step", [1, 2, 100])
 @pytest.mark.parametrize("target", [1, 1 << 20])
-def test_each_record_that_is_sent_again_is_read_by_itself(storage, step, target):
+def test_redriven_records_are_each_decoded_alone(storage, step, target):
     store = QuarantineFileStore(storage)
     with store.sink("t/a.parquet") as sink:
-        for start in range(0, len(SENT_AGAIN), step):
-            sink.write(SENT_AGAIN[start : start + step])
+        for start in range(0, len(REDRIVEN), step):
+            sink.write(REDRIVEN[start : start + step])
     source = storage.open("t/a.parquet")
     kept: list[BadRecord] = []
     bad_records = BadRecords(write=kept.extend)
@@ -126,11 +126,11 @@ def test_each_record_that_is_sent_again_is_read_by_itself(storage, step, target)
     bad = sorted(kept, key=lambda each: each.position)
     assert [each.position for each in bad] == [2, 4, 6, 7, 9, 10, 11]
     for each in bad:
-        sent = SENT_AGAIN[each.position]
+        sent = REDRIVEN[each.position]
         assert (each.payload, each.header) == (sent.payload, sent.header)
 
 
-def test_a_file_of_records_can_hold_one_split(storage):
+def test_record_file_may_be_a_single_split(storage):
     file = QuarantineFileStore(storage).write([record(0, b'{"id":1}')], "t/a.parquet")
     (table,) = iter_record_tables(storage.open(file.path), SCHEMA, split=Split())
     assert table["id"].to_pylist() == [1]

@@ -38,18 +38,20 @@ def covered(parts: list[tuple[int, int]], rows: int) -> np.ndarray:
 
 @settings(max_examples=100, deadline=None)
 @given(case=cases(), row_group_rows=st.integers(1, 4), data=st.data())
-def test_every_row_that_matches_is_in_a_stretch(case: Any, row_group_rows: int, data: st.DataObject) -> None:
+def test_every_matching_row_is_in_a_selected_row_range(
+    case: Any, row_group_rows: int, data: st.DataObject
+) -> None:
     written, found = case
     selection = parse_filter(written.text, SCHEMA)
     file = stored(table_of(found), row_group_rows)
     first = data.draw(st.integers(0, len(found)))
     rows = data.draw(st.integers(0, len(found) - first))
-    looked = covered(list(row_ranges(file, selection, SCHEMA, first, rows)), len(found))
+    selected_rows = covered(list(row_ranges(file, selection, SCHEMA, first, rows)), len(found))
     selected = np.array([written.holds(row) is True for row in found])
     within = np.zeros(len(found), dtype=bool)
     within[first : first + rows] = True
-    assert not (selected & within & ~looked).any()
-    assert not (looked & ~within).any()
+    assert not (selected & within & ~selected_rows).any()
+    assert not (selected_rows & ~within).any()
 
 
 WIDE = Schema(
@@ -64,20 +66,20 @@ OLD = Schema(id=1, fields=(Field(id=1, name="d", type="float"), Field(id=2, name
 
 
 @pytest.mark.parametrize("where", ["d = 0.1", "d > 0.1", "d <= 0.1", "NOT (d > 0.1)", "d IN (0.1, 5)"])
-@pytest.mark.parametrize(("written", "asked"), [(OLD, WIDE), (WIDE, OLD)])
-def test_bounds_of_another_type_rule_nothing_out(written: Schema, asked: Schema, where: str) -> None:
+@pytest.mark.parametrize(("written", "requested"), [(OLD, WIDE), (WIDE, OLD)])
+def test_bounds_of_another_type_exclude_nothing(written: Schema, requested: Schema, where: str) -> None:
     """0.1 is another number as a float than as a double, so bounds of one say nothing of the other."""
     values = {field.name: [0] * 4 for field in written.fields if field.id == 2}
     columns = {"d": [0.1, 0.1, 7.0, None], **values}
     kinds = pa.schema([field.to_arrow() for field in written.fields if field.id < 3])
     table = pa.table(columns, schema=kinds)
-    selection = parse_filter(where, asked)
-    looked = covered(list(row_ranges(stored(table, 1), selection, asked, 0, 4)), 4)
-    told = project_rows(table, pa.schema([field.with_nullable(True) for field in asked.to_arrow()]))
-    assert not (matches(selection, told) & ~looked).any()
+    selection = parse_filter(where, requested)
+    selected_rows = covered(list(row_ranges(stored(table, 1), selection, requested, 0, 4)), 4)
+    projected = project_rows(table, pa.schema([field.with_nullable(True) for field in requested.to_arrow()]))
+    assert not (matches(selection, projected) & ~selected_rows).any()
 
 
-def test_columns_are_found_by_id_and_absent_ones_hold_nulls() -> None:
+def test_columns_are_matched_by_id_and_absent_ones_are_null() -> None:
     table = pa.table({"d": [1.0] * 6, "m": [1, 2, 3, 4, 5, 6]}, schema=OLD.to_arrow())
     file = stored(table, 2)
 

@@ -60,18 +60,18 @@ def put(storage: Storage, path: str, content: bytes) -> None:
         file.write(content)
 
 
-def test_what_was_written_is_read(storage: Storage) -> None:
+def test_stored_file_is_read_back(storage: Storage) -> None:
     put(storage, "t/d/data/day=1/a b.parquet", b"12345")
     assert storage.size("t/d/data/day=1/a b.parquet") == 5
     assert storage.open("t/d/data/day=1/a b.parquet").read() == b"12345"
 
 
-def test_an_empty_file_is_a_file(storage: Storage) -> None:
+def test_empty_file_is_stored(storage: Storage) -> None:
     put(storage, "t/empty", b"")
     assert (storage.size("t/empty"), storage.open("t/empty").read()) == (0, b"")
 
 
-def test_a_writer_left_by_an_error_leaves_no_file(storage: Storage) -> None:
+def test_aborted_writer_leaves_no_file(storage: Storage) -> None:
     def half() -> None:
         with storage.create("t/half") as file:
             file.write(b"half")
@@ -84,21 +84,21 @@ def test_a_writer_left_by_an_error_leaves_no_file(storage: Storage) -> None:
         storage.size("t/half")
 
 
-def test_a_missing_file_is_named(storage: Storage) -> None:
-    for ask in (storage.open, storage.size):
+def test_missing_file_is_named(storage: Storage) -> None:
+    for read in (storage.open, storage.size):
         with pytest.raises(CorruptFile) as caught:
-            ask("t/gone")
+            read("t/gone")
         assert caught.value.facts == {"path": "t/gone"}
 
 
-def test_deleting_again_is_no_error(storage: Storage) -> None:
+def test_repeated_delete_is_no_error(storage: Storage) -> None:
     put(storage, "t/a", b"1")
     storage.delete(["t/a", "t/never"])
     storage.delete(["t/a"])
     assert list(storage.list("t")) == []
 
 
-def test_listing_names_files_below_a_prefix_with_their_times(storage: Storage) -> None:
+def test_listing_returns_files_below_a_prefix_with_their_times(storage: Storage) -> None:
     for path in ("t/d/data/x", "t/d/staged/y", "t/other/z"):
         put(storage, path, b"1")
     found = dict(storage.list("t/d"))
@@ -107,7 +107,7 @@ def test_listing_names_files_below_a_prefix_with_their_times(storage: Storage) -
     assert list(storage.list("t/none")) == []
 
 
-def test_a_path_is_written_once(tmp_path: Path) -> None:
+def test_path_is_written_once(tmp_path: Path) -> None:
     storage = LocalStorage(tmp_path)
     put(storage, "a", b"1")
     with pytest.raises(FileExistsError):
@@ -116,7 +116,7 @@ def test_a_path_is_written_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+def test_full_disk_raises_storage_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
     def full(_: int) -> None:
         raise OSError(error, os.strerror(error))
 
@@ -126,7 +126,7 @@ def test_a_full_disk_is_told_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert list(LocalStorage(tmp_path).list("")) == []
 
 
-def test_a_storage_is_named_by_its_uri(tmp_path: Path) -> None:
+def test_storage_uri_selects_the_storage(tmp_path: Path) -> None:
     put(open_storage((tmp_path / "a b").as_uri()), "x", b"1")
     assert (tmp_path / "a b" / "x").read_bytes() == b"1"
     assert isinstance(open_storage("s3://bucket/prefix"), ArrowStorage)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.deployment import INLINE_BYTES_MAX
-from tests.support.forms import ARROW, CSV, NDJSON, PARQUET, arrow_stream, parquet, zipped
+from tests.support.row_formats import ARROW, CSV, NDJSON, PARQUET, arrow_stream, parquet, zipped
 from tests.support.table import Table
 
 pytestmark = pytest.mark.stack
@@ -74,7 +74,7 @@ BROKEN: dict[str, tuple[str, str, Callable[[], bytes]]] = {
 
 
 @pytest.fixture
-def holding(table: Table) -> Table:
+def filled_table(table: Table) -> Table:
     """A table with a row."""
     table.write("insert", [GOOD])
     return table
@@ -95,16 +95,16 @@ def untouched(table: Table) -> bool:
 
 
 @pytest.mark.parametrize(("media_type", "code", "content"), BROKEN.values(), ids=BROKEN)
-def test_a_job_says_what_is_wrong_with_its_input(
-    holding: Table, media_type: str, code: str, content: Callable[[], bytes]
+def test_failed_job_reports_the_errors_of_its_input(
+    filled_table: Table, media_type: str, code: str, content: Callable[[], bytes]
 ) -> None:
-    answer = send(holding, content(), media_type)
+    answer = send(filled_table, content(), media_type)
     assert answer.status_code == 202, answer.text
-    problem = holding.failed(answer.json()["id"], code)
+    problem = filled_table.failed(answer.json()["id"], code)
     assert problem["status"] == {"malformed-body": 400, "schema-mismatch": 422}[code]
     if code == "schema-mismatch":
         assert all(error["pointer"].startswith("/") and error["detail"] for error in problem["errors"])
-    assert untouched(holding)
+    assert untouched(filled_table)
 
 
 @pytest.mark.parametrize(
@@ -117,27 +117,29 @@ def test_a_job_says_what_is_wrong_with_its_input(
     ],
     ids=["truncated", "empty", "none", "damaged"],
 )
-def test_bad_gzip_of_an_upload(holding: Table, content: bytes) -> None:
+def test_upload_of_bad_gzip_fails_its_job(filled_table: Table, content: bytes) -> None:
     headers = {"Content-Type": "application/octet-stream"}
-    upload = holding.client.post(f"{holding.path}/uploads", content=content, headers=headers).json()
+    upload = filled_table.client.post(f"{filled_table.path}/uploads", content=content, headers=headers).json()
     source = {"kind": "upload", "upload_id": upload["id"], "format": "csv", "compression": "gzip"}
-    answer = holding.client.post(f"{holding.path}/writes", json={"operation": "upsert", "source": source})
-    assert holding.failed(answer.json()["id"], "malformed-body")
-    assert untouched(holding)
+    answer = filled_table.client.post(
+        f"{filled_table.path}/writes", json={"operation": "upsert", "source": source}
+    )
+    assert filled_table.failed(answer.json()["id"], "malformed-body")
+    assert untouched(filled_table)
 
 
-def test_a_wait_ends_with_the_problem(holding: Table) -> None:
-    answer = send(holding, parquet(rows())[:-20], PARQUET, Prefer="wait=20")
+def test_wait_returns_the_problem_of_the_job(filled_table: Table) -> None:
+    answer = send(filled_table, parquet(rows())[:-20], PARQUET, Prefer="wait=20")
     assert (answer.status_code, answer.json()["type"]) == (400, "/problems/malformed-body")
     assert answer.json()["job"]["state"] == "failed"
-    assert untouched(holding)
+    assert untouched(filled_table)
 
 
-def test_a_bad_write_does_not_fail_its_neighbours(holding: Table) -> None:
-    with holding.deployment.gates.before_claim(holding.id):
-        one = holding.submit("upsert", [{"id": 2, "note": "one"}])
-        bad = send(holding, one_bad_line(CSV, "x,y"), CSV).json()["id"]
-        two = holding.submit("upsert", [{"id": 3, "note": "two"}])
-    assert [holding.succeeded(job)["committed_version"] for job in (one, two)] == [2, 2]
-    assert holding.failed(bad, "schema-mismatch")["errors"]
-    assert {row["id"] for row in holding.sound()} == {1, 2, 3}
+def test_bad_write_does_not_fail_other_writes_of_its_group(filled_table: Table) -> None:
+    with filled_table.deployment.gates.before_claim(filled_table.id):
+        one = filled_table.submit("upsert", [{"id": 2, "note": "one"}])
+        bad = send(filled_table, one_bad_line(CSV, "x,y"), CSV).json()["id"]
+        two = filled_table.submit("upsert", [{"id": 3, "note": "two"}])
+    assert [filled_table.succeeded(job)["committed_version"] for job in (one, two)] == [2, 2]
+    assert filled_table.failed(bad, "schema-mismatch")["errors"]
+    assert {row["id"] for row in filled_table.sound()} == {1, 2, 3}

@@ -20,7 +20,7 @@ def cancel(table: Table, job_id: str) -> None:
     assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
 
 
-def test_cancel_a_write_that_waits(deployment: Deployment, table: Table) -> None:
+def test_cancelled_waiting_write_does_not_run(deployment: Deployment, table: Table) -> None:
     with deployment.gates.before_claim(table.id) as gate:
         job_id = table.submit("insert", [ROW])
         gate.arrival()
@@ -32,7 +32,7 @@ def test_cancel_a_write_that_waits(deployment: Deployment, table: Table) -> None
     assert (again.status_code, again.json()["type"]) == (409, "/problems/job-ended")
 
 
-def test_cancel_a_write_about_to_commit(deployment: Deployment, table: Table) -> None:
+def test_write_cancelled_before_its_commit_leaves_no_rows(deployment: Deployment, table: Table) -> None:
     with deployment.gates.at_head(table.id) as gate:
         job_id = table.submit("insert", [ROW])
         gate.arrival()
@@ -46,7 +46,7 @@ def test_cancel_a_write_about_to_commit(deployment: Deployment, table: Table) ->
     assert not table.orphans()
 
 
-def test_cancel_stops_tasks_that_hang(deployment: Deployment, table: Table) -> None:
+def test_cancel_stops_hanging_tasks(deployment: Deployment, table: Table) -> None:
     for name in ("first", "second"):
         deployment.processes[name].wait_ready()
     with deployment.frozen("second"):

@@ -28,16 +28,16 @@ def committing(table: Table) -> Iterator[tuple[str, Waiting]]:
         yield job_id, session
 
 
-def asks_for_outcome(deployment: Deployment, session: Waiting) -> bool:
+def queries_outcome(deployment: Deployment, session: Waiting) -> bool:
     """Whether another session waits for what the committing one holds: the head row."""
     query = "SELECT FROM pg_stat_activity WHERE %s = ANY(pg_blocking_pids(pid))"
     return bool(deployment.query(query, session.pid))
 
 
-def test_a_commit_whose_answer_is_lost_is_found(deployment: Deployment, table: Table) -> None:
+def test_commit_with_a_lost_response_is_found(deployment: Deployment, table: Table) -> None:
     with committing(table) as (job_id, session):
         deployment.proxies[deployment.worker_at(session.port)].cut(session.port)
-        until(lambda: asks_for_outcome(deployment, session), "the worker to ask for the outcome")
+        until(lambda: queries_outcome(deployment, session), "the worker to ask for the outcome")
         assert table.job(job_id)["state"] == "running"
     job = table.succeeded(job_id)
     assert (job["committed_version"], job["attempts"]) == (1, 1)
@@ -45,7 +45,7 @@ def test_a_commit_whose_answer_is_lost_is_found(deployment: Deployment, table: T
     assert not table.orphans()
 
 
-def test_a_commit_that_did_not_happen_is_tried_again(deployment: Deployment, table: Table) -> None:
+def test_commit_that_did_not_happen_is_retried(deployment: Deployment, table: Table) -> None:
     with committing(table) as (job_id, session):
         deployment.gates.cut_off(session)
         ended = "SELECT FROM pg_stat_activity WHERE pid = %s"
@@ -56,7 +56,7 @@ def test_a_commit_that_did_not_happen_is_tried_again(deployment: Deployment, tab
     assert not table.orphans()
 
 
-def test_postgres_killed_in_commit(deployment: Deployment, table: Table) -> None:
+def test_write_survives_a_kill_of_postgres_during_its_commit(deployment: Deployment, table: Table) -> None:
     with ExitStack() as lost:
         job_id, _ = lost.enter_context(committing(table))
         deployment.processes["postgres"].kill()
@@ -69,7 +69,7 @@ def test_postgres_killed_in_commit(deployment: Deployment, table: Table) -> None
     assert not table.orphans()
 
 
-def test_postgres_killed_while_a_commit_waits(deployment: Deployment, table: Table) -> None:
+def test_write_survives_a_kill_of_postgres_before_its_commit(deployment: Deployment, table: Table) -> None:
     with ExitStack() as lost:
         gate = lost.enter_context(deployment.gates.at_head(table.id))
         job_id = table.submit("insert", [{"id": 1, "note": "once"}])

@@ -25,7 +25,7 @@ KINDS: dict[str, Row] = {
 }
 
 
-def test_compactions_go_on_beside_writers_and_cost_them_nothing(new_table: NewTable) -> None:
+def test_compactions_proceed_beside_writers_without_failing_them(new_table: NewTable) -> None:
     tables = {kind: new_table(**settings) for kind, settings in KINDS.items()}
     for table in tables.values():
         # So that the first compaction has something to fold.
@@ -68,9 +68,7 @@ def test_compactions_go_on_beside_writers_and_cost_them_nothing(new_table: NewTa
         assert any(result["files_removed"] for result in results), (kind, results)
 
 
-def test_a_compaction_whose_worker_is_killed_happens_once(
-    deployment: Deployment, new_table: NewTable
-) -> None:
+def test_compaction_with_a_killed_worker_happens_once(deployment: Deployment, new_table: NewTable) -> None:
     table = new_table(**KINDS["logged"])
     for first in (0, 50):
         table.write("upsert", [{"id": first + at, "note": str(first)} for at in range(50)])

@@ -35,7 +35,7 @@ def live_file(table: Table) -> str:
     return path
 
 
-def test_a_damaged_file_is_refused(deployment: Deployment, one_bucket: Table) -> None:
+def test_damaged_file_fails_the_write_and_is_named(deployment: Deployment, one_bucket: Table) -> None:
     table = one_bucket
     rows = [{"id": number, "note": f"{number}"} for number in range(100)]
     table.write("insert", rows)
@@ -61,7 +61,7 @@ def test_a_damaged_file_is_refused(deployment: Deployment, one_bucket: Table) ->
     ]
 
 
-def test_a_damaged_input_fails_its_own_write_only(deployment: Deployment, table: Table) -> None:
+def test_damaged_input_fails_only_its_own_write(deployment: Deployment, table: Table) -> None:
     with deployment.gates.before_claim(table.id):
         one = table.submit("insert", [{"id": 1, "note": "one"}])
         bad = table.submit("insert", [{"id": 2, "note": "bad"}])
@@ -74,7 +74,7 @@ def test_a_damaged_input_fails_its_own_write_only(deployment: Deployment, table:
     assert {row["id"] for row in table.sound()} == {1, 3}
 
 
-def test_a_missing_file_is_named(deployment: Deployment, one_bucket: Table) -> None:
+def test_missing_file_is_named(deployment: Deployment, one_bucket: Table) -> None:
     one_bucket.write("insert", [{"id": 1, "note": "x"}])
     path = live_file(one_bucket)
     (deployment.storage / path).unlink()
@@ -96,9 +96,7 @@ def small_disk(deployment: Deployment, one_bucket: Table) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-def test_a_full_disk_fails_the_write_and_no_more(
-    deployment: Deployment, one_bucket: Table, small_disk: Path
-) -> None:
+def test_full_disk_fails_only_the_write(deployment: Deployment, one_bucket: Table, small_disk: Path) -> None:
     table = one_bucket
     row = {"id": 1, "note": "before"}
     table.write("insert", [row])

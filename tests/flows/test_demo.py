@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.stack
-def test_the_demo_ends_well_and_keeps_what_it_was_told_to():
+def test_demo_succeeds_and_keeps_its_data_directory():
     # Not pytest's own folder, which is closed to the account that Postgres runs as.
     with TemporaryDirectory(prefix="headwater-tests-") as directory:
         data = Path(directory) / "kept"

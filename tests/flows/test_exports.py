@@ -17,7 +17,7 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.stack
 
 
-def test_scheduled_runs_have_every_change_once(
+def test_scheduled_runs_contain_every_change_once(
     deployment: Deployment, new_table: Callable[..., Table], client: httpx.Client
 ) -> None:
     table = new_table()
@@ -49,12 +49,12 @@ def test_scheduled_runs_have_every_change_once(
     client.post(f"{export}/runs")
     head = len(table.changes())
     until(lambda: state(client, export)["offset"] == head, "the last run", seconds_max=40)
-    told = b"".join(written(client, run) for run in reversed(done(client, export)))
+    exported = b"".join(written(client, run) for run in reversed(done(client, export)))
     answer = client.get(f"{table.path}/changes", params={"limit": 10_000}, headers={"Accept": NDJSON})
     assert int(answer.headers["headwater-pending"]) == 0
-    assert told == answer.content
+    assert exported == answer.content
     deployment.reap()
-    assert told == b"".join(written(client, run) for run in reversed(done(client, export)))
+    assert exported == b"".join(written(client, run) for run in reversed(done(client, export)))
 
 
 def test_changed_rows_are_exported_on_spark(new_table: Callable[..., Table], client: httpx.Client) -> None:
@@ -74,7 +74,7 @@ def test_changed_rows_are_exported_on_spark(new_table: Callable[..., Table], cli
         assert sorted(lines) == sorted(texts.format(number) for number in range(10, 5_000, 20))
 
 
-def test_a_run_whose_worker_is_killed_is_published_once(
+def test_run_with_a_killed_worker_is_published_once(
     deployment: Deployment, new_table: Callable[..., Table], client: httpx.Client
 ) -> None:
     for name in ("first", "second"):

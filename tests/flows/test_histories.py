@@ -85,7 +85,7 @@ def run_clients(deployment: Deployment, table: Table, seed: int) -> dict[str, tu
 
 
 @pytest.mark.parametrize("seed", range(HISTORIES))
-def test_a_history_is_as_if_its_writes_came_one_after_another(
+def test_concurrent_history_equals_a_serial_one(
     deployment: Deployment, new_table: Callable[..., Table], seed: int
 ) -> None:
     settings: Row = {"ordering_field": "seen"} if seed % 2 == 0 else {}

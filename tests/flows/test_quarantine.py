@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.deployment import INLINE_BYTES_MAX, Deployment
-from tests.support.forms import NDJSON, PARQUET, parquet
+from tests.support.row_formats import NDJSON, PARQUET, parquet
 from tests.support.table import Table
 
 pytestmark = pytest.mark.stack
@@ -45,7 +45,7 @@ def redrive(table: Table, body: dict[str, Any]) -> dict[str, Any]:
     return table.succeeded(answer.json()["id"])
 
 
-def test_bad_records_of_a_large_body_are_repaired_and_driven_again(table: Table) -> None:
+def test_bad_records_of_a_large_body_are_repaired_and_redriven(table: Table) -> None:
     bad = range(0, ROWS, BAD_EACH)
     lines = [f'{{"id":{n},"note":"{n:050d}"}}' if n % BAD_EACH else f'{{"id":"{n}"}}' for n in range(ROWS)]
     content = "\n".join(lines).encode()
@@ -70,7 +70,7 @@ def test_bad_records_of_a_large_body_are_repaired_and_driven_again(table: Table)
     assert {notes[n] for n in bad[:-2]} == {"repaired"}
 
 
-def test_rows_of_an_insert_that_are_there_already_are_set_aside(deployment: Deployment, table: Table) -> None:
+def test_inserted_rows_with_live_keys_are_quarantined(deployment: Deployment, table: Table) -> None:
     table.write("insert", [{"id": n, "note": "first"} for n in (3, 500, 999)])
     ids = pa.array([None if n == 7 else n for n in range(1000)], pa.int64())
     rows = pa.table({"id": ids, "note": ["second"] * 1000})

@@ -22,7 +22,7 @@ def one_worker(deployment: Deployment) -> Iterator[None]:
         yield
 
 
-def test_queued_writes_are_one_version(deployment: Deployment, table: Table, one_worker: None) -> None:
+def test_queued_writes_commit_as_one_version(deployment: Deployment, table: Table, one_worker: None) -> None:
     with deployment.gates.at_head(table.id) as gate:
         leader = table.submit("upsert", [{"id": 0, "note": "live"}])
         gate.arrival()
@@ -52,7 +52,7 @@ def test_queued_writes_are_one_version(deployment: Deployment, table: Table, one
     assert steps == [*map(str, range(1, 18)), "last"]
 
 
-def test_a_failed_insert_leaves_its_key_to_a_retry(table: Table) -> None:
+def test_failed_insert_releases_its_key_for_a_retry(table: Table) -> None:
     table.write("insert", [{"id": 1, "note": "first"}])
     key = {"Idempotency-Key": "insert"}
     first = table.send("insert", [{"id": 1, "note": "second"}], key).json()["id"]
@@ -65,7 +65,7 @@ def test_a_failed_insert_leaves_its_key_to_a_retry(table: Table) -> None:
     assert table.sound() == [{"id": 1, "note": "first"}]
 
 
-def test_a_write_that_kills_every_worker_is_given_up(deployment: Deployment, table: Table) -> None:
+def test_write_that_kills_every_worker_fails(deployment: Deployment, table: Table) -> None:
     for name in ("first", "second"):
         deployment.processes[name].wait_ready()
     with deployment.frozen("first", "second"):

@@ -4,7 +4,7 @@ from tests.support.http import problem
 from tests.support.waiting import until
 
 
-def test_workers_cut_what_is_old_and_committed(deployment, client, new_table):
+def test_workers_expire_old_and_consumed_changes(deployment, client, new_table):
     table = new_table(changelog={"retention": {"changes": 1}})
     path = f"{table.path}/consumers/reader"
     assert client.put(path, json={"offset": "earliest"}).status_code == 201

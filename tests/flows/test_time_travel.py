@@ -29,13 +29,13 @@ def in_order(rows: list[Row]) -> list[Row]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_restore_and_rollback_on_the_real_stack(new_table: Callable[..., Table], kind: str) -> None:
+def test_restore_and_rollback_work_on_the_deployment(new_table: Callable[..., Table], kind: str) -> None:
     table = new_table(**KINDS[kind])
     operation = "upsert" if table.key else "insert"
     table.write(operation, [{"id": number, "note": "a"} for number in range(2_000)])
     start(table, "savepoints", name="first")
     table.write(operation, [{"id": number, "note": "b"} for number in range(1_000, 3_000)])
-    table.ask("delete", where="id < 500")
+    table.run_write("delete", where="id < 500")
     past = [in_order(table.rows(version)) for version in range(4)]
 
     restored = start(table, "restores", savepoint="first")

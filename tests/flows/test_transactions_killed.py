@@ -60,7 +60,7 @@ POINTS: dict[str, tuple[Closing | None, bool]] = {
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_transaction_whose_worker_is_killed_happens_once_everywhere(
+def test_transaction_with_a_killed_worker_happens_once_in_every_dataset(
     deployment: Deployment, tables: list[Table], point: str
 ) -> None:
     closing, happened = POINTS[point]
@@ -89,7 +89,7 @@ def test_a_transaction_whose_worker_is_killed_happens_once_everywhere(
         assert len(table.sound()) == 101
 
 
-def test_a_worker_that_comes_back_too_late_changes_none_of_the_datasets(
+def test_late_worker_changes_no_dataset_of_its_transaction(
     deployment: Deployment, tables: list[Table]
 ) -> None:
     with deployment.gates.at_head(tables[0].id) as head:

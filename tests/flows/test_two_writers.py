@@ -52,7 +52,7 @@ def rounds(paths: set[str]) -> set[int]:
     return {int(match[1]) for path in paths if (match := ROUND.search(path))}
 
 
-def test_writers_of_different_buckets_do_not_meet(deployment: Deployment, table: Table) -> None:
+def test_writers_of_different_buckets_do_not_conflict(deployment: Deployment, table: Table) -> None:
     first, second, *_ = ids_by_bucket().values()
     rows = [{"id": number, "note": "one"} for number in first]
     others = [{"id": number, "note": "two"} for number in second]
@@ -65,7 +65,7 @@ def test_writers_of_different_buckets_do_not_meet(deployment: Deployment, table:
     assert not table.orphans()
 
 
-def test_writers_of_the_same_bucket_plan_again(deployment: Deployment, table: Table) -> None:
+def test_writers_of_the_same_bucket_replan(deployment: Deployment, table: Table) -> None:
     shared, own, *_ = ids_by_bucket().values()
     rows = [{"id": number, "note": "one"} for number in shared]
     others = [{"id": shared[0], "note": "two"}, {"id": own[0], "note": "two"}]
@@ -84,7 +84,7 @@ def test_writers_of_the_same_bucket_plan_again(deployment: Deployment, table: Ta
     assert {row["id"]: row["note"] for row in table.sound()} == notes
 
 
-def test_of_two_inserts_of_a_key_one_is_refused(deployment: Deployment, table: Table) -> None:
+def test_one_of_two_inserts_of_a_key_is_refused(deployment: Deployment, table: Table) -> None:
     for name in ("first", "second"):
         deployment.processes[name].wait_ready()
     with deployment.gates.at_head(table.id) as gate:

@@ -12,17 +12,17 @@ from tests.support.waiting import until
 pytestmark = pytest.mark.stack
 
 
-def test_what_is_written_arrives_once_it_is_committed(deployment: Deployment, table: Table) -> None:
+def test_webhook_delivers_every_committed_change_once(deployment: Deployment, table: Table) -> None:
     with receiving() as receiver:
         members = {"dataset": table.id, "url": receiver.url, "batch_changes_max": 7}
         webhook = table.client.post("/webhooks", json=members)
         assert webhook.status_code == 201, webhook.text
         receiver.answer(500, 200, 503)
         with deployment.gates.at_head(table.id) as gate:
-            held = table.submit("upsert", [{"id": number, "note": "a"} for number in range(10)])
+            job_id = table.submit("upsert", [{"id": number, "note": "a"} for number in range(10)])
             gate.arrival()
             assert not receiver.messages
-        table.succeeded(held)
+        table.succeeded(job_id)
         for number in range(3):
             table.write("upsert", [{"id": number, "note": "b"}, {"id": 50 + number, "note": "c"}])
         found = until(

@@ -24,7 +24,7 @@ EXPECTED = {number: "before" if number < 500 else "after" for number in range(15
 
 
 @dataclass(frozen=True, kw_only=True)
-class Held:
+class StoppedWrite:
     """A write whose worker stands still at some point."""
 
     job_id: str
@@ -32,27 +32,27 @@ class Held:
 
 
 @contextmanager
-def before_the_claim_is_committed(table: Table) -> Iterator[Held]:
+def before_the_claim_is_committed(table: Table) -> Iterator[StoppedWrite]:
     with table.deployment.gates.before_claim(table.id) as gate:
         job_id = table.submit("upsert", WRITTEN)
         worker = table.deployment.worker_at(gate.arrival().port)
         assert table.job(job_id)["state"] == "queued"
-        yield Held(job_id=job_id, worker=worker)
+        yield StoppedWrite(job_id=job_id, worker=worker)
 
 
 @contextmanager
-def before_any_file(table: Table) -> Iterator[Held]:
+def before_any_file(table: Table) -> Iterator[StoppedWrite]:
     known = table.stored()
     with table.deployment.gates.before_plan() as gate:
         job_id = table.submit("upsert", WRITTEN)
         worker = table.deployment.worker_at(gate.arrival().port)
         assert table.owner(job_id) == worker
         assert table.stored() == known
-        yield Held(job_id=job_id, worker=worker)
+        yield StoppedWrite(job_id=job_id, worker=worker)
 
 
 @contextmanager
-def among_its_files(table: Table) -> Iterator[Held]:
+def among_its_files(table: Table) -> Iterator[StoppedWrite]:
     known = table.stored()
     # Only in case that all files are written before the worker stands still.
     with table.deployment.gates.at_head(table.id):
@@ -61,18 +61,20 @@ def among_its_files(table: Table) -> Iterator[Held]:
         until(lambda: table.stored() - known, "the first file")
         table.deployment.processes[worker].freeze()
         assert len(table.stored() - known) < 2 * BUCKETS, "all files were there before it could be stopped"
-        yield Held(job_id=job_id, worker=worker)
+        yield StoppedWrite(job_id=job_id, worker=worker)
 
 
 @contextmanager
-def before_its_commit_begins(table: Table) -> Iterator[Held]:
+def before_its_commit_begins(table: Table) -> Iterator[StoppedWrite]:
     with table.deployment.gates.at_head(table.id) as gate:
         job_id = table.submit("upsert", WRITTEN)
-        yield Held(job_id=job_id, worker=table.deployment.worker_at(gate.arrival().port))
+        yield StoppedWrite(job_id=job_id, worker=table.deployment.worker_at(gate.arrival().port))
 
 
 @contextmanager
-def beyond_the_head(table: Table, closing: Callable[[], AbstractContextManager[Gate]]) -> Iterator[Held]:
+def beyond_the_head(
+    table: Table, closing: Callable[[], AbstractContextManager[Gate]]
+) -> Iterator[StoppedWrite]:
     """At a gate that accepting would run into as well, so it is closed while the worker waits at another."""
     with ExitStack() as stack:
         with table.deployment.gates.at_head(table.id) as head:
@@ -80,18 +82,18 @@ def beyond_the_head(table: Table, closing: Callable[[], AbstractContextManager[G
             session = head.arrival()
             gate = stack.enter_context(closing())
         until(lambda: session in gate.waiting(), "the commit to reach its gate")
-        yield Held(job_id=job_id, worker=table.deployment.worker_at(session.port))
+        yield StoppedWrite(job_id=job_id, worker=table.deployment.worker_at(session.port))
 
 
-def before_commit(table: Table) -> AbstractContextManager[Held]:
+def before_commit(table: Table) -> AbstractContextManager[StoppedWrite]:
     return beyond_the_head(table, table.deployment.gates.at_last_statement)
 
 
-def within_commit(table: Table) -> AbstractContextManager[Held]:
+def within_commit(table: Table) -> AbstractContextManager[StoppedWrite]:
     return beyond_the_head(table, partial(table.deployment.gates.in_commit, table.id))
 
 
-Point = Callable[[Table], AbstractContextManager[Held]]
+Point = Callable[[Table], AbstractContextManager[StoppedWrite]]
 LOSING: list[tuple[Point, bool]] = [
     (before_the_claim_is_committed, False),
     (before_any_file, False),
@@ -120,13 +122,13 @@ def kill(deployment: Deployment, worker: str) -> None:
 
 
 @pytest.mark.parametrize(("point", "leaves_files"), LOSING, ids=[point.__name__ for point, _ in LOSING])
-def test_a_write_whose_worker_is_killed_happens_once(
+def test_write_with_a_killed_worker_happens_once(
     deployment: Deployment, table: Table, point: Point, leaves_files: bool
 ) -> None:
-    with point(table) as held:
-        kill(deployment, held.worker)
+    with point(table) as stopped:
+        kill(deployment, stopped.worker)
         assert table.version == 1
-    job = table.succeeded(held.job_id)
+    job = table.succeeded(stopped.job_id)
     assert (job["committed_version"], job["rows"]["updated"], job["rows"]["inserted"]) == (2, 500, 500)
     assert job["attempts"] == (1 if point is before_the_claim_is_committed else 2)
     assert notes(table) == EXPECTED
@@ -136,13 +138,13 @@ def test_a_write_whose_worker_is_killed_happens_once(
     assert notes(table) == EXPECTED
 
 
-def test_a_write_whose_worker_is_killed_within_commit_has_happened(
+def test_write_with_a_worker_killed_during_its_commit_is_committed(
     deployment: Deployment, table: Table
 ) -> None:
-    with within_commit(table) as held:
-        kill(deployment, held.worker)
+    with within_commit(table) as stopped:
+        kill(deployment, stopped.worker)
         assert table.version == 1
-    job = table.succeeded(held.job_id)
+    job = table.succeeded(stopped.job_id)
     assert (job["committed_version"], job["attempts"]) == (2, 1)
     assert notes(table) == EXPECTED
     assert not table.orphans()
@@ -150,23 +152,23 @@ def test_a_write_whose_worker_is_killed_within_commit_has_happened(
     assert notes(table) == EXPECTED
 
 
-def test_a_worker_that_wakes_after_its_lease_finds_its_write_done(
+def test_worker_that_resumes_after_its_lease_does_not_repeat_the_write(
     deployment: Deployment, table: Table
 ) -> None:
-    with before_any_file(table) as held:
-        deployment.processes[held.worker].freeze()
-    assert table.succeeded(held.job_id)["attempts"] == 2
-    done, changes = table.job(held.job_id), table.changes()
-    deployment.processes[held.worker].thaw()
+    with before_any_file(table) as stopped:
+        deployment.processes[stopped.worker].freeze()
+    assert table.succeeded(stopped.job_id)["attempts"] == 2
+    done, changes = table.job(stopped.job_id), table.changes()
+    deployment.processes[stopped.worker].thaw()
     next_job = table.write("upsert", [{"id": 0, "note": "next"}])
-    until(lambda: "lost every job" in deployment.processes[held.worker].log(), "the late worker to notice")
+    until(lambda: "lost every job" in deployment.processes[stopped.worker].log(), "the late worker to notice")
     assert next_job["committed_version"] == 3
-    assert table.job(held.job_id) == done
+    assert table.job(stopped.job_id) == done
     assert table.changes()[: len(changes)] == changes
     assert notes(table) == EXPECTED | {0: "next"}
 
 
-def test_a_late_commit_is_fenced(deployment: Deployment, table: Table) -> None:
+def test_late_commit_is_fenced(deployment: Deployment, table: Table) -> None:
     with deployment.gates.at_head(table.id) as gate:
         job_id = table.submit("upsert", WRITTEN)
         session = gate.arrival()
@@ -189,9 +191,7 @@ def test_a_late_commit_is_fenced(deployment: Deployment, table: Table) -> None:
     assert notes(table) == EXPECTED | {0: "next"}
 
 
-def test_a_worker_whose_jvm_is_killed_ends_and_leaves_its_write_to_another(
-    deployment: Deployment, table: Table
-) -> None:
+def test_worker_with_a_killed_jvm_exits_and_another_writes(deployment: Deployment, table: Table) -> None:
     for name in WORKERS:
         deployment.processes[name].wait_ready()
     first = deployment.processes["first"]

@@ -67,14 +67,14 @@ def keys_of(rows: pa.Table) -> list[tuple[Any, ...]]:
 
 @settings(max_examples=40, deadline=None)
 @given(rows=tables())
-def test_a_linear_order_is_a_sort(rows: pa.Table) -> None:
+def test_linear_order_is_a_sort(rows: pa.Table) -> None:
     found = in_order(rows, [ReadOrder(column=name) for name in rows.column_names])
     assert keys_of(found) == sorted(keys_of(rows))
 
 
 @settings(max_examples=40, deadline=None)
 @given(rows=tables(), sampled=st.integers(1, 3))
-def test_a_place_on_a_curve_never_falls_as_values_grow(rows: pa.Table, sampled: int) -> None:
+def test_curve_position_is_monotonic_in_the_values(rows: pa.Table, sampled: int) -> None:
     """Also by a sample that has seen few of the rows."""
     places = Curve(rows.take(list(range(0, rows.num_rows, sampled)))).places(rows).to_pylist()
     keyed = list(zip(keys_of(rows), places, strict=True))
@@ -85,7 +85,7 @@ def test_a_place_on_a_curve_never_falls_as_values_grow(rows: pa.Table, sampled: 
 
 
 @pytest.mark.parametrize("kind", sorted(VALUES))
-def test_nulls_come_last_and_no_two_quantiles_fall_together(kind: str) -> None:
+def test_nulls_are_last_and_quantiles_are_distinct_on_a_curve(kind: str) -> None:
     examples: dict[str, list[Any]] = {
         "boolean": [False, True],
         "binary": [b"", b"a", b"b"],
@@ -105,7 +105,7 @@ def test_nulls_come_last_and_no_two_quantiles_fall_together(kind: str) -> None:
     assert null > max(places)
 
 
-def test_every_column_of_a_curve_has_its_say() -> None:
+def test_every_column_contributes_to_the_curve() -> None:
     """Though one is spread over all numbers and another has two values: a quarter of the curve is one of both."""
     chance = np.random.default_rng(5)
     wide = chance.integers(-(2**62), 2**62, 4_000)
@@ -122,14 +122,14 @@ def test_every_column_of_a_curve_has_its_say() -> None:
     assert len(halves) == 4
 
 
-def test_a_sample_without_a_value_leaves_one_place() -> None:
+def test_sample_without_values_yields_one_position() -> None:
     rows = table_of(["int64"], [(3,), (1,), (None,)])
     first, second, null = Curve(rows.slice(2)).places(rows).to_pylist()
     assert first == second < null
 
 
 @given(ranks=st.lists(st.tuples(*[st.integers(0, 255)] * 3), min_size=1))
-def test_bits_are_taken_in_turn(ranks: list[tuple[int, int, int]]) -> None:
+def test_bits_are_interleaved(ranks: list[tuple[int, int, int]]) -> None:
     columns = [np.array(column, dtype=np.uint64) for column in zip(*ranks, strict=True)]
     for place, of_row in zip(interleaved(columns, 8).tolist(), ranks, strict=True):
         texts = [f"{rank:08b}" for rank in of_row]
@@ -158,14 +158,14 @@ SCHEMA = Schema(
         (["at.x"], {"/0": "there is no column"}),
     ],
 )
-def test_columns_that_have_no_order_are_named(columns: list[str], faults: dict[str, str]) -> None:
+def test_columns_without_an_order_are_named(columns: list[str], faults: dict[str, str]) -> None:
     found = dict(column_faults(columns, SCHEMA))
     assert set(faults) <= set(found)
     assert not found or faults
     assert all(part in found[pointer] for pointer, part in faults.items())
 
 
-def test_a_mark_says_columns_by_id_and_their_order() -> None:
+def test_clustering_mark_encodes_column_ids_and_order() -> None:
     assert ClusterBy(columns=("b", "a")).mark(SCHEMA) == "linear:7,4"
     assert ClusterBy(columns=("a", "b"), order=ClusterOrder.Z_ORDER).mark(SCHEMA) == "z_order:4,7"
     for order in ClusterOrder:

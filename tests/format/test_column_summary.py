@@ -44,12 +44,15 @@ def file(rows: int, known: ColumnStatistics | None, schema_id: int = 1) -> FileS
 
 
 @given(st.lists(st.tuples(st.lists(st.none() | st.integers(-9, 9), min_size=1), st.booleans()), max_size=5))
-def test_the_summary_of_files_is_that_of_their_rows(files: list[tuple[list[int | None], bool]]) -> None:
+def test_summary_of_files_equals_that_of_their_rows(files: list[tuple[list[int | None], bool]]) -> None:
     found = summary(
         SCHEMAS[1].fields[0],
-        *(file(len(values), of_values(values) if told else None) for values, told in files),
+        *(
+            file(len(values), of_values(values) if has_statistics else None)
+            for values, has_statistics in files
+        ),
     )
-    if all(told for _, told in files):
+    if all(has_statistics for _, has_statistics in files):
         whole = of_values([value for values, _ in files for value in values])
         assert (found.minimum, found.maximum, found.null_count) == (
             whole.minimum,
@@ -71,14 +74,14 @@ def test_the_summary_of_files_is_that_of_their_rows(files: list[tuple[list[int |
         ("double", -1.5, 2.0),
     ],
 )
-def test_bounds_are_compared_as_their_type_is_ordered(type_: str, low: Any, high: Any) -> None:
+def test_bounds_are_compared_in_the_order_of_their_type(type_: str, low: Any, high: Any) -> None:
     """Not as the texts that they are stored as."""
     field = Field(id=1, name="n", type=type_)
     found = summary(field, file(1, of_values([high])), file(1, of_values([low])))
     assert (found.minimum, found.maximum) == (stored_bound(low), stored_bound(high))
 
 
-def test_rows_from_before_a_column_was_added_are_nulls_of_it() -> None:
+def test_rows_older_than_a_column_count_as_nulls() -> None:
     late = FileStatistics(
         row_count=2, schema_id=2, statistics={"2": of_values([decimal.Decimal("1.00"), None])}
     )
@@ -86,7 +89,7 @@ def test_rows_from_before_a_column_was_added_are_nulls_of_it() -> None:
     assert found == ColumnSummary(name="late", minimum="1.00", maximum="1.00", null_count=4)
 
 
-def test_a_bound_too_long_to_keep_leaves_only_that_one_out() -> None:
+def test_bound_above_the_length_limit_is_omitted() -> None:
     field = Field(id=1, name="n", type="string")
     found = summary(field, file(1, of_values(["a"])), file(2, of_values(["b", "x" * 100])))
     assert (found.minimum, found.maximum, found.null_count) == ("a", None, 0)

@@ -72,13 +72,13 @@ def field(name: str, type_name: str) -> dict[str, Any]:
         ({"changelog": {"vocabulary": {"op": "_change_type"}}}, "/changelog/vocabulary/op"),
     ],
 )
-def test_a_broken_rule_is_named(changes: dict[str, Any], pointer: str) -> None:
+def test_broken_rule_is_named(changes: dict[str, Any], pointer: str) -> None:
     with pytest.raises(InvalidDataset) as caught:
         define_dataset(registration(**changes))
     assert pointer in [error["pointer"] for error in caught.value.facts["errors"]]
 
 
-def test_all_broken_rules_are_named_at_once() -> None:
+def test_all_broken_rules_are_reported_at_once() -> None:
     with pytest.raises(InvalidDataset) as caught:
         define_dataset(registration(name="?", record_key=["x"], bucket={"count": -1}))
     assert {error["pointer"] for error in caught.value.facts["errors"]} == {
@@ -88,7 +88,7 @@ def test_all_broken_rules_are_named_at_once() -> None:
     }
 
 
-def test_defaults_of_a_keyed_dataset() -> None:
+def test_keyed_dataset_has_defaults() -> None:
     plain = define_dataset(registration())
     ordered = define_dataset(registration(ordering_field="seen"))
     assert (plain.merge_mode, ordered.merge_mode) == (MergeMode.COMMIT_TIME, MergeMode.EVENT_TIME)
@@ -96,7 +96,7 @@ def test_defaults_of_a_keyed_dataset() -> None:
     assert plain.keyed
 
 
-def test_a_dataset_without_key_is_append_only() -> None:
+def test_dataset_without_a_key_is_append_only() -> None:
     definition = define_dataset(registration(record_key=[]))
     assert (definition.bucket.mode, definition.bucket.count, definition.keyed) == (
         BucketMode.UNAWARE,
@@ -111,7 +111,7 @@ def test_key_and_partition_fields_become_required() -> None:
     assert [entry.id for entry in definition.schema.fields] == [1, 2, 3, 4, 5]
 
 
-def test_sums_that_may_not_fit_are_for_tables_that_look_rows_up() -> None:
+def test_overflowing_sums_require_a_table_that_looks_rows_up() -> None:
     fields = [
         CreateField(name="k", type="string"),
         CreateField(name="n", type="int32"),

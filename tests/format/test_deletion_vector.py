@@ -24,7 +24,7 @@ def numbers(values: list[int]) -> np.ndarray:
 
 
 @given(positions, positions)
-def test_a_union_holds_what_either_holds(old: list[int], new: list[int]) -> None:
+def test_union_contains_the_positions_of_both(old: list[int], new: list[int]) -> None:
     existing = positions_set(numbers(old))
     both = union(existing, numbers(new))
     assert list(both) == sorted({*old, *new})
@@ -33,7 +33,7 @@ def test_a_union_holds_what_either_holds(old: list[int], new: list[int]) -> None
 
 
 @given(positions)
-def test_bytes_come_back_and_depend_on_the_set_alone(values: list[int]) -> None:
+def test_bytes_round_trip_and_depend_only_on_the_set(values: list[int]) -> None:
     deleted = positions_set(numbers(values))
     grown = positions_set(numbers([]))
     for value in values:
@@ -43,19 +43,19 @@ def test_bytes_come_back_and_depend_on_the_set_alone(values: list[int]) -> None:
 
 
 @given(positions, st.integers(0, 66_000), st.integers(0, 500))
-def test_the_mask_is_false_exactly_at_deleted_rows(values: list[int], first: int, rows: int) -> None:
+def test_mask_is_false_exactly_at_deleted_rows(values: list[int], first: int, rows: int) -> None:
     mask = live_mask(positions_set(numbers(values)), first, rows)
     assert (mask.dtype, mask.shape) == (np.bool_, (rows,))
     assert mask.tolist() == [row not in set(values) for row in range(first, first + rows)]
 
 
-def test_the_last_rows_of_the_largest_file() -> None:
+def test_mask_covers_the_last_rows_of_the_largest_file() -> None:
     first = POSITIONS_MAX - 3
     deleted = positions_set(numbers([POSITIONS_MAX - 1, 5]))
     assert live_mask(deleted, first, 3).tolist() == [True, True, False]
 
 
-def test_bytes_are_the_portable_form() -> None:
+def test_bytes_have_the_portable_roaring_format() -> None:
     """As the Roaring specification lays them out, so that files can be read for ever, and elsewhere."""
     sparse = (
         "3a300000 02000000"  # cookie: no run containers; two containers
@@ -70,17 +70,17 @@ def test_bytes_are_the_portable_form() -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1, POSITIONS_MAX])
-def test_positions_that_no_row_has_are_refused(wrong: int) -> None:
+def test_positions_out_of_range_are_refused(wrong: int) -> None:
     with pytest.raises(ValueError, match="expected 0 to 4294967295"):
         positions_set(numbers([1, wrong]))
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", to_bytes(positions_set(numbers([1, 2])))[:-1]])
-def test_bytes_that_are_no_bitmap_are_refused(damage: bytes) -> None:
+def test_bytes_that_are_not_a_bitmap_are_refused(damage: bytes) -> None:
     with pytest.raises(ValueError, match=r"[Bb]itmap"):
         from_bytes(damage)
 
 
-def test_bytes_behind_a_bitmap_are_refused() -> None:
+def test_bytes_after_a_bitmap_are_refused() -> None:
     with pytest.raises(ValueError, match="not a serialized Roaring bitmap"):
         from_bytes(to_bytes(positions_set(numbers([1, 2]))) + b"\0")

@@ -104,7 +104,7 @@ def test_each_change_makes_the_next_schema() -> None:
     assert msgspec.structs.replace(found, schema=DATASET.schema, event_time_field="at") == DATASET
 
 
-def test_a_dataset_under_an_earlier_schema_uses_the_fields_that_it_uses() -> None:
+def test_dataset_under_an_earlier_schema_uses_its_fields_by_id() -> None:
     later = evolve(
         DATASET, [RenameField(name="at", to="n2"), DropField(name="n"), RenameField(name="n2", to="n")]
     )
@@ -113,7 +113,7 @@ def test_a_dataset_under_an_earlier_schema_uses_the_fields_that_it_uses() -> Non
     assert under_schema(later, later.schema) == later
 
 
-def test_an_id_is_never_given_again() -> None:
+def test_field_id_is_never_reused() -> None:
     dropped = evolve(DATASET, [DropField(name="address"), DropField(name="n")])
     again = evolve(dropped, [add("n"), add("address")])
     assert described(again.schema)[-2:] == [(7, "n", "int64", True), (8, "address", "int64", True)]
@@ -121,7 +121,7 @@ def test_an_id_is_never_given_again() -> None:
     assert once_more.schema.field("address").id == 9
 
 
-def test_a_definition_stored_before_there_were_changes_is_read_as_it_was() -> None:
+def test_definition_stored_without_schema_changes_is_readable() -> None:
     stored = msgspec.to_builtins(DATASET)
     del stored["schema"]["last_field_id"]
     found = msgspec.convert(stored, DatasetDefinition)
@@ -167,7 +167,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("change", "member", "reason"), REFUSED, ids=[str(case[0]) for case in REFUSED])
-def test_what_is_refused_is_named_with_its_reason(
+def test_invalid_change_is_named_with_its_reason(
     change: SchemaChange, member: str | None, reason: str
 ) -> None:
     if member is None:
@@ -180,7 +180,7 @@ def test_what_is_refused_is_named_with_its_reason(
     assert reason in error["detail"]
 
 
-def test_every_fault_is_named() -> None:
+def test_every_invalid_change_is_reported() -> None:
     with pytest.raises(SchemaChangeRefused) as caught:
         evolve(DATASET, [DropField(name="id"), add("x"), DropField(name="x"), DropField(name="ts")])
     assert [error["pointer"] for error in caught.value.facts["errors"]] == [
@@ -191,7 +191,7 @@ def test_every_fault_is_named() -> None:
         evolve(DATASET, [])
 
 
-def test_the_last_field_stays() -> None:
+def test_last_field_cannot_be_dropped() -> None:
     bare = define_dataset(
         CreateDataset(name="t", schema=CreateSchema(fields=[CreateField(name="a", type="string")]))
     )
@@ -199,7 +199,7 @@ def test_the_last_field_stays() -> None:
         evolve(bare, [DropField(name="a")])
 
 
-def test_partial_and_aggregate_fields_are_followed_by_name_and_kept() -> None:
+def test_partial_and_aggregate_fields_follow_renames_and_cannot_be_dropped() -> None:
     fields = [
         CreateField(name=name, type=kind) for name, kind in [("k", "string"), ("v", "int16"), ("s", "int16")]
     ]
@@ -238,7 +238,7 @@ def test_partial_and_aggregate_fields_are_followed_by_name_and_kept() -> None:
         evolve(counted, [DropField(name="s")])
 
 
-def test_changes_are_read_from_json_by_their_kind() -> None:
+def test_changes_are_read_from_json_by_kind() -> None:
     text = b"""{"changes": [{"kind": "add", "field": {"name": "x", "type": "date"}}, {"kind": "drop", "name": "n"},
         {"kind": "rename", "name": "at", "to": "b"}, {"kind": "widen", "name": "x", "type": "timestamp",
         "explicit_cast": true}, {"kind": "relax", "name": "n"}, {"kind": "reorder", "names": ["a"]}]}"""
@@ -277,7 +277,7 @@ LOSSLESS = [
 
 
 @pytest.mark.parametrize(("old", "new", "values"), LOSSLESS)
-def test_a_wider_type_holds_every_value(old: str, new: str, values: list[Any]) -> None:
+def test_wider_type_represents_every_value(old: str, new: str, values: list[Any]) -> None:
     before = evolve(DATASET, [add("x", old)])
     after = evolve(before, [widen("x", new, explicit_cast=old == "date")])
     assert why_not_wider(parse_type(new), parse_type(old), explicit_cast=True) is not None
@@ -299,7 +299,7 @@ def test_a_wider_type_holds_every_value(old: str, new: str, values: list[Any]) -
         ("timestamp_ntz", naive(2026, 1, 1, 5), "date"),
     ],
 )
-def test_a_value_that_an_earlier_type_cannot_hold_is_refused(wide: str, value: object, narrow: str) -> None:
+def test_value_outside_an_earlier_type_is_refused(wide: str, value: object, narrow: str) -> None:
     later, earlier = (
         evolve(DATASET, [add("x", kind)]).schema.select(["x"]).to_arrow() for kind in (wide, narrow)
     )
@@ -307,7 +307,7 @@ def test_a_value_that_an_earlier_type_cannot_hold_is_refused(wide: str, value: o
         project_rows(pa.Table.from_pylist([{"x": value}], schema=later), earlier)
 
 
-def test_columns_are_found_by_id_and_those_of_the_format_by_name() -> None:
+def test_columns_are_matched_by_id_and_system_columns_by_name() -> None:
     renamed = evolve(
         evolve(DATASET, [DropField(name="n")]), [RenameField(name="at", to="n"), add("at", "string")]
     )
@@ -315,8 +315,8 @@ def test_columns_are_found_by_id_and_those_of_the_format_by_name() -> None:
         [{"n": 7, "at": dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "_hw_op": 1}],
         schema=pa.schema([*DATASET.schema.select(["n", "at"]).to_arrow(), pa.field("_hw_op", pa.uint8())]),
     )
-    asked = pa.schema([pa.field("_hw_op", pa.uint8()), *renamed.schema.select(["n", "at"]).to_arrow()])
-    assert project_rows(stored, asked).to_pylist() == [
+    requested = pa.schema([pa.field("_hw_op", pa.uint8()), *renamed.schema.select(["n", "at"]).to_arrow()])
+    assert project_rows(stored, requested).to_pylist() == [
         {"_hw_op": 1, "n": dt.datetime(2026, 1, 1, tzinfo=dt.UTC), "at": None}
     ]
 

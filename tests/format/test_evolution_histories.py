@@ -115,7 +115,7 @@ def allowed(dataset: DatasetDefinition) -> list[DatasetDefinition]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
-def test_rows_written_before_a_change_are_read_right_after_it(data: st.DataObject) -> None:
+def test_rows_written_before_a_change_are_read_correctly_after_it(data: st.DataObject) -> None:
     """The fold law holds under the latest schema, and every value is still that of the field it was written to."""
     dataset, feed, by_id, schemas = START, [], {}, [START.schema]
     live = dataset.schema.to_arrow().empty_table()
@@ -149,10 +149,10 @@ def test_rows_written_before_a_change_are_read_right_after_it(data: st.DataObjec
         key: {field.name: plain(values.get(field.id)) for field in latest.fields}
         for key, values in by_id.items()
     }
-    asked = pa.schema(
+    requested = pa.schema(
         [pa.field(OP_COLUMN, pa.uint8()), *(each.with_nullable(True) for each in latest.to_arrow())]
     )
-    changes = [change for part in feed for change in project_rows(part, asked).to_pylist()]
+    changes = [change for part in feed for change in project_rows(part, requested).to_pylist()]
     folded = fold([(change.pop(OP_COLUMN), change) for change in changes], ["k"])
     assert {row["k"]: row for row in folded} == found
     ids = [field.id for schema in schemas for field in schema.fields]

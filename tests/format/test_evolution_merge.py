@@ -84,7 +84,7 @@ def merged(*rows: dict[str, Any], explicit_cast: bool = False) -> dict[str, str]
         ([[{"x": 1}], [{"y": "a"}]], "list<struct<x: int64, y: string>>"),
     ],
 )
-def test_a_new_column_gets_the_type_of_its_values(values: list[Any], kind: str) -> None:
+def test_new_column_has_the_type_of_its_values(values: list[Any], kind: str) -> None:
     assert merged(*({"k": 1, "new": value} for value in values)) == {"new": kind}
 
 
@@ -100,7 +100,7 @@ def test_a_new_column_gets_the_type_of_its_values(values: list[Any], kind: str) 
         ([["2026-01-01"]], "list<date>"),
     ],
 )
-def test_texts_are_times_only_with_explicit_cast(values: list[Any], kind: str) -> None:
+def test_text_becomes_a_time_only_with_explicit_cast(values: list[Any], kind: str) -> None:
     assert merged(*({"k": 1, "new": value} for value in values), explicit_cast=True) == {"new": kind}
 
 
@@ -124,11 +124,11 @@ def test_texts_are_times_only_with_explicit_cast(values: list[Any], kind: str) -
         ({"small": None, "o": None, "l": [], "m": {}}, {}),
     ],
 )
-def test_a_column_is_widened_where_values_need_it(row: dict[str, Any], types: dict[str, str]) -> None:
+def test_column_is_widened_for_its_values(row: dict[str, Any], types: dict[str, str]) -> None:
     assert merged({"k": 1, **row}) == types
 
 
-def test_a_day_becomes_a_time_only_with_explicit_cast() -> None:
+def test_date_becomes_a_timestamp_only_with_explicit_cast() -> None:
     times = {"k": 1, "day": "2026-01-01T01:02:03Z"}
     assert merged(times) == {}
     assert merged(times, explicit_cast=True) == {"day": "timestamp"}
@@ -138,7 +138,7 @@ def test_a_day_becomes_a_time_only_with_explicit_cast() -> None:
     "row",
     [{"k": 2**40}, {"s": 1}, {"n": "1"}, {"n": True}, {"d": "x"}, {"o": [1]}, {"l": {"a": 1}}, {"n": 2**70}],
 )
-def test_a_value_that_no_wider_type_holds_is_left_to_the_decoder(row: dict[str, Any]) -> None:
+def test_value_beyond_every_wider_type_is_refused_by_the_decoder(row: dict[str, Any]) -> None:
     found = merge_schemas(DATASET, {name: shape_of(value) for name, value in row.items()}, explicit_cast=True)
     assert all("int" in kind or kind == "double" for kind in types_after(found).values())
     content = json.dumps([{"k": 1, **row}]).encode()
@@ -160,9 +160,7 @@ def test_a_value_that_no_wider_type_holds_is_left_to_the_decoder(row: dict[str, 
         ([{"new": json.loads("[" * 17 + "]" * 17)}], "/schema/new", "nested more than 16 deep"),
     ],
 )
-def test_a_column_that_cannot_be_added_is_named(
-    rows: list[dict[str, Any]], pointer: str, reason: str
-) -> None:
+def test_column_that_cannot_be_added_is_named(rows: list[dict[str, Any]], pointer: str, reason: str) -> None:
     shapes = infer_shapes(Format.JSON_ROWS, io.BytesIO(json.dumps(rows).encode()), Split())
     with pytest.raises(SchemaMismatch) as caught:
         merge_schemas(DATASET, shapes, explicit_cast=False)
@@ -171,7 +169,7 @@ def test_a_column_that_cannot_be_added_is_named(
     assert reason in error["detail"]
 
 
-def test_more_columns_than_a_dataset_has_are_refused_while_they_are_read() -> None:
+def test_more_than_2000_fields_are_refused_while_reading() -> None:
     content = json.dumps([{f"c{number}": 1} for number in range(2_001)]).encode()
     with pytest.raises(SchemaMismatch, match="more than 2000 fields"):
         infer_shapes(Format.JSON_ROWS, io.BytesIO(content), Split())
@@ -180,7 +178,7 @@ def test_more_columns_than_a_dataset_has_are_refused_while_they_are_read() -> No
         infer_shapes(Format.CSV, io.BytesIO(header), Split())
 
 
-def test_cells_of_csv_say_what_they_could_be() -> None:
+def test_csv_columns_have_the_narrowest_type_of_their_cells() -> None:
     text = b"k,b,i,x,t,day,at,e,n\n1,true,7,.5,a,2026-01-01,2026-01-01T00:00:00Z,,300\n"
     text += b"2,false,-8,1e3,7,2026-01-02,2026-01-01T00:00:00Z,,5\n3\n4,,,,,,,,\n"
     shapes = infer_shapes(Format.CSV, io.BytesIO(text), Split())
@@ -203,7 +201,7 @@ def columnar(table: pa.Table, form: Format) -> io.BytesIO:
 
 
 @pytest.mark.parametrize("form", [Format.ARROW, Format.PARQUET])
-def test_columnar_input_tells_its_types(form: Format) -> None:
+def test_columnar_input_has_its_own_types(form: Format) -> None:
     table = pa.table(
         {
             "k": pa.array([1], pa.int32()),
@@ -241,14 +239,14 @@ def test_columnar_input_tells_its_types(form: Format) -> None:
     ]
 
 
-def test_a_columnar_type_that_nothing_holds_is_named() -> None:
+def test_unsupported_columnar_type_is_named() -> None:
     table = pa.table({"k": pa.array([1], pa.int32()), "new": pa.array([1], pa.time32("s"))})
     shapes = infer_shapes(Format.ARROW, columnar(table, Format.ARROW), Split())
     with pytest.raises(SchemaMismatch, match="of Arrow type time32"):
         merge_schemas(DATASET, shapes, explicit_cast=True)
 
 
-def test_records_that_are_sent_again_bring_what_each_of_them_holds() -> None:
+def test_redriven_records_bring_the_columns_of_each_record() -> None:
     records = pa.table(
         {
             "payload": [b'{"k": 1, "a": 1}', b"2,true", b"no json", b'{"k": 3, "a": 2.5, "b": "x"}'],
@@ -261,7 +259,7 @@ def test_records_that_are_sent_again_bring_what_each_of_them_holds() -> None:
     assert types_after(found) == {"a": "double", "c": "boolean", "b": "string"}
 
 
-def test_of_changes_the_rows_are_looked_at() -> None:
+def test_shape_of_changes_is_that_of_their_rows() -> None:
     lines = [
         {"op": "+A", "row": {"k": 1, "a": 1}, "offset": 5},
         {"op": "u", "before": {"k": 1, "b": True}, "after": {"k": 1, "a": 2.5}, "source": {"ts_ms": 1}},
@@ -290,7 +288,7 @@ JSON = st.recursive(
 
 
 @given(st.lists(JSON, max_size=6), st.integers(0, 6))
-def test_shapes_of_parts_met_are_the_shape_of_the_whole(values: list[Any], cut: int) -> None:
+def test_shapes_of_parts_merge_to_the_shape_of_the_whole(values: list[Any], cut: int) -> None:
     def whole(some: list[Any]) -> Shape:
         found: Shape = NULLS
         for value in some:
@@ -309,7 +307,7 @@ def test_shapes_of_parts_met_are_the_shape_of_the_whole(values: list[Any], cut: 
     assert msgspec.msgpack.decode(packed, type=Shape) == parts
 
 
-def test_splits_of_ndjson_say_what_the_whole_does() -> None:
+def test_shapes_of_ndjson_splits_merge_to_the_shape_of_the_body() -> None:
     rows = [
         {"k": number, f"c{number % 3}": number, "note": None if number % 2 else "x"} for number in range(50)
     ]

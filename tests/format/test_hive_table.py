@@ -49,11 +49,11 @@ def dataset(*partition_by: str, **types: str) -> DatasetDefinition:
 
 
 @pytest.mark.parametrize("ours", TYPES)
-def test_each_type_has_one_in_hive(ours: str) -> None:
+def test_every_type_has_a_hive_type(ours: str) -> None:
     assert hive_type(parse_type(ours)) == TYPES[ours]
 
 
-def test_columns_of_paths_are_apart() -> None:
+def test_hive_columns_separate_partition_columns() -> None:
     found = hive_columns(
         dataset(
             "country", "day(At)", "n", "x.y", country="string", At="timestamp", n="uint8", x="struct<y: date>"
@@ -71,13 +71,13 @@ def test_columns_of_paths_are_apart() -> None:
     )
 
 
-def test_names_that_hive_cannot_tell_apart_are_refused() -> None:
+def test_names_that_collide_in_hive_are_refused() -> None:
     with pytest.raises(ValueError, match="'at_day' in Hive"):
         hive_columns(dataset("day(at)", at="timestamp", at_day="string"))
 
 
 @pytest.mark.parametrize("value", ["DE", "a/b=c %", "näïve", "", None, "x" * 500])
-def test_values_are_those_of_the_path(value: str | None) -> None:
+def test_partition_values_are_those_of_the_path(value: str | None) -> None:
     partitioned = dataset("day", "country", day="date", country="string")
     path = partition_path(["day", "country"], ["2026-11-22", value])
     day, country = hive_values(partitioned, path)
@@ -90,6 +90,6 @@ def test_values_are_those_of_the_path(value: str | None) -> None:
         assert path.endswith(country)
 
 
-def test_values_are_read_from_names_of_partitions() -> None:
+def test_values_are_read_from_partition_names() -> None:
     name = "country=a%2Fb%3Dc %25/day=2026-11-22/näïve=ü"
     assert values_in_name(name) == ("a/b=c %", "2026-11-22", "ü")

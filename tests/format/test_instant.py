@@ -28,7 +28,7 @@ TRANSITIONS = [
 
 
 @pytest.mark.parametrize(("state", "event", "after"), TRANSITIONS)
-def test_transition(state: str, event: str, after: str) -> None:
+def test_instant_events_make_the_legal_transitions(state: str, event: str, after: str) -> None:
     if after == "-":
         with pytest.raises(IllegalTransition):
             next_state(InstantState(state), InstantEvent(event))
@@ -37,7 +37,7 @@ def test_transition(state: str, event: str, after: str) -> None:
     assert (InstantState(state) in states_before(InstantEvent(event))) == (after != "-")
 
 
-def test_counts_add_up() -> None:
+def test_row_counts_add_up() -> None:
     assert RowCounts(inserted=1, updated=2) + RowCounts(updated=3, unchanged=4) == RowCounts(
         inserted=1, updated=5, unchanged=4
     )

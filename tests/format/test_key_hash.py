@@ -26,7 +26,7 @@ def expected(values: list[bytes]) -> list[int]:
 
 
 @pytest.mark.parametrize("length", range(LENGTHS_MAX + 1))
-def test_keys_of_one_length_hash_as_the_library_does(length: int) -> None:
+def test_keys_of_one_length_have_the_hashes_of_the_library(length: int) -> None:
     """More keys than a vector needs, and so many that they do not fill their last block."""
     source = random.Random(length)
     count = key_hash._VECTOR_KEYS_MIN + 7
@@ -36,13 +36,13 @@ def test_keys_of_one_length_hash_as_the_library_does(length: int) -> None:
     assert found.tolist() == expected(values)
 
 
-def test_keys_of_several_blocks() -> None:
+def test_keys_of_several_blocks_have_the_hashes_of_the_library() -> None:
     source = random.Random(0)
     values = [source.randbytes(36) for _ in range(2 * key_hash._BLOCK_KEYS + 1)]
     assert hash_keys(column(values)).tolist() == expected(values)
 
 
-def test_vectors_of_the_specification() -> None:
+def test_hashes_equal_the_specified_vectors() -> None:
     values = [
         b"",
         b"a",
@@ -63,7 +63,7 @@ keys = st.lists(st.binary(max_size=LENGTHS_MAX), max_size=60)
 
 
 @given(keys, keys, st.integers(0, 30))
-def test_mixed_lengths_in_sliced_chunks_keep_their_order(
+def test_keys_of_mixed_lengths_in_sliced_chunks_keep_their_order(
     first: list[bytes], second: list[bytes], cut: int
 ) -> None:
     """Each key is there often enough for some lengths to be hashed as vectors and others one by one."""
@@ -74,6 +74,6 @@ def test_mixed_lengths_in_sliced_chunks_keep_their_order(
         assert hash_keys(column(first, second * 3).slice(cut)).tolist() == expected(values)
 
 
-def test_no_keys_have_no_hashes() -> None:
+def test_empty_column_has_no_hashes() -> None:
     assert hash_keys(column()).tolist() == []
     assert hash_keys(column([])).dtype == np.uint64

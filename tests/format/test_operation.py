@@ -17,7 +17,7 @@ NEED_A_KEY = (Operation.UPSERT, Operation.DELETE, Operation.CHANGELOG)
 
 @pytest.mark.parametrize("mode", MergeMode)
 @pytest.mark.parametrize("operation", Operation)
-def test_a_keyed_dataset_takes_every_operation_but_changes_it_could_not_apply(
+def test_keyed_dataset_accepts_every_operation_its_merge_mode_supports(
     mode: MergeMode, operation: Operation
 ) -> None:
     definition = dataset(ordered=mode is MergeMode.EVENT_TIME, merge_mode=mode)
@@ -30,7 +30,7 @@ def test_a_keyed_dataset_takes_every_operation_but_changes_it_could_not_apply(
 
 
 @pytest.mark.parametrize("operation", Operation)
-def test_a_dataset_without_a_key_takes_what_needs_none(operation: Operation) -> None:
+def test_keyless_dataset_accepts_operations_without_a_key(operation: Operation) -> None:
     definition = dataset(key=[])
     if operation not in NEED_A_KEY:
         check_operation(operation, definition)
@@ -69,12 +69,12 @@ REQUIRED = CreateSchema(
         ({"delete_marker": "name"}, "/delete_marker"),
     ],
 )
-def test_what_could_not_be_merged_is_refused(parts: dict[str, Any], pointer: str) -> None:
+def test_dataset_that_cannot_be_merged_is_refused(parts: dict[str, Any], pointer: str) -> None:
     with pytest.raises(InvalidDataset) as caught:
         dataset(**parts)
     assert pointer in [error["pointer"] for error in caught.value.facts["errors"]]
 
 
-def test_the_ordering_field_of_a_partial_merge_may_be_required() -> None:
+def test_ordering_field_of_a_partial_merge_may_be_required() -> None:
     definition = dataset(schema=REQUIRED, ordering_field="v", merge_mode=MergeMode.PARTIAL)
     assert definition.ordering_field == "v"

@@ -72,7 +72,7 @@ ROW = pa.table(
         ("odd", "odd=%5F_HIVE_DEFAULT_PARTITION__"),
     ],
 )
-def test_folders_are_frozen(entry: str, path: str) -> None:
+def test_partition_folders_keep_their_published_names(entry: str, path: str) -> None:
     assert partition_codes(ROW, [entry])[1] == [path]
 
 
@@ -89,7 +89,7 @@ def test_partition_paths_stay_below_their_folder(values_: list[str | None], path
     assert partition_path(["year", "origin"], values_) == path
 
 
-def test_long_values_make_short_and_distinct_segments() -> None:
+def test_long_values_have_short_and_distinct_segments() -> None:
     long, longer = partition_path(["p"], ["ü" * 300]), partition_path(["p"], ["ü" * 301])
     forged = partition_path(["p"], ["a" * 300])
     assert len({long, longer, forged, partition_path(["p"], [forged.removeprefix("p=")])}) == 4
@@ -217,7 +217,7 @@ def row_by_row(entries: list[str], schema: Schema, rows: pa.Table) -> list[str]:
 
 @given(partitioned())
 @settings(deadline=None, max_examples=150)
-def test_rows_are_where_a_look_at_each_finds_them(sample: Sample) -> None:
+def test_partition_codes_equal_those_of_single_rows(sample: Sample) -> None:
     entries, schema, rows = sample
     chunks = pa.concat_tables([rows.slice(0, 2), rows.slice(2)])
     codes, paths = partition_codes(chunks, entries)
@@ -226,14 +226,14 @@ def test_rows_are_where_a_look_at_each_finds_them(sample: Sample) -> None:
     assert len(set(paths)) == len(paths)
 
 
-def test_many_entries_of_many_values_do_not_overflow() -> None:
+def test_combinations_of_many_values_do_not_overflow() -> None:
     rows = pa.table({f"f{n}": pa.array(np.random.default_rng(n).permutation(20_000)) for n in range(6)})
     codes, paths = partition_codes(rows, rows.column_names)
     assert len(set(paths)) == rows.num_rows
     assert paths[codes[17]] == "/".join(f"{name}={rows[name][17].as_py()}" for name in rows.column_names)
 
 
-def test_no_rows_are_in_no_partition() -> None:
+def test_empty_table_has_no_partitions() -> None:
     codes, paths = partition_codes(ROW.slice(0, 0), ["country", "day(ts)"])
     assert (len(codes), paths) == (0, [])
 
@@ -315,18 +315,20 @@ DATED = schema_of(
         (["n"], "", {}),
     ],
 )
-def test_statistics_of_a_path(entries: list[str], path: str, found: dict[str, tuple[Any, Any]]) -> None:
+def test_partition_path_yields_its_statistics(
+    entries: list[str], path: str, found: dict[str, tuple[Any, Any]]
+) -> None:
     known = partition_statistics(path, entries, DATED)
     assert {number: (each.minimum, each.maximum) for number, each in known.items()} == found
 
 
-def test_a_path_that_was_cut_short_says_nothing() -> None:
+def test_truncated_path_yields_no_statistics() -> None:
     long = "x" * 300
     [path] = partition_codes(pa.table({"name": [long]}), ["name"])[1]
     assert partition_statistics(path, ["name"], DATED) == {}
 
 
-def test_a_path_of_another_dataset_is_refused() -> None:
+def test_path_of_another_dataset_is_refused() -> None:
     with pytest.raises(ValueError, match="not a partition of the field 'n'"):
         partition_statistics("name=x", ["n"], DATED)
 
@@ -341,7 +343,7 @@ def test_a_path_of_another_dataset_is_refused() -> None:
         ("n = 5", ["2026-11-21", "2026-11-22", NULL]),
     ],
 )
-def test_filters_leave_partitions_out(where: str, kept: list[str]) -> None:
+def test_filters_exclude_partitions(where: str, kept: list[str]) -> None:
     selection = parse_filter(where, DATED)
     found = [
         day

@@ -40,7 +40,7 @@ from app.format.rows.staging import split_by_slot, with_ops
         ("größe", ["größe"], "größe", "größe"),
     ],
 )
-def test_an_entry_is_read(text: str, path: list[str], name: str, canonical: str) -> None:
+def test_partition_entry_is_parsed(text: str, path: list[str], name: str, canonical: str) -> None:
     field = parse_partition(text)
     assert (list(field.path), partition_name(field), field.text) == (path, name, canonical)
     assert parse_partition(field.text) == field
@@ -72,13 +72,13 @@ def test_an_entry_is_read(text: str, path: list[str], name: str, canonical: str)
         ("bucket(2, year(ts))", "expected"),
     ],
 )
-def test_what_is_no_entry_is_refused(text: str, words: str) -> None:
+def test_invalid_partition_entry_is_refused(text: str, words: str) -> None:
     with pytest.raises(PartitionSyntaxError, match=words.replace("(", r"\(").replace(")", r"\)")):
         parse_partition(text)
 
 
 @given(st.text(max_size=20))
-def test_any_text_is_an_entry_or_refused(text: str) -> None:
+def test_any_text_is_a_partition_entry_or_refused(text: str) -> None:
     try:
         field = parse_partition(text)
     except PartitionSyntaxError:
@@ -128,7 +128,7 @@ def defined(partition_by: list[str], **changes: Any) -> DatasetDefinition:
         ("week(ts)", "no transform 'week'"),
     ],
 )
-def test_an_entry_that_does_not_fit_the_schema_is_named(entry: str, words: str) -> None:
+def test_entry_that_does_not_match_the_schema_is_named(entry: str, words: str) -> None:
     with pytest.raises(InvalidDataset) as caught:
         defined(["name", entry])
     [error] = caught.value.facts["errors"]
@@ -139,13 +139,13 @@ def test_an_entry_that_does_not_fit_the_schema_is_named(entry: str, words: str) 
 @pytest.mark.parametrize(
     "entries", [["name", "name"], ["name", "identity(name)"], ["ts_day", "day(ts)"], ["day(ts)", "day(ts)"]]
 )
-def test_two_entries_never_share_their_folders(entries: list[str]) -> None:
+def test_entries_with_the_same_folder_name_are_refused(entries: list[str]) -> None:
     with pytest.raises(InvalidDataset) as caught:
         defined(entries)
     assert [error["pointer"] for error in caught.value.facts["errors"]] == ["/partition_by/1"]
 
 
-def test_partitions_are_not_deeper_than_storage_can_name() -> None:
+def test_more_than_sixteen_partition_entries_are_refused() -> None:
     entries = [f"bucket({number}, id)" for number in range(1, 18)]
     with pytest.raises(InvalidDataset, match="broken") as caught:
         defined(entries)
@@ -153,7 +153,7 @@ def test_partitions_are_not_deeper_than_storage_can_name() -> None:
 
 
 @pytest.mark.parametrize("mode", [None, "fixed", "dynamic", "postpone"])
-def test_a_key_decides_its_partition(mode: str | None) -> None:
+def test_partition_of_a_keyed_dataset_derives_from_its_key(mode: str | None) -> None:
     with pytest.raises(InvalidDataset) as caught:
         defined(["id", "truncate(2, name)", "address.city"], record_key=["id"], bucket={"mode": mode})
     errors = {error["pointer"]: error["detail"] for error in caught.value.facts["errors"]}
@@ -163,7 +163,7 @@ def test_a_key_decides_its_partition(mode: str | None) -> None:
     assert all("key_dynamic" in detail for detail in errors.values())
 
 
-def test_keys_that_are_unique_across_partitions_may_have_any() -> None:
+def test_key_dynamic_dataset_may_partition_by_any_field() -> None:
     definition = defined(
         ["truncate(2, name)", "address.city", "day"], record_key=["id"], bucket={"mode": "key_dynamic"}
     )
@@ -179,19 +179,19 @@ def test_keys_that_are_unique_across_partitions_may_have_any() -> None:
         ([], ["day", "truncate(1, name)", "address.city"], set()),
     ],
 )
-def test_what_rows_of_a_key_are_partitioned_by_is_required(
+def test_partition_sources_of_a_keyed_dataset_are_required(
     key: list[str], partition_by: list[str], required: set[str]
 ) -> None:
     definition = defined(partition_by, record_key=key)
     assert {field.name for field in definition.schema.fields if not field.nullable} == required
 
 
-def test_a_plain_partition_field_of_a_keyed_dataset_is_required() -> None:
+def test_plain_partition_field_of_a_keyed_dataset_is_required() -> None:
     definition = defined(["day", "year(ts)"], record_key=["id"], bucket={"mode": "key_dynamic"})
     assert [field.name for field in definition.schema.fields if not field.nullable] == ["id", "day"]
 
 
-def test_entries_are_kept_in_one_spelling() -> None:
+def test_partition_entries_have_one_canonical_spelling() -> None:
     assert defined(["identity(name)", "Day( ts )", "bucket(4,id)"]).partition_by == (
         "name",
         "day(ts)",
@@ -202,7 +202,7 @@ def test_entries_are_kept_in_one_spelling() -> None:
 @pytest.mark.parametrize(
     ("bucket", "paths"), [({"mode": "key_dynamic", "count": 1}, [""]), (None, ["name=a", "name=b"])]
 )
-def test_keys_that_are_unique_across_partitions_are_staged_in_none(
+def test_key_dynamic_rows_are_staged_without_a_partition(
     bucket: dict[str, Any] | None, paths: list[str]
 ) -> None:
     key = ["id"] if bucket else ["id", "name"]
@@ -217,7 +217,7 @@ def test_keys_that_are_unique_across_partitions_are_staged_in_none(
 @pytest.mark.parametrize("count", [1, 4])
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=5))
 @example([-1, 0, 1, 4, -4])
-def test_a_bucket_can_be_the_remainder_of_the_key(count: int, ids: list[int]) -> None:
+def test_mod_bucket_is_the_remainder_of_the_key(count: int, ids: list[int]) -> None:
     dataset = defined([], record_key=["id"], bucket={"count": count, "function": "mod"})
     rows = pa.Table.from_pylist([{"id": number} for number in ids], schema=dataset.schema.to_arrow())
     found = {

@@ -51,7 +51,7 @@ PATH = "country=DE/ts_day=2026-11-21/name_trunc=%C5%81"
         ("country=D*E*E", False),
     ],
 )
-def test_a_glob_names_folders(glob: str, matches: bool) -> None:
+def test_glob_matches_partition_folders(glob: str, matches: bool) -> None:
     assert matches_partition_glob(PATH, glob) is matches
 
 
@@ -74,7 +74,7 @@ def test_a_glob_names_folders(glob: str, matches: bool) -> None:
         ("x" * 300, "200 characters at most"),
     ],
 )
-def test_what_is_no_glob_is_refused(glob: str, words: str) -> None:
+def test_invalid_glob_is_refused(glob: str, words: str) -> None:
     for refuse in (lambda: matches_partition_glob(PATH, glob), lambda: check_partition_glob(glob, FIELDS)):
         with pytest.raises(PartitionSyntaxError, match=re.escape(words)):
             refuse()
@@ -91,7 +91,7 @@ def test_what_is_no_glob_is_refused(glob: str, words: str) -> None:
         ("*/*/*/*", "is deeper than a partition"),
     ],
 )
-def test_a_glob_that_fits_no_partition_of_the_dataset_is_refused(glob: str, words: str) -> None:
+def test_glob_that_matches_no_possible_partition_is_refused(glob: str, words: str) -> None:
     with pytest.raises(PartitionSyntaxError, match=re.escape(words)):
         check_partition_glob(glob, FIELDS)
 
@@ -99,7 +99,7 @@ def test_a_glob_that_fits_no_partition_of_the_dataset_is_refused(glob: str, word
 @pytest.mark.parametrize(
     "glob", ["*", "**", "count*", "country=*/ts_day=*", "c?untry=DE", "**/name_trunc=a", "[a-z]*/*", PATH]
 )
-def test_a_glob_that_may_fit_is_taken(glob: str) -> None:
+def test_glob_that_matches_a_possible_partition_is_accepted(glob: str) -> None:
     check_partition_glob(glob, FIELDS)
 
 
@@ -108,7 +108,7 @@ parts = st.sampled_from(["*", "**", "f=*", "f=a*", "f=?", "f=[ab]", "f=", "g=*"]
 
 
 @given(values, st.lists(parts, min_size=1, max_size=4))
-def test_globs_match_as_a_search_would(texts: list[str], globs: list[str]) -> None:
+def test_glob_matching_equals_an_exhaustive_search(texts: list[str], globs: list[str]) -> None:
     path = partition_path(["f"] * len(texts), texts)
 
     def search(segments: list[str], wanted: list[str]) -> bool:
@@ -121,7 +121,7 @@ def test_globs_match_as_a_search_would(texts: list[str], globs: list[str]) -> No
     assert matches_partition_glob(path, "/".join(globs)) == search(path.split("/"), globs)
 
 
-def test_a_glob_of_many_stars_takes_no_time() -> None:
+def test_glob_of_many_stars_is_matched_quickly() -> None:
     began = time.monotonic()
     assert not matches_partition_glob("f=" + "a" * 190, "f=" + "*a" * 90 + "b")
     assert time.monotonic() - began < 1

@@ -22,7 +22,7 @@ JOB = "0192f3a4-0000-7000-8000-000000000000"
 
 @pytest.mark.parametrize("folder", list(Folder))
 @pytest.mark.parametrize("partition", ["", "day=2013-01-01/origin=EWR"])
-def test_a_name_is_new_each_time_and_tells_its_instant(folder: Folder, partition: str) -> None:
+def test_written_path_is_unique_and_contains_its_instant(folder: Folder, partition: str) -> None:
     slot = Slot(partition_path=partition, bucket=7)
     one, other = (written_path("t/d", folder, slot, attempt_name(INSTANT, 2, 1)) for _ in range(2))
     assert one != other
@@ -30,7 +30,7 @@ def test_a_name_is_new_each_time_and_tells_its_instant(folder: Folder, partition
     assert (instant_of(one), job_of(one)) == (INSTANT, None)
 
 
-def test_input_of_writes_its_bad_records_and_results_have_a_job_and_no_instant() -> None:
+def test_paths_of_jobs_contain_the_job_and_no_instant() -> None:
     for path in (
         staged_path("t/d", JOB),
         f"{quarantine_prefix('t/d', JOB, 2)}-00001.parquet",

@@ -82,7 +82,7 @@ def _texts(rows: list[dict[str, Any]]) -> list[str]:
 
 @settings(max_examples=60, deadline=None)
 @given(rows=ROWS, order=ORDERS, limit=st.none() | st.integers(0, 50))
-def test_rows_are_sorted_as_the_model_sorts_them(
+def test_rows_are_sorted_like_the_model(
     rows: list[dict[str, Any]], order: list[ReadOrder], limit: int | None
 ) -> None:
     found = in_order(table(rows), order, limit=limit).to_pylist()
@@ -102,7 +102,7 @@ def test_rows_are_sorted_as_the_model_sorts_them(
     batch_rows=st.integers(1, 7),
     ranges=st.integers(1, 9),
 )
-def test_ranges_of_runs_join_to_all_rows_in_order(
+def test_ranges_of_sorted_runs_join_to_all_rows_in_order(
     runs: list[list[dict[str, Any]]], order: list[ReadOrder], batch_rows: int, ranges: int
 ) -> None:
     tables = [in_order(table(rows), order) for rows in runs]
@@ -141,7 +141,7 @@ def batch(tables: list[pa.Table], part: RunSlice, number: int) -> pa.Table:
     return tables[int(part.path)].slice(number * part.batch_rows, part.batch_rows)
 
 
-def test_rows_that_the_order_does_not_tell_apart_are_cut_all_the_same() -> None:
+def test_rows_with_equal_order_values_are_cut_into_ranges() -> None:
     order = [ReadOrder(column=NAMES[0])]
     rows = table([{NAMES[0]: 1, NAMES[1]: str(n), NAMES[2]: None} for n in range(100)])
     run = SortedRun(
@@ -166,7 +166,7 @@ def test_rows_that_the_order_does_not_tell_apart_are_cut_all_the_same() -> None:
         (["n desc"], "/order_by/0/column", "there is no column"),
     ],
 )
-def test_an_order_by_of_what_has_no_order_is_refused(columns: list[str], pointer: str, reason: str) -> None:
+def test_order_by_a_type_without_an_order_is_refused(columns: list[str], pointer: str, reason: str) -> None:
     types = {
         "n": "int64",
         "places": "list<string>",

@@ -46,11 +46,11 @@ ROWS = pa.table(
         ("i s d", [291, 638, 726, 648, 784]),
     ],
 )
-def test_bucket_vectors(key: str, buckets: list[int]) -> None:
+def test_bucket_numbers_equal_their_published_vectors(key: str, buckets: list[int]) -> None:
     assert bucket_numbers(ROWS, key.split(), 1000).tolist() == buckets
 
 
-def test_canonical_bytes() -> None:
+def test_keys_have_canonical_bytes() -> None:
     assert encode_keys(ROWS, ["s", "i"]).to_pylist()[:2] == [b"0:1:0", b"1:a2:-1"]
     assert encode_keys(ROWS, ["m"]).to_pylist()[1] == b"-1.50"
 
@@ -66,7 +66,7 @@ def test_different_keys_have_different_bytes(one: tuple[str, str], other: tuple[
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint32()])
-def test_vectors_of_remainders(kind: pa.DataType) -> None:
+def test_mod_buckets_equal_their_published_vectors(kind: pa.DataType) -> None:
     numbers = [0, 1, 5, 127] + ([-1, -5, -128] if kind != pa.uint32() else [])
     rows = pa.table({"i": pa.array(numbers, kind)})
     found = bucket_numbers(rows, ["i"], 5, BucketFunction.MOD)

@@ -33,7 +33,7 @@ any_type = st.recursive(
 
 
 @given(any_type)
-def test_the_text_of_a_type_names_that_type(data_type: types.DataType) -> None:
+def test_text_of_a_type_parses_to_that_type(data_type: types.DataType) -> None:
     assert parse_type(str(data_type)) == data_type
     assert isinstance(to_arrow(data_type), pa.DataType)
 
@@ -48,7 +48,7 @@ def test_the_text_of_a_type_names_that_type(data_type: types.DataType) -> None:
         ("struct<a:int,`b c`:list<text>>", "struct<a: int32, `b c`: list<string>>"),
     ],
 )
-def test_spellings(text: str, canonical: str) -> None:
+def test_type_spellings_have_one_canonical_text(text: str, canonical: str) -> None:
     assert str(parse_type(text)) == canonical
 
 
@@ -72,6 +72,6 @@ def test_spellings(text: str, canonical: str) -> None:
         "list<" * 20 + "int32" + ">" * 20,
     ],
 )
-def test_what_is_no_type_is_refused_with_a_reason(text: str) -> None:
+def test_invalid_type_is_refused_with_a_reason(text: str) -> None:
     with pytest.raises(TypeSyntaxError, match=r"\w+"):
         parse_type(text)

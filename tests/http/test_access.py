@@ -18,7 +18,7 @@ def anonymous(service):
         yield client
 
 
-def test_a_request_without_a_credential_is_challenged(anonymous):
+def test_request_without_a_credential_is_challenged(anonymous):
     answer = anonymous.get("/datasets")
     problem(answer, 401, "unauthorized")
     assert answer.headers["www-authenticate"] == 'Bearer realm="headwater"'
@@ -28,13 +28,13 @@ def test_a_request_without_a_credential_is_challenged(anonymous):
     "credential",
     ["Bearer hw_no", "Bearer", "Basic aGVsbG86d29ybGQ=", "hw_" + "a" * 43, "Bearer hw_" + "a" * 43],
 )
-def test_a_credential_that_is_no_live_key_is_refused(anonymous, credential):
+def test_invalid_credential_is_refused(anonymous, credential):
     answer = anonymous.get("/datasets", headers={"Authorization": credential})
     problem(answer, 401, "unauthorized")
     assert 'error="invalid_token"' in answer.headers["www-authenticate"]
 
 
-def test_scopes_are_what_a_key_may_do(new_client):
+def test_scopes_limit_what_a_key_may_do(new_client):
     reader = new_client(("read",))
     assert reader.get("/datasets").status_code == 200
     assert problem(reader.post("/datasets", json=ORDERS), 403, "forbidden")["required_scope"] == "write"
@@ -44,7 +44,7 @@ def test_scopes_are_what_a_key_may_do(new_client):
     assert writer.head(orders).status_code == 403
 
 
-def test_another_tenants_things_are_not_there(client, orders, new_client):
+def test_resources_of_another_tenant_are_not_found(client, orders, new_client):
     other = new_client()
     job = client.post(f"{orders}/writes", json=upsert({"id": 1})).json()["links"]["self"]
     for path in PATHS:
@@ -62,7 +62,7 @@ def test_another_tenants_things_are_not_there(client, orders, new_client):
     problem(upload, 404, "not-found")
 
 
-def test_another_tenants_upload_cannot_be_written(client, orders, new_client):
+def test_upload_of_another_tenant_cannot_be_written(client, orders, new_client):
     upload = client.post(
         f"{orders}/uploads", content=b"id\n1\n", headers={"Content-Type": "application/octet-stream"}
     ).json()
@@ -72,14 +72,14 @@ def test_another_tenants_upload_cannot_be_written(client, orders, new_client):
     problem(other.post(f"{theirs}/writes", json={"operation": "upsert", "source": source}), 404, "not-found")
 
 
-def test_unknown_paths_and_methods_are_problems_too(client):
+def test_unknown_paths_and_methods_return_problems(client):
     problem(client.get("/nowhere"), 404, "not-found")
     answer = client.put("/datasets", json={})
     problem(answer, 405, "method-not-allowed")
     assert {"GET", "POST"} <= {method.strip() for method in answer.headers["allow"].split(",")}
 
 
-def test_an_unknown_parameter_is_refused_not_ignored(client, orders):
+def test_unknown_parameter_is_refused(client, orders):
     for path in ("", "/changes", "/rows", "/timeline"):
         members = problem(client.get(orders + path, params={"sinse": 3}), 400, "invalid-request")
         assert members["errors"][0]["pointer"] == "/sinse"
@@ -87,14 +87,14 @@ def test_an_unknown_parameter_is_refused_not_ignored(client, orders):
     assert problem(answer, 400, "invalid-request")["errors"][0]["pointer"] == "/mode"
 
 
-def test_head_is_get_without_the_body(client, orders):
+def test_head_returns_the_headers_of_get_without_a_body(client, orders):
     head, get = client.head(orders), client.get(orders)
     assert (head.status_code, head.content) == (200, b"")
     assert head.headers["content-length"] == str(len(get.content))
     assert head.headers["etag"] == get.headers["etag"]
 
 
-def test_each_answer_has_a_request_id_and_a_sane_one_is_kept(client):
+def test_response_has_a_request_id_and_keeps_a_valid_one(client):
     assert client.get("/datasets").headers["x-request-id"] != client.get("/datasets").headers["x-request-id"]
     kept = client.get("/datasets", headers={"X-Request-Id": "my-request-1"})
     assert kept.headers["x-request-id"] == "my-request-1"
@@ -102,13 +102,13 @@ def test_each_answer_has_a_request_id_and_a_sane_one_is_kept(client):
     assert made.headers["x-request-id"] != "a b\tc"
 
 
-def test_the_access_log_has_one_line_each_and_no_secrets(client, orders, caplog):
+def test_access_log_has_one_line_per_request_and_no_secrets(client, orders, caplog):
     caplog.set_level("INFO", logger="headwater.access")
     client.get(f"{orders}/changes", params={"since": "0"})
 
     def lines():
-        told = [record.getMessage() for record in caplog.records if record.name == "headwater.access"]
-        return [line for line in told if "/changes" in line]
+        messages = [record.getMessage() for record in caplog.records if record.name == "headwater.access"]
+        return [line for line in messages if "/changes" in line]
 
     # The line is written once the answer has been sent, so the client may be ahead of it.
     deadline = time.monotonic() + 5
@@ -120,7 +120,7 @@ def test_the_access_log_has_one_line_each_and_no_secrets(client, orders, caplog)
     assert "since" not in caplog.text
 
 
-def test_a_bug_is_answered_with_an_id_and_without_its_cause(client, service, monkeypatch, caplog):
+def test_unexpected_error_returns_an_id_and_hides_its_cause(client, service, monkeypatch, caplog):
     def broken(*_, **__):
         raise RuntimeError("secret: the moon")
 
@@ -140,7 +140,7 @@ def test_every_error_has_a_status():
     assert {kind.code for kind in kinds(HeadwaterError)} <= set(STATUS)
 
 
-def test_health_needs_no_credential(anonymous):
+def test_health_requires_no_credential(anonymous):
     assert anonymous.get("/health/live").json() == {"live": True}
     ready = anonymous.get("/health/ready")
     checks = {check["name"]: check["ok"] for check in ready.json()["checks"]}
@@ -149,7 +149,7 @@ def test_health_needs_no_credential(anonymous):
     assert ready.status_code == (200 if checks["worker"] else 503)
 
 
-def test_the_schema_needs_no_credential_and_names_no_other_host(anonymous):
+def test_openapi_schema_requires_no_credential_and_names_no_other_host(anonymous):
     for path in ("/schema", "/schema/openapi.json"):
         answer = anonymous.get(path)
         assert answer.json()["openapi"].startswith("3.1")

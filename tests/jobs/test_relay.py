@@ -42,7 +42,7 @@ def run_until(relay, done, *, seconds_max=20):
         assert not thread.is_alive()
 
 
-def test_messages_that_say_the_same_are_sent_as_one_and_then_gone(database, dataset):
+def test_equal_messages_are_sent_once_and_deleted(database, dataset):
     post(database, dataset, 3)
     sent = []
     outbox = OutboxStore(database)
@@ -53,7 +53,7 @@ def test_messages_that_say_the_same_are_sent_as_one_and_then_gone(database, data
     assert outbox.relay(sent.append, 10) == 0
 
 
-def test_a_wake_is_noticed_at_once_and_a_poll_by_itself(database, dataset):
+def test_relay_sends_on_a_wake_and_on_its_poll(database, dataset):
     for poll_seconds in (60.0, 0.1):
         sent = []
         relay = Relay(OutboxStore(database), sent.append, poll_seconds=poll_seconds)
@@ -70,7 +70,7 @@ def test_a_wake_is_noticed_at_once_and_a_poll_by_itself(database, dataset):
         thread.join()
 
 
-def test_what_cannot_be_sent_stays_until_it_can(database, dataset, caplog):
+def test_unsent_messages_stay_until_they_can_be_sent(database, dataset, caplog):
     post(database, dataset, 2)
     failures, sent = [], []
 
@@ -83,5 +83,5 @@ def test_what_cannot_be_sent_stays_until_it_can(database, dataset, caplog):
     caplog.set_level("INFO", logger="app.jobs.service.relay")
     run_until(Relay(OutboxStore(database), send, poll_seconds=0.05), lambda: sent)
     assert len(sent) == 1
-    told = [record.getMessage() for record in caplog.records if record.name == "app.jobs.service.relay"]
-    assert len(told) == 2, "one line when it begins to fail, one when it is over"
+    messages = [record.getMessage() for record in caplog.records if record.name == "app.jobs.service.relay"]
+    assert len(messages) == 2, "one line when it begins to fail, one when it is over"

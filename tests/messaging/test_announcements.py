@@ -11,7 +11,7 @@ from app.messaging.announcements import CHANNEL, Announcements, listen
 from app.runtime.valkey import EmbeddedValkey
 
 
-def hear(redis_url, act, count, *, seconds_max=20):
+def announcements_of(redis_url, act, count, *, seconds_max=20):
     """What the first `count` announcements said; `act` runs in a thread meanwhile."""
 
     async def run():
@@ -38,7 +38,7 @@ def hear(redis_url, act, count, *, seconds_max=20):
     return asyncio.run(run())
 
 
-def publish_when_heard(announcements, *messages):
+def publish_when_subscribed(announcements, *messages):
     """Publishes once somebody listens."""
     while announcements._redis.pubsub_numsub(CHANNEL)[0][1] == 0:
         time.sleep(0.02)
@@ -46,44 +46,47 @@ def publish_when_heard(announcements, *messages):
         announcements.publish(*message)
 
 
-def test_an_announcement_reaches_the_listener(tmp_path):
+def test_announcement_reaches_the_listener(tmp_path):
     with EmbeddedValkey(tmp_path) as server:
         announcements = Announcements(server.url)
         messages = [("t", "a"), ("t", "b")]
-        assert hear(server.url, lambda: publish_when_heard(announcements, *messages), 2) == messages
+        assert (
+            announcements_of(server.url, lambda: publish_when_subscribed(announcements, *messages), 2)
+            == messages
+        )
         assert announcements.reachable()
         announcements.close()
 
 
-def test_a_message_that_is_no_announcement_is_passed_over(tmp_path):
+def test_invalid_message_is_skipped(tmp_path):
     with EmbeddedValkey(tmp_path) as server:
         announcements = Announcements(server.url)
 
         def act():
-            publish_when_heard(announcements)
+            publish_when_subscribed(announcements)
             announcements._redis.publish(CHANNEL, b"nonsense")
             announcements.publish("t", "a")
 
-        assert hear(server.url, act, 1) == [("t", "a")]
+        assert announcements_of(server.url, act, 1) == [("t", "a")]
         announcements.close()
 
 
-def test_the_listener_comes_back_with_redis(tmp_path):
+def test_listener_reconnects_to_redis(tmp_path):
     server = EmbeddedValkey(tmp_path)
     server.start()
     announcements = Announcements(server.url)
 
     def act():
-        publish_when_heard(announcements, ("t", "before"))
+        publish_when_subscribed(announcements, ("t", "before"))
         server.stop()
         with pytest.raises(RedisError):
             announcements.publish("t", "lost")
         assert not announcements.reachable()
         server.start()
-        publish_when_heard(announcements, ("t", "after"))
+        publish_when_subscribed(announcements, ("t", "after"))
 
     try:
-        assert hear(server.url, act, 2) == [("t", "before"), ("t", "after")]
+        assert announcements_of(server.url, act, 2) == [("t", "before"), ("t", "after")]
     finally:
         announcements.close()
         server.stop()

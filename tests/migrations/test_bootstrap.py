@@ -33,9 +33,7 @@ def scopes_of(url: str, api_key: str) -> frozenset[str]:
     return principal.scopes
 
 
-def test_the_first_call_returns_the_operator_key_and_no_later_one_does(
-    postgres: TestServer, empty: str
-) -> None:
+def test_first_call_returns_the_operator_key_and_later_ones_do_not(postgres: TestServer, empty: str) -> None:
     owner, application = postgres.owner_url(empty), postgres.application_url(empty)
     first = initialise(owner, application_url=application)
     assert first.tenant_id == DEFAULT_TENANT_ID
@@ -46,21 +44,21 @@ def test_the_first_call_returns_the_operator_key_and_no_later_one_does(
     assert first.api_key not in repr(first)
 
 
-def test_a_given_key_is_used_once(postgres: TestServer, empty: str) -> None:
-    given = new_api_key()
-    assert initialise(postgres.owner_url(empty), api_key=given).api_key == given
-    assert initialise(postgres.owner_url(empty), api_key=given).api_key is None
+def test_provided_key_is_used_once(postgres: TestServer, empty: str) -> None:
+    provided_key = new_api_key()
+    assert initialise(postgres.owner_url(empty), api_key=provided_key).api_key == provided_key
+    assert initialise(postgres.owner_url(empty), api_key=provided_key).api_key is None
     assert initialise(postgres.owner_url(empty), api_key=new_api_key()).api_key is None
-    assert scopes_of(postgres.owner_url(empty), given) == set(OPERATOR_SCOPES)
+    assert scopes_of(postgres.owner_url(empty), provided_key) == set(OPERATOR_SCOPES)
 
 
-def test_a_malformed_key_is_refused_and_the_next_call_makes_one(postgres: TestServer, empty: str) -> None:
+def test_malformed_key_is_refused_and_the_next_call_makes_one(postgres: TestServer, empty: str) -> None:
     with pytest.raises(ValueError, match="hw_"):
         initialise(postgres.owner_url(empty), api_key="secret")
     assert initialise(postgres.owner_url(empty)).api_key is not None
 
 
-def test_of_racing_callers_one_makes_the_key(postgres: TestServer, empty: str) -> None:
+def test_one_of_racing_callers_makes_the_key(postgres: TestServer, empty: str) -> None:
     barrier = Barrier(3)
 
     def race() -> str | None:
@@ -71,7 +69,7 @@ def test_of_racing_callers_one_makes_the_key(postgres: TestServer, empty: str) -
     assert keys.count(None) == 2
 
 
-def test_an_owner_that_is_no_superuser_and_a_plain_login_are_enough(postgres: TestServer) -> None:
+def test_owner_without_superuser_and_plain_login_suffice(postgres: TestServer) -> None:
     """As on a managed server, where nobody is a superuser."""
     with postgres.fresh_database(template="template0") as name, postgres.administration() as administration:
         for login, rights in (("plain_owner", "CREATEROLE"), ("plain_service", "NOCREATEROLE")):

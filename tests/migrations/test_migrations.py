@@ -48,7 +48,7 @@ def owner_connection(server: TestServer, name: str) -> Iterator[Connection]:
         yield connection
 
 
-def test_there_is_one_line_of_revisions_with_speaking_names() -> None:
+def test_revisions_are_linear_and_named_expand_or_contract() -> None:
     assert len(SCRIPTS.get_heads()) == 1
     assert [f"{number:04d}" for number in range(1, len(REVISIONS) + 1)] == REVISIONS
     for script in SCRIPTS.walk_revisions():
@@ -57,7 +57,7 @@ def test_there_is_one_line_of_revisions_with_speaking_names() -> None:
         )
 
 
-def test_migrations_go_forward_only() -> None:
+def test_migrations_only_upgrade() -> None:
     for script in SCRIPTS.walk_revisions():
         specification = importlib.util.spec_from_file_location(f"revision_{script.revision}", script.path)
         assert specification is not None
@@ -68,7 +68,7 @@ def test_migrations_go_forward_only() -> None:
         assert inspect.isfunction(module.upgrade)
 
 
-def test_the_metadata_is_the_migrated_schema(postgres: TestServer) -> None:
+def test_metadata_equals_the_migrated_schema(postgres: TestServer) -> None:
     with postgres.fresh_database() as name, owner_connection(postgres, name) as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, metadata) == []
@@ -96,7 +96,9 @@ DEFINITIONS = {
 
 
 @pytest.mark.parametrize("kind", DEFINITIONS)
-def test_what_a_comparison_of_metadata_does_not_see_is_equal_too(postgres: TestServer, kind: str) -> None:
+def test_columns_constraints_and_indexes_of_the_metadata_equal_the_migrated_schema(
+    postgres: TestServer, kind: str
+) -> None:
     """Check constraints, orders of keys, collations, defaults: a database made from the metadata is equal."""
     found = []
     for template in ("template0", None):
@@ -121,7 +123,7 @@ TENANT, DATASET = "11111111-1111-7111-8111-111111111111", "22222222-2222-7222-82
 
 
 @pytest.mark.parametrize("start", [None, *REVISIONS])
-def test_every_earlier_schema_upgrades_with_its_data(postgres: TestServer, start: str | None) -> None:
+def test_every_earlier_schema_is_upgraded_with_its_data(postgres: TestServer, start: str | None) -> None:
     with postgres.fresh_database(template="template0") as name:
         if start is not None:
             with owner_connection(postgres, name) as connection:
@@ -176,7 +178,7 @@ MORE_COMMITS = f"""
 """
 
 
-def test_bytes_of_earlier_commits_are_counted_anew(postgres: TestServer) -> None:
+def test_upgrade_recounts_bytes_of_earlier_commits(postgres: TestServer) -> None:
     """A file that was listed anew had been counted as new, and what went had not been counted at all."""
     with postgres.fresh_database(template="template0") as name:
         with owner_connection(postgres, name) as connection:
@@ -226,7 +228,7 @@ WAITING_COMPACTION = f"""
 """
 
 
-def test_a_compaction_that_waits_among_writes_goes_on_beside_them(postgres: TestServer) -> None:
+def test_upgrade_moves_a_waiting_compaction_out_of_the_writes(postgres: TestServer) -> None:
     with postgres.fresh_database(template="template0") as name:
         with owner_connection(postgres, name) as connection:
             migrate(connection, "0004")
@@ -243,7 +245,7 @@ def test_a_compaction_that_waits_among_writes_goes_on_beside_them(postgres: Test
         database.close()
 
 
-def test_a_migration_gives_up_rather_than_block_the_service(postgres: TestServer) -> None:
+def test_blocked_migration_gives_up(postgres: TestServer) -> None:
     """Someone holds what a migration wants; whoever comes after the waiting migration would wait too."""
     with (
         postgres.fresh_database(template="template0") as name,
@@ -261,9 +263,7 @@ def test_a_migration_gives_up_rather_than_block_the_service(postgres: TestServer
         assert connection.exec_driver_sql("SHOW statement_timeout").scalar_one() == "0"
 
 
-def test_the_command_line_runs_the_same_migrations(
-    postgres: TestServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_line_runs_the_same_migrations(postgres: TestServer, monkeypatch: pytest.MonkeyPatch) -> None:
     with postgres.fresh_database(template="template0") as name:
         monkeypatch.setenv("HEADWATER_MIGRATION_DATABASE_URL", postgres.owner_url(name))
         config = Config()

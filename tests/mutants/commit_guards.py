@@ -47,7 +47,7 @@ COMMIT_GUARDS: Final = (
         check_version(commit.dataset_id, commit.expected_version, head.version)
 """,
         tests=(
-            "tests.timeline.repository.test_scoped_commits::test_a_write_that_expects_another_version_is_refused_whatever_it_changes",
+            "tests.timeline.repository.test_scoped_commits::test_write_with_another_expected_version_is_refused",
         ),
     ),
     Guard(
@@ -57,7 +57,9 @@ COMMIT_GUARDS: Final = (
             outdated_plan(connection, commit, head.version)
             or expired_window(""",
         without="            expired_window(",
-        tests=("tests.catalog.repository.test_schemas::test_a_plan_under_an_earlier_schema_is_made_again",),
+        tests=(
+            "tests.catalog.repository.test_schemas::test_commit_planned_under_an_earlier_schema_conflicts",
+        ),
     ),
     Guard(
         name="a plan before the beginning of the history conflicts",
@@ -66,7 +68,7 @@ COMMIT_GUARDS: Final = (
             or expired_window(connection, commit, head.version, head.earliest_version)
 """,
         tests=(
-            "tests.retention.repository.test_history::test_a_write_that_was_planned_before_sees_its_conflict_after",
+            "tests.retention.repository.test_history::test_write_planned_before_an_expiry_still_conflicts",
         ),
     ),
     Guard(
@@ -75,7 +77,7 @@ COMMIT_GUARDS: Final = (
         text="""\
             or expired_files(connection, commit, head.version)
 """,
-        tests=("tests.versions.repository.test_savepoints::test_restore_lists_no_file_that_was_forgotten",),
+        tests=("tests.versions.repository.test_savepoints::test_restore_of_a_purged_file_conflicts",),
     ),
     Guard(
         name="commits of a dataset are serial",
@@ -103,25 +105,21 @@ COMMIT_GUARDS: Final = (
         text="""\
             files.c.removed_version.is_(None),
 """,
-        tests=("tests.timeline.repository.test_timeline_store::test_a_file_is_removed_once",),
+        tests=("tests.timeline.repository.test_timeline_store::test_file_is_removed_once",),
     ),
     Guard(
         name="removed files are those that are live",
         module="app.timeline.repository.publish",
         text="if len(removed) != len(paths):",
         without="if False:",
-        tests=(
-            "tests.timeline.repository.test_timeline_store::test_a_plan_that_does_not_fit_the_table_changes_nothing",
-        ),
+        tests=("tests.timeline.repository.test_timeline_store::test_inconsistent_commit_changes_nothing",),
     ),
     Guard(
         name="a message writes files of its own group",
         module="app.timeline.repository.publish",
         text="if written - {message.file_group}:",
         without="if False:",
-        tests=(
-            "tests.timeline.repository.test_timeline_store::test_a_plan_that_does_not_fit_the_table_changes_nothing",
-        ),
+        tests=("tests.timeline.repository.test_timeline_store::test_inconsistent_commit_changes_nothing",),
     ),
     Guard(
         name="a commit completes the instants of its jobs",
@@ -166,7 +164,9 @@ COMMIT_GUARDS: Final = (
         module="app.consumers.repository.followers",
         text=", consumers.c.position == since)",
         without=")",
-        tests=("tests.consumers.repository.test_followers::test_a_position_moves_from_where_it_is",),
+        tests=(
+            "tests.consumers.repository.test_followers::test_follower_moves_only_from_its_current_position",
+        ),
     ),
     Guard(
         name="looking an outcome up waits for the commit",
@@ -179,7 +179,7 @@ COMMIT_GUARDS: Final = (
             )
             found = [""",
         tests=(
-            "tests.timeline.repository.test_broken_connections::test_looking_up_waits_for_a_commit_that_is_still_under_way",
+            "tests.timeline.repository.test_broken_connections::test_outcome_lookup_waits_for_a_running_commit",
         ),
     ),
     Guard(
@@ -197,7 +197,7 @@ COMMIT_GUARDS: Final = (
         text="func.greatest(now, heads.c.committed_at + timedelta(milliseconds=1))",
         without="now",
         tests=(
-            "tests.timeline.repository.test_timeline_store::test_commit_times_increase_though_the_clock_goes_backwards",
+            "tests.timeline.repository.test_timeline_store::test_commit_times_increase_when_the_clock_goes_backwards",
         ),
     ),
     Guard(
@@ -205,7 +205,9 @@ COMMIT_GUARDS: Final = (
         module="app.timeline.repository.conflict_window",
         text="if head_version < commit.read_version:",
         without="if False:",
-        tests=("tests.timeline.repository.test_timeline_store::test_a_plan_from_the_future_is_refused",),
+        tests=(
+            "tests.timeline.repository.test_timeline_store::test_commit_planned_at_a_future_version_is_refused",
+        ),
     ),
     Guard(
         name="a group that changed is a conflict",
@@ -213,23 +215,21 @@ COMMIT_GUARDS: Final = (
         text="if not hits:",
         without="if True:",
         tests=(
-            "tests.commit.test_conflict::test_interleaving",
-            "tests.timeline.repository.test_timeline_store::test_a_group_that_changed_since_it_was_read_conflicts",
+            "tests.commit.test_conflict::test_commit_conflicts_with_changes_of_its_file_groups",
+            "tests.timeline.repository.test_timeline_store::test_group_changed_since_it_was_read_conflicts",
         ),
     ),
     Guard(
         name="a change in the scope is a conflict",
         module="app.commit.conflict",
         text=" or _within(change, scope)",
-        tests=(
-            "tests.timeline.repository.test_scoped_commits::test_any_later_change_in_the_scope_conflicts",
-        ),
+        tests=("tests.timeline.repository.test_scoped_commits::test_later_change_in_the_scope_conflicts",),
     ),
     Guard(
         name="a file that is gone is a conflict of who replaces it",
         module="app.commit.conflict",
         text="return self.files.get(change.path) if change.removed else None",
         without="return None",
-        tests=("tests.commit.test_conflict::test_what_a_result_rests_on_decides_what_it_conflicts_with",),
+        tests=("tests.commit.test_conflict::test_reads_of_a_commit_decide_its_conflicts",),
     ),
 )

@@ -47,9 +47,7 @@ JOB_GUARDS: Final = (
         if row.alone and group:
             break
 """,
-        tests=(
-            "tests.timeline.repository.test_scoped_commits::test_a_write_that_goes_alone_shares_no_group",
-        ),
+        tests=("tests.timeline.repository.test_scoped_commits::test_exclusive_write_shares_no_group",),
     ),
     Guard(
         name="others are not joined to a job that goes alone",
@@ -58,9 +56,7 @@ JOB_GUARDS: Final = (
         if row.alone:
             break
 """,
-        tests=(
-            "tests.timeline.repository.test_scoped_commits::test_a_write_that_goes_alone_shares_no_group",
-        ),
+        tests=("tests.timeline.repository.test_scoped_commits::test_exclusive_write_shares_no_group",),
     ),
     Guard(
         name="attempts are bounded",
@@ -68,7 +64,7 @@ JOB_GUARDS: Final = (
         text="""\
     _give_up(connection, wanted, rules.attempts_max, participants)
 """,
-        tests=("tests.jobs.repository.test_claims::test_a_job_out_of_attempts_fails_and_the_next_goes_on",),
+        tests=("tests.jobs.repository.test_claims::test_job_out_of_attempts_fails_and_the_next_is_claimed",),
     ),
     Guard(
         name="a transaction waits for every group that runs",
@@ -78,7 +74,7 @@ JOB_GUARDS: Final = (
         return []
 """,
         tests=(
-            "tests.transactions.repository.test_transactions::test_it_shares_no_commit_and_waits_for_every_group_that_runs",
+            "tests.transactions.repository.test_transactions::test_transaction_shares_no_commit_and_waits_for_every_running_group",
         ),
     ),
     Guard(
@@ -89,7 +85,7 @@ JOB_GUARDS: Final = (
         return []
 """,
         tests=(
-            "tests.transactions.repository.test_transactions::test_it_waits_for_what_came_before_in_any_of_its_datasets",
+            "tests.transactions.repository.test_transactions::test_transaction_waits_for_earlier_jobs_in_any_of_its_datasets",
         ),
     ),
     Guard(
@@ -98,7 +94,7 @@ JOB_GUARDS: Final = (
         text="or_(and_(*conditions), jobs.c.transaction_id.in_(transactions))",
         without="and_(*conditions)",
         tests=(
-            "tests.transactions.repository.test_transactions::test_cancelling_one_cancels_all_and_wakes_their_datasets",
+            "tests.transactions.repository.test_transactions::test_cancelled_job_cancels_its_transaction_and_notifies_its_datasets",
         ),
     ),
     Guard(
@@ -107,7 +103,7 @@ JOB_GUARDS: Final = (
         text="if is_slot_requested(connection, wanted):",
         without="if False:",
         tests=(
-            "tests.jobs.repository.test_commit_slots::test_writes_that_run_go_first_and_no_others_are_claimed_until_it_has_published",
+            "tests.jobs.repository.test_commit_slots::test_commit_slot_waits_for_running_writes_and_blocks_new_claims",
         ),
     ),
     Guard(
@@ -120,7 +116,7 @@ JOB_GUARDS: Final = (
     if False:
 """,
         tests=(
-            "tests.jobs.repository.test_commit_slots::test_writes_that_run_go_first_and_no_others_are_claimed_until_it_has_published",
+            "tests.jobs.repository.test_commit_slots::test_commit_slot_waits_for_running_writes_and_blocks_new_claims",
         ),
     ),
     Guard(
@@ -129,7 +125,7 @@ JOB_GUARDS: Final = (
         text="if len(held) < len(claims):",
         without="if False:",
         tests=(
-            "tests.jobs.repository.test_commit_slots::test_a_service_that_is_no_longer_held_neither_publishes_nor_keeps_writes_waiting",
+            "tests.jobs.repository.test_commit_slots::test_fenced_service_neither_publishes_nor_blocks_writes",
         ),
     ),
     Guard(
@@ -148,36 +144,36 @@ JOB_GUARDS: Final = (
         module="app.jobs.repository.writer_batches",
         text="if last is not None and batch_id < last:",
         without="if False:",
-        tests=(
-            "tests.jobs.repository.test_writer_batches::test_a_lower_number_that_was_not_seen_is_out_of_order",
-        ),
+        tests=("tests.jobs.repository.test_writer_batches::test_lower_unknown_batch_number_is_out_of_order",),
     ),
     Guard(
         name="a known batch gives its job",
         module="app.jobs.repository.writer_batches",
         text="if batch_id in owners and batch_id not in free:",
         without="if False:",
-        tests=("tests.jobs.repository.test_writer_batches::test_a_batch_that_was_seen_gives_its_first_job",),
+        tests=("tests.jobs.repository.test_writer_batches::test_known_batch_returns_its_first_job",),
     ),
     Guard(
         name="an idempotency key is reserved once",
         module="app.jobs.repository.accept",
         text=".on_conflict_do_nothing()",
-        tests=("tests.jobs.repository.test_jobs::test_a_known_key_replays_its_job_and_leaves_no_second",),
+        tests=("tests.jobs.repository.test_jobs::test_known_idempotency_key_replays_its_job",),
     ),
     Guard(
         name="an idempotency key is of one request",
         module="app.jobs.repository.replays",
         text="if row.request_hash != request_hash:",
         without="if False:",
-        tests=("tests.jobs.repository.test_jobs::test_a_known_key_with_another_request_is_refused",),
+        tests=(
+            "tests.jobs.repository.test_jobs::test_known_idempotency_key_with_another_request_is_refused",
+        ),
     ),
     Guard(
         name="a failure of the service frees the key",
         module="app.jobs.repository.replays",
         text="return None if failed_by_service(job.state, job.error) else job",
         without="return job",
-        tests=("tests.jobs.repository.test_jobs::test_a_failure_of_the_services_own_frees_the_key",),
+        tests=("tests.jobs.repository.test_jobs::test_failure_caused_by_the_service_frees_the_key",),
     ),
     Guard(
         name="a dataset that is gone accepts nothing",
@@ -186,14 +182,14 @@ JOB_GUARDS: Final = (
         if each.dataset_id in live
         and each.id""",
         without="        if each.id",
-        tests=("tests.jobs.repository.test_jobs::test_no_job_for_a_dataset_that_is_none",),
+        tests=("tests.jobs.repository.test_jobs::test_unknown_dataset_accepts_no_job",),
     ),
     Guard(
         name="a tenant ends with its transaction",
         module="app.db.session",
         text="set_config('headwater.tenant_id', :value, true)",
         without="set_config('headwater.tenant_id', :value, false)",
-        tests=("tests.tenants.repository.test_row_security::test_a_tenant_does_not_outlive_its_transaction",),
+        tests=("tests.tenants.repository.test_row_security::test_tenant_setting_ends_with_its_transaction",),
     ),
     Guard(
         name="a connection that breaks at COMMIT leaves doubt",
@@ -205,7 +201,7 @@ JOB_GUARDS: Final = (
         if False:
             raise CommitInDoubt""",
         tests=(
-            "tests.timeline.repository.test_broken_connections::test_a_lost_answer_is_looked_up_and_found",
+            "tests.timeline.repository.test_broken_connections::test_commit_with_a_lost_response_is_found",
         ),
     ),
     Guard(
@@ -219,7 +215,7 @@ JOB_GUARDS: Final = (
             raise
 """,
         tests=(
-            "tests.timeline.repository.test_broken_connections::test_pooled_connections_that_died_are_replaced_unnoticed",
+            "tests.timeline.repository.test_broken_connections::test_dead_pooled_connections_are_replaced",
         ),
     ),
 )

@@ -49,7 +49,7 @@ VERSION_GUARDS: Final = (
         without="""\
             connection.execute(
 """,
-        tests=("tests.timeline.repository.test_read_leases::test_what_is_kept_can_be_held",),
+        tests=("tests.timeline.repository.test_read_leases::test_retained_version_can_be_leased",),
     ),
     Guard(
         name="names and read leases keep files",
@@ -57,16 +57,14 @@ VERSION_GUARDS: Final = (
         text="""\
                     ~seen.exists(),
 """,
-        tests=("tests.retention.repository.test_history::test_names_and_readers_keep_what_they_need",),
+        tests=("tests.retention.repository.test_history::test_named_versions_and_leases_retain_their_files",),
     ),
     Guard(
         name="versions of running writes are kept",
         module="app.retention.repository.history",
         text="return beginning if started is None else min(beginning, _version_at(connection, dataset_id, started))",
         without="return beginning",
-        tests=(
-            "tests.retention.repository.test_history::test_what_running_writes_may_have_been_planned_at_is_kept",
-        ),
+        tests=("tests.retention.repository.test_history::test_versions_of_running_writes_are_retained",),
     ),
     Guard(
         name="consumers that keep up keep their changes",
@@ -74,14 +72,18 @@ VERSION_GUARDS: Final = (
         text="""\
     end = min([end, *fences])
 """,
-        tests=("tests.retention.repository.test_retention::test_consumers_that_keep_up_hold_their_changes",),
+        tests=(
+            "tests.retention.repository.test_retention::test_consumers_within_their_lag_bound_retain_their_changes",
+        ),
     ),
     Guard(
         name="savepoints keep the feed",
         module="app.retention.repository.feed",
         text="(fence, _savepoints_fence(connection, dataset_id))",
         without="(fence,)",
-        tests=("tests.versions.repository.test_savepoints::test_savepoint_keeps_the_feed_from_there_on",),
+        tests=(
+            "tests.versions.repository.test_savepoints::test_savepoint_retains_the_feed_from_its_version",
+        ),
     ),
     Guard(
         name="a feed is cut before a consumer is made, or after",
@@ -120,7 +122,7 @@ VERSION_GUARDS: Final = (
         text="if lock_jobs(connection, held_by([claim])):",
         without="if True:",
         tests=(
-            "tests.timeline.repository.test_timeline_archives::test_only_who_holds_the_clean_archives_and_each_instant_once",
+            "tests.timeline.repository.test_timeline_archives::test_only_the_holder_of_the_clean_archives_and_each_instant_once",
         ),
     ),
     Guard(
@@ -129,7 +131,7 @@ VERSION_GUARDS: Final = (
         text="if gone != len(ids):",
         without="if False:",
         tests=(
-            "tests.timeline.repository.test_timeline_archives::test_only_who_holds_the_clean_archives_and_each_instant_once",
+            "tests.timeline.repository.test_timeline_archives::test_only_the_holder_of_the_clean_archives_and_each_instant_once",
         ),
     ),
 )

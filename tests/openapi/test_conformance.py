@@ -63,7 +63,7 @@ def credential(service):
 @settings(
     max_examples=15, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None
 )  # fmt: skip
-def test_answers_are_as_described(case, service, credential):
+def test_responses_match_the_document(case, service, credential):
     # Half of the requests meet a dataset that exists; the others, and those that would end it, hardly do.
     reference = case.path_parameters.get("dataset", "-")
     if len(reference) % 2 == 0 and case.method != "DELETE":
@@ -79,7 +79,7 @@ def test_answers_are_as_described(case, service, credential):
 
 
 @pytest.mark.parametrize("form", [form.value for form in ChangeForm])
-def test_changes_of_every_form_are_as_described(form, service, credential):
+def test_changes_of_every_form_match_the_document(form, service, credential):
     with service.client(credential) as client:
         path = client.post("/datasets", json={**ORDERS, "name": f"as_{form}"}).headers["location"]
         for note in ("a", "b"):
@@ -96,6 +96,6 @@ def test_changes_of_every_form_are_as_described(form, service, credential):
     assert {type_ for change in answer.json()["changes"] for type_ in _types_of(change)} == {FORMS[form]}
 
 
-def test_the_dataset_is_still_there(service, credential):
+def test_dataset_survives_the_generated_requests(service, credential):
     with service.client(credential) as client:
         assert client.get("/datasets/orders").status_code == 200

@@ -30,13 +30,13 @@ def every(node, where=""):
             yield from every(value, f"{where}/{number}")
 
 
-def test_the_document_is_what_the_service_serves_now(service):
+def test_committed_document_equals_the_served_one(service):
     assert COMMITTED.read_bytes() == schema_json(), "it has drifted; `make openapi` writes it anew"
     with httpx.Client(base_url=service.url, trust_env=False) as client:
         assert client.get("/schema").content == COMMITTED.read_bytes()
 
 
-def test_every_handler_is_described():
+def test_every_handler_is_documented():
     assert set(OPERATIONS) == {handler.operation_id for handler in ROUTES}
     tags = {tag["name"] for tag in DOCUMENT["tags"]}
     for operation_id, operation in OPERATIONS.items():
@@ -48,14 +48,14 @@ def test_every_handler_is_described():
         assert all(_target(each)["description"] for each in operation.get("parameters", []))
 
 
-def test_references_lead_somewhere():
+def test_references_resolve():
     for where, node in every(DOCUMENT):
         if "$ref" in node:
             assert set(node) <= {"$ref", "description"}, where
             assert _target(node), where
 
 
-def test_integers_have_64_bits_and_parameters_are_never_null():
+def test_integers_are_int64_and_parameters_are_never_null():
     for where, node in every(DOCUMENT):
         if node.get("type") == "integer":
             assert node.get("format") == "int64", where
@@ -64,7 +64,7 @@ def test_integers_have_64_bits_and_parameters_are_never_null():
             assert node.get("default", "") is not None, where
 
 
-def test_components_are_closed_but_for_problems():
+def test_components_are_closed_except_problems():
     for name, schema in DOCUMENT["components"]["schemas"].items():
         if schema.get("type") == "object":
             assert schema["additionalProperties"] is (name in ("Problem", "Row")), name
@@ -143,7 +143,7 @@ def test_parameters_and_problems_are_stated_once():
 
 
 @pytest.mark.parametrize("operation_id", OPERATIONS)
-def test_failures_are_problem_documents_and_json_comes_first(operation_id):
+def test_errors_are_problem_documents_and_json_is_the_first_media_type(operation_id):
     operation = OPERATIONS[operation_id]
     public = operation.get("security") == []
     assert public == (operation["tags"] == ["health"])

@@ -57,16 +57,16 @@ def run(command, folder, **environment):
     return result.stdout
 
 
-def test_a_python_client(service, tmp_path):
+def test_generated_python_client_follows_the_api(service, tmp_path):
     configuration = tmp_path / "configuration.json"
     configuration.write_text('{"post_hooks": []}')
     generator = [sys.executable, "-m", "openapi_python_client", "generate", "--meta", "none"]
-    told = run(
+    output = run(
         [*generator, "--path", DOCUMENT, "--output-path", "headwater_api", "--config", configuration],
         tmp_path,
     )
     # The raw forms of a write are for curl and for clients made by hand; all else must come out whole.
-    missing = [line for line in told.splitlines() if line.startswith(("WARNING", "ERROR", "Unsupported"))]
+    missing = [line for line in output.splitlines() if line.startswith(("WARNING", "ERROR", "Unsupported"))]
     assert {line for line in missing if not line.startswith("Unsupported content type")} <= {
         "WARNING parsing POST /datasets/{dataset}/writes within writes."
     }
@@ -95,7 +95,11 @@ def test_a_go_client(service, tmp_path):
     if downloaded.returncode != 0 and any(sign in downloaded.stderr for sign in GO_OUT_OF_REACH):
         pytest.skip("the Go module proxy cannot be reached")
     assert downloaded.returncode == 0, downloaded.stderr
-    run(["go", "tool", "oapi-codegen", "-config", "config.yaml", str(DOCUMENT)], folder, GOFLAGS="-mod=readonly")
+    run(
+        ["go", "tool", "oapi-codegen", "-config", "config.yaml", str(DOCUMENT)],
+        folder,
+        GOFLAGS="-mod=readonly",
+    )
     run(["go", "build", "-o", "follow", "."], folder, GOFLAGS="-mod=readonly")
     with service.working():
         printed = run(

@@ -16,7 +16,9 @@ _BOUND = st.none() | st.integers(1, 15)
 
 
 @given(ages=_AGES, versions=_BOUND, seconds=_BOUND)
-def test_what_either_bound_keeps_stays(ages: list[int], versions: int | None, seconds: int | None) -> None:
+def test_version_stays_while_either_bound_keeps_it(
+    ages: list[int], versions: int | None, seconds: int | None
+) -> None:
     """`ages`: how many seconds ago the versions from 1 on were committed."""
     head = len(ages)
     policy = HistoryPolicy(versions=versions, seconds=seconds)
@@ -51,5 +53,5 @@ def test_what_either_bound_keeps_stays(ages: list[int], versions: int | None, se
         (TableServices(timeline=TimelinePolicy(instants=1_000_001)), ["/services/timeline/instants"]),
     ],
 )
-def test_what_can_be_asked_for(services: TableServices, pointers: list[str]) -> None:
+def test_invalid_history_policies_are_refused(services: TableServices, pointers: list[str]) -> None:
     assert [pointer for pointer, _ in service_faults(services, definition())] == pointers

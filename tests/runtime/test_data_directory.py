@@ -13,14 +13,14 @@ from app.runtime.data_directory import DataDirectory, DataDirectoryError
 from app.runtime.private_file import kept_secret, write_private
 
 
-def test_a_folder_in_use_is_refused_with_the_holder_named(tmp_path):
+def test_directory_in_use_is_refused_with_its_holder(tmp_path):
     with DataDirectory(tmp_path), pytest.raises(DataDirectoryError, match=rf"pid {os.getpid()}\) is running"):
         DataDirectory(tmp_path).__enter__()
     with DataDirectory(tmp_path):
         pass
 
 
-def test_a_killed_holder_leaves_no_lock_and_its_note_is_cleared_away(tmp_path):
+def test_killed_holder_leaves_no_lock_and_its_note_is_removed(tmp_path):
     program = f"""
 import os, signal
 from pathlib import Path
@@ -35,7 +35,7 @@ os.kill(os.getpid(), signal.SIGKILL)
         assert not directory.note_file.exists()
 
 
-def test_the_note_is_private_complete_and_removed_at_the_end(tmp_path):
+def test_note_is_private_complete_and_removed_at_the_end(tmp_path):
     with DataDirectory(tmp_path / "new") as directory:
         directory.announce("http://127.0.0.1:8080", "hw_key")
         assert json.loads(directory.note_file.read_text()) == {
@@ -47,13 +47,13 @@ def test_the_note_is_private_complete_and_removed_at_the_end(tmp_path):
     assert not directory.note_file.exists()
 
 
-def test_a_path_that_is_no_folder_is_refused(tmp_path):
+def test_path_other_than_a_directory_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataDirectoryError, match="cannot use"):
         DataDirectory(tmp_path / "file").__enter__()
 
 
-def test_a_secret_is_made_once_and_a_failed_write_leaves_the_old_text(tmp_path, monkeypatch):
+def test_secret_is_created_once_and_survives_a_failed_write(tmp_path, monkeypatch):
     secret = kept_secret(tmp_path / "s")
     assert kept_secret(tmp_path / "s") == secret
     assert len(secret) >= 43

@@ -19,7 +19,7 @@ def mode(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_postgres_keeps_rows_over_a_restart_and_binds_the_application_role(tmp_path):
+def test_postgres_keeps_rows_over_a_restart_and_restricts_the_application_role(tmp_path):
     with EmbeddedPostgres(tmp_path) as postgres:
         with psycopg.connect(postgres.owner_url) as connection:
             connection.execute("CREATE TABLE kept (n int); ALTER TABLE kept ENABLE ROW LEVEL SECURITY")
@@ -61,7 +61,7 @@ def test_postgres_recovers_a_commit_after_a_kill(tmp_path):
         assert connection.execute("SELECT n FROM kept").fetchall() == [(1,)]
 
 
-def test_a_failed_initialisation_leaves_nothing_half_made(tmp_path, monkeypatch):
+def test_failed_initialisation_leaves_no_files(tmp_path, monkeypatch):
     postgres = EmbeddedPostgres(tmp_path, durable=False)
     monkeypatch.setattr(
         "app.runtime.postgres.OWNER", "pg_reserved"
@@ -78,7 +78,7 @@ def test_a_failed_initialisation_leaves_nothing_half_made(tmp_path, monkeypatch)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs children as another user")
-def test_root_opens_a_private_folder_to_one_group_only(tmp_path):
+def test_root_opens_a_private_folder_to_one_group(tmp_path):
     private = tmp_path / "private"
     private.mkdir(mode=0o700)
     (private / "secret").write_text("s")
@@ -90,7 +90,7 @@ def test_root_opens_a_private_folder_to_one_group_only(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root runs children as another user")
-def test_the_server_does_not_run_as_root(tmp_path):
+def test_server_does_not_run_as_root(tmp_path):
     postgres = EmbeddedPostgres(tmp_path, durable=False)
     process = launch(postgres.child(), os.open(os.devnull, os.O_WRONLY))
     try:

@@ -24,7 +24,7 @@ def fake_java(home, version, module=""):
 
 
 @pytest.mark.parametrize(
-    ("given", "handed_on"),
+    ("arguments", "handed_on"),
     [
         (["--add-modules=jdk.incubator.vector", "-cp", "a b", "Main"], ["-cp", "a b", "Main"]),
         (["-Xmx1g", "--add-modules", "jdk.incubator.vector", "Main"], ["-Xmx1g", "Main"]),
@@ -37,10 +37,10 @@ def fake_java(home, version, module=""):
         ([], []),
     ],
 )
-def test_the_shim_drops_the_vector_module_and_nothing_else(tmp_path, given, handed_on):
+def test_java_shim_drops_only_the_vector_module(tmp_path, arguments, handed_on):
     program = fake_java(tmp_path / "it's java", 21)
     home = write_shim(tmp_path / "shim", program)
-    result = subprocess.run([home / "bin" / "java", *given], capture_output=True, text=True, check=True)
+    result = subprocess.run([home / "bin" / "java", *arguments], capture_output=True, text=True, check=True)
     assert result.stdout == "".join(f"[{argument}]\n" for argument in handed_on)
 
 
@@ -48,13 +48,13 @@ def environment(tmp_path, java_home=None, path=None):
     return {"JAVA_HOME": str(java_home or ""), "PATH": str(path or tmp_path / "nothing")}
 
 
-def test_a_java_with_the_vector_module_is_taken_as_it_is(tmp_path):
+def test_java_with_the_vector_module_is_used_directly(tmp_path):
     home = tmp_path / "jdk"
     fake_java(home, 17, "jdk.incubator.vector@17")
     assert java_home(tmp_path / "data", environment(tmp_path, java_home=home)) == home
 
 
-def test_a_java_without_the_vector_module_gets_the_shim(tmp_path):
+def test_java_without_the_vector_module_gets_the_shim(tmp_path):
     home = tmp_path / "jre"
     fake_java(home, 17)
     assert (
@@ -65,7 +65,7 @@ def test_a_java_without_the_vector_module_gets_the_shim(tmp_path):
 
 
 @pytest.mark.parametrize("version", [11, "1.8"])
-def test_an_old_java_is_passed_over_for_the_wheel(tmp_path, version):
+def test_old_java_is_replaced_by_the_wheel(tmp_path, version):
     old = tmp_path / "old"
     fake_java(old, version, "jdk.incubator.vector@11")
     home = java_home(tmp_path / "data", environment(tmp_path, java_home=old))
@@ -80,7 +80,7 @@ def test_an_old_java_is_passed_over_for_the_wheel(tmp_path, version):
     )
 
 
-def test_no_java_at_all_says_what_was_tried(tmp_path, monkeypatch):
+def test_missing_java_reports_what_was_tried(tmp_path, monkeypatch):
     old = tmp_path / "old"
     fake_java(old, 11)
     monkeypatch.setattr("app.runtime.java.find_spec", lambda name: None)

@@ -7,7 +7,7 @@ from app.settings import VARIABLES, Settings, SettingsError
 LEAST = {"HEADWATER_DATABASE_URL": "postgresql://u:secret@h/d", "HEADWATER_REDIS_URL": "redis://:secret@h/0"}
 
 
-def test_defaults_follow_from_what_is_set(tmp_path):
+def test_defaults_derive_from_other_settings(tmp_path):
     settings = Settings.from_environment({**LEAST, "HEADWATER_DATA_DIR": str(tmp_path)})
     assert settings.migration_database_url == settings.database_url
     assert settings.storage_uri == (tmp_path / "storage").as_uri()
@@ -16,7 +16,7 @@ def test_defaults_follow_from_what_is_set(tmp_path):
 
 
 @pytest.mark.parametrize("spelling", ["postgres", "postgresql", "postgresql+psycopg"])
-def test_every_spelling_of_a_postgres_url_becomes_one(spelling):
+def test_postgres_url_spellings_are_normalised(spelling):
     settings = Settings.from_environment({**LEAST, "HEADWATER_DATABASE_URL": f"{spelling}://u@h/d"})
     assert settings.database_url == "postgresql://u@h/d"
 
@@ -40,7 +40,7 @@ def test_every_spelling_of_a_postgres_url_becomes_one(spelling):
         ("HEADWATER_HEARTBEAT_SECONDS", "40", "a lease must outlast"),
     ],
 )
-def test_a_bad_value_is_refused_by_name(variable, value, reason):
+def test_invalid_value_is_refused_by_name(variable, value, reason):
     with pytest.raises(SettingsError) as refusal:
         Settings.from_environment({**LEAST, variable: value})
     assert variable in str(refusal.value)
@@ -49,17 +49,17 @@ def test_a_bad_value_is_refused_by_name(variable, value, reason):
 
 
 @pytest.mark.parametrize("variable", LEAST)
-def test_a_missing_server_is_named(variable):
+def test_missing_server_is_named(variable):
     environment = {name: value for name, value in LEAST.items() if name != variable}
     with pytest.raises(SettingsError, match=f"{variable} is not set"):
         Settings.from_environment(environment)
 
 
-def test_passwords_stay_out_of_the_representation():
+def test_passwords_are_absent_from_the_representation():
     assert "secret" not in repr(Settings.from_environment(LEAST))
 
 
-def test_variables_of_other_programs_are_no_error():
+def test_variables_of_other_programs_are_ignored():
     # Kubernetes adds such variables for every service of its namespace.
     Settings.from_environment({**LEAST, "HEADWATER_SERVICE_HOST": "10.0.0.1"})
     assert "HEADWATER_SERVICE_HOST" not in VARIABLES

@@ -71,7 +71,7 @@ run({self.port}, Path({str(data)!r}), programs=programs)
 
         return self.eventually(own)
 
-    def ask(self):
+    def request_environment(self):
         with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/health/ready", timeout=2) as reply:
             return json.load(reply)
 
@@ -91,9 +91,9 @@ run({self.port}, Path({str(data)!r}), programs=programs)
         """Stop; the exit code, all that was said, and the processes that it left behind."""
         children = psutil.Process(self.process.pid).children(recursive=True)
         self.process.send_signal(number)
-        said = self.process.communicate(timeout=30)[1]
+        output = self.process.communicate(timeout=30)[1]
         _, left = psutil.wait_procs(children, timeout=5)
-        return self.process.returncode, said, left
+        return self.process.returncode, output, left
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def start(tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_announces_itself_and_stops_cleanly(start, number):
+def test_stack_announces_itself_and_stops_cleanly(start, number):
     service = start()
     note = service.note()
     assert note == {
@@ -121,23 +121,23 @@ def test_it_announces_itself_and_stops_cleanly(start, number):
         "pid": service.process.pid,
     }
     assert stat.S_IMODE((service.data / "headwater.json").stat().st_mode) == 0o600
-    given = service.ask()
-    with psycopg.connect(given["HEADWATER_DATABASE_URL"]) as connection:
+    environment = service.request_environment()
+    with psycopg.connect(environment["HEADWATER_DATABASE_URL"]) as connection:
         assert connection.execute("SELECT current_user").fetchone() == ("headwater_app",)
-    assert given["HEADWATER_MIGRATION_DATABASE_URL"] == given["HEADWATER_DATABASE_URL"]
-    with redis.Redis.from_url(given["HEADWATER_REDIS_URL"]) as client:
+    assert environment["HEADWATER_MIGRATION_DATABASE_URL"] == environment["HEADWATER_DATABASE_URL"]
+    with redis.Redis.from_url(environment["HEADWATER_REDIS_URL"]) as client:
         assert client.ping()
-    assert (Path(given["JAVA_HOME"]) / "bin" / "java").exists()
-    code, said, left = service.end(number)
+    assert (Path(environment["JAVA_HOME"]) / "bin" / "java").exists()
+    code, output, left = service.end(number)
     assert (code, left) == (0, [])
-    assert said.splitlines()[-2:] == ["headwater: stopping", "headwater: stopped"]
+    assert output.splitlines()[-2:] == ["headwater: stopping", "headwater: stopped"]
     assert not (service.data / "headwater.json").exists()
 
 
-def test_every_killed_child_is_named_and_comes_back(start):
+def test_killed_children_are_named_and_restarted(start):
     service = start()
     service.note()
-    before = service.ask()
+    before = service.request_environment()
     names = {"valkey-server": "valkey", "postgres": "postgres"}
     children = psutil.Process(service.process.pid).children()
     for child in children:
@@ -148,7 +148,7 @@ def test_every_killed_child_is_named_and_comes_back(start):
         return (
             len(back) == len(children)
             and not set(back) & set(children)
-            and service.ask()["pid"] != before["pid"]
+            and service.request_environment()["pid"] != before["pid"]
         )
 
     service.eventually(all_back)
@@ -161,14 +161,14 @@ def test_every_killed_child_is_named_and_comes_back(start):
         return True
 
     service.eventually(reachable)
-    code, said, left = service.end()
+    code, output, left = service.end()
     assert (code, left) == (0, [])
     for name in ("api", "worker", *names.values()):
-        assert f"headwater: {name} (pid " in said
-    assert said.count("was killed by SIGKILL") >= 4
+        assert f"headwater: {name} (pid " in output
+    assert output.count("was killed by SIGKILL") >= 4
 
 
-def test_a_second_start_finds_the_key_of_the_first(start):
+def test_second_start_reads_the_key_of_the_first(start):
     first = start()
     first.note()
     first.end()
@@ -177,12 +177,12 @@ def test_a_second_start_finds_the_key_of_the_first(start):
     again.end()
     (again.data / "operator.key").unlink()
     lost = start()
-    said = lost.process.communicate(timeout=30)[1]
+    output = lost.process.communicate(timeout=30)[1]
     assert lost.process.returncode == 1
-    assert "operator.key is missing, and the database has an operator key already" in said
+    assert "operator.key is missing, and the database has an operator key already" in output
 
 
-def test_a_start_after_a_kill_of_everything_recovers(start):
+def test_start_after_a_kill_of_all_processes_recovers(start):
     killed = start()
     killed.note()
     killed.process.kill()
@@ -192,21 +192,21 @@ def test_a_start_after_a_kill_of_everything_recovers(start):
     assert again.end()[0] == 0
 
 
-def test_a_folder_in_use_is_refused(start):
+def test_directory_in_use_is_refused(start):
     service = start()
     service.note()
     second = start()
     assert f"a Headwater (pid {service.process.pid}) is running" in second.process.communicate(timeout=30)[1]
     assert second.process.returncode == 1
-    assert service.ask()["pid"]
+    assert service.request_environment()["pid"]
 
 
-def test_a_failed_initialisation_stops_everything(start):
+def test_failed_initialisation_stops_all_processes(start):
     service = start(init="raise SystemExit('no such schema')")
     children = psutil.Process(service.process.pid).children
-    said = service.process.communicate(timeout=30)[1]
+    output = service.process.communicate(timeout=30)[1]
     assert service.process.returncode == 1
-    assert "init exited with code 1" in said
-    assert "no such schema" in said
+    assert "init exited with code 1" in output
+    assert "no such schema" in output
     with pytest.raises(psutil.NoSuchProcess):
         children()

@@ -46,7 +46,7 @@ def supervisor(tmp_path, messages):
     supervisor.stop()
 
 
-def watch_until(supervisor, check):
+def monitor_until(supervisor, check):
     """Let the supervisor work in this thread, which its children are tied to, until ``check`` holds."""
     failure = []
 
@@ -65,7 +65,7 @@ def watch_until(supervisor, check):
     assert not failure, failure
 
 
-def test_children_start_when_the_one_before_is_ready_and_stop_in_reverse(supervisor, tmp_path):
+def test_children_start_in_order_of_readiness_and_stop_in_reverse(supervisor, tmp_path):
     events = tmp_path / "events"
     # sh waits for sleep in pieces, so that its trap runs soon.
     script = (
@@ -86,35 +86,35 @@ def test_children_start_when_the_one_before_is_ready_and_stop_in_reverse(supervi
     ]  # fmt: skip
 
 
-def test_a_killed_child_is_reported_and_restarted(supervisor, messages):
+def test_killed_child_is_reported_and_restarted(supervisor, messages):
     supervisor.start(ChildSpec(name="steady", command=SLEEP))
     supervisor.start(ChildSpec(name="victim", command=SLEEP))
     steady, victim = supervisor.pid("steady"), supervisor.pid("victim")
     os.kill(victim, signal.SIGKILL)
-    watch_until(supervisor, lambda: supervisor.pid("victim") not in {None, victim})
+    monitor_until(supervisor, lambda: supervisor.pid("victim") not in {None, victim})
     assert supervisor.pid("steady") == steady
     report = next(message for message in messages if f"pid {victim}" in message)
     assert report.startswith(f"victim (pid {victim}) was killed by SIGKILL after ")
     assert "restart 1 now" in report
 
 
-def test_a_restart_clears_away_what_the_dead_child_had_started(supervisor, tmp_path):
+def test_restart_ends_the_processes_of_the_dead_child(supervisor, tmp_path):
     note = tmp_path / "grandchild"
     spec = ChildSpec(name="parent", command=shell(f"sleep 1000 & echo $! > {note}; wait"), ready=note.exists)
     supervisor.start(spec)
     parent, grandchild = supervisor.pid("parent"), int(eventually(note.read_text))
     os.kill(parent, signal.SIGKILL)
-    watch_until(supervisor, lambda: supervisor.pid("parent") not in {None, parent})
+    monitor_until(supervisor, lambda: supervisor.pid("parent") not in {None, parent})
     eventually(lambda: gone(grandchild))
 
 
-def test_the_delay_grows_while_deaths_follow_each_other():
+def test_restart_delay_grows_with_consecutive_deaths():
     policy = RestartPolicy()
     assert [policy.delay_seconds(deaths) for deaths in range(1, 6)] == [0.0, 0.5, 1.0, 2.0, 4.0]
     assert policy.delay_seconds(10_000) == 30.0
 
 
-def test_a_child_that_cannot_start_fails_the_start_with_its_last_words(tmp_path, messages):
+def test_child_that_cannot_start_fails_the_start_with_its_last_output(tmp_path, messages):
     policy = RestartPolicy(delay_seconds_first=0.01, deaths_before_ready_max=3)
     supervisor = Supervisor(tmp_path / "logs", policy=policy, report=messages.append)
     spec = ChildSpec(name="broken", command=shell("echo no such luck; exit 3"), ready=lambda: False)
@@ -128,24 +128,24 @@ def test_a_child_that_cannot_start_fails_the_start_with_its_last_words(tmp_path,
     ]
 
 
-def test_a_command_that_is_not_there_is_named(tmp_path, messages):
+def test_missing_command_is_named(tmp_path, messages):
     supervisor = Supervisor(tmp_path / "logs", report=messages.append)
     with pytest.raises(StartError, match="cannot run /no/such/program"):
         supervisor.run(ChildSpec(name="missing", command=("/no/such/program",)))
 
 
-def test_a_child_that_never_serves_is_given_up(supervisor):
+def test_child_that_is_never_ready_fails_the_start(supervisor):
     with pytest.raises(StartError, match=r"slow was not ready after 0\.2 s"):
         supervisor.start(ChildSpec(name="slow", command=SLEEP, ready=lambda: False, ready_seconds_max=0.2))
 
 
-def test_a_stop_during_the_start_ends_the_start(supervisor):
+def test_stop_during_the_start_ends_the_start(supervisor):
     threading.Timer(0.2, supervisor.request_stop).start()
     with pytest.raises(StopRequestedError):
         supervisor.start(ChildSpec(name="slow", command=SLEEP, ready=lambda: False))
 
 
-def test_a_child_that_ignores_the_stop_is_killed_in_bounded_time(supervisor, messages, tmp_path):
+def test_child_that_ignores_the_stop_is_killed_in_bounded_time(supervisor, messages, tmp_path):
     ready = tmp_path / "ready"
     stubborn = shell(f"trap '' TERM; touch {ready}; while :; do sleep 0.05; done")
     supervisor.start(ChildSpec(name="stubborn", command=stubborn, ready=ready.exists, stop_seconds_max=0.3))
@@ -157,14 +157,14 @@ def test_a_child_that_ignores_the_stop_is_killed_in_bounded_time(supervisor, mes
     assert "stubborn did not stop within 0.3 s and was killed" in messages
 
 
-def test_output_goes_to_the_log_with_name_and_number(supervisor, tmp_path):
+def test_output_is_logged_with_name_and_pid(supervisor, tmp_path):
     supervisor.run(ChildSpec(name="talker", command=shell("echo out; echo err >&2; printf 'caf\\303\\050'")))
     lines = (tmp_path / "logs" / "talker.log").read_text().splitlines()
     assert [line.split("] ", 1)[1] for line in lines] == ["out", "err", "caf\N{REPLACEMENT CHARACTER}("]
     assert all("talker[" in line for line in lines)
 
 
-def test_a_terminal_interrupt_reaches_only_the_supervisor(supervisor):
+def test_terminal_interrupt_reaches_only_the_supervisor(supervisor):
     supervisor.start(ChildSpec(name="child", command=SLEEP))
     pid = supervisor.pid("child")
     assert os.getpgid(pid) == pid != os.getpgrp()

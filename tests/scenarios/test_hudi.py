@@ -26,7 +26,7 @@ class Table:
         assert answer.status_code == 201, answer.text
         self.client, self.service, self.path = client, service, answer.headers["location"]
 
-    def ask(
+    def run_job(
         self, what: str, body: dict[str, Any] | None = None, *, ends: str = "succeeded"
     ) -> dict[str, Any]:
         answer = self.client.post(f"{self.path}/{what}", json=body)
@@ -37,7 +37,7 @@ class Table:
         return job
 
     def upsert(self, *rows: dict[str, Any]) -> dict[str, Any]:
-        return self.ask("writes", upsert(*rows))
+        return self.run_job("writes", upsert(*rows))
 
     def get(self, what: str, **which: Any) -> dict[str, Any]:
         answer = self.client.get(f"{self.path}/{what}", params=which)
@@ -56,11 +56,11 @@ def numbered(*numbers: int, text: str = "") -> list[dict[str, Any]]:
     return [{"id": number, "n": number, "text": text} for number in numbers]
 
 
-def test_atomic_publish_and_rollback_of_what_fails(client: httpx.Client, service: Service) -> None:
+def test_publish_is_atomic_and_failed_writes_roll_back(client: httpx.Client, service: Service) -> None:
     table = Table(client, service, **KEYED)
     table.upsert(*numbered(1, 2))
     source = {"kind": "rows", "rows": numbered(2, 3)}
-    failed = table.ask("writes", {"operation": "insert", "source": source}, ends="failed")
+    failed = table.run_job("writes", {"operation": "insert", "source": source}, ends="failed")
     assert failed["error"]["type"] == "/problems/duplicate-key"
     assert table.rows() == {1: 1, 2: 2}
     table.upsert(*numbered(4))
@@ -69,7 +69,7 @@ def test_atomic_publish_and_rollback_of_what_fails(client: httpx.Client, service
 
 
 @pytest.mark.parametrize("settings", [KEYED, LOGS, MARKED], ids=["copy on write", "logs", "vectors"])
-def test_snapshot_isolation_of_a_reader_from_writes_and_services(
+def test_reader_is_isolated_from_writes_and_services(
     client: httpx.Client, service: Service, settings: dict[str, Any]
 ) -> None:
     table = Table(client, service, **settings)
@@ -82,7 +82,7 @@ def test_snapshot_isolation_of_a_reader_from_writes_and_services(
         ("compactions", None),
         ("clusterings", {"columns": ["n"]}),
     ):
-        table.ask(what, body)
+        table.run_job(what, body)
         page = table.get("rows", limit=2, page_token=page["next_page_token"])
         seen += page["rows"]
         if page["next_page_token"] is None:
@@ -91,25 +91,25 @@ def test_snapshot_isolation_of_a_reader_from_writes_and_services(
     assert page["version"] == 2
 
 
-def test_savepoint_and_restore(client: httpx.Client, service: Service) -> None:
+def test_restore_returns_to_a_savepoint(client: httpx.Client, service: Service) -> None:
     table = Table(client, service, **LOGS)
     table.upsert(*numbered(1, 2))
-    table.ask("savepoints", {"name": "good"})
+    table.run_job("savepoints", {"name": "good"})
     table.upsert({"id": 2, "n": 20, "text": ""}, *numbered(3))
     table.upsert(*numbered(4))
-    table.ask("compactions")
+    table.run_job("compactions")
     # A savepoint keeps its version whatever is cleaned …
-    table.ask("cleans", {"versions": 1})
+    table.run_job("cleans", {"versions": 1})
     problem(client.get(f"{table.path}/rows", params={"version": 2}), 410, "version-expired")
     assert table.rows(tag="good") == {1: 1, 2: 2}
     # … and a restore takes the table back to it, as a version of its own.
     before = table.get("timeline")["items"][0]["version"]
-    job = table.ask("restores", {"savepoint": "good"})
+    job = table.run_job("restores", {"savepoint": "good"})
     assert table.rows() == {1: 1, 2: 2}
     assert job["committed_version"] > (before or 0)
 
 
-def test_file_sizing_gives_new_rows_to_small_files_and_ends_files_at_their_size(
+def test_small_files_receive_new_rows_and_files_end_at_their_size(
     client: httpx.Client, service: Service
 ) -> None:
     table = Table(client, service, **KEYED, target_bytes=65_536)
@@ -121,17 +121,17 @@ def test_file_sizing_gives_new_rows_to_small_files_and_ends_files_at_their_size(
     wide = [{"id": number, "n": number, "text": chance.randbytes(100).hex()} for number in range(2_000)]
     for first in range(0, 2_000, 400):
         source = {"kind": "rows", "rows": wide[first : first + 400]}
-        table.ask("writes", {"operation": "upsert", "source": source})
+        table.run_job("writes", {"operation": "upsert", "source": source})
     sizes = [file["size_bytes"] for file in table.get("files")["items"]]
     assert len(sizes) > 1
     assert max(sizes) < 3 * 65_536
 
 
-def test_layout_by_statistics_leaves_files_unread(client: httpx.Client, service: Service) -> None:
+def test_statistics_exclude_files_from_a_read(client: httpx.Client, service: Service) -> None:
     table = Table(client, service, target_bytes=65_536, services={"compaction": None})
     for number in range(3):
         rows = numbered(*range(100 * number, 100 * number + 100))
-        table.ask("writes", {"operation": "insert", "source": {"kind": "rows", "rows": rows}})
+        table.run_job("writes", {"operation": "insert", "source": {"kind": "rows", "rows": rows}})
     files = table.get("files", statistics="true")["items"]
     bounds = sorted(
         (file["statistics"]["n"]["minimum"], file["statistics"]["n"]["maximum"]) for file in files
@@ -146,7 +146,7 @@ def test_layout_by_statistics_leaves_files_unread(client: httpx.Client, service:
     assert table.rows(where="n >= 120 AND n < 123") == {120: 120, 121: 121, 122: 122}
 
 
-def test_async_compaction_of_row_and_columnar_data_beside_a_writer(
+def test_compaction_merges_logs_beside_a_writer(
     client: httpx.Client, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = Table(client, service, **LOGS)
@@ -162,7 +162,7 @@ def test_async_compaction_of_row_and_columnar_data_beside_a_writer(
         return messages
 
     monkeypatch.setattr(engine, "rewrite", interrupted)
-    table.ask("compactions")
+    table.run_job("compactions")
     # The log that came meanwhile lies on top of the new base file.
     assert table.kinds() == ["base", "log"]
     assert table.rows() == {0: 0, 1: 1, 2: 2, 9: 90}
@@ -171,7 +171,9 @@ def test_async_compaction_of_row_and_columnar_data_beside_a_writer(
     assert sorted(actions) == ["commit"] * 4 + ["compaction"]
 
 
-def test_incremental_query_and_its_errors(client: httpx.Client, service: Service) -> None:
+def test_incremental_query_returns_changes_and_refuses_invalid_bounds(
+    client: httpx.Client, service: Service
+) -> None:
     table = Table(client, service, **KEYED)
     path = f"{table.path}/reads"
     empty = problem(client.post(path, json={"query": "incremental", "begin": 0}), 409, "no-commits")
@@ -182,6 +184,6 @@ def test_incremental_query_and_its_errors(client: httpx.Client, service: Service
     assert missing["errors"][0]["pointer"] == "/begin"
     bad = problem(client.post(path, json={"query": "streaming"}), 400, "invalid-request")
     assert "incremental" in str(bad)
-    job = table.ask("reads", {"query": "incremental", "begin": 1, "end": 2})
+    job = table.run_job("reads", {"query": "incremental", "begin": 1, "end": 2})
     found = client.get(f"/jobs/{job['id']}/result").json()["rows"]
     assert [(row["id"], row["n"]) for row in found] == [(2, 20)]

@@ -49,7 +49,7 @@ class Stream:
         assert answer.status_code == 200, answer.text
         return answer.json()["changes"]
 
-    def told(self, *columns, **parameters):
+    def emitted(self, *columns, **parameters):
         """Ops with some columns of their rows."""
         return [(each["op"], *(each["row"][name] for name in columns)) for each in self.changes(**parameters)]
 
@@ -79,7 +79,7 @@ def matches(client, service):
     return stream
 
 
-def test_op_is_uint8_and_in_parquet_an_int32_with_a_dictionary(matches):
+def test_op_is_uint8_and_a_dictionary_encoded_int32_in_parquet(matches):
     assert matches.arrow().schema.field("op").type == pa.uint8()
     assert matches.arrow().column("op").to_pylist() == [0, 0, 2, 3, 1]
     files = matches.stored()
@@ -94,7 +94,7 @@ def test_op_is_uint8_and_in_parquet_an_int32_with_a_dictionary(matches):
         assert "RLE_DICTIONARY" in column.encodings
 
 
-def test_the_stream_is_append_only_with_offset_system_time_and_event_time(matches):
+def test_feed_is_append_only_with_offset_system_time_and_event_time(matches):
     before, files = matches.changes(), matches.stored()
     matches.write("upsert", match(3, "carol", 7, 3))
     assert matches.client.post(f"{matches.path}/compactions").status_code == 202
@@ -109,7 +109,7 @@ def test_the_stream_is_append_only_with_offset_system_time_and_event_time(matche
     assert {path: now[path] for path in files} == files
 
 
-def test_correct_from_stands_right_before_correct_to_with_the_original_values(matches):
+def test_correct_from_directly_precedes_correct_to_with_the_original_values(matches):
     appended = {each["row"]["match"]: each["row"] for each in matches.changes(until=2)}
     _, _, old, new, gone = matches.changes()
     assert (old["op"], new["op"], gone["op"]) == ("-C", "+C", "-R")
@@ -121,13 +121,13 @@ def test_correct_from_stands_right_before_correct_to_with_the_original_values(ma
     assert [each["op"] for each in matches.changes(limit=3)] == ["+A", "+A", "-C", "+C"]
 
 
-def test_retract_and_upsert_streams_are_subsets_and_pairs_convert_to_single_events(matches):
-    assert matches.told("match", "score", form="retract", since=2) == [
+def test_retract_and_upsert_forms_are_subsets_and_pairs_become_single_events(matches):
+    assert matches.emitted("match", "score", form="retract", since=2) == [
         ("-R", 1, 10),
         ("+A", 1, 15),
         ("-R", 2, 20),
     ]
-    assert matches.told("match", "score", form="upsert", since=2) == [("+A", 1, 15), ("-R", 2, 20)]
+    assert matches.emitted("match", "score", form="upsert", since=2) == [("+A", 1, 15), ("-R", 2, 20)]
     update, _ = matches.changes(form="single_event", since=2)
     assert (update["op"], update["before"]["score"], update["row"]["score"]) == ("U", 10, 15)
     created, *_ = matches.changes(form="debezium")
@@ -136,23 +136,23 @@ def test_retract_and_upsert_streams_are_subsets_and_pairs_convert_to_single_even
     assert kinds == ["update_preimage", "update_postimage", "delete"]
 
 
-def test_the_snapshot_strategy_derives_appends_corrections_and_retractions(client, service):
+def test_snapshot_write_derives_appends_corrections_and_retractions(client, service):
     stream = Stream(client, service, **ORDERS)
     stream.write("snapshot", {"id": 1, "note": "a"}, {"id": 2, "note": "b"})
     stream.write("snapshot", {"id": 2, "note": "c"}, {"id": 3, "note": "d"})
-    told = stream.told("id", "note", since=2)
-    assert told.index(("-C", 2, "b")) + 1 == told.index(("+C", 2, "c"))
-    assert sorted(told) == [("+A", 3, "d"), ("+C", 2, "c"), ("-C", 2, "b"), ("-R", 1, "a")]
+    emitted = stream.emitted("id", "note", since=2)
+    assert emitted.index(("-C", 2, "b")) + 1 == emitted.index(("+C", 2, "c"))
+    assert sorted(emitted) == [("+A", 3, "d"), ("+C", 2, "c"), ("-C", 2, "b"), ("-R", 1, "a")]
 
 
-def test_the_snapshot_strategy_without_a_key_makes_a_retract_stream(client, service):
+def test_keyless_snapshot_write_emits_a_retract_stream(client, service):
     stream = Stream(client, service, **EVENTS)
     stream.write("snapshot", {"what": "a"}, {"what": "a"}, {"what": "b"})
     stream.write("snapshot", {"what": "a"}, {"what": "c"})
-    assert sorted(stream.told("what", since=3)) == [("+A", "c"), ("-R", "a"), ("-R", "b")]
+    assert sorted(stream.emitted("what", since=3)) == [("+A", "c"), ("-R", "a"), ("-R", "b")]
 
 
-def test_corrections_and_retractions_come_in_as_they_go_out(client, service, matches):
+def test_changelog_write_reproduces_corrections_and_retractions(client, service, matches):
     """The feed of one dataset, sent to another as its changelog, makes the same table and the same feed."""
     other = Stream(client, service, **{**MATCHES, "name": "copy"})
     for version in (1, 2, 3):
@@ -161,7 +161,7 @@ def test_corrections_and_retractions_come_in_as_they_go_out(client, service, mat
         ]
         other.write("changelog", *rows)
     columns = ("match", "player", "score", "played")
-    assert sorted(other.told(*columns)) == sorted(matches.told(*columns))
+    assert sorted(other.emitted(*columns)) == sorted(matches.emitted(*columns))
     assert client.get(f"{other.path}/rows").json()["rows"] == [match(1, "alice", 15, 2)]
 
 
@@ -178,7 +178,7 @@ def test_filter_and_projection_keep_order_and_op(matches):
     assert all(set(each["row"]) == {"match", "score"} for each in found)
 
 
-def test_corrections_are_linked_to_what_they_correct(matches):
+def test_corrections_are_linked_to_the_changes_they_correct(matches):
     first, second = sorted(matches.changes(until=2), key=lambda each: each["row"]["match"])
     _, _, old, new, gone = matches.changes()
     assert old["corrects_offset"] == first["offset"]
@@ -191,14 +191,14 @@ def test_corrections_are_linked_to_what_they_correct(matches):
     ]
 
 
-def test_a_read_as_of_an_earlier_time_warns_of_what_was_corrected_since(matches):
+def test_read_as_of_an_earlier_time_marks_rows_corrected_since(matches):
     first = matches.changes(until=1)[0]
-    asked = {"as_of": first["system_time"].replace("+", "%2B"), "corrected_since": True}
-    rows = matches.client.get(f"{matches.path}/rows", params=asked).json()["rows"]
+    query = {"as_of": first["system_time"].replace("+", "%2B"), "corrected_since": True}
+    rows = matches.client.get(f"{matches.path}/rows", params=query).json()["rows"]
     assert {row["match"]: row["_hw_corrected_version"] for row in rows} == {1: 2, 2: 3}
 
 
-def test_a_dataset_has_a_vocabulary_of_its_own(client, service):
+def test_dataset_has_its_own_vocabulary(client, service):
     vocabulary = {"op": "operation", "offset": "nr", "system_time": "stored_at", "event_time": "happened_at"}
     stream = Stream(client, service, **MATCHES, changelog={"vocabulary": vocabulary})
     stream.write("upsert", match(1, "alice", 10))

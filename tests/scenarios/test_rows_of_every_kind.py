@@ -12,8 +12,8 @@ import pyarrow.ipc as ipc
 import pytest
 
 from tests.support.http import problem
-from tests.support.past_tables import DAYS, KINDS, comparable, registration_of
 from tests.support.service import Service
+from tests.support.versioned_tables import DAYS, KINDS, comparable, registration_of
 
 Row = dict[str, Any]
 ARROW = "application/vnd.apache.arrow.stream"
@@ -89,7 +89,7 @@ def table(client: httpx.Client, service: Service, kind: str) -> Http:
 
 
 @EVERY_KIND
-def test_every_version_of_every_kind_over_http(table: Http, kind: str) -> None:
+def test_every_version_of_every_kind_is_read_over_http(table: Http, kind: str) -> None:
     for version, expected in enumerate(table.versions):
         whole = table.rows(version=version)
         assert comparable(whole) == comparable(expected), version
@@ -97,7 +97,7 @@ def test_every_version_of_every_kind_over_http(table: Http, kind: str) -> None:
 
 
 @EVERY_KIND
-def test_a_walk_keeps_its_version_and_sees_no_later_commit(table: Http, kind: str) -> None:
+def test_pages_keep_their_version_during_later_commits(table: Http, kind: str) -> None:
     first = table.client.get(f"{table.path}/rows", params={"limit": 2}).json()
     expected = table.rows()
     if kind != "postpone":
@@ -109,7 +109,7 @@ def test_a_walk_keeps_its_version_and_sees_no_later_commit(table: Http, kind: st
 
 
 @EVERY_KIND
-def test_filters_and_partitions(table: Http, kind: str) -> None:
+def test_filters_and_partitions_select_rows_of_every_kind(table: Http, kind: str) -> None:
     rows = table.versions[-1]
     found = table.rows(where="n >= 50 AND day != '2026-11-21'", limit=2)
     assert comparable(found) == comparable(
@@ -125,7 +125,7 @@ def test_filters_and_partitions(table: Http, kind: str) -> None:
 
 
 @EVERY_KIND
-def test_meta_columns_in_every_format(table: Http, kind: str) -> None:
+def test_meta_columns_are_returned_in_every_format(table: Http, kind: str) -> None:
     times = {
         item["version"]: item["completed_at"]
         for item in table.client.get(f"{table.path}/timeline").json()["items"]
@@ -161,7 +161,7 @@ def test_meta_columns_in_every_format(table: Http, kind: str) -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_read_so_is_refused(
+def test_invalid_query_is_refused_with_its_pointer(
     table: Http, kind: str, query: Row, code: str, pointer: str | None
 ) -> None:
     members = problem(table.client.get(f"{table.path}/rows", params=query), 400, code)
@@ -169,6 +169,6 @@ def test_what_cannot_be_read_so_is_refused(
         assert members["errors"][0]["pointer"] == pointer
 
 
-def test_a_dataset_without_partitions_has_none_to_name(client: httpx.Client, orders: str) -> None:
+def test_partitions_of_an_unpartitioned_dataset_are_refused(client: httpx.Client, orders: str) -> None:
     members = problem(client.get(f"{orders}/rows", params={"partitions": "*"}), 400, "invalid-request")
     assert members["errors"][0]["pointer"] == "/partitions"

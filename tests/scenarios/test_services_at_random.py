@@ -71,7 +71,7 @@ class Life:
     named: dict[str, int] = field(default_factory=dict)
     interruptions: int = 0
 
-    def ask(self, what: str, body: Row | None = None, *, ends: str = "succeeded") -> Row:
+    def run_job(self, what: str, body: Row | None = None, *, ends: str = "succeeded") -> Row:
         """The job of a request, once this process has done it."""
         answer = self.client.post(f"{self.path}/{what}", json=body)
         assert answer.status_code == 202, answer.text
@@ -134,7 +134,7 @@ class Life:
         """A service that changes nothing, though writes may come in between."""
         with self._interrupted():
             before = self.dataset
-            self.ask(what, body)
+            self.run_job(what, body)
         after = self.dataset
         _seen[what] += after["version"] > before["version"] + self.interruptions or what == "cleans"
         self.past[after["version"]] = self.rows
@@ -168,13 +168,13 @@ class Life:
     def restore(self) -> None:
         """Back to a version that is kept."""
         version = self.chance.choice([each for each in sorted(self.past) if self.is_kept(each)])
-        self.ask("restores", {"version": version})
+        self.run_job("restores", {"version": version})
         self.rows = self.past[version]
         self.past[self.dataset["version"]] = self.rows
 
     def save(self) -> None:
         name = f"save-{next(_numbers)}"
-        self.ask("savepoints", {"name": name})
+        self.run_job("savepoints", {"name": name})
         self.named[name] = self.dataset["version"]
 
     def is_kept(self, version: int) -> bool:
@@ -234,10 +234,10 @@ def test_services_between_writes_reads_and_restores_change_neither_rows_nor_feed
         life.chance.choice(steps)()
     life.check()
     if KINDS[name].get("changelog") is None:
-        found = life.ask("verifications")["result"]
+        found = life.run_job("verifications")["result"]
         assert found["equal"], found
 
 
-def test_all_of_it_has_happened_in_the_histories() -> None:
+def test_histories_include_every_kind_of_event() -> None:
     happened = ("compactions", "clusterings", "cleans", "interrupted", "expired")
     assert all(_seen[each] for each in happened), _seen

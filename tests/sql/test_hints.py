@@ -7,7 +7,7 @@ import pytest
 from app.format.errors import InvalidFilter, InvalidView
 from app.format.schema.schema import Field, Schema
 from app.sql.conditions.parse import parse_filter
-from tests.support.views import planned
+from tests.support.view_inputs import planned
 
 SCHEMA = Schema(
     id=1,

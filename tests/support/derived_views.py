@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 
-from tests.support.derivation import Query, Row
 from tests.support.service import Service
+from tests.support.view_computation import Query, Row
 
 LONG = "SELECT id, upper(note) AS note FROM orders WHERE length(note) > 3"
 COUNT = "SELECT length(note) AS letters, count(*) AS orders FROM orders GROUP BY length(note)"

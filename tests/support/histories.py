@@ -54,13 +54,13 @@ class History:
     def changes(self) -> list[dict[str, Any]]:
         """Every change with its offset, its version and the offset of the change that it takes back."""
         listed = [(version, op, row) for version, commit in enumerate(self.commits, 1) for op, row in commit]
-        gave: dict[Any, int] = {}
+        appended_at: dict[Any, int] = {}
         found = []
         for offset, (version, op, row) in enumerate(listed):
             puts = op in (Op.APPEND, Op.CORRECT_TO)
-            corrects = None if puts else gave.pop(row["k"], None)
+            corrects = None if puts else appended_at.pop(row["k"], None)
             if puts:
-                gave[row["k"]] = offset
+                appended_at[row["k"]] = offset
             found.append(
                 {"offset": offset, "op": int(op), "version": version, "row": row, "corrects_offset": corrects}
             )

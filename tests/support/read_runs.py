@@ -31,9 +31,9 @@ from app.reads.service.jobs import ReadJobs
 from app.reads.service.run import RunReads
 from app.reads.tasks import ReadPart, ReadPartResult
 from app.timeline.service.version_pins import VersionPins
-from tests.support.past_tables import Past, committed_at
-from tests.support.past_versions import KeptVersions, versions_of
+from tests.support.retained_versions import RetainedVersions, versions_of
 from tests.support.table_feed import TableFeed
+from tests.support.versioned_tables import VersionedTable, committed_at
 from workers.engine.task_files import TaskResources
 from workers.engine.tasks import run_task
 
@@ -99,13 +99,13 @@ def rows_of(format_: FileFormat, content: bytes) -> list[Row]:
 class Reads:
     """The read jobs of a table with a past. `earliest`: where its feed was cut. `spark`: what runs tasks, if not we."""
 
-    past: Past
+    versioned: VersionedTable
     storage: LocalStorage
     root: Path
     memory_bytes: int = 2**26
     earliest: int = 0
     inline_bytes_max: int = 2**20
-    kept: KeptVersions = field(default_factory=KeptVersions)
+    kept: RetainedVersions = field(default_factory=RetainedVersions)
     finished: FinishedRead | None = None
     spark: ReadEngine | None = None
 
@@ -115,9 +115,9 @@ class Reads:
         )
         self.engine = ReadTasks(resources)
 
-    def read(self, query: ReadQuery = ReadQuery.SNAPSHOT, **asked: Any) -> Outcome:
+    def read(self, query: ReadQuery = ReadQuery.SNAPSHOT, **options: Any) -> Outcome:
         """Starts a job and runs it."""
-        wanted = {"format": FileFormat.NDJSON, "disposition": Disposition.INLINE, **asked}
+        wanted = {"format": FileFormat.NDJSON, "disposition": Disposition.INLINE, **options}
         return self.run(self.start(CreateRead(query=query, **wanted)))
 
     def start(self, new: CreateRead) -> Job:
@@ -126,12 +126,12 @@ class Reads:
 
     def run(self, job: Job) -> Outcome:
         """What comes of a job."""
-        held = VersionPins(leases=self.kept, lease_seconds=60, heartbeat_seconds=15)
+        version_pins = VersionPins(leases=self.kept, lease_seconds=60, heartbeat_seconds=15)
         runner = RunReads(
             catalog=self._feed,  # type: ignore[arg-type]
-            timeline=self.past,  # type: ignore[arg-type]
+            timeline=self.versioned,  # type: ignore[arg-type]
             index=self._feed,
-            pins=held,
+            pins=version_pins,
             results=self,
             storage=self.storage,
             engine=self.spark or self.engine,
@@ -146,14 +146,14 @@ class Reads:
 
     @property
     def _feed(self) -> TableFeed:
-        return TableFeed(table=self.past.table, earliest=self.earliest)
+        return TableFeed(table=self.versioned.table, earliest=self.earliest)
 
     @property
     def _jobs(self) -> ReadJobs:
         return ReadJobs(
             requests=self,  # type: ignore[arg-type]
-            timeline=self.past,  # type: ignore[arg-type]
-            versions=versions_of(self.past, self.kept),
+            timeline=self.versioned,  # type: ignore[arg-type]
+            versions=versions_of(self.versioned, self.kept),
             index=self._feed,
             results=self,
             content=JoinedContent(self.storage),
@@ -163,10 +163,10 @@ class Reads:
 
     # What the store does
 
-    def replayed(self, dataset: Dataset, asked: RequestIdentity) -> Accepted | None:
+    def replayed(self, dataset: Dataset, identity: RequestIdentity) -> Accepted | None:
         return None
 
-    def accept(self, dataset: Dataset, request: JobRequest, asked: RequestIdentity) -> Accepted:
+    def accept(self, dataset: Dataset, request: JobRequest, identity: RequestIdentity) -> Accepted:
         job = Job(
             id=new_id(), tenant_id=dataset.tenant_id, dataset_id=dataset.id, instant_id=None,
             kind=kind_of(request), state=JobState.RUNNING, request=request,

@@ -46,7 +46,7 @@ from app.settings import Settings
 from app.tenants.repository import TenantStore
 from app.views.derivation import DeriveRequest
 from app.writes.service.run import RunWrites
-from tests.support.derivation import DerivationInProcess
+from tests.support.view_computation import DerivationInProcess
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources

@@ -13,8 +13,8 @@ from tests.support import derived_views
 from tests.support.exports import EVERY_MINUTE, write
 from tests.support.http import EVENTS, ORDERS, upsert
 from tests.support.receiver import Receiver, receiving
+from tests.support.schema_changes import TRIPS
 from tests.support.service import SCOPES, Service
-from tests.support.trips import TRIPS
 from tests.support.webhooks import Register
 
 _numbers = count(1)

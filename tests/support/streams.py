@@ -75,11 +75,11 @@ class Counting:
         self.gate.set()
         self.faults: list[Exception] = []
 
-    def __call__(self, *asked: Any) -> Any:
+    def __call__(self, *arguments: Any) -> Any:
         self.calls += 1
         if self.faults:
             raise self.faults.pop()
-        found = self.function(*asked)
+        found = self.function(*arguments)
         assert self.gate.wait(30)
         return found
 

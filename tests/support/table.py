@@ -36,7 +36,7 @@ class Table:
         body = {"operation": operation, "source": {"kind": "rows", "rows": list(rows)}}
         return self.client.post(f"{self.path}/writes", json=body, headers=headers)
 
-    def ask(self, operation: str, rows: Sequence[Row] | None = None, **options: Any) -> Row:
+    def run_write(self, operation: str, rows: Sequence[Row] | None = None, **options: Any) -> Row:
         """The job of a write with options, or of one without rows, once it has succeeded."""
         body: Row = {"operation": operation, **options}
         if rows is not None:

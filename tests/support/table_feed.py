@@ -13,7 +13,7 @@ from app.changes.values import FeedBounds
 from app.format.errors import NotFound
 from app.format.file_group import ChangelogFile, ChangelogSegment
 from tests.support.lake_table import LakeTable
-from tests.support.past_tables import Past, committed_at
+from tests.support.versioned_tables import VersionedTable, committed_at
 
 
 @dataclass(kw_only=True)
@@ -71,9 +71,9 @@ class TableFeed:
         ]
 
 
-def corrections_of(past: Past) -> ReadCorrections:
+def corrections_of(versioned: VersionedTable) -> ReadCorrections:
     """The corrections in the feed of a table with a past."""
-    return ReadCorrections(index=TableFeed(table=past.table), reader=past.table.reader)
+    return ReadCorrections(index=TableFeed(table=versioned.table), reader=versioned.table.reader)
 
 
 def _may(file: ChangelogFile, first: int, last: int) -> bool:

@@ -38,7 +38,7 @@ class ServedTable:
 
     table: LakeTable
     meanwhile: Callable[[], None] = lambda: None
-    in_turn: Callable[[], None] = lambda: None
+    in_slot: Callable[[], None] = lambda: None
     waits: int = 0
     published: list[NewCommit] = field(default_factory=list)
     tasks: list[MergeTask] = field(default_factory=list)
@@ -106,7 +106,7 @@ class ServedTable:
         if self.waits:
             self.waits -= 1
             return WritesRunning(groups=1)
-        self.in_turn()
+        self.in_slot()
         version = self.table.version
         verdict = check_conflicts(
             commit.messages,

@@ -42,13 +42,15 @@ def at(text: str) -> datetime:
         (MONTH, "2023-01-31T10:00", "2023-01", "2023-01-01", "2023-02-01"),
     ],
 )
-def test_periods(period: TagPeriod, moment: str, name: str, begins: str, ends: str) -> None:
+def test_period_has_its_name_begin_and_end(
+    period: TagPeriod, moment: str, name: str, begins: str, ends: str
+) -> None:
     assert name_of(period, at(moment)) == name
     assert beginning(period, at(moment)) == at(begins)
     assert end(period, at(moment)) == at(ends)
 
 
-def test_periods_are_those_of_utc() -> None:
+def test_periods_are_in_utc() -> None:
     somewhere = datetime(2026, 11, 22, 1, 30, tzinfo=timezone(timedelta(hours=5, minutes=30)))
     assert name_of(DAY, somewhere) == "2026-11-21"
     assert name_of(HOUR, somewhere) == "2026-11-21T20"
@@ -59,7 +61,7 @@ def test_periods_are_those_of_utc() -> None:
     st.datetimes(min_value=FIRST, max_value=LAST),
     st.integers(0, 60),
 )
-def test_periods_follow_each_other_without_a_gap_and_in_the_order_of_their_names(
+def test_periods_are_contiguous_and_their_names_sort_in_time(
     period: TagPeriod, moment: datetime, count: int
 ) -> None:
     moment = moment.replace(tzinfo=UTC)
@@ -78,7 +80,7 @@ def test_periods_follow_each_other_without_a_gap_and_in_the_order_of_their_names
     assert outlived(period, names[::-1], 7) == names[:-7]
 
 
-def test_only_names_of_the_period_are_outlived() -> None:
+def test_only_names_of_the_period_are_expired() -> None:
     names = [
         "2026-11",
         "2026-12",

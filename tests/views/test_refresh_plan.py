@@ -12,7 +12,7 @@ from app.format.definition.new_dataset import CreateBucket
 from app.format.errors import InvalidDataset, InvalidView
 from app.views.new_view import CreateView, define_view
 from app.views.refresh_plan import check_inputs, follows_changes, rows_sql
-from tests.support.views import DATASETS, planned
+from tests.support.view_inputs import DATASETS, planned
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from tests.support.views import DATASETS, planned
         ("SELECT id, count(*) AS n FROM orders GROUP BY id", ["id"], False),
     ],
 )
-def test_changes_are_followed_where_each_names_its_row(sql: str, key: list[str], follows: bool) -> None:
+def test_view_follows_changes_if_each_names_its_row(sql: str, key: list[str], follows: bool) -> None:
     assert follows_changes(planned(sql), DATASETS, key) is follows
 
 
@@ -47,13 +47,13 @@ def test_changes_are_followed_where_each_names_its_row(sql: str, key: list[str],
         ("SELECT id, count(*) AS n FROM orders GROUP BY id", ["id"], False),
     ],
 )
-def test_a_key_is_looked_at_where_nothing_shows_that_it_is_one(sql: str, key: list[str], looks: bool) -> None:
+def test_key_is_checked_unless_it_is_provably_unique(sql: str, key: list[str], looks: bool) -> None:
     text = rows_sql(planned(sql), {"orders": "input"}, key)
     assert ("PARTITION BY" in text) is looks
     assert ("assert_true" in text) is looks
 
 
-def test_inputs_must_have_the_columns_that_are_read() -> None:
+def test_inputs_must_have_the_columns_of_the_query() -> None:
     plan = planned("SELECT id, price FROM orders")
     check_inputs(plan, DATASETS)
     orders = DATASETS["orders"]
@@ -71,7 +71,7 @@ def define(sql: str, **settings: Any) -> Any:
     return define_view(CreateView(name="shown", sql=sql, **settings), planned(sql))
 
 
-def test_a_view_is_a_dataset_of_the_columns_of_its_sql() -> None:
+def test_view_is_a_dataset_of_the_columns_of_its_sql() -> None:
     defined = define("SELECT id, customer, byte FROM orders", table_type=TableType.MERGE_ON_READ)
     assert [(field.name, field.type, field.nullable) for field in defined.schema.fields] == [
         ("id", "int64", False),
@@ -94,7 +94,7 @@ def test_a_view_is_a_dataset_of_the_columns_of_its_sql() -> None:
         ("SELECT id FROM orders", {"partition_by": ["day"]}, ["/partition_by/0", "/partition_by/0"]),
     ],
 )
-def test_rules_of_datasets_hold(sql: str, settings: dict[str, Any], pointers: list[str]) -> None:
+def test_views_obey_the_rules_of_datasets(sql: str, settings: dict[str, Any], pointers: list[str]) -> None:
     with pytest.raises(InvalidDataset) as refusal:
         define(sql, **settings)
     assert [error["pointer"] for error in refusal.value.facts["errors"]] == pointers

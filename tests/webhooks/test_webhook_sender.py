@@ -29,10 +29,10 @@ class Resolver:
 
     def __init__(self, *answers: list[str]) -> None:
         self.answers = list(answers)
-        self.asked: list[str] = []
+        self.hosts: list[str] = []
 
     def __call__(self, host: str, port: int) -> list[str]:
-        self.asked.append(host)
+        self.hosts.append(host)
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
 
@@ -76,7 +76,7 @@ def speaking(*parts: bytes, pause_seconds: float = 0.0) -> Iterator[str]:
         thread.join()
 
 
-def test_a_message_arrives_as_it_was_sent(receiver: Receiver) -> None:
+def test_message_arrives_as_it_was_sent(receiver: Receiver) -> None:
     reply = HttpSender(rules=LOCAL).send(
         receiver.url, {"webhook-id": "m", "Content-Type": "x/y"}, b"\x00body"
     )
@@ -90,7 +90,7 @@ def test_a_message_arrives_as_it_was_sent(receiver: Receiver) -> None:
     assert message.headers["host"] == receiver.url.split("/")[2]
 
 
-def test_a_failure_is_told_in_the_words_of_the_receiver(receiver: Receiver) -> None:
+def test_failed_reply_has_the_status_and_text_of_the_receiver(receiver: Receiver) -> None:
     receiver.answer(503, headers={"Retry-After": "7"}, body=b"busy\0 \xff" + b"x" * 100_000)
     reply = HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}")
     assert not reply.delivered
@@ -101,10 +101,10 @@ def test_a_failure_is_told_in_the_words_of_the_receiver(receiver: Receiver) -> N
     assert len(reply.error) <= 1024
 
 
-def test_a_date_says_when_to_come_again_too(receiver: Receiver) -> None:
+def test_retry_after_may_be_a_date(receiver: Receiver) -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
-    for said, low, high in ((soon, 80, 91), ("Mon, 01 Jan 2024 00:00:00 GMT", 0, 0)):
-        receiver.answer(429, headers={"Retry-After": said})
+    for retry_after, low, high in ((soon, 80, 91), ("Mon, 01 Jan 2024 00:00:00 GMT", 0, 0)):
+        receiver.answer(429, headers={"Retry-After": retry_after})
         reply = HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}")
         assert reply.retry_after_seconds is not None
         assert low <= reply.retry_after_seconds <= high
@@ -112,7 +112,7 @@ def test_a_date_says_when_to_come_again_too(receiver: Receiver) -> None:
     assert HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}").retry_after_seconds is None
 
 
-def test_no_redirect_is_followed(receiver: Receiver) -> None:
+def test_redirects_are_not_followed(receiver: Receiver) -> None:
     with receiving() as other:
         receiver.answer(307, headers={"Location": other.url})
         reply = HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}")
@@ -121,7 +121,7 @@ def test_no_redirect_is_followed(receiver: Receiver) -> None:
         assert not other.messages
 
 
-def test_no_proxy_of_the_environment_is_used(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_of_the_environment_are_not_used(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}").delivered
@@ -130,7 +130,7 @@ def test_no_proxy_of_the_environment_is_used(receiver: Receiver, monkeypatch: py
 @pytest.mark.parametrize(
     "url", ["http://127.0.0.1:{port}/", "http://localhost:{port}/", "http://2130706433:{port}/"]
 )
-def test_nothing_reaches_the_inside_without_leave(receiver: Receiver, url: str) -> None:
+def test_internal_addresses_are_refused_by_default(receiver: Receiver, url: str) -> None:
     port = receiver.url.split(":")[2].split("/")[0]
     sender = HttpSender(rules=Rules(http=True))
     reply = sender.send(url.format(port=port), {}, b"{}")
@@ -141,20 +141,20 @@ def test_nothing_reaches_the_inside_without_leave(receiver: Receiver, url: str) 
     assert not receiver.messages
 
 
-def test_a_name_that_changes_its_mind_is_looked_up_once_an_attempt(receiver: Receiver) -> None:
+def test_host_is_resolved_once_per_attempt(receiver: Receiver) -> None:
     """A name that is fine when it is checked and inside when it is connected to gets nowhere: there is one look-up."""
     port = receiver.url.split(":")[2].split("/")[0]
     resolver = Resolver(["127.0.0.1"], ["10.0.0.1"])
     sender = HttpSender(rules=LOCAL, resolve=resolver)
     assert sender.send(f"http://hooks.example:{port}/", {}, b"{}").delivered
-    assert resolver.asked == ["hooks.example"]
+    assert resolver.hosts == ["hooks.example"]
     assert receiver.messages[0].headers["host"] == f"hooks.example:{port}"
     again = sender.send(f"http://hooks.example:{port}/", {}, b"{}")
     assert "not on the public internet" in str(again.error)
     assert len(receiver.messages) == 1
 
 
-def test_what_cannot_be_looked_up_is_refused() -> None:
+def test_unresolvable_host_is_refused() -> None:
     def fails(host: str, port: int) -> list[str]:
         raise socket.gaierror("no such host")
 
@@ -164,12 +164,12 @@ def test_what_cannot_be_looked_up_is_refused() -> None:
     assert not sender.send("https://nowhere.example/", {}, b"{}").delivered
 
 
-def test_names_and_numbers_are_looked_up_alike() -> None:
+def test_names_and_numbers_are_resolved_alike() -> None:
     assert resolve("0177.0.0.1", 80) == ["127.0.0.1"]
     assert resolve("::1", 80) == ["::1"]
 
 
-def test_the_certificate_must_be_the_hosts_though_the_connection_is_to_an_address(
+def test_certificate_must_match_the_host_and_not_the_address(
     tls_receiver: Receiver,
 ) -> None:
     port = tls_receiver.url.split(":")[2].split("/")[0]
@@ -204,7 +204,7 @@ def test_the_certificate_must_be_the_hosts_though_the_connection_is_to_an_addres
     ],
     ids=["silence", "trickle", "endless headers", "patience"],
 )
-def test_a_slow_receiver_is_left_in_time(parts: list[bytes]) -> None:
+def test_slow_receiver_is_abandoned_in_time(parts: list[bytes]) -> None:
     with speaking(*parts, pause_seconds=0.05) as url:
         started = time.monotonic()
         reply = HttpSender(rules=LOCAL, total_seconds_max=0.3).send(url, {}, b"{}")
@@ -213,21 +213,21 @@ def test_a_slow_receiver_is_left_in_time(parts: list[bytes]) -> None:
     assert "TimeoutError" in str(reply.error)
 
 
-def test_a_body_that_never_ends_does_not_take_back_the_status() -> None:
+def test_endless_body_does_not_change_the_status() -> None:
     head = b"HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n"
     with speaking(head, *[b"1\r\nx\r\n"] * 100, pause_seconds=0.05) as url:
         assert HttpSender(rules=LOCAL, total_seconds_max=0.3).send(url, {}, b"{}").delivered
 
 
 @pytest.mark.parametrize("answer", [b"\x16\x03\x01", b"HTTP/9 x\r\n\r\n", b"HTTP/1.1 200 " + b"x" * 70_000])
-def test_what_is_no_http_is_a_failure(answer: bytes) -> None:
+def test_response_that_is_not_http_is_a_failure(answer: bytes) -> None:
     with speaking(answer) as url:
         reply = HttpSender(rules=LOCAL, total_seconds_max=0.5).send(url, {}, b"{}")
     assert not reply.delivered
     assert reply.error
 
 
-def test_a_refused_connection_is_a_failure() -> None:
+def test_refused_connection_is_a_failure() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     reply = HttpSender(rules=LOCAL).send(f"http://127.0.0.1:{port}/", {}, b"{}")

@@ -5,7 +5,7 @@ import pytest
 from tests.support.http import EVENTS, ORDERS, problem
 
 
-def test_a_registration_is_answered_with_the_dataset_its_path_and_its_version(client):
+def test_registration_returns_the_dataset_its_location_and_its_version(client):
     answer = client.post("/datasets", json=ORDERS)
     assert answer.status_code == 201
     dataset = answer.json()
@@ -29,7 +29,7 @@ def test_a_registration_is_answered_with_the_dataset_its_path_and_its_version(cl
         assert found.headers["etag"] == '"0"'
 
 
-def test_a_name_is_taken_once_and_free_again_after_a_delete(client):
+def test_dataset_name_is_unique_until_the_dataset_is_deleted(client):
     assert client.post("/datasets", json=ORDERS).status_code == 201
     problem(client.post("/datasets", json=ORDERS), 409, "dataset-exists")
     assert client.delete("/datasets/orders").status_code == 204
@@ -37,14 +37,14 @@ def test_a_name_is_taken_once_and_free_again_after_a_delete(client):
     assert client.post("/datasets", json=ORDERS).status_code == 201
 
 
-def test_a_delete_minds_if_match(client, orders):
+def test_delete_checks_if_match(client, orders):
     refused = problem(client.delete(orders, headers={"If-Match": '"7"'}), 412, "precondition-failed")
     assert refused["version"] == 0
     problem(client.delete(orders, headers={"If-Match": "W/nonsense"}), 412, "precondition-failed")
     assert client.delete(orders, headers={"If-Match": '"0"'}).status_code == 204
 
 
-def test_the_list_comes_in_pages_by_name(client):
+def test_dataset_list_is_paged_by_name(client):
     for name in ("b", "c", "a"):
         client.post("/datasets", json={**ORDERS, "name": name})
     first = client.get("/datasets", params={"page_size": 2}).json()
@@ -55,13 +55,13 @@ def test_the_list_comes_in_pages_by_name(client):
     problem(client.get("/datasets", params={"page_token": "nonsense"}), 400, "invalid-request")
 
 
-def test_the_schema_has_the_ids_of_its_fields(client, orders):
+def test_schema_lists_the_ids_of_its_fields(client, orders):
     schema = client.get(f"{orders}/schema").json()
     assert schema["id"] == 1
     assert [(field["id"], field["name"]) for field in schema["fields"]] == [(1, "id"), (2, "note")]
 
 
-def test_every_broken_rule_is_named(client):
+def test_invalid_definition_reports_every_broken_rule(client):
     broken = {**ORDERS, "name": "0", "record_key": ["nothing"], "partition_by": ["note"]}
     members = problem(client.post("/datasets", json=broken), 422, "invalid-dataset")
     pointers = {error["pointer"] for error in members["errors"]}
@@ -83,7 +83,7 @@ def test_every_broken_rule_is_named(client):
         ({**ORDERS, "a/b~c": 1}, "/a~1b~0c"),
     ],
 )
-def test_a_member_that_does_not_fit_is_pointed_at(client, body, pointer):
+def test_invalid_member_is_reported_with_its_pointer(client, body, pointer):
     members = problem(client.post("/datasets", json=body), 400, "invalid-request")
     assert [error["pointer"] for error in members["errors"]] == [pointer]
 
@@ -93,24 +93,24 @@ def test_a_member_that_does_not_fit_is_pointed_at(client, body, pointer):
     [b"", b'{"name":', b"\xff\xfe"],
     ids=["empty", "truncated", "not UTF-8"],
 )
-def test_a_body_that_is_no_json_is_malformed(client, body):
+def test_body_that_is_not_json_is_malformed(client, body):
     answer = client.post("/datasets", content=body, headers={"Content-Type": "application/json"})
     problem(answer, 400, "malformed-body")
 
 
-def test_a_registration_is_json(client):
+def test_registration_accepts_json_only(client):
     answer = client.post("/datasets", content=b"name: x", headers={"Content-Type": "application/yaml"})
     assert problem(answer, 415, "unsupported-media-type")["accepted"] == ["application/json"]
 
 
-def test_a_dataset_without_a_key_is_append_only(client):
+def test_dataset_without_a_key_is_append_only(client):
     dataset = client.post("/datasets", json=EVENTS).json()
     assert (dataset["bucket"]["mode"], dataset["bucket"]["count"]) == ("unaware", 1)
     assert dataset["index"] is None
     assert dataset["record_key"] == []
 
 
-def test_all_of_a_definition_is_told(client):
+def test_dataset_document_contains_the_whole_definition(client):
     definition = {
         "name": "totals",
         "schema": {

@@ -7,13 +7,13 @@ import pyarrow.ipc as ipc
 import pytest
 
 from tests.support.http import problem, upsert
-from tests.support.trips import FIRST, TRIPS, change, write
+from tests.support.schema_changes import FIRST, TRIPS, change, write
 
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 
 
-def test_a_change_is_a_version_of_its_own(client, trips):
+def test_schema_change_is_a_version_of_its_own(client, trips):
     answer = change(
         client,
         trips,
@@ -42,7 +42,7 @@ def test_a_change_is_a_version_of_its_own(client, trips):
     assert (instant["version"], instant["job_id"]) == (1, None)
 
 
-def test_every_schema_stays_known(client, trips):
+def test_schemas_of_all_versions_stay_readable(client, trips):
     change(client, trips, {"kind": "drop", "name": "fare"})
     change(client, trips, {"kind": "add", "field": {"name": "fare", "type": "string"}})
     latest = client.get(f"{trips}/schema").json()
@@ -63,7 +63,7 @@ def test_every_schema_stays_known(client, trips):
     problem(client.get(f"{trips}/schemas", params={"page_token": "x"}), 400, "invalid-request")
 
 
-def test_a_change_says_which_version_it_is_for(client, trips):
+def test_schema_change_requires_a_matching_if_match(client, trips):
     body = {"changes": [{"kind": "drop", "name": "fare"}]}
     problem(client.patch(trips, json=body), 428, "precondition-required")
     problem(client.patch(trips, json=body, headers={"If-Match": "*"}), 428, "precondition-required")
@@ -76,13 +76,13 @@ def test_a_change_says_which_version_it_is_for(client, trips):
     assert client.get(trips).json()["version"] == 1
 
 
-def test_changing_takes_the_scope_of_a_writer(new_client, service):
+def test_schema_change_requires_the_write_scope(new_client, service):
     reader = new_client(("read",))
     body = {"changes": [{"kind": "drop", "name": "fare"}]}
     problem(reader.patch("/datasets/trips", json=body, headers={"If-Match": '"0"'}), 403, "forbidden")
 
 
-def test_a_change_of_nothing_is_refused(client, trips):
+def test_schema_change_without_changes_is_refused(client, trips):
     refused = client.patch(trips, json={}, headers={"If-Match": '"0"'})
     assert problem(refused, 422, "schema-change-refused")["errors"][0]["pointer"] == "/changes"
 
@@ -98,7 +98,7 @@ def test_a_change_of_nothing_is_refused(client, trips):
         ({"schema": {}}, "/schema"),
     ],
 )
-def test_a_member_that_does_not_fit_is_pointed_at(client, trips, body, pointer):
+def test_invalid_member_is_reported_with_its_pointer(client, trips, body, pointer):
     members = problem(client.patch(trips, json=body, headers={"If-Match": '"0"'}), 400, "invalid-request")
     assert [error["pointer"] for error in members["errors"]] == [pointer]
 
@@ -138,7 +138,9 @@ def test_a_member_that_does_not_fit_is_pointed_at(client, trips, body, pointer):
         ([{"kind": "add", "field": {"name": "Id", "type": "date"}}], "/changes/0/field/name", "'id' already"),
     ],
 )
-def test_what_would_lose_values_or_move_rows_is_refused(client, trips, changes, pointer, reason):
+def test_schema_change_that_would_lose_values_or_move_rows_is_refused(
+    client, trips, changes, pointer, reason
+):
     members = problem(change(client, trips, *changes), 422, "schema-change-refused")
     [error] = members["errors"]
     assert error["pointer"] == pointer
@@ -184,7 +186,7 @@ def test_rows_are_read_under_the_schema_of_their_version(client, service, trips)
     assert changes[0]["row"] == changes[2]["row"] == moved
 
 
-def test_changes_name_the_schema_they_are_told_under(client, service, trips):
+def test_changes_name_the_schema_they_are_read_under(client, service, trips):
     write(client, service, trips, upsert(FIRST))
     change(
         client,
@@ -226,7 +228,7 @@ def test_changes_name_the_schema_they_are_told_under(client, service, trips):
     ] == rows
 
 
-def test_a_value_that_an_asked_schema_cannot_hold_is_no_answer(client, service, trips):
+def test_value_outside_the_requested_schema_is_refused(client, service, trips):
     change(client, trips, {"kind": "widen", "name": "seats", "type": "int64"})
     write(client, service, trips, upsert({"id": 1, "seats": 2**40, "seen": 1}))
     refused = problem(client.get(f"{trips}/changes", params={"schema": 1}), 422, "schema-mismatch")
@@ -236,13 +238,13 @@ def test_a_value_that_an_asked_schema_cannot_hold_is_no_answer(client, service, 
 
 
 @pytest.mark.parametrize("schema", ["0", "2", "999999999", "-1", "first", ""])
-def test_a_schema_that_there_never_was_is_refused(client, trips, schema):
+def test_unknown_schema_is_refused(client, trips, schema):
     for path in (f"{trips}/changes", f"{trips}/changes/events"):
         members = problem(client.get(path, params={"schema": schema}), 400, "invalid-request")
         assert [error["pointer"] for error in members["errors"]] == ["/schema"]
 
 
-def test_a_write_that_was_accepted_before_a_change_is_made_after_it(client, service, trips):
+def test_write_accepted_before_a_schema_change_is_merged_after_it(client, service, trips):
     staged = client.post(f"{trips}/writes", json=upsert(FIRST))
     raw = "\n".join(json.dumps({**FIRST, "id": number}) for number in (2, 3))
     large = client.post(
@@ -269,7 +271,7 @@ def test_a_write_that_was_accepted_before_a_change_is_made_after_it(client, serv
     assert rows == [{**expected, "id": number} for number in (1, 2, 3)]
 
 
-def test_a_write_is_checked_against_the_schema_that_there_is(client, service, trips):
+def test_write_is_checked_against_the_current_schema(client, service, trips):
     change(client, trips, {"kind": "drop", "name": "fare"})
     members = problem(client.post(f"{trips}/writes", json=upsert(FIRST)), 422, "schema-mismatch")
     assert members["errors"][0]["pointer"].endswith("/fare")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support.http import problem, upsert
-from tests.support.trips import FIRST, TRIPS, change, merge_write, write
+from tests.support.schema_changes import FIRST, TRIPS, change, merge_write, write
 
 
 @pytest.fixture
@@ -27,9 +27,7 @@ def meanwhile(client, service, monkeypatch):
     return arrange
 
 
-def test_a_write_under_way_while_the_schema_changes_is_made_under_the_new_one(
-    client, service, trips, meanwhile
-):
+def test_running_write_is_merged_under_a_schema_changed_meanwhile(client, service, trips, meanwhile):
     write(client, service, trips, upsert(FIRST))
     meanwhile(
         lambda: change(
@@ -59,9 +57,7 @@ def test_a_write_under_way_while_the_schema_changes_is_made_under_the_new_one(
     assert [each["op"] for each in changes if each["row"]["id"] == 1] == ["+A", "-C", "+C"]
 
 
-def test_a_write_that_brings_its_schema_reads_its_rows_again_if_another_came_first(
-    client, service, trips, meanwhile
-):
+def test_schema_merging_write_reads_its_rows_again_after_a_schema_change(client, service, trips, meanwhile):
     meanwhile(lambda: change(client, trips, {"kind": "add", "field": {"name": "tip", "type": "string"}}))
     job = merge_write(client, service, trips, [{"id": 1, "seats": 1, "tip": "x", "more": 5}])
     assert (job["state"], job["committed_version"]) == ("succeeded", 2)
@@ -74,14 +70,16 @@ def test_a_write_that_brings_its_schema_reads_its_rows_again_if_another_came_fir
     assert rows == [{"id": 1, "tip": "x", "more": 5}]
 
 
-def test_a_write_whose_columns_came_meanwhile_with_other_types_fails(client, service, trips, meanwhile):
+def test_schema_merging_write_fails_if_its_column_was_added_with_another_type(
+    client, service, trips, meanwhile
+):
     meanwhile(lambda: change(client, trips, {"kind": "add", "field": {"name": "tip", "type": "date"}}))
     job = merge_write(client, service, trips, [{"id": 1, "seats": 1, "tip": 5}])
     assert job["error"]["type"] == "/problems/schema-mismatch"
     assert client.get(f"{trips}/rows").json()["rows"] == []
 
 
-def test_a_stream_tells_when_it_goes_on_under_another_schema(client, service, trips):
+def test_stream_sends_an_event_when_the_schema_changes(client, service, trips):
     write(client, service, trips, upsert(FIRST))
     with client.stream("GET", f"{trips}/changes/events", params={"until": 2}) as stream:
         assert stream.headers["headwater-schema-id"] == "1"
@@ -90,13 +88,13 @@ def test_a_stream_tells_when_it_goes_on_under_another_schema(client, service, tr
         change(client, trips, {"kind": "add", "field": {"name": "tip", "type": "int8"}})
         write(client, service, trips, upsert({"id": 2, "seats": 1, "tip": 5}))
         seen += list(lines)
-    told = [line for line in seen if line.startswith(("event:", "data:"))]
-    assert told[0] == told[4] == "event: change"
-    assert told[2:4] == ["event: schema", 'data: {"schema_id": 2}']
-    assert json.loads(told[5][6:])["row"]["tip"] == 5
+    sent = [line for line in seen if line.startswith(("event:", "data:"))]
+    assert sent[0] == sent[4] == "event: change"
+    assert sent[2:4] == ["event: schema", 'data: {"schema_id": 2}']
+    assert json.loads(sent[5][6:])["row"]["tip"] == 5
 
 
-def test_a_stream_of_columns_that_are_gone_ends(client, service, trips):
+def test_stream_of_dropped_columns_ends(client, service, trips):
     write(client, service, trips, upsert(FIRST))
     with client.stream("GET", f"{trips}/changes/events", params={"columns": "city"}) as stream:
         lines = stream.iter_lines()
@@ -108,7 +106,7 @@ def test_a_stream_of_columns_that_are_gone_ends(client, service, trips):
 
 
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
-def test_rows_of_every_schema_lie_side_by_side_in_a_table(client, service, table_type):
+def test_table_contains_rows_of_every_schema(client, service, table_type):
     """Writes that touch a few rows each, of a table whose files are of many schemas."""
     body = {**TRIPS, "table_type": table_type, "bucket": {"count": 2}}
     path = client.post("/datasets", json=body).headers["location"]

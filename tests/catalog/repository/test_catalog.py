@@ -19,7 +19,7 @@ from tests.support.store_fixtures import Stores
 from tests.support.threads import together
 
 
-def test_a_new_dataset_is_empty_and_found_by_id_and_by_name(stores: Stores, tenant_id: str) -> None:
+def test_new_dataset_is_empty_and_found_by_id_and_by_name(stores: Stores, tenant_id: str) -> None:
     made = stores.catalog.create(tenant_id, new_id(), definition("flights"))
     assert (made.version, made.next_offset, made.committed_at, made.tenant_id) == (0, 0, None, tenant_id)
     assert made.definition == definition("flights")
@@ -30,7 +30,7 @@ def test_a_new_dataset_is_empty_and_found_by_id_and_by_name(stores: Stores, tena
 @pytest.mark.parametrize(
     "reference", ["nothing", "", "o\0rders", "ORDERS", pytest.param(new_id(), id="new"), "x" * 5_000]
 )
-def test_other_references_find_nothing(
+def test_unknown_references_find_no_dataset(
     stores: Stores, tenant_id: str, dataset: Dataset, reference: str
 ) -> None:
     with pytest.raises(NotFound):
@@ -39,14 +39,14 @@ def test_other_references_find_nothing(
         stores.catalog.delete(tenant_id, reference, version=None)
 
 
-def test_a_name_is_taken_once_per_tenant(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+def test_dataset_name_is_unique_per_tenant(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     with pytest.raises(DatasetExists):
         stores.catalog.create(tenant_id, new_id(), definition())
     neighbour = stores.tenants.add_tenant(f"neighbour-{tenant_id}")
     assert stores.catalog.create(neighbour, new_id(), definition()).id != dataset.id
 
 
-def test_of_racing_creators_one_wins(stores: Stores, tenant_id: str) -> None:
+def test_one_of_racing_creators_wins(stores: Stores, tenant_id: str) -> None:
     barrier = Barrier(4)
 
     def create() -> str:
@@ -60,7 +60,7 @@ def test_of_racing_creators_one_wins(stores: Stores, tenant_id: str) -> None:
     assert outcomes.count("exists") == 3
 
 
-def test_listing_pages_by_name_through_changes(stores: Stores, tenant_id: str) -> None:
+def test_listing_pages_by_name_while_datasets_change(stores: Stores, tenant_id: str) -> None:
     for name in ("b", "a", "C", "d", "e"):
         stores.catalog.create(tenant_id, new_id(), definition(name))
     first = stores.catalog.list(tenant_id, page_size=2, page_token=None)
@@ -73,36 +73,38 @@ def test_listing_pages_by_name_through_changes(stores: Stores, tenant_id: str) -
     assert third.next_token is None
 
 
-def test_an_empty_listing_and_an_exact_page_have_no_next(stores: Stores, tenant_id: str) -> None:
+def test_empty_listing_and_exact_page_have_no_next_token(stores: Stores, tenant_id: str) -> None:
     assert stores.catalog.list(tenant_id, page_size=1, page_token=None).items == []
     stores.catalog.create(tenant_id, new_id(), definition())
     assert stores.catalog.list(tenant_id, page_size=1, page_token=None).next_token is None
 
 
 @pytest.mark.parametrize("token", ["", "!", "é", "AAAA", "pA", "oQA"])
-def test_a_made_up_token_is_refused(stores: Stores, tenant_id: str, token: str) -> None:
+def test_invalid_page_token_is_refused(stores: Stores, tenant_id: str, token: str) -> None:
     with pytest.raises(InvalidRequest):
         stores.catalog.list(tenant_id, page_size=1, page_token=token)
 
 
-def test_deleting_frees_the_name_and_cancels_the_jobs(
+def test_delete_frees_the_name_and_cancels_the_jobs(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job], accept: Callable[[], Job]
 ) -> None:
-    held, waiting = running(), accept()
+    claimed, waiting = running(), accept()
     stores.catalog.delete(tenant_id, dataset.definition.name, version=None)
     with pytest.raises(NotFound):
         stores.catalog.get(tenant_id, dataset.id)
     with pytest.raises(NotFound):
         stores.catalog.delete(tenant_id, dataset.id, version=None)
     assert stores.catalog.create(tenant_id, new_id(), definition()).id != dataset.id
-    assert {stores.jobs.get(tenant_id, job.id).state for job in (held, waiting)} == {JobState.CANCELLED}
+    assert {stores.jobs.get(tenant_id, job.id).state for job in (claimed, waiting)} == {JobState.CANCELLED}
     # The commit that was under way finds its jobs gone.
-    assert stores.timeline.publish_one(tenant_id, commit_of([held], [message()])) == Fenced(held=frozenset())
+    assert stores.timeline.publish_one(tenant_id, commit_of([claimed], [message()])) == Fenced(
+        claimed=frozenset()
+    )
     with pytest.raises(NotFound):
         accept()
 
 
-def test_deleting_may_be_conditional_on_the_version(
+def test_delete_may_be_conditional_on_the_version(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     stores.timeline.publish_one(tenant_id, commit_of([running()], [message()]))
@@ -112,9 +114,7 @@ def test_deleting_may_be_conditional_on_the_version(
     stores.catalog.delete(tenant_id, dataset.id, version=1)
 
 
-def test_no_job_outlives_a_dataset_that_is_deleted_while_writes_arrive(
-    stores: Stores, tenant_id: str
-) -> None:
+def test_delete_cancels_jobs_that_are_accepted_concurrently(stores: Stores, tenant_id: str) -> None:
     for number in range(5):
         dataset = stores.catalog.create(tenant_id, new_id(), definition(f"raced-{number}"))
         barrier = Barrier(4)
@@ -139,7 +139,7 @@ def test_no_job_outlives_a_dataset_that_is_deleted_while_writes_arrive(
         assert {stores.jobs.get(tenant_id, job).state for job in accepted} <= {JobState.CANCELLED}
 
 
-def test_uploads_belong_to_their_dataset(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+def test_upload_belongs_to_its_dataset(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     other = stores.catalog.create(tenant_id, new_id(), definition("other"))
     upload = Upload(
         id=new_id(),

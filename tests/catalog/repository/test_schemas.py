@@ -41,7 +41,7 @@ def evolved(stores: Stores, dataset: Dataset, name: str) -> Dataset:
     )
 
 
-def test_a_change_is_a_version_without_files_and_without_changes(
+def test_schema_change_is_a_version_without_files_and_changes(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     first = stores.timeline.publish(tenant_id, [commit_of([running()], [message(changes=3)])])
@@ -64,7 +64,7 @@ def test_a_change_is_a_version_without_files_and_without_changes(
     assert stores.timeline.version_at(tenant_id, dataset.id, after.committed_at) == 2
 
 
-def test_every_version_knows_its_schema(
+def test_every_version_has_its_schema(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     stores.timeline.publish(tenant_id, [commit_of([running()], [message()])])
@@ -86,7 +86,7 @@ def test_every_version_knows_its_schema(
 
 
 @pytest.mark.parametrize("schema_id", [0, -1, 2, 2**31, 2**63 - 1])
-def test_a_schema_that_a_dataset_never_had_is_not_found(
+def test_unknown_schema_is_not_found(
     stores: Stores, tenant_id: str, dataset: Dataset, schema_id: int
 ) -> None:
     with pytest.raises(NotFound):
@@ -97,14 +97,14 @@ def test_a_schema_that_a_dataset_never_had_is_not_found(
 
 
 @pytest.mark.parametrize("token", ["x", "oQA", "pTEuMjM", "2SA5OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5OTk"])
-def test_a_made_up_token_of_schemas_is_refused(
+def test_invalid_page_token_of_schemas_is_refused(
     stores: Stores, tenant_id: str, dataset: Dataset, token: str
 ) -> None:
     with pytest.raises(InvalidRequest):
         stores.catalog.schemas(tenant_id, dataset.id, page_size=1, page_token=token)
 
 
-def test_a_change_for_another_version_is_refused(
+def test_schema_change_of_another_version_is_refused(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     stores.timeline.publish(tenant_id, [commit_of([running()], [message()])])
@@ -114,15 +114,13 @@ def test_a_change_for_another_version_is_refused(
     assert stores.catalog.get(tenant_id, dataset.id).definition == dataset.definition
 
 
-def test_a_dataset_that_is_gone_is_not_changed(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+def test_deleted_dataset_refuses_schema_changes(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     stores.catalog.delete(tenant_id, dataset.id, version=None)
     with pytest.raises(NotFound):
         evolved(stores, dataset, "late")
 
 
-def test_of_racing_changes_one_wins_and_no_name_is_given_twice(
-    stores: Stores, tenant_id: str, dataset: Dataset
-) -> None:
+def test_one_of_racing_schema_changes_wins(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     barrier = Barrier(4)
 
     def change(name: str) -> str:
@@ -139,7 +137,7 @@ def test_of_racing_changes_one_wins_and_no_name_is_given_twice(
     assert [found.definition.schema.fields[-1].name] == [name for name in outcomes if name != "late"]
 
 
-def test_changes_and_commits_that_race_stand_in_one_order(
+def test_racing_schema_changes_and_commits_are_ordered(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     """Versions are dense, and each commit stands behind no schema that it was not planned under."""
@@ -166,7 +164,7 @@ def test_changes_and_commits_that_race_stand_in_one_order(
         assert version == 2
 
 
-def test_a_plan_under_an_earlier_schema_is_made_again(
+def test_commit_planned_under_an_earlier_schema_conflicts(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     job, planned = running(), [message(0), message(1)]
@@ -188,7 +186,7 @@ def test_a_plan_under_an_earlier_schema_is_made_again(
     )
 
 
-def test_a_commit_may_bring_the_schema_that_its_rows_need(
+def test_commit_may_extend_the_schema(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     definition = with_field(dataset.definition, "more")
@@ -206,7 +204,7 @@ def test_a_commit_may_bring_the_schema_that_its_rows_need(
     assert stores.catalog.get(tenant_id, dataset.id).definition == definition
 
 
-def test_a_schema_of_a_commit_without_rows_is_a_version(
+def test_schema_of_a_commit_without_rows_is_a_version(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     definition = with_field(dataset.definition, "more")
@@ -218,7 +216,7 @@ def test_a_schema_of_a_commit_without_rows_is_a_version(
     assert stores.timeline.schema_at(tenant_id, dataset.id, 1) == definition.schema
 
 
-def test_a_write_that_was_planned_before_leaves_other_settings_as_they_are(
+def test_commit_with_a_schema_keeps_settings_changed_meanwhile(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     """A write that brings a schema brings a whole definition, made of the one that it found."""

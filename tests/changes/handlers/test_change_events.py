@@ -13,7 +13,7 @@ from app.changelog.forms import ChangeForm
 from app.changes.handlers import events as change_events
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.format.errors import Unavailable
-from app.http.waiting import shared_polls as watches
+from app.http.waiting import shared_polls
 from tests.support.http import problem, upsert
 from tests.support.streams import blocks, feed_of, serving, streamed
 
@@ -64,14 +64,14 @@ def following(service, client, feed, **parameters):
 
 
 @EVERY_FORM
-def test_the_events_are_the_changes_of_the_pages(client, feed, form):
+def test_stream_events_equal_the_changes_of_pages(client, feed, form):
     events = followed(client, feed, form=form)
     assert [change for _, change in events] == client.get(feed, params={"form": form}).json()["changes"]
     assert events[-1][0] == 4
 
 
 @EVERY_FORM
-def test_whoever_resumes_behind_any_event_gets_the_rest_and_no_half_of_a_pair(client, feed, form):
+def test_reader_that_resumes_after_any_event_gets_the_rest_and_no_half_of_a_pair(client, feed, form):
     whole = followed(client, feed, form=form)
     for seen, (position, change) in enumerate(whole, 1):
         first_half = change.get("op") == "-C" or change.get("_change_type") == "update_preimage"
@@ -80,39 +80,39 @@ def test_whoever_resumes_behind_any_event_gets_the_rest_and_no_half_of_a_pair(cl
         assert rest == whole[seen - 1 if first_half else seen :]
 
 
-def test_columns_and_since_are_those_of_a_page(client, feed):
+def test_stream_applies_columns_since_and_until(client, feed):
     events = followed(client, feed, since=2, columns="note", until=4)
     assert [(at, change["row"]) for at, change in events] == [(2, {"note": "a"}), (4, {"note": "c"})]
 
 
-def test_a_stream_goes_on_over_many_pages(client, feed, monkeypatch):
+def test_stream_continues_over_many_pages(client, feed, monkeypatch):
     whole = followed(client, feed)
     monkeypatch.setattr(change_events, "PAGE_CHANGES", 1)
     assert followed(client, feed) == whole
 
 
 @pytest.mark.parametrize(("since", "until"), [(4, 4), (0, 0), (3, 1), (2, 3)])
-def test_a_stream_ends_where_nothing_is_left(client, feed, since, until):
+def test_stream_without_remaining_changes_ends(client, feed, since, until):
     assert followed(client, feed, since=since, until=until) == []
 
 
-def test_who_comes_again_once_nothing_is_left_is_told_to_stay_away(client, feed):
+def test_reconnect_after_the_last_event_gets_204(client, feed):
     answer = client.get(f"{feed}/events", params={"until": 4}, headers={"Last-Event-ID": "4"})
     assert (answer.status_code, answer.content) == (204, b"")
 
 
-def test_a_first_id_that_is_empty_is_none(client, feed):
+def test_empty_last_event_id_starts_at_the_beginning(client, feed):
     assert len(followed(client, feed, last_event_id="")) == 4
 
 
 @pytest.mark.parametrize("last_event_id", ["x", "-1", "now", "1.0", "9" * 30, "\u0661".encode()])
-def test_an_id_that_the_stream_never_told_is_not_valid(client, feed, last_event_id):
+def test_invalid_last_event_id_is_refused(client, feed, last_event_id):
     answer = client.get(f"{feed}/events", headers={"Last-Event-ID": last_event_id})
     members = problem(answer, 400, "invalid-request")
     assert members["errors"][0]["pointer"] == "/Last-Event-ID"
 
 
-def test_what_is_wrong_is_answered_and_not_streamed(client, new_client, feed, orders):
+def test_invalid_stream_request_returns_a_problem(client, new_client, feed, orders):
     problem(client.get(f"{feed}/events", headers={"Last-Event-ID": "5"}), 409, "offset-ahead")
     problem(client.get(f"{feed}/events", params={"since": "5"}), 409, "offset-ahead")
     for name, value in [("columns", "nope"), ("form", "avro"), ("until", "-1"), ("limit", "3")]:
@@ -122,38 +122,38 @@ def test_what_is_wrong_is_answered_and_not_streamed(client, new_client, feed, or
     problem(new_client(("write",)).get(f"{feed}/events"), 403, "forbidden")
 
 
-def test_a_commit_is_told_at_once(client, feed, orders, service):
+def test_stream_delivers_a_commit_immediately(client, feed, orders, service):
     with service.working(), following(service, client, feed, since=4, until=5) as stream:
         began = time.monotonic()
         client.post(f"{orders}/writes", json=upsert({"id": 3, "note": "new"}))
-        told = stream.until(lambda text: text.endswith("\n\n"))
+        received = stream.until(lambda text: text.endswith("\n\n"))
         assert time.monotonic() - began < 5
-        ((position, change),) = blocks(told)
+        ((position, change),) = blocks(received)
         assert (position, change["op"], change["row"]) == (5, "+A", {"id": 3, "note": "new"})
         assert stream.ended.wait(5)
 
 
-def test_whoever_follows_from_the_head_can_resume_before_the_first_event(client, feed, orders, service):
+def test_stream_from_the_head_has_a_resume_position_before_its_first_event(client, feed, orders, service):
     with following(service, client, feed, since="now", until=5) as stream:
-        told = stream.until(lambda text: text.endswith("\n\n"))
-        assert blocks(told) == [(4, None)]
+        received = stream.until(lambda text: text.endswith("\n\n"))
+        assert blocks(received) == [(4, None)]
         client.post(f"{orders}/writes", json=upsert({"id": 3, "note": "new"}))
         service.work()
         assert stream.ended.wait(10)
     assert [at for at, _ in followed(client, feed, last_event_id=4, since="now", until=5)] == [5]
 
 
-def test_silence_is_filled_with_comments(client, feed, service, monkeypatch):
+def test_idle_stream_sends_heartbeat_comments(client, feed, service, monkeypatch):
     monkeypatch.setattr(change_events, "HEARTBEAT_SECONDS", 0.1)
     with following(service, client, feed, since=4, until=5) as stream:
-        told = stream.until(lambda text: text.count(": still here\n\n") == 2)
-        assert blocks(told) == []
+        received = stream.until(lambda text: text.count(": still here\n\n") == 2)
+        assert blocks(received) == []
         assert not stream.ended.is_set()
         client.delete(feed.removesuffix("/changes"))
         assert stream.ended.wait(10)
 
 
-def test_a_look_at_the_headers_holds_no_connection(client, feed):
+def test_head_request_returns_headers_and_closes(client, feed):
     began = time.monotonic()
     answer = client.head(f"{feed}/events", params={"since": 4})
     assert (answer.status_code, answer.content) == (200, b"")
@@ -162,7 +162,7 @@ def test_a_look_at_the_headers_holds_no_connection(client, feed):
     assert time.monotonic() - began < 5
 
 
-def test_the_next_page_is_read_once_the_last_is_sent():
+def test_stream_reads_the_next_page_after_sending_the_last():
     stored = feed_of(5)
     query = FeedQuery(limit=2, until=10)
 
@@ -179,7 +179,7 @@ def test_the_next_page_is_read_once_the_last_is_sent():
     assert asyncio.run(follow()) == 5
 
 
-def test_a_stream_ends_when_the_process_stops():
+def test_stream_ends_when_the_process_stops():
     services = serving(feed_of(1))
 
     async def follow():
@@ -191,16 +191,16 @@ def test_a_stream_ends_when_the_process_stops():
     assert asyncio.run(follow()) == []
 
 
-def test_a_stream_outlives_a_database_that_is_away_for_a_while(monkeypatch):
-    monkeypatch.setattr(watches, "POLL_SECONDS", 0.01)
+def test_stream_survives_an_unavailable_database(monkeypatch):
+    monkeypatch.setattr(shared_polls, "POLL_SECONDS", 0.01)
     stored = feed_of(2)
     read = ReadChanges(catalog=stored, index=stored, reader=stored)
     faults = [Unavailable("still gone"), Unavailable("gone"), None]
 
-    def page(*asked):
+    def page(*request):
         if faults and (fault := faults.pop()):
             raise fault
-        return read.page(*asked)
+        return read.page(*request)
 
     async def follow():
         events = streamed(serving(stored, page), FeedQuery(limit=2, until=4))
@@ -210,13 +210,13 @@ def test_a_stream_outlives_a_database_that_is_away_for_a_while(monkeypatch):
     assert not faults
 
 
-def test_a_stream_ends_where_what_comes_next_is_kept_no_longer():
+def test_stream_ends_when_its_next_changes_expire():
     stored = feed_of(5)
 
     async def follow():
         events = streamed(serving(stored), FeedQuery(limit=2))
-        told = [await anext(events)]
+        received = [await anext(events)]
         stored.earliest = 6
-        return told + [piece async for piece in events]
+        return received + [piece async for piece in events]
 
     assert [at for piece in asyncio.run(follow()) for at, _ in blocks(piece.decode())] == [0, 2]

@@ -31,10 +31,10 @@ def last_three(client, feed, form):
     native = client.get(feed, params={"since": 2}).json()["changes"]
     assert client.get(feed, params={"since": 2, "form": "two_event"}).json()["changes"] == native
     first = client.get(feed, params={"limit": 2}).json()["changes"]
-    gave = {appended["row"]["id"]: appended["offset"] for appended in first}
+    appended_at = {appended["row"]["id"]: appended["offset"] for appended in first}
     assert all(put["corrects_offset"] is None for put in [*first, native[1]])
-    assert [native[0]["corrects_offset"], native[2]["corrects_offset"]] == [gave[1], gave[2]]
-    return page["changes"], [native[0]["system_time"], native[2]["system_time"]], gave
+    assert [native[0]["corrects_offset"], native[2]["corrects_offset"]] == [appended_at[1], appended_at[2]]
+    return page["changes"], [native[0]["system_time"], native[2]["system_time"]], appended_at
 
 
 FROM, TO, GONE = {"id": 1, "note": "a"}, {"id": 1, "note": "c"}, {"id": 2, "note": "b"}
@@ -53,30 +53,30 @@ def change(offset, op, version, time, row, **more):
     }
 
 
-def test_an_update_is_one_event(client, feed):
-    changes, (second, third), gave = last_three(client, feed, "single_event")
+def test_single_event_form_emits_an_update_as_one_event(client, feed):
+    changes, (second, third), appended_at = last_three(client, feed, "single_event")
     assert changes == [
-        change(3, "U", 2, second, TO, before=FROM, corrects_offset=gave[1]),
-        change(4, "-R", 3, third, GONE, before=None, corrects_offset=gave[2]),
+        change(3, "U", 2, second, TO, before=FROM, corrects_offset=appended_at[1]),
+        change(4, "-R", 3, third, GONE, before=None, corrects_offset=appended_at[2]),
     ]
 
 
-def test_an_update_is_a_retraction_and_an_append(client, feed):
-    changes, (second, third), gave = last_three(client, feed, "retract")
+def test_retract_form_emits_an_update_as_a_retraction_and_an_append(client, feed):
+    changes, (second, third), appended_at = last_three(client, feed, "retract")
     assert changes == [
-        change(2, "-R", 2, second, FROM, corrects_offset=gave[1]),
+        change(2, "-R", 2, second, FROM, corrects_offset=appended_at[1]),
         change(3, "+A", 2, second, TO),
-        change(4, "-R", 3, third, GONE, corrects_offset=gave[2]),
+        change(4, "-R", 3, third, GONE, corrects_offset=appended_at[2]),
     ]
 
 
-def test_an_update_is_an_upsert(client, feed):
-    changes, (second, third), gave = last_three(client, feed, "upsert")
-    gone = change(4, "-R", 3, third, GONE, corrects_offset=gave[2])
+def test_upsert_form_emits_an_update_as_an_upsert(client, feed):
+    changes, (second, third), appended_at = last_three(client, feed, "upsert")
+    gone = change(4, "-R", 3, third, GONE, corrects_offset=appended_at[2])
     assert changes == [change(3, "+A", 2, second, TO), gone]
 
 
-def test_debezium(client, feed):
+def test_debezium_form_emits_debezium_messages(client, feed):
     changes, _, _ = last_three(client, feed, "debezium")
     times = [each.pop("ts_ms") for each in changes]
     assert 1_700_000_000_000 < times[0] < times[1]
@@ -98,7 +98,7 @@ def test_debezium(client, feed):
     assert (first["op"], first["before"], first["source"]["offset"]) == ("c", None, 0)
 
 
-def test_delta(client, feed):
+def test_delta_form_emits_change_types_and_commit_versions(client, feed):
     changes, (second, third), _ = last_three(client, feed, "delta")
     names = ["_change_type", "_commit_version", "_commit_timestamp"]
     assert [([each[name] for name in names], each["row"]) for each in changes] == [
@@ -110,7 +110,7 @@ def test_delta(client, feed):
 
 
 @EVERY_FORM
-def test_every_media_type_says_the_same(client, feed, form):
+def test_media_types_agree_in_every_form(client, feed, form):
     as_json = client.get(feed, params={"form": form}).json()["changes"]
     as_ndjson = client.get(feed, params={"form": form}, headers={"Accept": NDJSON})
     assert [json.loads(line) for line in as_ndjson.text.splitlines()] == as_json
@@ -124,7 +124,7 @@ def test_every_media_type_says_the_same(client, feed, form):
         assert answer.headers["headwater-next-since"] == "5"
 
 
-def test_the_columns_of_an_update_in_one_event(client, feed):
+def test_single_event_arrow_has_row_and_before_columns(client, feed):
     answer = client.get(feed, params={"form": "single_event", "since": 2}, headers={"Accept": ARROW})
     table = ipc.open_stream(io.BytesIO(answer.content)).read_all()
     names = [
@@ -157,7 +157,7 @@ def test_pages_join_to_the_whole_feed(client, feed, form):
 
 
 @EVERY_FORM
-def test_a_form_of_some_columns_up_to_a_position(client, feed, form):
+def test_form_applies_columns_since_and_until(client, feed, form):
     parameters = {"form": form, "columns": "note", "until": 4, "since": 2}
     page = client.get(feed, params=parameters).json()
     assert (page["next_since"], page["pending"]) == (4, 1)
@@ -165,6 +165,6 @@ def test_a_form_of_some_columns_up_to_a_position(client, feed, form):
     assert last.get("row", last.get("after")) == {"note": "c"}
 
 
-def test_another_form_is_not_valid(client, feed):
+def test_unknown_form_is_refused(client, feed):
     members = problem(client.get(feed, params={"form": "avro"}), 400, "invalid-request")
     assert members["errors"][0]["pointer"] == "/form"

@@ -22,7 +22,7 @@ def ops(changes):
     return [(change["offset"], change["op"], change["version"], change["row"]["id"]) for change in changes]
 
 
-def test_the_feed_is_the_changes_in_order_with_where_to_go_on(client, feed):
+def test_feed_returns_changes_in_order_with_the_next_position(client, feed):
     page = client.get(feed).json()
     first, second = sorted(change["row"]["id"] for change in page["changes"][:2])
     assert (first, second) == (1, 2)
@@ -50,13 +50,13 @@ def test_pages_join_to_the_whole_feed(client, feed):
     assert seen == whole
 
 
-def test_a_correction_is_never_split(client, feed):
+def test_correction_pair_is_never_split(client, feed):
     page = client.get(feed, params={"since": 2, "limit": 1}).json()
     assert [change["op"] for change in page["changes"]] == ["-C", "+C"]
     assert page["next_since"] == 4
 
 
-def test_every_form_says_the_same(client, feed):
+def test_media_types_agree(client, feed):
     as_json = client.get(feed).json()["changes"]
     as_ndjson = client.get(feed, headers={"Accept": NDJSON})
     assert [json.loads(line) for line in as_ndjson.text.splitlines()] == as_json
@@ -75,12 +75,12 @@ def test_every_form_says_the_same(client, feed):
     assert as_arrow.headers["content-type"] == ARROW
 
 
-def test_now_is_the_head(client, feed):
+def test_since_now_is_the_head(client, feed):
     page = client.get(feed, params={"since": "now"}).json()
     assert (page["changes"], page["next_since"]) == ([], 4)
 
 
-def test_a_position_beyond_the_head_is_of_another_feed(client, feed):
+def test_position_beyond_the_head_is_refused(client, feed):
     members = problem(client.get(feed, params={"since": 5}), 409, "offset-ahead")
     assert (members["since"], members["head"]) == (5, 4)
     problem(client.get(feed, params={"since": 2**63 - 1}), 409, "offset-ahead")
@@ -95,23 +95,23 @@ def test_a_position_beyond_the_head_is_of_another_feed(client, feed):
         ("limit", "0"), ("limit", "10001"), ("limit", "ten"), ("feed", "push"), ("timeout", "61"),
     ],
 )  # fmt: skip
-def test_a_parameter_that_is_not_valid_is_named(client, feed, name, value):
+def test_invalid_parameter_is_named(client, feed, name, value):
     members = problem(client.get(feed, params={name: value}), 400, "invalid-request")
     assert members["errors"][0]["pointer"] == f"/{name}"
 
 
-def test_no_other_form_is_served(client, feed):
+def test_unsupported_media_type_is_refused(client, feed):
     members = problem(client.get(feed, headers={"Accept": "application/xml"}), 406, "not-acceptable")
     assert members["available"] == ["application/json", NDJSON, ARROW]
 
 
 class TestLongpoll:
-    def test_changes_that_are_there_are_answered_at_once(self, client, feed):
+    def test_available_changes_return_immediately(self, client, feed):
         began = time.monotonic()
         assert len(client.get(feed, params={"feed": "longpoll", "timeout": 20}).json()["changes"]) == 4
         assert time.monotonic() - began < 5
 
-    def test_a_timeout_is_an_empty_page(self, client, feed):
+    def test_timeout_returns_an_empty_page(self, client, feed):
         began = time.monotonic()
         answer = client.get(feed, params={"feed": "longpoll", "since": 4, "timeout": 1})
         assert answer.status_code == 200
@@ -119,7 +119,7 @@ class TestLongpoll:
         assert 0.9 < time.monotonic() - began < 5
 
     @pytest.mark.parametrize("since", ["4", "now"])
-    def test_a_commit_ends_the_wait(self, client, feed, orders, service, since):
+    def test_commit_ends_the_wait(self, client, feed, orders, service, since):
         answers = []
         with service.client(client.headers["authorization"].split()[1]) as second, service.working():
             parameters = {"feed": "longpoll", "since": since, "timeout": 20}
@@ -133,7 +133,7 @@ class TestLongpoll:
         assert ops(answers[0].json()["changes"]) == [(4, "+A", 3, 3)]
 
 
-def test_without_redis_a_longpoll_and_a_wait_take_longer_and_work(postgres, tmp_path):
+def test_long_poll_and_job_wait_work_without_redis(postgres, tmp_path):
     with postgres.fresh_database() as name:
         nowhere = f"redis://{LOOPBACK}:1/0"
         settings = settings_for(postgres.application_url(name), nowhere, tmp_path)
@@ -155,38 +155,38 @@ def test_without_redis_a_longpoll_and_a_wait_take_longer_and_work(postgres, tmp_
 
 
 class TestUntil:
-    def test_a_page_ends_there(self, client, feed):
+    def test_page_ends_at_until(self, client, feed):
         page = client.get(feed, params={"until": 2}).json()
         assert [change["offset"] for change in page["changes"]] == [0, 1]
         assert (page["next_since"], page["pending"]) == (2, 2)
 
-    def test_it_stops_before_a_pair_that_it_would_split(self, client, feed):
+    def test_page_stops_before_a_pair_that_until_would_split(self, client, feed):
         page = client.get(feed, params={"until": 3}).json()
         assert [change["op"] for change in page["changes"]] == ["+A", "+A"]
         assert (page["next_since"], page["pending"]) == (2, 2)
 
     @pytest.mark.parametrize(("since", "until"), [(0, 0), (2, 2), (3, 1), (4, 4), (2, 3), ("now", 4)])
-    def test_nothing_is_left_and_nothing_is_waited_for(self, client, feed, since, until):
+    def test_until_at_or_before_since_returns_immediately(self, client, feed, since, until):
         began = time.monotonic()
         parameters = {"feed": "longpoll", "since": since, "until": until, "timeout": 20}
         page = client.get(feed, params=parameters).json()
         assert (page["changes"], page["next_since"]) == ([], 4 if since == "now" else since)
         assert time.monotonic() - began < 5
 
-    def test_one_beyond_the_head_is_waited_for(self, client, feed):
+    def test_until_beyond_the_head_is_waited_for(self, client, feed):
         began = time.monotonic()
         page = client.get(feed, params={"feed": "longpoll", "since": 4, "until": 9, "timeout": 1}).json()
         assert page["changes"] == []
         assert time.monotonic() - began > 0.9
 
     @pytest.mark.parametrize("until", ["-1", "now", str(2**63), "1.5"])
-    def test_it_is_a_position(self, client, feed, until):
+    def test_invalid_until_is_refused(self, client, feed, until):
         members = problem(client.get(feed, params={"until": until}), 400, "invalid-request")
         assert members["errors"][0]["pointer"] == "/until"
 
 
 class TestColumns:
-    def test_rows_have_those_columns_only_in_that_order(self, client, feed):
+    def test_rows_have_the_selected_columns_in_order(self, client, feed):
         as_json = client.get(feed, params={"columns": "note"}).json()["changes"]
         assert sorted(change["row"]["note"] for change in as_json[:2]) == ["a", "b"]
         assert [change["row"] for change in as_json[2:]] == [{"note": "a"}, {"note": "c"}]
@@ -197,11 +197,11 @@ class TestColumns:
         assert table.column_names == [*SYSTEM, "note", "id"]
 
     @pytest.mark.parametrize("columns", ["nope", "id,id", "", "id,op", "_hw_op"])
-    def test_what_is_no_column_is_named(self, client, feed, columns):
+    def test_unknown_column_is_refused(self, client, feed, columns):
         members = problem(client.get(feed, params={"columns": columns}), 400, "invalid-request")
         assert members["errors"][0]["pointer"] == "/columns"
 
-    def test_event_time_is_there_without_its_column(self, client, service):
+    def test_event_time_does_not_require_its_column(self, client, service):
         fields = [{"name": "at", "type": "timestamp"}, {"name": "n", "type": "int8"}]
         new = {"name": "timed", "schema": {"fields": fields}, "event_time_field": "at"}
         path = client.post("/datasets", json=new).headers["location"]
@@ -226,7 +226,7 @@ class TestExpired:
         return feed
 
     @pytest.mark.parametrize("since", [0, 1])
-    def test_what_is_kept_no_longer_is_gone_in_pages_and_streams(self, client, cut, since):
+    def test_expired_position_is_gone_in_pages_and_streams(self, client, cut, since):
         for answer in (
             client.get(cut, params={"since": since}),
             client.get(cut, params={"since": since, "feed": "longpoll", "where": "id = 1"}),
@@ -237,7 +237,7 @@ class TestExpired:
             assert (members["since"], members["earliest"]) == (since, 2)
         problem(client.get(cut), 410, "offset-expired")
 
-    def test_the_rest_is_read_from_earliest(self, client, cut):
+    def test_since_earliest_reads_the_rest(self, client, cut):
         page = client.get(cut, params={"since": "earliest"}).json()
         assert ([change["offset"] for change in page["changes"]], page["earliest"]) == ([2, 3], 2)
         assert page == client.get(cut, params={"since": 2}).json()
@@ -245,5 +245,5 @@ class TestExpired:
         assert "id: 2\n" in events.text
         assert "id: 4\n" in events.text
 
-    def test_of_a_whole_feed_earliest_is_the_start(self, client, feed):
+    def test_earliest_of_a_whole_feed_is_its_start(self, client, feed):
         assert client.get(feed, params={"since": "earliest"}).json() == client.get(feed).json()

@@ -5,7 +5,7 @@ from tests.support.http import problem
 DELETE = {"operation": "delete", "source": {"kind": "rows", "rows": [{"id": 2}]}}
 
 
-def test_corrected_changes_name_what_took_them_back(client, service, feed):
+def test_corrected_changes_name_their_corrections(client, service, feed):
     """The feed: two rows, and a correction of the first (see the fixture); then the second goes."""
     dataset = feed.removesuffix("/changes")
     assert client.post(f"{dataset}/writes", json=DELETE).status_code == 202
@@ -44,7 +44,7 @@ def test_corrected_changes_name_what_took_them_back(client, service, feed):
     assert [each["offset"] for each in rest["corrections"]] == [second]
 
 
-def test_a_look_back_tells_what_was_taken_back_since(client, feed):
+def test_earlier_rows_name_their_later_corrections(client, feed):
     rows = feed.replace("/changes", "/rows")
     then = client.get(rows, params={"version": 1, "corrected_since": True}).json()["rows"]
     found = {row["id"]: (row["_hw_corrected_by"], row["_hw_corrected_version"]) for row in then}
@@ -54,7 +54,7 @@ def test_a_look_back_tells_what_was_taken_back_since(client, feed):
     assert all(row["_hw_corrected_by"] is None for row in now)
 
 
-def test_a_range_that_is_none_is_refused(client, feed):
+def test_invalid_range_is_refused(client, feed):
     wrong = client.get(f"{feed}/corrected", params={"first_offset": 4, "last_offset": 2})
     assert problem(wrong, 400, "invalid-request")["errors"] == [
         {"pointer": "/last_offset", "detail": "expected at least `first_offset`, 4"}

@@ -21,7 +21,7 @@ EVERY_FORM = pytest.mark.parametrize("form", [form.value for form in ChangeForm]
 
 
 @pytest.fixture
-def little_looks(monkeypatch):
+def small_scans(monkeypatch):
     """Every page looks at one change or pair."""
     monkeypatch.setattr(read_changes, "SCANNED_CHANGES_MAX", 1)
     monkeypatch.setattr(changelog_scan, "_SCANNED_MIN", 1)
@@ -41,7 +41,7 @@ def offsets(page):
         ("note IS NULL", set()),
     ],
 )
-def test_a_pair_is_selected_whole_when_either_half_matches(client, feed, where, expected):
+def test_pair_is_selected_whole_when_either_half_matches(client, feed, where, expected):
     page = client.get(feed, params={"where": where}).json()
     assert {change["row"]["note"] for change in page["changes"]} == expected
     whole = client.get(feed).json()["changes"]
@@ -51,19 +51,19 @@ def test_a_pair_is_selected_whole_when_either_half_matches(client, feed, where, 
 
 
 @EVERY_FORM
-def test_every_form_and_media_type_tells_what_is_selected(client, feed, form):
-    asked = {"where": "note = 'c'", "form": form, "since": 2}
-    as_json = client.get(feed, params=asked).json()
+def test_forms_and_media_types_agree_on_the_selected_changes(client, feed, form):
+    query = {"where": "note = 'c'", "form": form, "since": 2}
+    as_json = client.get(feed, params=query).json()
     assert as_json["changes"] == client.get(feed, params={"form": form, "since": 2}).json()["changes"]
-    as_ndjson = client.get(feed, params=asked, headers={"Accept": NDJSON})
+    as_ndjson = client.get(feed, params=query, headers={"Accept": NDJSON})
     assert [json.loads(line) for line in as_ndjson.text.splitlines()] == as_json["changes"]
-    as_arrow = client.get(feed, params=asked, headers={"Accept": ARROW})
+    as_arrow = client.get(feed, params=query, headers={"Accept": ARROW})
     table = ipc.open_stream(io.BytesIO(as_arrow.content)).read_all()
     assert table.num_rows == len(as_json["changes"])
-    assert [change for _, change in followed(client, feed, **asked)] == as_json["changes"]
+    assert [change for _, change in followed(client, feed, **query)] == as_json["changes"]
 
 
-def test_a_page_may_be_empty_though_changes_follow(client, feed, little_looks):
+def test_page_may_be_empty_though_changes_follow(client, feed, small_scans):
     page = client.get(feed, params={"where": "note = 'c'", "limit": 1}).json()
     assert (page["changes"], page["next_since"] > 0, page["pending"]) == ([], True, 4 - page["next_since"])
     since, seen = 0, []
@@ -74,12 +74,12 @@ def test_a_page_may_be_empty_though_changes_follow(client, feed, little_looks):
     assert seen == [2, 3]
 
 
-def test_columns_need_not_hold_what_the_filter_asks_for(client, feed):
+def test_selected_columns_may_omit_those_of_the_filter(client, feed):
     page = client.get(feed, params={"where": "note = 'b'", "columns": "id"}).json()
     assert [change["row"] for change in page["changes"]] == [{"id": 2}]
 
 
-def test_what_is_wrong_with_a_filter_is_said(client, feed):
+def test_invalid_filter_is_refused(client, feed):
     for path in (feed, f"{feed}/events"):
         members = problem(client.get(path, params={"where": "nope = 1"}), 400, "invalid-filter")
         assert members["position"] == 0
@@ -87,7 +87,7 @@ def test_what_is_wrong_with_a_filter_is_said(client, feed):
         assert members["errors"][0]["pointer"] == "/partitions"
 
 
-def test_partitions_are_those_of_the_row(client, service):
+def test_partitions_select_changes_by_the_partition_of_their_row(client, service):
     fields = [{"name": "id", "type": "int64"}, {"name": "day", "type": "date"}]
     new = {
         "name": "visits", "schema": {"fields": fields}, "record_key": ["id"], "merge_mode": "commit_time",
@@ -112,7 +112,7 @@ def test_partitions_are_those_of_the_row(client, service):
 
 
 class TestLongpoll:
-    def test_it_goes_on_past_what_is_not_asked_for(self, client, feed, orders, service):
+    def test_long_poll_continues_past_unmatched_changes(self, client, feed, orders, service):
         answers = []
         parameters = {"where": "note = 'wanted'", "feed": "longpoll", "timeout": 20}
         with service.client(client.headers["authorization"].split()[1]) as second, service.working():
@@ -126,30 +126,30 @@ class TestLongpoll:
         page = answers[0].json()
         assert (offsets(page), page["next_since"]) == ([5, 6], 7)
 
-    def test_more_that_is_there_is_looked_at_at_once(self, client, feed, little_looks):
+    def test_available_matches_beyond_the_first_page_return_immediately(self, client, feed, small_scans):
         began = time.monotonic()
         parameters = {"where": "note = 'c'", "feed": "longpoll", "timeout": 20, "limit": 1}
         assert offsets(client.get(feed, params=parameters).json()) == [2, 3]
         assert time.monotonic() - began < 5
 
-    def test_one_that_times_out_tells_how_far_it_looked(self, client, feed):
+    def test_timeout_returns_the_scanned_position(self, client, feed):
         parameters = {"where": "note = 'x'", "feed": "longpoll", "timeout": 1}
         page = client.get(feed, params=parameters).json()
         assert (page["changes"], page["next_since"], page["pending"]) == ([], 4, 0)
 
 
 class TestEvents:
-    def test_positions_count_the_whole_feed(self, client, feed):
+    def test_event_ids_count_the_whole_feed(self, client, feed):
         assert [at for at, _ in followed(client, feed, where="note = 'b' OR note = 'c'", since=2)] == [2, 4]
-        told = followed(client, feed, where="note = 'b'")
-        assert [change and change["row"]["note"] for _, change in told] in (["b"], ["b", None])
-        assert told[-1][0] == 4
+        received = followed(client, feed, where="note = 'b'")
+        assert [change and change["row"]["note"] for _, change in received] in (["b"], ["b", None])
+        assert received[-1][0] == 4
 
-    def test_a_reader_is_told_how_far_was_looked_before_the_first_event(self, client, feed):
+    def test_first_event_is_the_scanned_position(self, client, feed):
         assert followed(client, feed, where="note = 'x'") == [(4, None)]
         assert followed(client, feed, where="note = 'x'", last_event_id=4) == []
 
-    def test_silence_is_filled_with_positions(self, client, feed, orders, service, monkeypatch):
+    def test_idle_stream_sends_positions(self, client, feed, orders, service, monkeypatch):
         monkeypatch.setattr(change_events, "HEARTBEAT_SECONDS", 0.2)
         with (
             service.working(),
@@ -157,13 +157,13 @@ class TestEvents:
         ):
             stream.until(lambda text: ": still here\n\n" in text)
             client.post(f"{orders}/writes", json=upsert({"id": 3, "note": "other"}))
-            told = stream.until(lambda text: "id: 5\n\n" in text)
-            assert blocks(told) == [(5, None)]
+            received = stream.until(lambda text: "id: 5\n\n" in text)
+            assert blocks(received) == [(5, None)]
             client.post(f"{orders}/writes", json=upsert({"id": 4, "note": "wanted"}))
-            told = stream.until(lambda text: "wanted" in text)
-            assert [at for at, _ in blocks(told)] == [5, 6]
+            received = stream.until(lambda text: "wanted" in text)
+            assert [at for at, _ in blocks(received)] == [5, 6]
 
-    def test_a_stream_whose_filter_lost_its_column_ends(self, client, orders, feed, service):
+    def test_stream_ends_when_the_column_of_its_filter_is_dropped(self, client, orders, feed, service):
         with service.working(), following(service, client, feed, where="note = 'c'", since=4) as stream:
             version = client.get(orders).headers["etag"]
             change = {"changes": [{"kind": "drop", "name": "note"}]}

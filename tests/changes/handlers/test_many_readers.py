@@ -27,7 +27,7 @@ async def stream_body(url, request, opened):
     return body.decode()
 
 
-def test_each_of_many_readers_sees_each_change_once_and_in_order(client, feed, orders, service, monkeypatch):
+def test_many_readers_get_each_change_once_and_in_order(client, feed, orders, service, monkeypatch):
     commits = 5
     until = 4 + 2 * commits
     ways = [
@@ -58,17 +58,17 @@ def test_each_of_many_readers_sees_each_change_once_and_in_order(client, feed, o
             return await asyncio.gather(*running)
 
     with service.working():
-        told = asyncio.run(follow())
+        received = asyncio.run(follow())
     shared = reads.calls
     expected = [client.get(feed, params=way).json()["changes"] for way in ways]
     assert all(len(changes) >= commits for changes in expected)
-    for way, text in zip(cycle(range(len(ways))), told, strict=False):
+    for way, text in zip(cycle(range(len(ways))), received, strict=False):
         assert [change for _, change in blocks(text) if change] == expected[way]
     # Each of them would have read a page for each commit, and the first.
     assert shared < READERS
 
 
-def test_waits_for_jobs_of_a_dataset_share_looks(client, orders, service, monkeypatch):
+def test_waits_for_jobs_of_a_dataset_share_polls(client, orders, service, monkeypatch):
     jobs = [
         client.post(f"{orders}/writes", json=upsert({"id": number})).headers["location"]
         for number in range(3)

@@ -13,7 +13,7 @@ from app.changes.handlers.shared_pages import SharedPages
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.format.errors import NotFound, OffsetAhead, Unavailable
 from app.http.threads import Threads
-from app.http.waiting import shared_polls as watches
+from app.http.waiting import shared_polls
 from tests.support.stored_feed import DATASET
 from tests.support.streams import CORRECTION, Counting, blocks, feed_of, serving, streamed, waiting, when
 
@@ -23,7 +23,7 @@ READERS = 200
 @pytest.fixture
 def feed_in_memory(monkeypatch):
     """A feed of one commit: services over it, and its reads and looks. Only rings are waited for."""
-    monkeypatch.setattr(watches, "POLL_SECONDS", 60.0)
+    monkeypatch.setattr(shared_polls, "POLL_SECONDS", 60.0)
     stored = feed_of(1)
     reads = Counting(ReadChanges(catalog=stored, index=stored, reader=stored).page)
     stored.get = fetches = Counting(stored.get)
@@ -59,7 +59,7 @@ def positions(commits):
     return [at for number in range(commits) for at in (2 * number, 2 * number + 2)]
 
 
-def test_readers_at_one_position_share_looks_and_pages(feed_in_memory):
+def test_readers_at_one_position_share_polls_and_pages(feed_in_memory):
     services, fetches, commits = feed_in_memory.services, feed_in_memory.fetches, 5
 
     async def follow():
@@ -77,8 +77,8 @@ def test_readers_at_one_position_share_looks_and_pages(feed_in_memory):
     assert fetches.calls <= commits + READERS / 10
 
 
-def test_a_lost_ring_costs_time_and_idle_readers_cost_one_look(feed_in_memory, monkeypatch):
-    monkeypatch.setattr(watches, "POLL_SECONDS", 0.1)
+def test_lost_notification_only_delays_and_idle_readers_share_one_poll(feed_in_memory, monkeypatch):
+    monkeypatch.setattr(shared_polls, "POLL_SECONDS", 0.1)
     services = feed_in_memory.services
 
     async def follow():
@@ -91,14 +91,14 @@ def test_a_lost_ring_costs_time_and_idle_readers_cost_one_look(feed_in_memory, m
         feed_in_memory.commit(announced=False)
         return idle, await asyncio.gather(*running)
 
-    idle, told = asyncio.run(follow())
-    assert told == [positions(2)] * READERS
+    idle, received = asyncio.run(follow())
+    assert received == [positions(2)] * READERS
     # Ten in a second, and those for the last who came.
     assert 2 <= idle <= 30
     assert feed_in_memory.reads.calls == 2
 
 
-def test_a_commit_during_a_look_is_looked_for_again(feed_in_memory):
+def test_commit_during_a_poll_is_polled_again(feed_in_memory):
     async def follow():
         feed_in_memory.fetches.gate.clear()
         running = asyncio.create_task(Reader(feed_in_memory.services, until=4).run())
@@ -111,7 +111,7 @@ def test_a_commit_during_a_look_is_looked_for_again(feed_in_memory):
     assert asyncio.run(follow()) == positions(2)
 
 
-def test_who_was_busy_when_the_ring_was_taken_is_told_all_the_same(feed_in_memory):
+def test_busy_reader_gets_changes_it_was_notified_of_while_busy(feed_in_memory):
     services = feed_in_memory.services
 
     async def follow():
@@ -130,7 +130,7 @@ def test_who_was_busy_when_the_ring_was_taken_is_told_all_the_same(feed_in_memor
     assert asyncio.run(follow()) == positions(3)
 
 
-def test_who_leaves_takes_the_page_from_no_one(feed_in_memory):
+def test_cancelled_reader_does_not_cancel_the_shared_page(feed_in_memory):
     services, reads = feed_in_memory.services, feed_in_memory.reads
 
     async def follow():
@@ -144,13 +144,13 @@ def test_who_leaves_takes_the_page_from_no_one(feed_in_memory):
         reads.gate.set()
         return await asyncio.gather(*running, return_exceptions=True)
 
-    *left, told = asyncio.run(follow())
+    *left, received = asyncio.run(follow())
     assert all(isinstance(one, asyncio.CancelledError) for one in left)
-    assert told == positions(1)
+    assert received == positions(1)
     assert reads.calls == 1
 
 
-def test_who_leaves_a_watch_takes_nothing_with_him(feed_in_memory):
+def test_cancelled_reader_does_not_cancel_the_shared_poll(feed_in_memory):
     services = feed_in_memory.services
 
     async def follow():
@@ -159,34 +159,34 @@ def test_who_leaves_a_watch_takes_nothing_with_him(feed_in_memory):
         running[0].cancel()
         await when(lambda: waiting(services.head_polls) == 2)
         feed_in_memory.commit()
-        told = await asyncio.gather(*running[1:])
+        received = await asyncio.gather(*running[1:])
         assert not services.head_polls._open
         assert not services.subscriptions._subscriptions
-        return told
+        return received
 
     assert asyncio.run(follow()) == [positions(2)] * 2
 
 
-def test_what_is_found_as_the_time_runs_out_is_told(feed_in_memory):
+def test_dataset_found_at_the_timeout_is_returned(feed_in_memory):
     services = feed_in_memory.services
 
     async def wait():
         feed_in_memory.fetches.gate.clear()
         with services.head_polls.join(DATASET.tenant_id, DATASET.id) as waiter:
-            asked = asyncio.create_task(waiter.wait(0, 0.05))
+            pending = asyncio.create_task(waiter.wait(0, 0.05))
             await when(lambda: waiting(services.head_polls) == 1)
             (answer,) = next(iter(services.head_polls._open.values()))._waiting
             # The loop has no turn until the time is over; then it has the answer and the end of the time in one.
             time.sleep(0.1)  # noqa: ASYNC251
             asyncio.get_running_loop().call_soon(answer.set_result, (1, DATASET))
-            found = await asked
+            found = await pending
         feed_in_memory.fetches.gate.set()
         return found
 
     assert asyncio.run(wait()) is DATASET
 
 
-def test_a_dataset_that_is_gone_ends_all_its_streams(feed_in_memory):
+def test_deleted_dataset_ends_all_its_streams(feed_in_memory):
     services = feed_in_memory.services
 
     async def follow():
@@ -199,8 +199,8 @@ def test_a_dataset_that_is_gone_ends_all_its_streams(feed_in_memory):
     assert asyncio.run(follow()) == [positions(1)] * READERS
 
 
-def test_a_database_that_is_away_ends_none(feed_in_memory, monkeypatch):
-    monkeypatch.setattr(watches, "POLL_SECONDS", 0.02)
+def test_unavailable_database_ends_no_stream(feed_in_memory, monkeypatch):
+    monkeypatch.setattr(shared_polls, "POLL_SECONDS", 0.02)
     services = feed_in_memory.services
 
     async def follow():
@@ -214,17 +214,17 @@ def test_a_database_that_is_away_ends_none(feed_in_memory, monkeypatch):
     assert asyncio.run(follow()) == [positions(2)] * READERS
 
 
-def test_a_fault_is_told_to_all_who_asked_and_not_kept(feed_in_memory):
+def test_fault_of_a_page_reaches_all_its_readers_and_is_not_cached(feed_in_memory):
     pages, reads = feed_in_memory.services.pages, feed_in_memory.reads
     reads.faults = [OffsetAhead("of another feed")]
 
-    async def ask():
-        asked = [pages.page(DATASET, 0, FeedQuery(limit=1), _as_events) for _ in range(3)]
-        told = await asyncio.gather(*asked, return_exceptions=True)
-        return told, await pages.page(DATASET, 0, FeedQuery(limit=1), _as_events)
+    async def request_page():
+        pending = [pages.page(DATASET, 0, FeedQuery(limit=1), _as_events) for _ in range(3)]
+        received = await asyncio.gather(*pending, return_exceptions=True)
+        return received, await pages.page(DATASET, 0, FeedQuery(limit=1), _as_events)
 
-    told, page = asyncio.run(ask())
-    assert [type(one) for one in told] == [OffsetAhead] * 3
+    received, page = asyncio.run(request_page())
+    assert [type(one) for one in received] == [OffsetAhead] * 3
     assert not page.empty
 
 
@@ -233,11 +233,11 @@ def test_a_fault_is_told_to_all_who_asked_and_not_kept(feed_in_memory):
     [{"tenant_id": "another"}, {"id": "another"}, {"version": 1}, {"earliest_offset": 1}],
     ids=["tenant", "dataset", "version", "earliest"],
 )
-def test_only_the_same_page_is_shared(feed_in_memory, other):
+def test_only_equal_queries_share_a_page(feed_in_memory, other):
     pages, reads = feed_in_memory.services.pages, feed_in_memory.reads
     query = FeedQuery(limit=2)
 
-    async def ask():
+    async def request_page():
         for dataset in (DATASET, DATASET, msgspec.structs.replace(DATASET, **other)):
             await pages.page(dataset, 0, query, _as_events)
         for changed in ({"limit": 3}, {"form": ChangeForm.UPSERT}, {"until": 2}, {"columns": ("n",)}):
@@ -245,7 +245,7 @@ def test_only_the_same_page_is_shared(feed_in_memory, other):
         await pages.page(DATASET, 2, query, _as_events)
         await pages.page(DATASET, 0, query, lambda page: b"")
 
-    asyncio.run(ask())
+    asyncio.run(request_page())
     assert reads.calls == 2 + 4 + 2
 
 
@@ -254,26 +254,26 @@ def ten_bytes(page):
 
 
 @pytest.mark.parametrize("seconds", [60.0, 0.05])
-def test_pages_are_kept_for_a_moment_and_within_bounds(seconds):
+def test_page_cache_is_bounded_in_time_and_bytes(seconds):
     stored = feed_of(3)
     reads = Counting(ReadChanges(catalog=stored, index=stored, reader=stored).page)
     pages = SharedPages(reads, Threads(), kept_bytes=25, kept_seconds=seconds)
 
-    async def ask(*positions):
+    async def request_page(*positions):
         for since in positions:
             await pages.page(DATASET, since, FeedQuery(limit=2), ten_bytes)
 
     async def walk():
         if seconds > 1:
-            await ask(0, 2, 0, 2, 4, 2, 4)
+            await request_page(0, 2, 0, 2, 4, 2, 4)
             assert (reads.calls, pages._bytes) == (3, 20)
-            await ask(0)
+            await request_page(0)
             assert (reads.calls, pages._bytes) == (4, 20)
         else:
-            await ask(0, 2)
+            await request_page(0, 2)
             await when(lambda: not pages._kept)
             assert pages._bytes == 0
-            await ask(0)
+            await request_page(0)
             assert reads.calls == 3
 
     asyncio.run(walk())

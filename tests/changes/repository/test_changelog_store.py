@@ -26,12 +26,12 @@ def feed(stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[],
     return dataset
 
 
-def test_an_empty_feed_has_empty_bounds(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+def test_empty_feed_has_empty_bounds(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     assert stores.changelog.bounds(tenant_id, dataset.id) == FeedBounds(earliest=0, next_offset=0)
     assert stores.changelog.segments(tenant_id, dataset.id, 0, 10) == []
 
 
-def test_no_bounds_for_a_dataset_that_is_none(stores: Stores, tenant_id: str) -> None:
+def test_unknown_dataset_has_no_bounds(stores: Stores, tenant_id: str) -> None:
     with pytest.raises(NotFound):
         stores.changelog.bounds(tenant_id, new_id())
 
@@ -51,14 +51,14 @@ def test_no_bounds_for_a_dataset_that_is_none(stores: Stores, tenant_id: str) ->
         (7, 3, []),
     ],
 )
-def test_segments_are_the_files_that_hold_the_offsets(
+def test_segments_are_the_files_with_the_requested_offsets(
     stores: Stores, tenant_id: str, feed: Dataset, since: int, until: int, first_offsets: list[int]
 ) -> None:
     segments = stores.changelog.segments(tenant_id, feed.id, since, until)
     assert [segment.first_offset for segment in segments] == first_offsets
 
 
-def test_a_segment_names_its_file_version_and_commit_time(
+def test_segment_names_its_file_version_and_commit_time(
     stores: Stores, tenant_id: str, feed: Dataset
 ) -> None:
     assert stores.changelog.bounds(tenant_id, feed.id) == FeedBounds(earliest=0, next_offset=9)

@@ -24,9 +24,9 @@ from app.format.errors import InvalidFilter, InvalidRequest
 from app.format.partition import matches_partition_glob
 from app.format.rows.changelog import Op
 from tests.support.histories import DEFINITION, History, histories
-from tests.support.past_tables import DAYS, Past, written_past
 from tests.support.stored_feed import DATASET, Stored
 from tests.support.table_feed import TableFeed
+from tests.support.versioned_tables import DAYS, VersionedTable, written_versioned_table
 
 Row = dict[str, Any]
 EVERY_FORM = pytest.mark.parametrize("form", ChangeForm)
@@ -44,7 +44,7 @@ FILTERS: dict[str, Callable[[Row], bool]] = {
 
 
 @pytest.fixture(autouse=True)
-def _little_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+def _small_scans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages that end often for having looked at enough, in few and small steps."""
     monkeypatch.setattr(read_changes, "SCANNED_CHANGES_MAX", 6)
     monkeypatch.setattr(read_changes, "_STEP_CHANGES_MAX", 5)
@@ -67,7 +67,7 @@ def selected(changes: list[Row], holds: Callable[[Row], bool]) -> list[int]:
     return sorted(found)
 
 
-def told(history: History, offsets: list[int], form: ChangeForm) -> list[Row]:
+def emitted(history: History, offsets: list[int], form: ChangeForm) -> list[Row]:
     return in_form(history.table().take(pa.array(offsets, pa.int64())), form, "t").table.to_pylist()
 
 
@@ -89,7 +89,7 @@ def walk(stored: Stored, since: int, **query: Any) -> Iterator[ChangePage]:
     group_rows=st.integers(1, 4),
     data=st.data(),
 )
-def test_pages_of_any_size_join_to_what_the_filter_selects(
+def test_filtered_pages_of_any_size_join_to_the_selected_changes(
     form: ChangeForm, history: History, where: str, limit: int, group_rows: int, data: st.DataObject
 ) -> None:
     stored = Stored(history=history, group_rows=group_rows)
@@ -113,7 +113,7 @@ def test_pages_of_any_size_join_to_what_the_filter_selects(
     assert part.complete == (until is not None and end + split >= until)
     joins = form.joins_pairs and since in chosen and since < len(changes)
     lead = joins and since > 0 and changes[since]["op"] == Op.CORRECT_TO
-    assert events == told(history, [at for at in chosen if at >= since - lead], form)
+    assert events == emitted(history, [at for at in chosen if at >= since - lead], form)
     # Whoever resumes behind an event gets the rest, with the event again if it is the first half of a pair.
     whole = [event for part in walk(stored, 0, limit=9, where=where, form=form) for event in rows(part)]
     for position in resume_at[:3]:
@@ -123,14 +123,16 @@ def test_pages_of_any_size_join_to_what_the_filter_selects(
             for event in rows(part)
         ]
         assert rest == whole[len(whole) - len(rest) :]
-        assert rest == told(history, [at for at in selected(changes, FILTERS[where]) if at >= position], form)
+        assert rest == emitted(
+            history, [at for at in selected(changes, FILTERS[where]) if at >= position], form
+        )
 
 
 def rows(part: ChangePage) -> list[Row]:
     return part.events.table.to_pylist()
 
 
-def test_columns_of_the_filter_are_read_and_not_shown() -> None:
+def test_filter_columns_are_read_and_not_returned() -> None:
     row = {"k": "a", "n": 1, "at": None, "op": None, "tags": None}
     stored = Stored(history=History(definition=DEFINITION, commits=[[(Op.APPEND, row)]]))
     found = page(stored, 0, limit=10, where="n = 1", columns=("tags",))
@@ -139,14 +141,14 @@ def test_columns_of_the_filter_are_read_and_not_shown() -> None:
 
 
 @pytest.mark.parametrize("where", ["nope = 1", "n = 'x'", "n ="])
-def test_a_filter_that_does_not_fit_is_refused_also_where_there_is_nothing(where: str) -> None:
+def test_invalid_filter_is_refused_on_an_empty_feed(where: str) -> None:
     for commits in ([], [[(Op.APPEND, dict.fromkeys(DEFINITION.schema.names(), None))]]):
         stored = Stored(history=History(definition=DEFINITION, commits=commits))
         with pytest.raises(InvalidFilter):
             page(stored, 0, limit=1, where=where)
 
 
-def test_a_dataset_without_partitions_has_none_to_ask_for() -> None:
+def test_partitions_of_an_unpartitioned_dataset_are_refused() -> None:
     with pytest.raises(InvalidRequest) as error:
         page(Stored(history=History(definition=DEFINITION, commits=[])), 0, limit=1, partitions=("*",))
     assert error.value.facts["errors"][0]["pointer"] == "/partitions"
@@ -156,12 +158,12 @@ def test_a_dataset_without_partitions_has_none_to_ask_for() -> None:
 
 
 @pytest.fixture(scope="module")
-def pasts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def versioned_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The table of each kind, its changelog files cut into row groups of two rows."""
     storage = LocalStorage(tmp_path_factory.mktemp("storage"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(data_sink, "CHANGELOG_ROW_GROUP_ROWS", 2)
-        yield cache(lambda kind: written_past(storage, kind))
+        yield cache(lambda kind: written_versioned_table(storage, kind))
 
 
 TABLE_FILTERS: dict[str | None, Callable[[Row], bool]] = {
@@ -181,13 +183,13 @@ GLOBS: dict[tuple[str, ...] | None, Callable[[Row], bool]] = {
     "kind", ["copy_on_write", "merge_on_read input", "dynamic", "key_dynamic", "unaware"]
 )
 @pytest.mark.parametrize("limit", [3, 100])
-def test_changes_of_tables_of_every_kind_are_selected(pasts: Any, kind: str, limit: int) -> None:
-    past: Past = pasts(kind)
-    feed = TableFeed(table=past.table)
-    reading = ReadChanges(catalog=feed, index=feed, reader=past.table.reader)
+def test_filters_select_changes_of_every_kind_of_table(versioned_tables: Any, kind: str, limit: int) -> None:
+    versioned: VersionedTable = versioned_tables(kind)
+    feed = TableFeed(table=versioned.table)
+    reading = ReadChanges(catalog=feed, index=feed, reader=versioned.table.reader)
     changes = [
         {"offset": each.offset, "op": each.op, "row": each.row, "corrects_offset": each.corrects}
-        for each in past.table.changes()
+        for each in versioned.table.changes()
     ]
     assert len(changes) > 20
     for where, holds in TABLE_FILTERS.items():
@@ -200,41 +202,45 @@ def test_changes_of_tables_of_every_kind_are_selected(pasts: Any, kind: str, lim
                 since = part.next_since
                 found += rows(part)
             chosen = selected(changes, lambda row, holds=holds, lies=lies: holds(row) and lies(row))
-            told = [{name: change[name] for name in changes[0]} for change in found]
-            assert told == [changes[offset] for offset in chosen]
+            emitted = [{name: change[name] for name in changes[0]} for change in found]
+            assert emitted == [changes[offset] for offset in chosen]
 
 
 @pytest.mark.parametrize("kind", ["copy_on_write", "key_dynamic"])
-def test_an_end_within_a_file_splits_no_pair_though_nothing_of_it_is_asked_for(pasts: Any, kind: str) -> None:
-    past: Past = pasts(kind)
-    feed = TableFeed(table=past.table)
-    reading = ReadChanges(catalog=feed, index=feed, reader=past.table.reader)
-    changes = past.table.changes()
+def test_until_within_a_file_splits_no_unselected_pair(versioned_tables: Any, kind: str) -> None:
+    versioned: VersionedTable = versioned_tables(kind)
+    feed = TableFeed(table=versioned.table)
+    reading = ReadChanges(catalog=feed, index=feed, reader=versioned.table.reader)
+    changes = versioned.table.changes()
     for until in range(1, len(changes), 8):
         split = changes[until - 1].op == Op.CORRECT_FROM
-        for asked in ({"partitions": (f"day={DAYS[2]}",)}, {"where": "n > 1000"}, {"where": "n < 50"}):
+        for filter_query in ({"partitions": (f"day={DAYS[2]}",)}, {"where": "n > 1000"}, {"where": "n < 50"}):
             since = max(0, until - 9)
             since -= changes[since].op == Op.CORRECT_TO
             complete = False
             while not complete:
-                part = reading.page(feed.dataset, since, FeedQuery(limit=4, until=until, **asked))
+                part = reading.page(feed.dataset, since, FeedQuery(limit=4, until=until, **filter_query))
                 assert part.next_since > since or part.complete
                 since, complete = part.next_since, part.complete
             assert since == until - split
 
 
-def test_what_bounds_rule_out_is_not_read(pasts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    past: Past = pasts("copy_on_write")
-    feed = TableFeed(table=past.table)
+def test_changes_outside_the_bounds_are_not_read(
+    versioned_tables: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versioned: VersionedTable = versioned_tables("copy_on_write")
+    feed = TableFeed(table=versioned.table)
     read = []
-    reader = past.table.reader
+    reader = versioned.table.reader
     monkeypatch.setattr(
-        reader, "read_slice", lambda *asked, real=reader.read_slice: (read.append(asked), real(*asked))[1]
+        reader,
+        "read_slice",
+        lambda *filter_query, real=reader.read_slice: (read.append(filter_query), real(*filter_query))[1],
     )
     reading = ReadChanges(catalog=feed, index=feed, reader=reader)
     since = 0
-    while since < past.table.next_offset:
+    while since < versioned.table.next_offset:
         since = reading.page(feed.dataset, since, FeedQuery(limit=10, where="n > 1000")).next_since
-    ops_only = [asked for asked in read if asked[1].names == ["_hw_op"]]
+    ops_only = [filter_query for filter_query in read if filter_query[1].names == ["_hw_op"]]
     assert read == ops_only
-    assert np.sum([asked[3] for asked in read]) < past.table.next_offset
+    assert np.sum([filter_query[3] for filter_query in read]) < versioned.table.next_offset

@@ -66,9 +66,7 @@ def test_pages_of_any_size_join_to_one_page(
 
 @settings(max_examples=60, deadline=None)
 @given(history=histories, until=st.integers(0, 30))
-def test_a_page_is_complete_when_it_has_all_that_can_come_before_its_end(
-    history: History, until: int
-) -> None:
+def test_page_is_complete_when_it_has_all_changes_before_its_end(history: History, until: int) -> None:
     found = page(Stored(history=history), 0, limit=1_000, until=until)
     split = until < len(history.changes) and history.changes[until]["op"] == Op.CORRECT_TO
     assert found.complete == (until <= len(history.changes))
@@ -76,7 +74,7 @@ def test_a_page_is_complete_when_it_has_all_that_can_come_before_its_end(
 
 
 @EVERY_FORM
-def test_a_reader_may_start_between_the_halves_of_an_update(form: ChangeForm) -> None:
+def test_reader_may_start_between_the_halves_of_an_update(form: ChangeForm) -> None:
     events = page(Stored(history=HALVED), 2, limit=10, form=form).events.table.to_pylist()
     whole = page(Stored(history=HALVED), 1, limit=10, form=form).events.table.to_pylist()
     assert len(events) == 1
@@ -87,7 +85,7 @@ def test_a_reader_may_start_between_the_halves_of_an_update(form: ChangeForm) ->
 
 @EVERY_FORM
 @pytest.mark.parametrize("limit", [1, 2, 10])
-def test_a_first_half_whose_second_never_comes_keeps_nobody_waiting(form: ChangeForm, limit: int) -> None:
+def test_lone_first_half_does_not_block_the_reader(form: ChangeForm, limit: int) -> None:
     row = HALVED.changes[0]["row"]
     alone = [[(Op.APPEND, row), (Op.CORRECT_FROM, row)], [(Op.CORRECT_TO, row)], [(Op.CORRECT_FROM, row)]]
     stored = Stored(history=History(definition=DEFINITION, commits=alone))
@@ -98,13 +96,13 @@ def test_a_first_half_whose_second_never_comes_keeps_nobody_waiting(form: Change
     assert (since, len(events), part.pending) == (4, 4, 0)
 
 
-def test_what_retention_has_taken_is_not_read_again() -> None:
+def test_expired_before_image_is_not_read() -> None:
     stored = Stored(history=HALVED, earliest=2)
     (event,) = page(stored, 2, limit=10, form=ChangeForm.SINGLE_EVENT).events.table.to_pylist()
     assert event["before"] is None
 
 
-def test_only_the_columns_that_are_needed_are_read_from_the_files() -> None:
+def test_only_required_columns_are_read() -> None:
     stored = Stored(history=HALVED)
     found = page(stored, 0, limit=10, columns=("tags", "n"))
     assert [field.name for field in found.events.table.schema.field("row").type] == ["tags", "n"]
@@ -112,20 +110,20 @@ def test_only_the_columns_that_are_needed_are_read_from_the_files() -> None:
     assert [sorted(columns) for _, columns, _ in stored.read] == [wanted] * 2
 
 
-def test_no_more_rows_are_read_than_one_page_needs() -> None:
+def test_only_the_rows_of_the_page_are_read() -> None:
     stored = Stored(history=HALVED)
     page(stored, 0, limit=1, until=1)
     assert [rows for _, _, rows in stored.read] == [1]
 
 
-def test_the_head_is_where_nothing_is_left_and_beyond_it_is_another_feed() -> None:
+def test_head_page_is_empty_and_a_position_beyond_it_is_refused() -> None:
     assert page(Stored(history=HALVED), StartingPosition.NOW, limit=1).next_since == 3
     with pytest.raises(OffsetAhead) as error:
         page(Stored(history=HALVED), 4, limit=1, until=2)
     assert error.value.facts == {"since": 4, "head": 3}
 
 
-def test_what_is_kept_no_longer_is_another_error_than_what_never_was() -> None:
+def test_expired_position_and_position_beyond_the_head_are_different_errors() -> None:
     cut = Stored(history=HALVED, earliest=1)
     with pytest.raises(OffsetExpired) as error:
         page(cut, 0, limit=1, until=0)
@@ -136,6 +134,6 @@ def test_what_is_kept_no_longer_is_another_error_than_what_never_was() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"limit": 0}, {"limit": 1, "until": -1}])
-def test_a_query_that_asks_for_nothing_cannot_be_made(wrong: dict[str, int]) -> None:
+def test_query_without_changes_is_invalid(wrong: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="out of range"):
         FeedQuery(**wrong)

@@ -21,7 +21,7 @@ def put(client, path, body, **headers):
     )
 
 
-def test_a_consumer_is_made_and_moved(client, consumers, orders):
+def test_consumer_is_created_and_moved(client, consumers, orders):
     made = put(client, f"{consumers}/billing", {"offset": "earliest"}, If_None_Match="*")
     assert made.status_code == 201, made.text
     assert made.headers["etag"] == '"1"'
@@ -77,7 +77,7 @@ def test_a_consumer_starts_at_a_version_or_a_time(client, consumers, feed):
     problem(client.get(f"{consumers}/d"), 404, "not-found")
 
 
-def test_a_commit_says_which_revision_it_is_for(client, consumers):
+def test_commit_requires_the_current_revision(client, consumers):
     path = f"{consumers}/c"
     problem(put(client, path, {"offset": 0}, If_Match='"1"'), 412, "precondition-failed")
     assert put(client, path, {"offset": 0}).status_code == 201
@@ -92,7 +92,7 @@ def test_a_commit_says_which_revision_it_is_for(client, consumers):
     assert put(client, path, {"offset": 1}, If_Match='"1"').status_code == 200
 
 
-def test_a_position_goes_forward_unless_it_is_reset(client, consumers):
+def test_position_moves_forward_unless_it_is_reset(client, consumers):
     path = f"{consumers}/c"
     assert put(client, path, {"offset": 3}).status_code == 201
     refused = problem(put(client, path, {"offset": 2}, If_Match='"1"'), 400, "invalid-request")
@@ -105,7 +105,7 @@ def test_a_position_goes_forward_unless_it_is_reset(client, consumers):
     assert (back.status_code, back.json()["offset"]) == (200, 1)
 
 
-def test_a_position_lies_within_the_feed(client, consumers):
+def test_position_lies_within_the_feed(client, consumers):
     ahead = problem(put(client, f"{consumers}/c", {"offset": 5}), 409, "offset-ahead")
     assert (ahead["since"], ahead["head"]) == (5, 4)
     problem(client.get(f"{consumers}/c"), 404, "not-found")
@@ -113,7 +113,7 @@ def test_a_position_lies_within_the_feed(client, consumers):
     problem(put(client, f"{consumers}/c", {"offset": 5}, If_Match='"1"'), 409, "offset-ahead")
 
 
-def test_what_may_be_lacking(client, consumers):
+def test_omitted_members_keep_their_values(client, consumers):
     path = f"{consumers}/c"
     lag = {"changes": 10, "seconds": None}
     assert put(client, path, {"offset": 1, "max_lag": lag}).json()["max_lag"] == lag
@@ -140,13 +140,13 @@ def test_what_may_be_lacking(client, consumers):
         ({"offset": 0, "position": 1}, "/position"),
     ],
 )
-def test_what_is_wrong_with_a_body_is_named(client, consumers, body, pointer):
+def test_invalid_body_is_refused_with_its_pointer(client, consumers, body, pointer):
     refused = problem(put(client, f"{consumers}/c", body), 400, "invalid-request")
     assert [error["pointer"] for error in refused["errors"]] == [pointer]
 
 
 @pytest.mark.parametrize("name", ["a b", "a:b", "%2e%2e", "x" * 129, "ä"])
-def test_names_are_plain(client, consumers, name):
+def test_invalid_name_is_refused(client, consumers, name):
     refused = problem(put(client, f"{consumers}/{name}", {"offset": 0}), 400, "invalid-request")
     assert refused["errors"][0]["pointer"] == "/name"
 
@@ -162,7 +162,7 @@ def test_consumers_are_listed_by_name(client, consumers):
     problem(client.get(consumers, params={"page_token": "x"}), 400, "invalid-request")
 
 
-def test_a_consumer_ends(client, consumers):
+def test_deleted_consumer_is_not_found(client, consumers):
     path = f"{consumers}/c"
     put(client, path, {"offset": 0})
     problem(client.delete(path, headers={"If-Match": '"2"'}), 412, "precondition-failed")
@@ -172,7 +172,7 @@ def test_a_consumer_ends(client, consumers):
     problem(client.post(f"{path}/lease", json={"member": "m", "seconds": 5}), 404, "not-found")
 
 
-def test_another_tenants_consumers_are_not_there(client, new_client, consumers):
+def test_consumers_of_another_tenant_are_not_found(client, new_client, consumers):
     put(client, f"{consumers}/c", {"offset": 0})
     other = new_client()
     for answer in (
@@ -186,7 +186,7 @@ def test_another_tenants_consumers_are_not_there(client, new_client, consumers):
         problem(answer, 404, "not-found")
 
 
-def test_to_read_is_not_to_commit(client, new_client, consumers):
+def test_commits_and_leases_require_the_write_scope(client, new_client, consumers):
     reader = new_client(scopes=("read",))
     path = reader.get("/datasets").json()
     assert path["items"] == []
@@ -199,29 +199,29 @@ def lease(client, path, member, seconds=60, **more):
     return client.post(f"{path}/lease", json={"member": member, "seconds": seconds, **more})
 
 
-def test_one_member_holds_a_consumer(client, consumers):
+def test_lease_excludes_other_members(client, consumers):
     path = f"{consumers}/c"
     put(client, path, {"offset": 1})
-    held = lease(client, path, "a")
-    assert held.status_code == 200, held.text
-    assert held.headers["etag"] == '"1"'
-    assert (held.json()["offset"], held.json()["revision"]) == (1, 1)
-    assert client.get(path).json()["lease"] == {"member": "a", "until": held.json()["until"]}
+    leased = lease(client, path, "a")
+    assert leased.status_code == 200, leased.text
+    assert leased.headers["etag"] == '"1"'
+    assert (leased.json()["offset"], leased.json()["revision"]) == (1, 1)
+    assert client.get(path).json()["lease"] == {"member": "a", "until": leased.json()["until"]}
     other = lease(client, path, "b")
     refused = problem(other, 409, "consumer-leased")
-    assert (refused["member"], refused["until"]) == ("a", held.json()["until"])
+    assert (refused["member"], refused["until"]) == ("a", leased.json()["until"])
     assert 1 <= int(other.headers["retry-after"]) <= 61
     problem(put(client, path, {"offset": 2}, If_Match='"1"'), 409, "consumer-leased")
-    token = held.json()["token"]
+    token = leased.json()["token"]
     assert put(client, path, {"offset": 2, "lease": token}, If_Match='"1"').status_code == 200
     longer = lease(client, path, "a", 120, token=token).json()
     assert longer["token"] == token
-    assert longer["until"] > held.json()["until"]
+    assert longer["until"] > leased.json()["until"]
     # Its bounds are no business of the member's.
     assert put(client, path, {"max_lag": {"changes": 5}}, If_Match='"2"').status_code == 200
 
 
-def test_a_token_of_an_earlier_lease_never_commits(client, consumers):
+def test_expired_lease_token_never_commits(client, consumers):
     path = f"{consumers}/c"
     put(client, path, {"offset": 0})
     old = lease(client, path, "a", 1).json()["token"]
@@ -239,7 +239,7 @@ def test_a_token_of_an_earlier_lease_never_commits(client, consumers):
     assert put(client, path, {"offset": 1}, If_Match=etag).status_code == 200
 
 
-def test_a_member_that_comes_back_replaces_its_former_self(client, consumers):
+def test_returning_member_replaces_its_own_lease(client, consumers):
     path = f"{consumers}/c"
     put(client, path, {"offset": 0})
     old = lease(client, path, "a").json()["token"]
@@ -249,7 +249,7 @@ def test_a_member_that_comes_back_replaces_its_former_self(client, consumers):
     assert put(client, path, {"offset": 1, "lease": new}, If_Match='"1"').status_code == 200
 
 
-def test_a_lease_is_released(client, consumers):
+def test_released_lease_is_free(client, consumers):
     path = f"{consumers}/c"
     put(client, path, {"offset": 0})
     token = lease(client, path, "a").json()["token"]
@@ -262,7 +262,7 @@ def test_a_lease_is_released(client, consumers):
     problem(client.delete(f"{path}/lease"), 400, "invalid-request")
 
 
-def test_the_lease_of_a_namesake_is_another(client, consumers):
+def test_recreated_consumer_rejects_earlier_lease_tokens(client, consumers):
     path = f"{consumers}/c"
     put(client, path, {"offset": 0})
     token = lease(client, path, "a").json()["token"]
@@ -283,13 +283,13 @@ def test_the_lease_of_a_namesake_is_another(client, consumers):
         ({"member": "a"}, "/seconds"),
     ],
 )
-def test_what_is_wrong_with_a_lease_is_named(client, consumers, body, pointer):
+def test_invalid_lease_request_is_refused_with_its_pointer(client, consumers, body, pointer):
     put(client, f"{consumers}/c", {"offset": 0})
     refused = problem(client.post(f"{consumers}/c/lease", json=body), 400, "invalid-request")
     assert [error["pointer"] for error in refused["errors"]] == [pointer]
 
 
-def test_positions_of_webhooks_are_listed_and_not_touched(client, orders, consumers):
+def test_webhook_positions_are_listed_and_read_only(client, orders, consumers):
     made = client.post(
         "/webhooks", json={"dataset": "orders", "url": "https://93.184.215.14/hook", "since": 1}
     )

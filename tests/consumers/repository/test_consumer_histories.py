@@ -49,7 +49,7 @@ _STEPS = st.one_of(
 
 
 @dataclass(kw_only=True)
-class Kept:
+class ModelConsumer:
     """A consumer of the model. `tokens`: all that were given out, the latest last. `live`: its lease runs."""
 
     position: int
@@ -59,7 +59,7 @@ class Kept:
     live: bool = False
     tokens: list[str] = field(default_factory=list)
 
-    def holds(self, token: str) -> bool:
+    def has_lease(self, token: str) -> bool:
         return self.member is not None and self.tokens[-1:] == [token]
 
 
@@ -78,7 +78,7 @@ class World:
     keep: int
     ends: list[int] = field(default_factory=lambda: [0])
     earliest: int = 0
-    kept: dict[str, Kept] = field(default_factory=dict)
+    kept: dict[str, ModelConsumer] = field(default_factory=dict)
     # Tokens of consumers that were deleted, too.
     tokens: dict[str, list[str]] = field(default_factory=lambda: {name: ["none"] for name in NAMES})
 
@@ -110,7 +110,7 @@ class World:
         found = self.tokens[name]
         return found[-1] if which == "now" else found[-2:][0]
 
-    def play(self, step: str, argument: object) -> None:
+    def run_step(self, step: str, argument: object) -> None:
         match step, argument:
             case "write", int(changes):
                 self.write(changes)
@@ -140,7 +140,7 @@ class World:
                     lambda: self.release(name, token),
                 )
             case "lapse", str(name) if name in self.kept and self.kept[name].live:
-                self.lapse(name)
+                self.expire_lease(name)
             case "delete", str(name):
                 self.both(
                     lambda: self.consumers.delete(*self.place, name, revision=None),
@@ -186,7 +186,7 @@ class World:
 
     def put(self, name: str, offset: int, reset: bool, token: str | None, revision: int | None) -> None:
         kept = self.kept.get(name)
-        if token is not None and (kept is None or not kept.holds(token)):
+        if token is not None and (kept is None or not kept.has_lease(token)):
             raise Refused("lease-lost")
         if kept is not None and revision != kept.revision:
             raise Refused("precondition-failed")
@@ -197,7 +197,7 @@ class World:
         if offset < self.earliest:
             raise Refused("offset-expired")
         if kept is None:
-            self.kept[name] = Kept(position=offset)
+            self.kept[name] = ModelConsumer(position=offset)
             return
         if offset < kept.position and not reset:
             raise Refused("invalid-request")
@@ -211,22 +211,23 @@ class World:
         def modelled() -> None:
             if kept is None:
                 raise Refused("not-found")
-            if token is not None and not kept.holds(token):
+            if token is not None and not kept.has_lease(token):
                 raise Refused("lease-lost")
             if kept.live and kept.member != member:
                 raise Refused("consumer-leased")
             kept.member, kept.live = member, True
 
-        given: list[str] = []
+        tokens_given: list[str] = []
         done = self.both(
-            lambda: given.append(self.consumers.lease(*self.place, name, member, 600, token).token), modelled
+            lambda: tokens_given.append(self.consumers.lease(*self.place, name, member, 600, token).token),
+            modelled,
         )
         if done and token is None:
-            assert given[0] not in self.tokens[name], "a token is given out once"
-            self.tokens[name].append(given[0])
-            self.kept[name].tokens.append(given[0])
+            assert tokens_given[0] not in self.tokens[name], "a token is given out once"
+            self.tokens[name].append(tokens_given[0])
+            self.kept[name].tokens.append(tokens_given[0])
         elif done:
-            assert given == [token]
+            assert tokens_given == [token]
 
     def release(self, name: str, token: str) -> None:
         kept = self.kept.get(name)
@@ -234,11 +235,11 @@ class World:
             raise Refused("not-found")
         if kept.member is None and kept.tokens[-1:] == [token]:
             return
-        if not kept.holds(token):
+        if not kept.has_lease(token):
             raise Refused("lease-lost")
         kept.member, kept.live = None, False
 
-    def lapse(self, name: str) -> None:
+    def expire_lease(self, name: str) -> None:
         with self.stores.database.tenant(self.place[0]) as connection:
             connection.execute(
                 text("UPDATE consumers SET lease_until = clock_timestamp() WHERE name = :name"),
@@ -288,10 +289,10 @@ class World:
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(keep=st.integers(1, 4), steps=st.lists(_STEPS, min_size=12, max_size=30))
-def test_consumers_leases_and_cuts_are_those_of_the_model(
+def test_consumers_leases_and_expiry_equal_the_model(
     database: Database, keep: int, steps: list[tuple[str, object]]
 ) -> None:
     world = World.new(Stores.on(database), keep)
-    world.play("put", ("c", 0, False, None, 0))
+    world.run_step("put", ("c", 0, False, None, 0))
     for step, argument in steps:
-        world.play(step, argument)
+        world.run_step(step, argument)

@@ -68,7 +68,7 @@ def cut(stores: Stores, dataset: Dataset, earliest: int) -> None:
         connection.execute(text("UPDATE heads SET earliest_offset = :at"), {"at": earliest})
 
 
-def test_lag_is_what_is_not_committed_and_its_age(
+def test_lag_counts_uncommitted_changes_and_their_age(
     stores: Stores, feed: Dataset, put: Callable[..., ConsumerStatus]
 ) -> None:
     with stores.database.tenant(feed.tenant_id) as connection:
@@ -83,7 +83,7 @@ def test_lag_is_what_is_not_committed_and_its_age(
     assert (at_head.behind_changes, at_head.behind_seconds, at_head.expired) == (0, 0, False)
 
 
-def test_a_position_before_the_beginning_is_expired(
+def test_position_before_the_earliest_offset_is_expired(
     stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., ConsumerStatus]
 ) -> None:
     put(2)
@@ -100,7 +100,7 @@ def test_a_position_before_the_beginning_is_expired(
         put(10)
 
 
-def test_it_is_moved_when_its_position_is(put: Callable[..., ConsumerStatus]) -> None:
+def test_moved_at_changes_only_with_the_position(put: Callable[..., ConsumerStatus]) -> None:
     first = put(3).consumer
     assert first.revision == 1
     bounded = put(None, max_lag=MaxLag(changes=7)).consumer
@@ -112,16 +112,14 @@ def test_it_is_moved_when_its_position_is(put: Callable[..., ConsumerStatus]) ->
     assert (moved.max_lag_rows, moved.max_lag_seconds, moved.created_at) == (7, None, first.created_at)
 
 
-def test_no_consumer_of_a_dataset_that_is_gone(
-    stores: Stores, consumers: ConsumerStore, feed: Dataset
-) -> None:
+def test_deleted_dataset_accepts_no_consumer(stores: Stores, consumers: ConsumerStore, feed: Dataset) -> None:
     stores.catalog.delete(feed.tenant_id, feed.id, version=None)
     for dataset_id in (feed.id, new_id()):
         with pytest.raises(NotFound):
             consumers.put(feed.tenant_id, dataset_id, "c", ConsumerChange(offset=0), ExpectedRevision())
 
 
-def test_of_racing_members_that_make_it_one_does(consumers: ConsumerStore, feed: Dataset) -> None:
+def test_one_of_racing_creators_wins(consumers: ConsumerStore, feed: Dataset) -> None:
     def make() -> str:
         try:
             consumers.put(
@@ -136,7 +134,7 @@ def test_of_racing_members_that_make_it_one_does(consumers: ConsumerStore, feed:
         consumers.put(feed.tenant_id, feed.id, "c", ConsumerChange(offset=0), ExpectedRevision())
 
 
-def test_of_racing_commits_of_one_revision_one_is_taken(
+def test_one_of_racing_commits_of_a_revision_wins(
     consumers: ConsumerStore, feed: Dataset, put: Callable[..., ConsumerStatus]
 ) -> None:
     put(0)
@@ -155,7 +153,7 @@ def test_of_racing_commits_of_one_revision_one_is_taken(
     assert (consumer.position, consumer.revision) == (5, 6)
 
 
-def test_two_members_never_both_advance(
+def test_only_one_member_advances_at_a_time(
     stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., ConsumerStatus]
 ) -> None:
     """Members take the lease from one another as it runs out, and never read the revision anew but with a lease."""
@@ -166,15 +164,15 @@ def test_two_members_never_both_advance(
     def member(name: str) -> None:
         for _ in range(8):
             try:
-                held = consumers.lease(feed.tenant_id, feed.id, "c", name, 60, None)
+                leased = consumers.lease(feed.tenant_id, feed.id, "c", name, 60, None)
             except ConsumerLeased:
                 continue
             # It is slow: meanwhile its lease may have run out, and another may have it.
             lapse.wait(0.002)
-            change = ConsumerChange(offset=min(held.position + 1, 9), lease=held.token)
+            change = ConsumerChange(offset=min(leased.position + 1, 9), lease=leased.token)
             try:
                 standing, _ = consumers.put(
-                    feed.tenant_id, feed.id, "c", change, ExpectedRevision(revision=held.revision)
+                    feed.tenant_id, feed.id, "c", change, ExpectedRevision(revision=leased.revision)
                 )
                 taken.append((standing.consumer.lease_epoch, name))
             except (LeaseLost, PreconditionFailed):
@@ -193,11 +191,11 @@ def test_two_members_never_both_advance(
     assert consumers.get(feed.tenant_id, feed.id, "c").consumer.position == min(len(taken), 9)
 
 
-def test_a_hold_that_ran_out_ends_with_a_commit_of_another(
+def test_expired_lease_ends_with_a_commit_of_another_member(
     stores: Stores, consumers: ConsumerStore, feed: Dataset, put: Callable[..., ConsumerStatus]
 ) -> None:
     put(0)
-    held = consumers.lease(feed.tenant_id, feed.id, "c", "a", 60, None)
+    leased = consumers.lease(feed.tenant_id, feed.id, "c", "a", 60, None)
     with pytest.raises(ConsumerLeased) as error:
         put(1)
     assert error.value.facts["member"] == "a"
@@ -205,18 +203,18 @@ def test_a_hold_that_ran_out_ends_with_a_commit_of_another(
     with stores.database.tenant(feed.tenant_id) as connection:
         connection.execute(text("UPDATE consumers SET lease_until = clock_timestamp()"))
     # Nobody has come since, so it is still its member's.
-    put(1, lease=held.token)
-    assert consumers.lease(feed.tenant_id, feed.id, "c", "a", 60, held.token).token == held.token
+    put(1, lease=leased.token)
+    assert consumers.lease(feed.tenant_id, feed.id, "c", "a", 60, leased.token).token == leased.token
     with stores.database.tenant(feed.tenant_id) as connection:
         connection.execute(text("UPDATE consumers SET lease_until = clock_timestamp()"))
     put(2)
     with pytest.raises(LeaseLost):
-        put(3, lease=held.token)
+        put(3, lease=leased.token)
     with pytest.raises(LeaseLost):
-        consumers.lease(feed.tenant_id, feed.id, "c", "a", 60, held.token)
+        consumers.lease(feed.tenant_id, feed.id, "c", "a", 60, leased.token)
 
 
-def test_positions_of_followers_are_shown_and_not_touched(
+def test_follower_positions_are_listed_and_read_only(
     stores: Stores, consumers: ConsumerStore, feed: Dataset
 ) -> None:
     name = f"webhook:{new_id()}"
@@ -237,7 +235,7 @@ def test_positions_of_followers_are_shown_and_not_touched(
     assert consumers.get(feed.tenant_id, feed.id, name).consumer == listed[0].consumer
 
 
-def test_a_refusal_changes_nothing(
+def test_refused_change_leaves_the_consumer_unchanged(
     consumers: ConsumerStore, feed: Dataset, put: Callable[..., ConsumerStatus]
 ) -> None:
     put(4, max_lag=MaxLag(seconds=5))

@@ -17,7 +17,7 @@ from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together
 
-HOLD = 60.0
+LEASE_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -58,15 +58,15 @@ def due(followers: FollowerStore, dataset: Dataset) -> Callable[[], bool]:
 
 
 @pytest.fixture
-def hold(followers: FollowerStore, dataset: Dataset) -> Callable[..., Consumer | None]:
-    def run(owner: str = "worker", seconds: float = HOLD) -> Consumer | None:
+def claim(followers: FollowerStore, dataset: Dataset) -> Callable[..., Consumer | None]:
+    def run(owner: str = "worker", seconds: float = LEASE_SECONDS) -> Consumer | None:
         return followers.claim(dataset.tenant_id, dataset.id, owner, seconds)
 
     return run
 
 
-def held(hold: Callable[..., Consumer | None], **how: object) -> Consumer:
-    found = hold(**how)
+def claimed(claim: Callable[..., Consumer | None], **how: object) -> Consumer:
+    found = claim(**how)
     assert found is not None
     return found
 
@@ -81,26 +81,26 @@ def wake(stores: Stores, dataset: Dataset, name: str, after: float | None = 0.0)
         wake_follower(connection, dataset.id, name, after)
 
 
-def test_it_is_due_while_it_is_behind(
+def test_follower_is_due_while_it_is_behind(
     stores: Stores,
     followers: FollowerStore,
     dataset: Dataset,
     publish: Callable[[], None],
     add: Callable[..., str],
     due: Callable[[], bool],
-    hold: Callable[..., Consumer | None],
+    claim: Callable[..., Consumer | None],
 ) -> None:
     name = add()
     assert not due()
-    assert hold() is None
+    assert claim() is None
     publish()
     assert due()
-    consumer = held(hold)
+    consumer = claimed(claim)
     assert (consumer.name, consumer.kind, consumer.position) == (name, ConsumerKind.WEBHOOK, 0)
     assert move(stores, dataset, name, 0, 2)
     followers.settle(dataset.tenant_id, consumer, None)
     assert due()
-    consumer = held(hold)
+    consumer = claimed(claim)
     assert (consumer.position, consumer.revision) == (2, 2)
     assert move(stores, dataset, name, 2, 3)
     followers.settle(dataset.tenant_id, consumer, None)
@@ -109,26 +109,26 @@ def test_it_is_due_while_it_is_behind(
     assert due()
 
 
-def test_it_is_due_when_it_asked_to_be(
+def test_follower_is_due_at_its_requested_time(
     stores: Stores,
     followers: FollowerStore,
     dataset: Dataset,
     publish: Callable[[], None],
     add: Callable[..., str],
     due: Callable[[], bool],
-    hold: Callable[..., Consumer | None],
+    claim: Callable[..., Consumer | None],
 ) -> None:
     publish()
     name = add()
     for seconds in (3_600.0, math.inf):
         # Though it is behind, and though more comes.
-        followers.settle(dataset.tenant_id, held(hold), seconds)
+        followers.settle(dataset.tenant_id, claimed(claim), seconds)
         publish()
         assert not due()
-        assert hold() is None
+        assert claim() is None
         wake(stores, dataset, name)
         assert due()
-    followers.settle(dataset.tenant_id, held(hold), math.inf)
+    followers.settle(dataset.tenant_id, claimed(claim), math.inf)
     wake(stores, dataset, name, None)
     assert due()
     move(stores, dataset, name, 0, 9)
@@ -136,10 +136,10 @@ def test_it_is_due_when_it_asked_to_be(
     # Though there is nothing to read: it may be time for something else.
     wake(stores, dataset, name, 0.0)
     assert due()
-    assert hold() is not None
+    assert claim() is not None
 
 
-def test_a_new_one_may_wait_for_its_time(
+def test_new_follower_may_start_later(
     publish: Callable[[], None], add: Callable[..., str], due: Callable[[], bool]
 ) -> None:
     publish()
@@ -153,17 +153,17 @@ def test_a_new_one_may_wait_for_its_time(
     assert due()
 
 
-def test_what_is_held_is_nobody_elses(
+def test_claimed_follower_is_not_claimed_by_others(
     followers: FollowerStore,
     dataset: Dataset,
     publish: Callable[[], None],
     add: Callable[..., str],
     due: Callable[[], bool],
-    hold: Callable[..., Consumer | None],
+    claim: Callable[..., Consumer | None],
 ) -> None:
     publish()
     names = {add() for _ in range(5)}
-    found = together([hold] * 8)
+    found = together([claim] * 8)
     assert {each.name for each in found if each is not None} == names
     assert sum(each is None for each in found) == 3
     assert not due()
@@ -173,19 +173,19 @@ def test_what_is_held_is_nobody_elses(
     assert due()
 
 
-def test_whoever_moved_longest_ago_comes_first(
+def test_follower_that_moved_longest_ago_is_claimed_first(
     stores: Stores,
     followers: FollowerStore,
     dataset: Dataset,
     publish: Callable[[], None],
     add: Callable[..., str],
-    hold: Callable[..., Consumer | None],
+    claim: Callable[..., Consumer | None],
 ) -> None:
     publish(), publish()
     names = [add() for _ in range(3)]
     served = []
     for _ in range(12):
-        consumer = held(hold)
+        consumer = claimed(claim)
         served.append(consumer.name)
         # Always behind.
         assert move(stores, dataset, consumer.name, consumer.position, consumer.position + 1)
@@ -193,53 +193,53 @@ def test_whoever_moved_longest_ago_comes_first(
     assert served == names * 4
 
 
-def test_a_hold_that_was_lost_changes_nothing(
+def test_lost_claim_changes_nothing(
     stores: Stores,
     followers: FollowerStore,
     dataset: Dataset,
     publish: Callable[[], None],
     add: Callable[..., str],
     due: Callable[[], bool],
-    hold: Callable[..., Consumer | None],
+    claim: Callable[..., Consumer | None],
 ) -> None:
     publish()
     name = add()
-    slow = held(hold, owner="slow")
+    slow = claimed(claim, owner="slow")
     assert not due()
     with stores.database.tenant(dataset.tenant_id) as connection:
         connection.execute(
             text("UPDATE consumers SET lease_until = clock_timestamp(), wake_at = clock_timestamp()")
         )
     assert due()
-    other = held(hold, owner="other")
+    other = claimed(claim, owner="other")
     assert (other.name, other.lease_epoch) == (name, slow.lease_epoch + 1)
     followers.settle(dataset.tenant_id, slow, math.inf)
-    assert hold() is None, "it is the other's still"
+    assert claim() is None, "it is the other's still"
     followers.settle(dataset.tenant_id, other, None)
     followers.settle(dataset.tenant_id, slow, math.inf)
     assert due()
-    assert held(hold).member == "worker"
+    assert claimed(claim).member == "worker"
 
 
-def test_a_call_while_it_is_held_is_heard(
+def test_wake_during_a_claim_makes_the_follower_due_afterwards(
     stores: Stores,
     followers: FollowerStore,
     dataset: Dataset,
     add: Callable[..., str],
     due: Callable[[], bool],
-    hold: Callable[..., Consumer | None],
+    claim: Callable[..., Consumer | None],
 ) -> None:
     """The worker that holds it has looked before what it is called for was there."""
     name = add(wake=0.0)
     for seconds in (None, 3_600.0, math.inf):
-        consumer = held(hold)
+        consumer = claimed(claim)
         wake(stores, dataset, name)
         assert not due()
         followers.settle(dataset.tenant_id, consumer, seconds)
         assert due()
 
 
-def test_a_position_moves_from_where_it_is(
+def test_follower_moves_only_from_its_current_position(
     stores: Stores, dataset: Dataset, add: Callable[..., str], followers: FollowerStore
 ) -> None:
     name = add(4)
@@ -251,10 +251,10 @@ def test_a_position_moves_from_where_it_is(
     assert tuple(row) == (5, 2)
 
 
-def test_a_commit_calls_followers_if_there_are_any(
+def test_commit_notifies_followers_only_if_there_are_any(
     stores: Stores, dataset: Dataset, publish: Callable[[], None], add: Callable[..., str]
 ) -> None:
-    def told() -> list[str]:
+    def relayed() -> list[str]:
         found: list[str] = []
 
         def keep(message: object) -> None:
@@ -266,14 +266,14 @@ def test_a_commit_calls_followers_if_there_are_any(
         return found
 
     publish()
-    assert "follow" not in told()
+    assert "follow" not in relayed()
     add()
-    assert told() == ["follow"]
+    assert relayed() == ["follow"]
     publish()
-    assert told().count("follow") == 1
+    assert relayed().count("follow") == 1
 
 
-def test_another_tenants_followers_are_not_there(
+def test_followers_of_another_tenant_are_not_claimed(
     stores: Stores,
     followers: FollowerStore,
     dataset: Dataset,
@@ -283,4 +283,4 @@ def test_another_tenants_followers_are_not_there(
     publish()
     add()
     other = stores.tenants.add_tenant(f"tenant-{new_id()}")
-    assert followers.claim(other, dataset.id, "w", HOLD) is None
+    assert followers.claim(other, dataset.id, "w", LEASE_SECONDS) is None

@@ -55,7 +55,7 @@ class Handler:
 
 
 @pytest.mark.parametrize("answer", [None, 0.0, 12.5, math.inf])
-def test_a_follower_is_done_by_its_kind_and_settled_as_it_says(answer: float | None) -> None:
+def test_follower_is_run_by_its_kind_and_settled_as_requested(answer: float | None) -> None:
     view, webhook = consumer(ConsumerKind.VIEW), consumer(ConsumerKind.WEBHOOK)
     waiting = Waiting([view, webhook])
     views, webhooks = Handler(answer), Handler(7.0)
@@ -74,7 +74,7 @@ def test_a_follower_is_done_by_its_kind_and_settled_as_it_says(answer: float | N
     assert set(waiting.owners) == {"worker"}
 
 
-def test_one_that_dies_comes_back_later_and_takes_nobody_along() -> None:
+def test_failed_follower_is_retried_later_and_others_continue() -> None:
     broken, fine = consumer(ConsumerKind.EXPORT), consumer(ConsumerKind.VIEW)
     waiting = Waiting([broken, fine])
     handlers = {ConsumerKind.EXPORT: Handler(OSError("no route")), ConsumerKind.VIEW: Handler(None)}
@@ -87,7 +87,7 @@ def test_one_that_dies_comes_back_later_and_takes_nobody_along() -> None:
     assert 1 <= again <= 600
 
 
-def test_a_kind_that_this_release_does_not_serve_waits() -> None:
+def test_follower_of_an_unknown_kind_is_postponed() -> None:
     """Another worker, of a later release, may."""
     waiting = Waiting([consumer(ConsumerKind.WEBHOOK)])
     assert Follow(followers=waiting, handlers={}, owner="worker").run("t", "d")

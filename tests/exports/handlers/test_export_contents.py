@@ -71,7 +71,7 @@ SOME = {"where": "id < 4", "columns": ["id", "note", "blob"], "partitions": ["re
     ("form", "since", "before_head", "more"),
     [("two_event", 0, 0, {}), *((form, 3, 2, SOME) for form in FORMS)],
 )
-def test_changes_are_what_pages_tell(sales, service, small_steps, form, since, before_head, more):
+def test_exported_changes_equal_feed_pages(sales, service, small_steps, form, since, before_head, more):
     client, path = sales
     end = until(client, path) - before_head
     definition = {"query": "changes", "form": form, "since": since, "until": end, **more}
@@ -88,7 +88,7 @@ def test_changes_are_what_pages_tell(sales, service, small_steps, form, since, b
         check_joined(run)
 
 
-def test_no_pair_is_split_over_two_files(sales, service, small_steps):
+def test_pair_is_never_split_over_two_files(sales, service, small_steps):
     client, path = sales
     run = exported(client, service, path, query="changes", format="ndjson")
     assert len(run["files"]) > 5
@@ -98,7 +98,7 @@ def test_no_pair_is_split_over_two_files(sales, service, small_steps):
         assert ops[-1] != "-C"
 
 
-def test_in_large_steps_all_is_one_file(sales, service):
+def test_changes_below_the_target_size_are_one_file(sales, service):
     client, path = sales
     run = exported(client, service, path, query="changes", format="ndjson")
     (content,) = contents(client, run)
@@ -106,7 +106,7 @@ def test_in_large_steps_all_is_one_file(sales, service):
     assert content == b"".join(feed_pages(client, path, NDJSON, **query))
 
 
-def test_a_range_that_ends_within_a_pair_ends_before_it(client, service, feed):
+def test_range_that_ends_within_a_pair_ends_before_it(client, service, feed):
     # Two appends, then a correction.
     path = feed.removesuffix("/changes")
     run = exported(client, service, path, query="changes", format="ndjson", until=3)
@@ -124,12 +124,12 @@ def test_a_range_that_ends_within_a_pair_ends_before_it(client, service, feed):
 def test_csv_of_changes_has_the_flat_form(sales, service, small_steps):
     client, path = sales
     run = exported(client, service, path, query="changes", format="csv", columns=["id", "note", "tags"])
-    told = client.get(f"{path}/changes", params={"limit": 10_000}).json()["changes"]
+    feed_changes = client.get(f"{path}/changes", params={"limit": 10_000}).json()["changes"]
     found = []
     for file in contents(client, run):
         found += csv.DictReader(io.StringIO(file.decode(), newline=""))
-    assert len(found) == len(told)
-    for record, change in zip(found, told, strict=True):
+    assert len(found) == len(feed_changes)
+    for record, change in zip(found, feed_changes, strict=True):
         assert int(record["offset"]) == change["offset"]
         assert record["op"] == change["op"]
         assert record["system_time"] == change["system_time"]
@@ -147,7 +147,7 @@ def by_key(rows):
 
 
 @pytest.mark.parametrize("where", [None, "note = 'a' OR price < 0"])
-def test_rows_are_those_that_the_changed_keys_have(sales, service, small_steps, where):
+def test_incremental_rows_are_the_current_rows_of_changed_keys(sales, service, small_steps, where):
     client, path = sales
     head = until(client, path)
     query = {} if where is None else {"where": where}
@@ -174,15 +174,15 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_of_every_kind_are_the_last_that_the_feed_tells(client, service, kind):
+def test_incremental_rows_of_every_kind_equal_the_last_of_the_feed(client, service, kind):
     path = keyed_history(client, service, seed=8, writes=4, **KINDS[kind])
     client.post(f"{path}/compactions")
     service.work()
-    told = client.get(f"{path}/changes", params={"limit": 10_000}).json()["changes"]
-    assert told
+    feed_changes = client.get(f"{path}/changes", params={"limit": 10_000}).json()["changes"]
+    assert feed_changes
     key = KINDS[kind].get("record_key", ["region", "id"])
-    for since in (0, len(told) // 2):
-        last = {tuple(each["row"][name] for name in key): each for each in told[since:]}
+    for since in (0, len(feed_changes) // 2):
+        last = {tuple(each["row"][name] for name in key): each for each in feed_changes[since:]}
         rows = [each["row"] for each in last.values() if each["op"] != "-R"]
         for region in (None, "us"):
             more = {} if region is None else {"partitions": [f"region={region}"]}
@@ -196,7 +196,7 @@ def test_rows_of_every_kind_are_the_last_that_the_feed_tells(client, service, ki
     ("format_", "media_type"),
     [("parquet", "application/vnd.apache.parquet"), ("csv", "text/csv"), ("ndjson", NDJSON)],
 )
-def test_exported_rows_can_be_written_again(sales, service, format_, media_type):
+def test_exported_rows_can_be_written_to_another_dataset(sales, service, format_, media_type):
     client, path = sales
     run = exported(client, service, path, query="incremental", format=format_)
     twin = client.post("/datasets", json={**KEYED, "name": f"twin_{format_}"}).headers["location"]
@@ -211,7 +211,7 @@ def test_exported_rows_can_be_written_again(sales, service, format_, media_type)
     assert by_key(table_rows(client, twin)) == by_key(table_rows(client, path))
 
 
-def test_without_a_key_rows_are_those_that_still_stand(client, service, small_steps):
+def test_keyless_incremental_rows_are_those_not_retracted(client, service, small_steps):
     fields = [{"name": "n", "type": "int64"}, {"name": "what", "type": "string"}]
     path = client.post("/datasets", json={"name": "log", "schema": {"fields": fields}}).headers["location"]
     positions = [0]
@@ -221,17 +221,19 @@ def test_without_a_key_rows_are_those_that_still_stand(client, service, small_st
         where = f"what = 'x' AND n >= {first - 8} AND n < {first + 3}"
         write(client, service, path, {"operation": "delete", "where": where})
         positions.append(until(client, path))
-    told = client.get(f"{path}/changes", params={"limit": 10_000}).json()["changes"]
+    feed_changes = client.get(f"{path}/changes", params={"limit": 10_000}).json()["changes"]
     for since in positions:
         for end in positions:
             if end < since:
                 continue
             gone = Counter(
-                each["row"]["n"] for each in told if since <= each["offset"] < end and each["op"] == "-R"
+                each["row"]["n"]
+                for each in feed_changes
+                if since <= each["offset"] < end and each["op"] == "-R"
             )
             expected = [
                 each["row"]
-                for each in told
+                for each in feed_changes
                 if since <= each["offset"] < end and each["op"] == "+A" and not gone[each["row"]["n"]]
             ]
             run = exported(
@@ -241,7 +243,7 @@ def test_without_a_key_rows_are_those_that_still_stand(client, service, small_st
             assert sorted(map(json.loads, lines), key=repr) == sorted(expected, key=repr)
 
 
-def test_rows_of_earlier_schemas_have_the_latest(client, service, orders):
+def test_rows_of_earlier_schemas_are_exported_under_the_latest(client, service, orders):
     write(client, service, orders, upsert({"id": 1, "note": "a"}))
     change = {"changes": [{"kind": "add", "field": {"name": "more", "type": "int32"}}]}
     headers = {"If-Match": client.get(orders).headers["etag"]}
@@ -258,16 +260,16 @@ def test_rows_of_earlier_schemas_have_the_latest(client, service, orders):
     assert (run["schema"]["id"], run["versions"]) == (2, {"first": 1, "last": 3})
 
 
-def test_what_does_not_fit_memory_goes_through_a_folder(sales, service, monkeypatch):
+def test_changed_keys_beyond_memory_are_spilled(sales, service, monkeypatch):
     client, path = sales
     gatherings = []
     gathering = export_handle.SpillBuffer
 
-    def of_little_memory(hashes, **more):
+    def with_little_memory(hashes, **more):
         gatherings.append(gathering(hashes, **{**more, "memory_bytes": 64}))
         return gatherings[-1]
 
-    monkeypatch.setattr(export_handle, "SpillBuffer", of_little_memory)
+    monkeypatch.setattr(export_handle, "SpillBuffer", with_little_memory)
     run = exported(client, service, path, query="incremental", format="ndjson")
     assert any(each.spilled for each in gatherings)
     lines = b"".join(contents(client, run)).splitlines()

@@ -23,7 +23,7 @@ def file(service):
         yield client, link, client.get(link).content
 
 
-def test_a_download_has_its_size_its_name_and_its_checksum(file):
+def test_download_has_size_name_and_checksum(file):
     client, link, content = file
     answer = client.get(link)
     run = client.get(link.partition("/files/")[0]).json()
@@ -33,14 +33,14 @@ def test_a_download_has_its_size_its_name_and_its_checksum(file):
     assert answer.headers["content-disposition"] == f'attachment; filename="{listed["name"]}"'
     assert answer.headers["accept-ranges"] == "bytes"
     assert f"xxh3-128:{answer.headers['etag'].strip(chr(34))}" == listed["checksum"]
-    looked = client.head(link)
-    assert (looked.status_code, looked.content) == (200, b"")
+    head = client.head(link)
+    assert (head.status_code, head.content) == (200, b"")
     for name in ("content-type", "content-length", "etag", "accept-ranges", "content-disposition"):
-        assert looked.headers[name] == answer.headers[name]
+        assert head.headers[name] == answer.headers[name]
 
 
 @pytest.mark.parametrize(
-    ("asked", "first", "last"),
+    ("requested_range", "first", "last"),
     [
         ("bytes=0-0", 0, 0),
         ("bytes=5-9", 5, 9),
@@ -51,9 +51,9 @@ def test_a_download_has_its_size_its_name_and_its_checksum(file):
         ("bytes=3-99999999", 3, None),
     ],
 )
-def test_a_part_is_what_was_asked_for(file, asked, first, last):
+def test_range_request_returns_the_requested_bytes(file, requested_range, first, last):
     client, link, content = file
-    answer = client.get(link, headers={"Range": asked})
+    answer = client.get(link, headers={"Range": requested_range})
     expected = content[first:] if last is None else content[first : last + 1]
     assert (answer.status_code, answer.content) == (206, expected)
     begin = first % len(content)
@@ -63,23 +63,23 @@ def test_a_part_is_what_was_asked_for(file, asked, first, last):
 
 
 @pytest.mark.parametrize(
-    "asked", ["bytes=0-1,4-5", "lines=0-1", "bytes=", "bytes=9-5", "bytes=x-", "bytes=--1"]
+    "requested_range", ["bytes=0-1,4-5", "lines=0-1", "bytes=", "bytes=9-5", "bytes=x-", "bytes=--1"]
 )
-def test_what_is_no_single_range_of_bytes_is_ignored(file, asked):
+def test_range_other_than_one_byte_range_is_ignored(file, requested_range):
     client, link, content = file
-    answer = client.get(link, headers={"Range": asked})
+    answer = client.get(link, headers={"Range": requested_range})
     assert (answer.status_code, answer.content) == (200, content)
 
 
-@pytest.mark.parametrize("asked", ["bytes=99999999-", "bytes=99999999-100000000", "bytes=-0"])
-def test_a_part_beyond_the_end_is_refused(file, asked):
+@pytest.mark.parametrize("requested_range", ["bytes=99999999-", "bytes=99999999-100000000", "bytes=-0"])
+def test_range_beyond_the_end_is_refused(file, requested_range):
     client, link, content = file
-    answer = client.get(link, headers={"Range": asked})
+    answer = client.get(link, headers={"Range": requested_range})
     assert problem(answer, 416, "range-not-satisfiable")["size_bytes"] == len(content)
     assert answer.headers["content-range"] == f"bytes */{len(content)}"
 
 
-def test_a_download_goes_on_only_in_the_same_file(file):
+def test_if_range_continues_only_the_same_file(file):
     client, link, content = file
     tag = client.head(link).headers["etag"]
     same = client.get(link, headers={"Range": "bytes=4-", "If-Range": tag})
@@ -90,7 +90,7 @@ def test_a_download_goes_on_only_in_the_same_file(file):
     assert dated.status_code == 200
 
 
-def test_what_is_not_listed_is_not_there(file):
+def test_unlisted_file_is_not_found(file):
     client, link, _ = file
     folder = link.rpartition("/")[0]
     for name in ("part-00099-00000.ndjson", "%2e%2e", "%00", "manifest"):
@@ -99,7 +99,7 @@ def test_what_is_not_listed_is_not_there(file):
     problem(client.get(link.replace("/runs/1/", "/runs/0/")), 400, "invalid-request")
 
 
-def test_reading_is_all_that_a_download_needs(new_client, file):
+def test_download_requires_the_read_scope(new_client, file):
     reader, link = new_client(("read",)), file[1]
     # It is another tenant's, but it was asked for by one who may.
     assert [reader.request(method, link).status_code for method in ("GET", "HEAD")] == [404, 404]
@@ -107,7 +107,7 @@ def test_reading_is_all_that_a_download_needs(new_client, file):
     assert [writer.request(method, link).status_code for method in ("GET", "HEAD")] == [403, 403]
 
 
-def test_a_damaged_file_is_not_sent(service, file):
+def test_damaged_file_is_not_sent(service, file):
     client, link, content = file
     root = service.settings.data_dir / "storage"
     (stored,) = root.glob(f"*/*/exports/{link.split('/')[2]}/*/*.ndjson")

@@ -10,7 +10,7 @@ from tests.support.http import problem, upsert
 from workers.engine.read import export_handle
 
 
-def test_a_run_that_died_is_made_again_under_other_names(client, orders, feed, service, monkeypatch):
+def test_run_of_a_dead_worker_is_repeated_under_other_names(client, orders, feed, service, monkeypatch):
     path = client.post(f"{orders}/exports", json=ONCE).headers["location"]
     written = export_handle.export
 
@@ -36,7 +36,7 @@ def test_a_run_that_died_is_made_again_under_other_names(client, orders, feed, s
     assert contents(client, run_of(client, path, 1))
 
 
-def test_a_late_attempt_changes_nothing(client, orders, feed, service, monkeypatch):
+def test_late_attempt_changes_nothing(client, orders, feed, service, monkeypatch):
     path = client.post(f"{orders}/exports", json=ONCE).headers["location"]
     written = export_handle.export
 
@@ -58,7 +58,7 @@ def test_a_late_attempt_changes_nothing(client, orders, feed, service, monkeypat
     assert run_of(client, path, 1)["rows"] == 4
 
 
-def test_a_failed_run_is_shown_and_tried_again(client, orders, export, service):
+def test_failed_run_is_reported_and_retried(client, orders, export, service):
     write(client, service, orders, upsert({"id": 2}))
     root = service.settings.data_dir / "storage"
     dataset = client.get(orders).json()["id"]
@@ -88,7 +88,7 @@ def test_a_failed_run_is_shown_and_tried_again(client, orders, export, service):
     assert state["error"] is None
 
 
-def test_deleting_an_export_takes_its_files_along(client, orders, export, service):
+def test_deleted_export_loses_its_files(client, orders, export, service):
     run = run_of(client, export, 1)
     client.post(f"{orders}/writes", json=upsert({"id": 2}))
     service.work()
@@ -103,7 +103,7 @@ def test_deleting_an_export_takes_its_files_along(client, orders, export, servic
     assert not stored(service, export)
 
 
-def test_an_export_keeps_the_feed_until_it_has_written_it(client, service):
+def test_feed_is_retained_until_the_export_has_written_it(client, service):
     body = {
         "name": "short",
         "record_key": ["id"],

@@ -13,7 +13,7 @@ def patched(client, export, change, status=200):
     return answer
 
 
-def test_an_export_runs_once_and_ends(client, orders, feed, service):
+def test_export_without_a_schedule_runs_once_and_ends(client, orders, feed, service):
     answer = client.post(f"{orders}/exports", json={**ONCE, "name": "all of it"})
     assert answer.status_code == 202
     begun = answer.json()
@@ -41,7 +41,7 @@ def test_an_export_runs_once_and_ends(client, orders, feed, service):
     assert client.get(f"{orders}/exports").json()["items"] == [ended]
 
 
-def test_a_manifest_tells_what_was_written(client, orders, feed, service):
+def test_manifest_describes_the_run(client, orders, feed, service):
     run = exported(client, service, orders, query="changes", format="ndjson", form="retract")
     assert run["offsets"] == {"since": 0, "next_since": 4}
     assert run["versions"] == {"first": 1, "last": 2}
@@ -84,7 +84,7 @@ def test_an_export_is_created_once_for_a_key(client, orders, feed):
     problem(other, 422, "idempotency-mismatch")
 
 
-def test_an_export_without_a_schedule_goes_on_when_it_is_asked_to(client, orders, feed, service):
+def test_export_without_a_schedule_continues_on_request(client, orders, feed, service):
     path = client.post(f"{orders}/exports", json=ONCE).headers["location"]
     service.work()
     write(client, service, orders, upsert({"id": 5}))
@@ -113,7 +113,7 @@ def test_an_export_without_a_schedule_goes_on_when_it_is_asked_to(client, orders
     assert numbers == [3, 2, 1]
 
 
-def test_a_run_under_way_is_the_answer_to_who_asks_for_one(client, orders, feed, service):
+def test_run_request_returns_the_active_run(client, orders, feed, service):
     path = client.post(f"{orders}/exports", json=ONCE).headers["location"]
     again = client.post(f"{path}/runs")
     assert (again.json()["number"], again.json()["state"]) == (1, "queued")
@@ -121,7 +121,7 @@ def test_a_run_under_way_is_the_answer_to_who_asks_for_one(client, orders, feed,
     assert len(client.get(path).json()["runs"]) == 1
 
 
-def test_a_schedule_goes_on_where_it_stopped(client, orders, export, service):
+def test_scheduled_export_continues_at_its_position(client, orders, export, service):
     pass_time(service, export)
     service.work()
     assert len(client.get(export).json()["runs"]) == 1, "there was nothing to write"
@@ -138,7 +138,7 @@ def test_a_schedule_goes_on_where_it_stopped(client, orders, export, service):
     assert client.get(export).json()["state"] == "active"
 
 
-def test_one_with_a_schedule_waits_for_the_first_change(client, orders, service):
+def test_scheduled_export_from_now_waits_for_the_first_change(client, orders, service):
     path = client.post(f"{orders}/exports", json={**EVERY_MINUTE, "since": "now"}).headers["location"]
     service.work()
     assert client.get(path).json()["runs"] == []
@@ -147,7 +147,7 @@ def test_one_with_a_schedule_waits_for_the_first_change(client, orders, service)
     assert client.get(path).json()["offset"] == 1
 
 
-def test_a_paused_export_waits(client, orders, export, service):
+def test_paused_export_does_not_run(client, orders, export, service):
     answer = patched(client, export, {"state": "paused"})
     assert answer.json()["state"] == "paused"
     write(client, service, orders, upsert({"id": 2}))
@@ -159,7 +159,7 @@ def test_a_paused_export_waits(client, orders, export, service):
     assert client.get(export).json()["offset"] == 2
 
 
-def test_a_change_is_for_one_revision(client, export):
+def test_patch_requires_the_current_revision(client, export):
     problem(client.patch(export, json={"state": "paused"}), 428, "precondition-required")
     stale = client.get(export).headers["etag"]
     patched(client, export, {"schedule": {"every_seconds": 3600}})
@@ -174,7 +174,7 @@ def test_a_change_is_for_one_revision(client, export):
     assert members["errors"][0]["pointer"] == "/state"
 
 
-def test_without_its_schedule_an_export_has_ended(client, orders, export, service):
+def test_export_ends_when_its_schedule_is_removed(client, orders, export, service):
     patched(client, export, {"schedule": None})
     ended = client.get(export).json()
     assert (ended["state"], ended["offset"]) == ("ended", 1)
@@ -189,7 +189,7 @@ def test_without_its_schedule_an_export_has_ended(client, orders, export, servic
     assert client.get(export).json()["offset"] == 2
 
 
-def test_an_export_ends_at_its_end(client, orders, service):
+def test_scheduled_export_ends_at_until(client, orders, service):
     path = client.post(f"{orders}/exports", json={**EVERY_MINUTE, "until": 2}).headers["location"]
     for number in range(3):
         write(client, service, orders, upsert({"id": number}))
@@ -218,18 +218,18 @@ def test_an_export_ends_at_its_end(client, orders, service):
         ({"until_": 1}, "/until_"),
     ],
 )
-def test_what_cannot_be_exported_is_refused(client, orders, feed, change, pointer):
+def test_invalid_export_is_refused(client, orders, feed, change, pointer):
     members = problem(client.post(f"{orders}/exports", json={**ONCE, **change}), 400, "invalid-request")
     assert members["errors"][0]["pointer"] == pointer
 
 
-def test_positions_beyond_the_head_and_filters_that_do_not_fit_are_refused(client, orders):
+def test_position_beyond_the_head_and_invalid_filter_are_refused(client, orders):
     problem(client.post(f"{orders}/exports", json={**ONCE, "since": 1}), 409, "offset-ahead")
     problem(client.post(f"{orders}/exports", json={**ONCE, "where": "nope = 1"}), 400, "invalid-filter")
     assert client.get(f"{orders}/exports").json()["items"] == []
 
 
-def test_a_dataset_without_a_feed_has_nothing_to_export(client):
+def test_dataset_without_a_feed_refuses_exports(client):
     body = {
         "name": "silent",
         "schema": {"fields": [{"name": "id", "type": "int64"}]},
@@ -241,7 +241,7 @@ def test_a_dataset_without_a_feed_has_nothing_to_export(client):
     problem(client.post(f"{path}/exports", json=ONCE), 422, "no-feed")
 
 
-def test_another_tenants_exports_are_not_there(new_client, export):
+def test_exports_of_another_tenant_are_not_found(new_client, export):
     other = new_client()
     for method, path in (
         ("GET", export),
@@ -255,12 +255,12 @@ def test_another_tenants_exports_are_not_there(new_client, export):
 
 
 @pytest.mark.parametrize("export_id", ["nothing", "01a1fc4e-fa09-7f57-bc96-fdc731ce19a5"])
-def test_an_unknown_export_is_not_there(client, export_id):
+def test_unknown_export_is_not_found(client, export_id):
     problem(client.get(f"/exports/{export_id}"), 404, "not-found")
     problem(client.get(f"/exports/{export_id}/runs/1/files/x"), 404, "not-found")
 
 
-def test_exports_of_an_ended_dataset_are_not_there(client, orders, export, service):
+def test_exports_of_a_deleted_dataset_are_not_found(client, orders, export, service):
     write(client, service, orders, upsert({"id": 2}))
     pass_time(service, export)
     assert client.delete(orders).status_code == 204

@@ -80,7 +80,7 @@ def _new(dataset: Dataset, definition: ExportDefinition) -> NewExport:
     )
 
 
-def ask(key: str | None = None, request_hash: str = "hash") -> NewRun:
+def run_request(key: str | None = None, request_hash: str = "hash") -> NewRun:
     return NewRun(job_id=new_id(), idempotency_key=key, request_hash=request_hash)
 
 
@@ -104,7 +104,7 @@ def finished(export: Export, run: ExportRun, claim: Claim, path: str) -> Finishe
     return FinishedRun(claim=claim, manifest=manifest, files=(file,))
 
 
-def test_of_many_who_ask_at_once_all_get_one_run(
+def test_concurrent_run_requests_return_one_run(
     exports: ExportStore, stores: Stores, tenant_id: str, fed: Dataset
 ) -> None:
     export = exports.create(tenant_id, _new(fed, structs.replace(DEFINITION, schedule=None)))
@@ -112,26 +112,26 @@ def test_of_many_who_ask_at_once_all_get_one_run(
     assert job is not None
     assert exports.finish(tenant_id, finished(export, export.runs[0], job.claim, "a"))
     assert exports.get(tenant_id, export.id).state is ExportState.ENDED
-    started = together([partial(exports.start, tenant_id, export.id, ask()) for _ in range(8)])
+    started = together([partial(exports.start, tenant_id, export.id, run_request()) for _ in range(8)])
     assert {(each.run.number, each.run.job.id) for each in started} == {(2, started[0].run.job.id)}
     assert not any(each.replayed for each in started)
     assert len(exports.get(tenant_id, export.id).runs) == 2
 
 
-def test_who_asks_and_the_schedule_start_one_run(exports: ExportStore, tenant_id: str, fed: Dataset) -> None:
+def test_run_request_and_schedule_start_one_run(exports: ExportStore, tenant_id: str, fed: Dataset) -> None:
     export = exports.create(tenant_id, _new(fed, DEFINITION))
-    calls = [partial(exports.start, tenant_id, export.id, ask(f"{number}")) for number in range(3)]
+    calls = [partial(exports.start, tenant_id, export.id, run_request(f"{number}")) for number in range(3)]
     planned = [partial(exports.plan, tenant_id, export.id, new_id()) for _ in range(3)]
     together([*calls, *planned])
     (run,) = exports.get(tenant_id, export.id).runs
     # Each of their keys stands for it now.
-    again = exports.start(tenant_id, export.id, ask("1"))
+    again = exports.start(tenant_id, export.id, run_request("1"))
     assert (again.replayed, again.run.job.id) == (True, run.job.id)
     with pytest.raises(IdempotencyMismatch):
-        exports.start(tenant_id, export.id, ask("1", "another"))
+        exports.start(tenant_id, export.id, run_request("1", "another"))
 
 
-def test_of_two_attempts_only_the_one_that_holds_the_job_publishes(
+def test_only_the_attempt_with_the_job_claim_publishes(
     exports: ExportStore, stores: Stores, tenant_id: str, export: Export
 ) -> None:
     (run,) = export.runs
@@ -154,7 +154,7 @@ def test_of_two_attempts_only_the_one_that_holds_the_job_publishes(
     assert references.referenced(tenant_id, export.dataset_id, paths) == {"held"}
 
 
-def test_deleting_and_publishing_at_once_leaves_all_or_nothing(
+def test_racing_delete_and_publish_leave_nothing_behind(
     exports: ExportStore, stores: Stores, tenant_id: str, fed: Dataset
 ) -> None:
     for _ in range(5):

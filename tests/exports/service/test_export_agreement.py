@@ -40,12 +40,12 @@ def pages(stored: Stored, since: int, until: int, form: ChangeForm, where: str |
     """What pages of the range tell as NDJSON, and where they end."""
     feed = ReadChanges(catalog=stored, index=stored, reader=stored)
     query = FeedQuery(limit=4, form=form, until=until, where=where, columns=("k", "n"))
-    told = b""
+    paged = b""
     while True:
         page = feed.page(DATASET, since, query)
-        told += encode_changes_json(page.events.table, as_ndjson=True, symbols=symbols_of(form))
+        paged += encode_changes_json(page.events.table, as_ndjson=True, symbols=symbols_of(form))
         if page.complete or page.next_since == since:
-            return told, page.next_since
+            return paged, page.next_since
         since = page.next_since
 
 
@@ -91,21 +91,21 @@ def ranges(data: st.DataObject, history: History) -> tuple[int, int]:
 
 @settings(max_examples=150, deadline=None)
 @given(history=histories, data=st.data(), form=st.sampled_from(ChangeForm), where=st.sampled_from(FILTERS))
-def test_changes_are_what_pages_tell(
+def test_exported_changes_equal_feed_pages(
     history: History, data: st.DataObject, form: ChangeForm, where: str | None
 ) -> None:
     since, until = ranges(data, history)
     stored = Stored(history=history, earliest=data.draw(st.integers(max(since - 2, 0), since)))
     files, end = exported(stored, spec(ExportQuery.CHANGES, form, where), since, until)
-    told, position = pages(stored, since, until, form, where)
-    assert b"".join(files) == told
+    paged, position = pages(stored, since, until, form, where)
+    assert b"".join(files) == paged
     if since < until:
         assert end == position
 
 
 @settings(max_examples=100, deadline=None)
 @given(history=histories, data=st.data(), where=st.sampled_from(FILTERS))
-def test_rows_are_the_last_of_the_keys_that_changed(
+def test_incremental_rows_are_the_last_of_the_changed_keys(
     history: History, data: st.DataObject, where: str | None
 ) -> None:
     stored = Stored(history=history)

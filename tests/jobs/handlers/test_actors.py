@@ -9,11 +9,11 @@ import httpx
 import pytest
 
 from app.tenants.repository import TenantStore
-from tests.support.derivation import Row
 from tests.support.derived_views import LONG, long
 from tests.support.exports import EVERY_MINUTE, pass_time
 from tests.support.http import EVENTS, upsert
 from tests.support.service import SCOPES, Service
+from tests.support.view_computation import Row
 
 Client = httpx.Client
 
@@ -26,7 +26,7 @@ def actor(client: Client, orders: str) -> str:
     return str(job["actor"])
 
 
-def test_every_job_that_is_asked_for_has_the_key_of_the_request(
+def test_requested_job_names_the_key_of_its_request(
     client: Client, orders: str, actor: str, service: Service, new_view: Callable[..., Row]
 ) -> None:
     ndjson = {"content-type": "application/x-ndjson"}
@@ -58,7 +58,7 @@ def test_every_job_that_is_asked_for_has_the_key_of_the_request(
     assert {job["kind"] for job in jobs} == {"write", "verify", "compaction", "export", "refresh"}
 
 
-def test_nobody_asks_for_what_follows_by_itself(
+def test_job_started_by_the_service_has_no_actor(
     client: Client, orders: str, export: str, service: Service, new_view: Callable[..., Row]
 ) -> None:
     view = new_view("long", LONG, long)
@@ -75,7 +75,7 @@ def test_nobody_asks_for_what_follows_by_itself(
     assert client.get(later["links"]["job"]).json()["actor"] is None
 
 
-def test_the_timeline_tells_who_asked_for_a_change_of_the_schema(
+def test_timeline_names_the_actor_of_a_schema_change(
     client: Client, orders: str, actor: str, service: Service
 ) -> None:
     service.work()
@@ -87,7 +87,7 @@ def test_the_timeline_tells_who_asked_for_a_change_of_the_schema(
     assert (written["action"], written["actor"]) == ("commit", actor)
 
 
-def test_each_key_of_a_tenant_answers_for_itself(
+def test_each_key_of_a_tenant_is_its_own_actor(
     client: Client, orders: str, actor: str, service: Service
 ) -> None:
     tenants = TenantStore(service.database)

@@ -15,7 +15,7 @@ def job(client, orders):
     return client.post(f"{orders}/writes", json=upsert({"id": 1})).headers["location"]
 
 
-def test_a_job_is_answered_as_it_stands(client, job, service):
+def test_job_returns_its_current_state(client, job, service):
     waiting = client.get(job)
     assert waiting.json()["state"] == "queued"
     assert int(waiting.headers["retry-after"]) >= 1
@@ -31,7 +31,7 @@ def test_a_job_is_answered_as_it_stands(client, job, service):
     assert "retry-after" not in done.headers
 
 
-def test_a_wait_ends_with_the_job(client, job, service):
+def test_wait_ends_with_the_job(client, job, service):
     with service.working():
         began = time.monotonic()
         answer = client.get(job, params={"wait": 20})
@@ -39,19 +39,19 @@ def test_a_wait_ends_with_the_job(client, job, service):
     assert time.monotonic() - began < 10
 
 
-def test_a_wait_ends_after_its_time(client, job):
+def test_wait_ends_after_its_time(client, job):
     began = time.monotonic()
     assert client.get(job, params={"wait": 1}).json()["state"] == "queued"
     assert 0.9 < time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("wait", ["-1", "61", "soon", "1.5"])
-def test_a_wait_is_a_number_of_seconds(client, job, wait):
+def test_wait_requires_a_number_of_seconds(client, job, wait):
     members = problem(client.get(job, params={"wait": wait}), 400, "invalid-request")
     assert members["errors"][0]["pointer"] == "/wait"
 
 
-def test_many_waits_hold_no_thread(client, job, service):
+def test_many_waits_occupy_no_threads(client, job, service):
     # More waiting requests than the service has threads: a new request is still answered at once.
     token = client.headers["authorization"].split()[1]
 
@@ -72,7 +72,7 @@ def test_many_waits_hold_no_thread(client, job, service):
         assert not thread.is_alive()
 
 
-def test_a_cancelled_job_stays_cancelled(client, job, orders, service):
+def test_cancelled_job_stays_cancelled(client, job, orders, service):
     answer = client.post(f"{job}/cancel")
     assert (answer.status_code, answer.json()["state"]) == (200, "cancelled")
     service.work()
@@ -81,13 +81,13 @@ def test_a_cancelled_job_stays_cancelled(client, job, orders, service):
     problem(client.post(f"{job}/cancel"), 409, "job-ended")
 
 
-def test_a_job_that_ended_cannot_be_cancelled(client, job, service):
+def test_ended_job_cannot_be_cancelled(client, job, service):
     service.work()
     problem(client.post(f"{job}/cancel"), 409, "job-ended")
 
 
 @pytest.mark.parametrize("job_id", ["nothing", "01a1fc4e-fa09-7f57-bc96-fdc731ce19a5"])
-def test_an_unknown_job_is_not_there(client, job_id):
+def test_unknown_job_is_not_found(client, job_id):
     problem(client.get(f"/jobs/{job_id}"), 404, "not-found")
 
 
@@ -97,7 +97,7 @@ def events_of(stream):
             yield json.loads(block.split("data: ", 1)[1])
 
 
-def test_events_tell_the_states_and_end_with_the_job(client, job, service):
+def test_events_report_the_states_and_end_with_the_job(client, job, service):
     with service.working(), client.stream("GET", f"{job}/events") as stream:
         assert stream.headers["content-type"].startswith("text/event-stream")
         states = [state["state"] for state in events_of(stream)]
@@ -105,7 +105,7 @@ def test_events_tell_the_states_and_end_with_the_job(client, job, service):
     assert states == sorted(set(states), key=["queued", "running", "succeeded"].index)
 
 
-def test_events_of_an_ended_job_are_its_end(client, job, service):
+def test_events_of_an_ended_job_are_its_final_state(client, job, service):
     service.work()
     with client.stream("GET", f"{job}/events") as stream:
         assert [state["state"] for state in events_of(stream)] == ["succeeded"]

@@ -42,7 +42,7 @@ def test_each_job_of_a_batch_has_its_own_outcome(stores: Stores, tenant_id: str,
     assert [job.id for job in claimed] == [known.id, batch[0].id, batch[3].id, batch[6].id]
 
 
-def test_nothing_to_accept_is_no_error(stores: Stores, tenant_id: str) -> None:
+def test_empty_batch_is_no_error(stores: Stores, tenant_id: str) -> None:
     assert stores.jobs.accept_all(tenant_id, []) == []
 
 
@@ -67,7 +67,7 @@ def test_concurrent_requests_share_transactions_and_lose_nothing(
     assert len(stores.jobs.claim(tenant_id, dataset.id, "worker", RULES)) == 60
 
 
-def test_a_batch_that_fails_tells_everyone_in_it() -> None:
+def test_failed_batch_fails_every_request_in_it() -> None:
     class Broken:
         def accept_all(self, tenant_id: str, new: list[NewJob]) -> object:
             raise RuntimeError("the database is gone")

@@ -25,7 +25,7 @@ BRIEF = msgspec.structs.replace(RULES, lease_seconds=0.05)
 PROGRESS = Progress(stage="merge")
 
 
-def let_leases_lapse() -> None:
+def expire_leases() -> None:
     """Longer than BRIEF's lease."""
     time.sleep(0.08)
 
@@ -40,14 +40,14 @@ def test_waiting_jobs_are_claimed_as_one_group_in_order_of_acceptance(
     assert all(job.started_at is not None for job in claimed)
 
 
-def test_a_group_has_a_size_and_the_rest_waits(accept: Accept, claim: ClaimJobs) -> None:
+def test_group_size_is_bounded_and_the_rest_waits(accept: Accept, claim: ClaimJobs) -> None:
     accepted = [accept().id for _ in range(3)]
     rules = msgspec.structs.replace(RULES, group_jobs_max=2, dataset_writers_max=2)
     assert [job.id for job in claim(rules)] == accepted[:2]
     assert [job.id for job in claim(rules)] == accepted[2:]
 
 
-def test_a_claim_starts_the_instants(
+def test_claim_makes_the_instants_inflight(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs
 ) -> None:
     accept(), accept()
@@ -67,7 +67,7 @@ def test_groups_with_live_leases_are_bounded(accept: Accept, claim: ClaimJobs) -
     assert claim(two) == []
 
 
-def test_nothing_to_claim_where_nothing_waits(
+def test_claim_without_waiting_jobs_is_empty(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept
 ) -> None:
     assert stores.jobs.claim(tenant_id, dataset.id, "w", RULES) == []
@@ -77,7 +77,7 @@ def test_nothing_to_claim_where_nothing_waits(
     assert stores.jobs.claim(tenant_id, dataset.id, "w", RULES) == []
 
 
-def test_one_of_two_racing_workers_gets_the_group(
+def test_one_of_racing_workers_gets_the_group(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept
 ) -> None:
     for _ in range(10):
@@ -88,8 +88,8 @@ def test_one_of_two_racing_workers_gets_the_group(
             barrier.wait()
             return stores.jobs.claim(tenant_id, dataset.id, "racer", RULES)
 
-        [held] = [job for group in together([claim] * 3) for job in group]
-        stores.jobs.cancel(tenant_id, held.id)
+        [claimed_job] = [job for group in together([claim] * 3) for job in group]
+        stores.jobs.cancel(tenant_id, claimed_job.id)
 
 
 def test_racing_workers_never_share_a_job_nor_exceed_the_bound(
@@ -102,88 +102,88 @@ def test_racing_workers_never_share_a_job_nor_exceed_the_bound(
     assert taken == [accepted[start : start + 2] for start in range(0, 8, 2)]
 
 
-def test_a_lapsed_job_is_claimed_again_alone_with_a_later_epoch(
+def test_job_with_an_expired_lease_is_claimed_alone_with_a_later_epoch(
     stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs
 ) -> None:
     first, second, third = accept(), accept(), accept()
     assert len(claim(BRIEF)) == 3
-    let_leases_lapse()
+    expire_leases()
     [retried] = claim(BRIEF)
     assert (retried.id, retried.attempts) == (first.id, 2)
     assert retried.epoch > 1
-    let_leases_lapse()
+    expire_leases()
     [again] = claim()
     assert (again.id, again.attempts) == (first.id, 3)
     assert claim() == []
     assert {stores.jobs.get(tenant_id, job.id).state for job in (second, third)} == {JobState.QUEUED}
 
 
-def test_all_claims_of_a_lapsed_group_become_void_at_once(
+def test_all_claims_of_an_expired_group_become_void_at_once(
     stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs
 ) -> None:
     """A slow worker must not go on with the jobs of its group that nobody has taken over yet."""
     accept(), accept()
     slow = [claim_of(job) for job in claim(BRIEF)]
-    let_leases_lapse()
+    expire_leases()
     assert len(claim()) == 1
     assert stores.jobs.heartbeat(tenant_id, slow, lease_seconds=30, progress=PROGRESS) == set()
 
 
-def test_a_lapsed_lease_that_nobody_took_over_can_be_extended(
+def test_expired_lease_without_a_successor_can_be_extended(
     stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs
 ) -> None:
     accept()
     [job] = claim(BRIEF)
-    let_leases_lapse()
+    expire_leases()
     assert stores.jobs.heartbeat(tenant_id, [claim_of(job)], lease_seconds=30, progress=PROGRESS) == {job.id}
     assert claim() == []
 
 
-def test_no_job_overtakes_an_abandoned_one(accept: Accept, claim: ClaimJobs) -> None:
+def test_abandoned_job_is_claimed_before_later_jobs(accept: Accept, claim: ClaimJobs) -> None:
     old = accept()
     claim(BRIEF)
-    let_leases_lapse()
+    expire_leases()
     young = accept()
     many = msgspec.structs.replace(RULES, dataset_writers_max=9)
     assert [job.id for job in claim(many)] == [old.id]
     assert [job.id for job in claim(many)] == [young.id]
 
 
-def test_a_job_before_an_abandoned_one_goes_without_it(
+def test_job_before_an_abandoned_one_is_claimed_alone(
     stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs
 ) -> None:
     first, second = accept(), accept()
-    held = claim(BRIEF)
-    stores.jobs.release(tenant_id, [claim_of(held[0])])
-    let_leases_lapse()
+    claimed_job = claim(BRIEF)
+    stores.jobs.release(tenant_id, [claim_of(claimed_job[0])])
+    expire_leases()
     many = msgspec.structs.replace(RULES, dataset_writers_max=9)
     assert [[job.id for job in claim(many)] for _ in range(2)] == [[first.id], [second.id]]
 
 
-def test_released_jobs_are_tried_alone_and_their_attempts_count(
+def test_released_jobs_are_claimed_alone_and_their_attempts_count(
     stores: Stores, tenant_id: str, accept: Accept, claim: ClaimJobs
 ) -> None:
     accepted = [accept().id, accept().id]
-    held = claim()
-    stores.jobs.release(tenant_id, [claim_of(job) for job in held])
+    claimed_job = claim()
+    stores.jobs.release(tenant_id, [claim_of(job) for job in claimed_job])
     many = msgspec.structs.replace(RULES, dataset_writers_max=9)
     for job_id in accepted:
         assert [(job.id, job.attempts, job.epoch) for job in claim(many)] == [(job_id, 2, 2)]
-    stale = [claim_of(job) for job in held]
+    stale = [claim_of(job) for job in claimed_job]
     assert stores.jobs.heartbeat(tenant_id, stale, lease_seconds=30, progress=PROGRESS) == set()
     stores.jobs.release(tenant_id, stale)
     assert {stores.jobs.get(tenant_id, job_id).state for job_id in accepted} == {JobState.RUNNING}
 
 
 @pytest.mark.parametrize("abandoned", [True, False])
-def test_a_job_out_of_attempts_fails_and_the_next_goes_on(
+def test_job_out_of_attempts_fails_and_the_next_is_claimed(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs, abandoned: bool
 ) -> None:
     poison = accept()
     for _ in range(RULES.attempts_max):
-        [held] = claim(BRIEF)
-        assert held.id == poison.id
-        let_leases_lapse() if abandoned else stores.jobs.release(tenant_id, [claim_of(held)])
+        [claimed_job] = claim(BRIEF)
+        assert claimed_job.id == poison.id
+        expire_leases() if abandoned else stores.jobs.release(tenant_id, [claim_of(claimed_job)])
     healthy = accept()
     assert [job.id for job in claim()] == [healthy.id]
     failed = stores.jobs.get(tenant_id, poison.id)
@@ -208,12 +208,12 @@ STALE_ACTS: dict[str, Callable[[Stores, str, Job], object]] = {
 
 
 @pytest.mark.parametrize("act", STALE_ACTS)
-def test_a_stale_epoch_changes_nothing(
+def test_stale_epoch_changes_nothing(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs, act: str
 ) -> None:
     accept()
     [zombie] = claim(BRIEF)
-    let_leases_lapse()
+    expire_leases()
     [holder] = claim()
     before = stores.jobs.get(tenant_id, holder.id)
     STALE_ACTS[act](stores, tenant_id, zombie)
@@ -224,7 +224,7 @@ def test_a_stale_epoch_changes_nothing(
     }
 
 
-def test_runnable_names_datasets_of_all_tenants_longest_waiting_first(stores: Stores) -> None:
+def test_runnable_lists_datasets_of_all_tenants_longest_waiting_first(stores: Stores) -> None:
     expected = []
     for number in range(3):
         tenant_id = stores.tenants.add_tenant(f"runnable-{number}-{new_id()}")
@@ -237,7 +237,7 @@ def test_runnable_names_datasets_of_all_tenants_longest_waiting_first(stores: St
     assert len(stores.jobs.runnable(2)) == 2
 
 
-def test_runnable_leaves_out_what_is_held_and_puts_busy_datasets_last(
+def test_runnable_omits_leased_datasets_and_lists_busy_ones_last(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs
 ) -> None:
     this = RunnableDataset(tenant_id=tenant_id, dataset_id=dataset.id)
@@ -245,7 +245,7 @@ def test_runnable_leaves_out_what_is_held_and_puts_busy_datasets_last(
     [brief] = claim()
     assert this not in stores.jobs.runnable(10_000)
     stores.jobs.heartbeat(tenant_id, [claim_of(brief)], lease_seconds=0.01, progress=PROGRESS)
-    let_leases_lapse()
+    expire_leases()
     assert this in stores.jobs.runnable(10_000)
     assert len(claim()) == 1
     accept()
@@ -255,7 +255,7 @@ def test_runnable_leaves_out_what_is_held_and_puts_busy_datasets_last(
     assert order.index(this) > order.index(RunnableDataset(tenant_id=tenant_id, dataset_id=idle.id))
 
 
-def test_claims_heartbeats_commits_and_cancels_do_not_wait_in_rings(
+def test_claims_heartbeats_commits_and_cancels_do_not_deadlock(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept
 ) -> None:
     """Everything that touches several jobs at once, on leases so short that they lapse all the time."""
@@ -275,14 +275,14 @@ def test_claims_heartbeats_commits_and_cancels_do_not_wait_in_rings(
     def work() -> int:
         published = 0
         while time.monotonic() < deadline:
-            held = stores.jobs.claim(tenant_id, dataset.id, "w", rules)
-            if not held:
+            claimed_job = stores.jobs.claim(tenant_id, dataset.id, "w", rules)
+            if not claimed_job:
                 continue
             stores.jobs.heartbeat(
-                tenant_id, [claim_of(job) for job in held], lease_seconds=0.005, progress=PROGRESS
+                tenant_id, [claim_of(job) for job in claimed_job], lease_seconds=0.005, progress=PROGRESS
             )
             version = stores.catalog.get(tenant_id, dataset.id).version
-            commit = commit_of(held, [message(int(new_id()[-6:], 16))], read_version=version)
+            commit = commit_of(claimed_job, [message(int(new_id()[-6:], 16))], read_version=version)
             result = stores.timeline.publish_one(tenant_id, commit)
             published += hasattr(result, "next_offset")
         return published

@@ -53,7 +53,7 @@ def folding(*removed: str, bucket: int = 0) -> CommitMessage:
     return msgspec.structs.replace(message(bucket, changes=0), reads=Reads.FILES, removed=removed)
 
 
-def test_it_publishes_while_no_writes_run_and_its_job_ends(
+def test_service_publishes_while_no_write_runs_and_its_job_ends(
     stores: Stores, tenant_id: str, dataset: Dataset, service: Callable[[], Job]
 ) -> None:
     job = service()
@@ -63,7 +63,7 @@ def test_it_publishes_while_no_writes_run_and_its_job_ends(
     assert (ended.state, ended.committed_version) == (JobState.SUCCEEDED, 1)
 
 
-def test_writes_that_run_go_first_and_no_others_are_claimed_until_it_has_published(
+def test_commit_slot_waits_for_running_writes_and_blocks_new_claims(
     stores: Stores,
     tenant_id: str,
     dataset: Dataset,
@@ -85,12 +85,12 @@ def test_writes_that_run_go_first_and_no_others_are_claimed_until_it_has_publish
     assert claim(MANY) == []
     assert isinstance(stores.timeline.publish_in_slot(tenant_id, commit, LONG), Published)
     with stores.database.tenant(tenant_id) as connection:
-        turn = text("SELECT turn_until FROM heads WHERE dataset_id = :id")
-        assert connection.execute(turn, {"id": dataset.id}).scalar_one() is None
+        slot_query = text("SELECT turn_until FROM heads WHERE dataset_id = :id")
+        assert connection.execute(slot_query, {"id": dataset.id}).scalar_one() is None
     assert len(claim(MANY)) == 1
 
 
-def test_a_turn_runs_out_and_can_be_given_back(
+def test_commit_slot_expires_and_can_be_released(
     stores: Stores,
     tenant_id: str,
     dataset: Dataset,
@@ -114,7 +114,7 @@ def test_a_turn_runs_out_and_can_be_given_back(
     assert len(claim(MANY)) == 1
 
 
-def test_a_transaction_waits_for_the_turn_in_any_of_its_datasets(
+def test_transaction_waits_for_the_commit_slot_of_any_of_its_datasets(
     stores: Stores, tenant_id: str, dataset: Dataset, service: Callable[[], Job], running: Callable[[], Job]
 ) -> None:
     other = stores.catalog.create(tenant_id, new_id(), definition("others"))
@@ -131,7 +131,7 @@ def test_a_transaction_waits_for_the_turn_in_any_of_its_datasets(
     assert len(stores.jobs.claim(tenant_id, other.id, "worker", RULES)) == 2
 
 
-def test_a_service_that_is_no_longer_held_neither_publishes_nor_keeps_writes_waiting(
+def test_fenced_service_neither_publishes_nor_blocks_writes(
     stores: Stores,
     tenant_id: str,
     service: Callable[[], Job],
@@ -148,7 +148,7 @@ def test_a_service_that_is_no_longer_held_neither_publishes_nor_keeps_writes_wai
     assert len(claim(MANY)) == 1
 
 
-def test_what_changes_nothing_waits_for_nobody(
+def test_service_without_changes_publishes_without_a_slot(
     stores: Stores, tenant_id: str, service: Callable[[], Job], running: Callable[[], Job]
 ) -> None:
     job = service()
@@ -158,7 +158,7 @@ def test_what_changes_nothing_waits_for_nobody(
     assert stores.jobs.get(tenant_id, job.id).committed_version == 0
 
 
-def test_only_files_that_it_replaces_are_a_conflict(
+def test_only_replaced_files_conflict_in_a_slot(
     stores: Stores, tenant_id: str, dataset: Dataset, service: Callable[[], Job], running: Callable[[], Job]
 ) -> None:
     old, kept = data_file(0), data_file(0)
@@ -179,7 +179,7 @@ def test_only_files_that_it_replaces_are_a_conflict(
     assert old.path not in live
 
 
-def test_a_log_that_looked_nothing_up_conflicts_with_nothing(
+def test_log_without_lookups_never_conflicts(
     stores: Stores, tenant_id: str, running: Callable[[], Job]
 ) -> None:
     first, second = running(), None
@@ -189,7 +189,7 @@ def test_a_log_that_looked_nothing_up_conflicts_with_nothing(
     assert isinstance(stores.timeline.publish_one(tenant_id, commit_of([second], [blind])), Published)
 
 
-def test_services_get_their_turn_between_racing_writers_and_nobody_waits_in_a_ring(
+def test_services_get_commit_slots_beside_racing_writers_without_deadlock(
     stores: Stores, tenant_id: str, dataset: Dataset, service: Callable[[], Job]
 ) -> None:
     """Writers claim and publish as fast as they can; one of them brings schemas, so that all three locks are met."""
@@ -223,7 +223,7 @@ def test_services_get_their_turn_between_racing_writers_and_nobody_waits_in_a_ri
     threads = [threading.Thread(target=write, args=(bucket,)) for bucket in range(3)]
     for thread in threads:
         thread.start()
-    turns = PublishInSlot(
+    publisher = PublishInSlot(
         timeline=stores.timeline, writers_max=2, rules=SlotRules(slot_seconds=1.0, pause_seconds=0.1)
     )
     try:
@@ -232,16 +232,16 @@ def test_services_get_their_turn_between_racing_writers_and_nobody_waits_in_a_ri
             at = stores.catalog.get(tenant_id, dataset.id)
             commit = rewritten(job, folding(bucket=9), read_version=at.version)
             commit = msgspec.structs.replace(commit, schema_id=at.definition.schema.id)
-            outcome = turns.run(tenant_id, commit)
+            outcome = publisher.run(tenant_id, commit)
             if isinstance(outcome, Conflicted):
                 # A schema came in between: planned again, it is published in the same turn.
                 now = stores.catalog.get(tenant_id, dataset.id)
                 commit = msgspec.structs.replace(
                     commit, read_version=now.version, schema_id=now.definition.schema.id
                 )
-                outcome = turns.run(tenant_id, commit)
+                outcome = publisher.run(tenant_id, commit)
             assert isinstance(outcome, Published), outcome
-            turns.end(tenant_id, dataset.id)
+            publisher.end(tenant_id, dataset.id)
     finally:
         stop.set()
         for thread in threads:

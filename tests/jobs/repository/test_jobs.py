@@ -31,7 +31,7 @@ def instant_state(stores: Stores, tenant_id: str, job: Job) -> InstantState:
     return record.state
 
 
-def test_an_accepted_job_waits_with_its_instant_and_wakes_a_worker(
+def test_accepted_job_waits_with_its_instant_and_notifies_a_worker(
     stores: Stores, tenant_id: str, dataset: Dataset
 ) -> None:
     stores.outbox.relay(lambda message: None, 1000)
@@ -66,22 +66,20 @@ def test_an_accepted_job_waits_with_its_instant_and_wakes_a_worker(
 @pytest.mark.parametrize(
     "dataset_id", [pytest.param(new_id(), id="new"), "00000000-0000-7000-8000-000000000009"]
 )
-def test_no_job_for_a_dataset_that_is_none(stores: Stores, tenant_id: str, dataset_id: str) -> None:
+def test_unknown_dataset_accepts_no_job(stores: Stores, tenant_id: str, dataset_id: str) -> None:
     with pytest.raises(NotFound):
         stores.jobs.accept(tenant_id, new_job(dataset_id))
 
 
 @pytest.mark.parametrize("job_id", [pytest.param(new_id(), id="new"), "", "no uuid", "a\0b"])
-def test_other_ids_are_no_jobs(stores: Stores, tenant_id: str, job_id: str) -> None:
+def test_unknown_ids_find_no_job(stores: Stores, tenant_id: str, job_id: str) -> None:
     with pytest.raises(NotFound):
         stores.jobs.get(tenant_id, job_id)
     with pytest.raises(NotFound):
         stores.jobs.cancel(tenant_id, job_id)
 
 
-def test_a_known_key_replays_its_job_and_leaves_no_second(
-    stores: Stores, tenant_id: str, dataset: Dataset
-) -> None:
+def test_known_idempotency_key_replays_its_job(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     first = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
     again = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
     assert (again.replayed, again.job) == (True, first.job)
@@ -90,13 +88,13 @@ def test_a_known_key_replays_its_job_and_leaves_no_second(
     assert len(stores.timeline.instants(tenant_id, dataset.id, page_size=9, page_token=None).items) == 1
 
 
-def test_a_key_is_of_one_dataset(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+def test_idempotency_key_belongs_to_one_dataset(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     other = stores.catalog.create(tenant_id, new_id(), definition("other"))
     stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
     assert not stores.jobs.accept(tenant_id, new_job(other.id, key="k", request_hash="another")).replayed
 
 
-def test_a_known_key_with_another_request_is_refused(
+def test_known_idempotency_key_with_another_request_is_refused(
     stores: Stores, tenant_id: str, dataset: Dataset
 ) -> None:
     job = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k")).job
@@ -113,7 +111,7 @@ SERVICE_MADE = ["internal", "storage-full", "unavailable", "attempts-exhausted",
 @pytest.mark.parametrize(
     ("code", "taken_over"), [(code, True) for code in SERVICE_MADE] + [("duplicate-key", False)]
 )
-def test_a_failure_of_the_services_own_frees_the_key(
+def test_failure_caused_by_the_service_frees_the_key(
     stores: Stores,
     tenant_id: str,
     dataset: Dataset,
@@ -122,8 +120,8 @@ def test_a_failure_of_the_services_own_frees_the_key(
     taken_over: bool,
 ) -> None:
     first = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k")).job
-    [held] = claim()
-    assert stores.jobs.fail(tenant_id, claim_of(held), msgspec.structs.replace(FAULT, code=code))
+    [claimed_job] = claim()
+    assert stores.jobs.fail(tenant_id, claim_of(claimed_job), msgspec.structs.replace(FAULT, code=code))
     assert (stores.jobs.find_by_key(tenant_id, dataset.id, "k", "hash") is None) == taken_over
     again = stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
     assert again.replayed != taken_over
@@ -139,8 +137,8 @@ def test_racing_requests_with_one_key_make_one_job(
         key = f"raced-{number}"
         if after_failure:
             stores.jobs.accept(tenant_id, new_job(dataset.id, key=key))
-            for held in claim():
-                stores.jobs.fail(tenant_id, claim_of(held), FAULT)
+            for claimed_job in claim():
+                stores.jobs.fail(tenant_id, claim_of(claimed_job), FAULT)
         barrier = Barrier(6)
 
         def accept(key: str = key, barrier: Barrier = barrier) -> tuple[bool, str]:
@@ -153,7 +151,7 @@ def test_racing_requests_with_one_key_make_one_job(
         assert len({job_id for _, job_id in outcomes}) == 1
 
 
-def test_a_second_request_waits_until_the_first_is_durable_or_gone(
+def test_second_request_waits_until_the_first_commits_or_rolls_back(
     stores: Stores, tenant_id: str, dataset: Dataset
 ) -> None:
     reserved = {"dataset_id": dataset.id, "key": "k", "request_hash": "hash", "job_id": new_id()}
@@ -166,11 +164,11 @@ def test_a_second_request_waits_until_the_first_is_durable_or_gone(
         assert not second.result(timeout=10).replayed
 
 
-def test_cancelling_ends_a_waiting_or_running_job_once(
+def test_cancel_ends_a_waiting_or_running_job_once(
     stores: Stores, tenant_id: str, accept: Callable[[], Job], running: Callable[[], Job]
 ) -> None:
-    held = running()
-    for job in (held, accept()):
+    claimed_job = running()
+    for job in (claimed_job, accept()):
         cancelled = stores.jobs.cancel(tenant_id, job.id)
         assert cancelled.state is JobState.CANCELLED
         assert cancelled.finished_at is not None
@@ -179,10 +177,12 @@ def test_cancelling_ends_a_waiting_or_running_job_once(
         with pytest.raises(JobNotCancellable) as refusal:
             stores.jobs.cancel(tenant_id, job.id)
         assert refusal.value.facts == {"state": "cancelled"}
-    assert stores.timeline.publish_one(tenant_id, commit_of([held], [message()])) == Fenced(held=frozenset())
+    assert stores.timeline.publish_one(tenant_id, commit_of([claimed_job], [message()])) == Fenced(
+        held=frozenset()
+    )
 
 
-def test_a_succeeded_or_failed_job_cannot_be_cancelled(
+def test_succeeded_or_failed_job_cannot_be_cancelled(
     stores: Stores, tenant_id: str, running: Callable[[], Job]
 ) -> None:
     done = running()
@@ -195,7 +195,7 @@ def test_a_succeeded_or_failed_job_cannot_be_cancelled(
         assert refusal.value.facts == {"state": state}
 
 
-def test_failing_keeps_the_fault_exactly_and_needs_the_claim(
+def test_fail_stores_the_error_and_requires_the_claim(
     stores: Stores, tenant_id: str, running: Callable[[], Job]
 ) -> None:
     job = running()
@@ -209,7 +209,7 @@ def test_failing_keeps_the_fault_exactly_and_needs_the_claim(
     assert not stores.jobs.fail(tenant_id, claim_of(job), FAULT)
 
 
-def test_heartbeats_keep_the_claims_that_hold_and_show_progress(
+def test_heartbeat_extends_valid_claims_and_stores_progress(
     stores: Stores, tenant_id: str, accept: Callable[[], Job], claim: Callable[..., list[Job]]
 ) -> None:
     accept(), accept(), accept()

@@ -48,7 +48,7 @@ def test_messages_stay_when_sending_fails(stores: Stores, accept: Callable[[], J
     assert stores.outbox.relay(lambda message: None, 10) == 2
 
 
-def test_a_refused_request_leaves_no_message(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+def test_refused_request_leaves_no_message(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     stores.jobs.accept(tenant_id, new_job(dataset.id, key="k"))
     with pytest.raises(IdempotencyMismatch):
         stores.jobs.accept(tenant_id, new_job(dataset.id, key="k", request_hash="another"))
@@ -58,17 +58,17 @@ def test_a_refused_request_leaves_no_message(stores: Stores, tenant_id: str, dat
 
 def test_relays_do_not_wait_for_each_other_nor_send_twice(stores: Stores, accept: Callable[[], Job]) -> None:
     accept(), accept()
-    first_holds, second_done = Event(), Event()
+    first_locked, second_done = Event(), Event()
 
     def slow() -> int:
         def send(message: OutboxMessage) -> None:
-            first_holds.set()
+            first_locked.set()
             assert second_done.wait(10)
 
         return stores.outbox.relay(send, 1)
 
     def quick() -> int:
-        assert first_holds.wait(10)
+        assert first_locked.wait(10)
         relayed = stores.outbox.relay(lambda message: None, 10)
         second_done.set()
         return relayed

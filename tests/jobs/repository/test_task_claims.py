@@ -47,7 +47,7 @@ def taken(claim_task: Callable[..., Job | None], rules: ClaimRules = RULES) -> J
     return job
 
 
-def test_a_task_is_accepted_without_an_instant(
+def test_task_is_accepted_without_an_instant(
     stores: Stores, tenant_id: str, dataset: Dataset, accept_task: Callable[..., Job]
 ) -> None:
     export = accept_task(ExportTask(export_id="e", number=7))
@@ -58,7 +58,7 @@ def test_a_task_is_accepted_without_an_instant(
     assert stores.timeline.instants(tenant_id, dataset.id, page_size=5, page_token=None).items == []
 
 
-def test_neither_lane_waits_for_the_other(
+def test_queues_of_writes_and_tasks_do_not_wait_for_each_other(
     stores: Stores,
     tenant_id: str,
     dataset: Dataset,
@@ -79,7 +79,7 @@ def test_neither_lane_waits_for_the_other(
     assert claim_task() is None
 
 
-def test_each_lane_is_looked_for_by_itself(
+def test_runnable_datasets_are_listed_per_queue(
     stores: Stores,
     tenant_id: str,
     dataset: Dataset,
@@ -91,7 +91,7 @@ def test_each_lane_is_looked_for_by_itself(
     here = RunnableDataset(tenant_id=tenant_id, dataset_id=dataset.id)
 
     def queues() -> set[JobQueue]:
-        return {lane for lane in JobQueue if here in stores.jobs.runnable(10_000, lane)}
+        return {queue for queue in JobQueue if here in stores.jobs.runnable(10_000, queue)}
 
     assert queues() == set()
     accept_task()
@@ -107,7 +107,7 @@ def test_each_lane_is_looked_for_by_itself(
     assert queues() == {JobQueue.TASKS}, "its attempt has died"
 
 
-def test_tasks_are_claimed_one_by_one_the_oldest_first(
+def test_tasks_are_claimed_one_by_one_oldest_first(
     accept_task: Callable[..., Job], claim_task: Callable[..., Job | None]
 ) -> None:
     accepted = [accept_task().id for _ in range(3)]
@@ -115,7 +115,7 @@ def test_tasks_are_claimed_one_by_one_the_oldest_first(
     assert claim_task() is None
 
 
-def test_no_two_workers_get_the_same_task(
+def test_racing_workers_never_share_a_task(
     accept_task: Callable[..., Job], claim_task: Callable[..., Job | None]
 ) -> None:
     accepted = {accept_task().id for _ in range(4)}
@@ -128,7 +128,7 @@ def test_no_two_workers_get_the_same_task(
     assert {(job.epoch, job.attempts, job.state) for job in found} == {(1, 1, JobState.RUNNING)}
 
 
-def test_a_task_whose_worker_died_is_taken_again(
+def test_task_of_a_dead_worker_is_claimed_again(
     stores: Stores, tenant_id: str, accept_task: Callable[..., Job], claim_task: Callable[..., Job | None]
 ) -> None:
     accept_task()
@@ -150,7 +150,7 @@ def test_a_task_whose_worker_died_is_taken_again(
     assert ended.finished_at is not None
 
 
-def test_a_task_is_given_up_after_so_many_attempts(
+def test_task_fails_after_its_last_attempt(
     stores: Stores, tenant_id: str, accept_task: Callable[..., Job], claim_task: Callable[..., Job | None]
 ) -> None:
     given_up, next_one = accept_task(), accept_task()
@@ -166,7 +166,7 @@ def test_a_task_is_given_up_after_so_many_attempts(
     assert failed.error.facts == {"attempts": RULES.attempts_max}
 
 
-def test_a_task_is_cancelled_whether_it_waits_or_runs(
+def test_waiting_or_running_task_can_be_cancelled(
     stores: Stores, tenant_id: str, accept_task: Callable[..., Job], claim_task: Callable[..., Job | None]
 ) -> None:
     accept_task()
@@ -179,7 +179,7 @@ def test_a_task_is_cancelled_whether_it_waits_or_runs(
     assert claim_task() is None
 
 
-def test_tasks_end_with_their_dataset(
+def test_tasks_are_cancelled_with_their_dataset(
     stores: Stores,
     tenant_id: str,
     dataset: Dataset,
@@ -193,7 +193,7 @@ def test_tasks_end_with_their_dataset(
     assert claim_task() is None
 
 
-def test_a_failed_task_keeps_its_fault_and_fails_no_write(
+def test_failed_task_keeps_its_error_and_fails_no_write(
     stores: Stores,
     tenant_id: str,
     accept: Callable[[], Job],
@@ -209,7 +209,7 @@ def test_a_failed_task_keeps_its_fault_and_fails_no_write(
     assert stores.jobs.get(tenant_id, write.id).state is JobState.SUCCEEDED, published
 
 
-def test_a_claim_of_a_task_does_not_wait_for_a_commit(
+def test_claim_of_a_task_does_not_wait_for_a_commit(
     stores: Stores,
     dataset: Dataset,
     accept_task: Callable[..., Job],

@@ -8,7 +8,7 @@ from app.jobs.repository.workers import WorkerStore
 from tests.support.store_fixtures import Stores
 
 
-def test_a_worker_lives_from_its_poll_until_it_ends_or_falls_silent(stores: Stores) -> None:
+def test_worker_is_alive_from_its_poll_until_it_ends_or_stops_polling(stores: Stores) -> None:
     workers = WorkerStore(stores.database)
     assert workers.alive(60) == 0
     workers.polled("one")

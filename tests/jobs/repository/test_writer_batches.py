@@ -21,7 +21,7 @@ def batch(dataset: Dataset, number: int, writer: str = "w") -> NewJob:
     return msgspec.structs.replace(new, request=msgspec.structs.replace(new.request, options=options))
 
 
-def test_a_batch_that_was_seen_gives_its_first_job(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+def test_known_batch_returns_its_first_job(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     first = stores.jobs.accept(tenant_id, batch(dataset, 3))
     later = stores.jobs.accept(tenant_id, batch(dataset, 4))
     assert (first.replayed, later.replayed) == (False, False)
@@ -33,9 +33,7 @@ def test_a_batch_that_was_seen_gives_its_first_job(stores: Stores, tenant_id: st
         assert found.id == known.job.id
 
 
-def test_a_lower_number_that_was_not_seen_is_out_of_order(
-    stores: Stores, tenant_id: str, dataset: Dataset
-) -> None:
+def test_lower_unknown_batch_number_is_out_of_order(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     stores.jobs.accept(tenant_id, batch(dataset, 7))
     with pytest.raises(BatchOutOfOrder) as refused:
         stores.jobs.accept(tenant_id, batch(dataset, 5))
@@ -46,7 +44,7 @@ def test_a_lower_number_that_was_not_seen_is_out_of_order(
     assert len(stores.jobs.claim(tenant_id, dataset.id, "worker", RULES)) == 1
 
 
-def test_writers_and_datasets_are_streams_of_their_own(
+def test_writers_and_datasets_number_their_own_batches(
     stores: Stores, tenant_id: str, dataset: Dataset
 ) -> None:
     other = stores.catalog.create(tenant_id, new_id(), definition("other"))
@@ -55,7 +53,7 @@ def test_writers_and_datasets_are_streams_of_their_own(
     assert not stores.jobs.accept(tenant_id, batch(other, 1)).replayed
 
 
-def test_batches_of_one_transaction_are_taken_in_their_order(
+def test_batches_of_one_transaction_are_accepted_in_order(
     stores: Stores, tenant_id: str, dataset: Dataset
 ) -> None:
     new = [batch(dataset, number) for number in (1, 3, 2, 3, 4)]
@@ -70,9 +68,7 @@ def test_batches_of_one_transaction_are_taken_in_their_order(
     assert replay.job.id == new[1].id
 
 
-def test_a_job_that_the_service_failed_gives_its_batch_away(
-    stores: Stores, tenant_id: str, dataset: Dataset
-) -> None:
+def test_job_failed_by_the_service_frees_its_batch(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     for code, freed in (("duplicate-key", False), ("storage-full", True)):
         number = {"duplicate-key": 1, "storage-full": 2}[code]
         first = stores.jobs.accept(tenant_id, batch(dataset, number)).job

@@ -15,7 +15,7 @@ from app.jobs.values import JobRequest, RestoreTarget, WriteRequest
 
 
 @pytest.mark.parametrize(
-    ("request_", "said"),
+    ("request_", "expected"),
     [
         (WriteRequest(operation=Operation.UPSERT, schema_id=4), {}),
         (
@@ -39,5 +39,5 @@ from app.jobs.values import JobRequest, RestoreTarget, WriteRequest
         (SavepointTask(name="before", keep_seconds=60), {"name": "before", "keep_seconds": 60}),
     ],
 )
-def test_parameters_are_what_the_request_said(request_: JobRequest, said: dict[str, Any]) -> None:
-    assert parameters_of(request_) == said
+def test_parameters_of_a_job_are_those_of_its_request(request_: JobRequest, expected: dict[str, Any]) -> None:
+    assert parameters_of(request_) == expected

@@ -31,7 +31,7 @@ class JobTable:
     """One task that waits, and what was done to it. `held`: whether heartbeats find the claim valid."""
 
     waiting: list[Job]
-    held: bool = True
+    claim_valid: bool = True
     done: list[tuple[str, Any]] = field(default_factory=list)
     beats: list[Progress] = field(default_factory=list)
 
@@ -43,7 +43,7 @@ class JobTable:
         self, tenant_id: str, claims: Sequence[Claim], *, lease_seconds: float, progress: Progress
     ) -> set[str]:
         self.beats.append(progress)
-        return {claim.job_id for claim in claims} if self.held else set()
+        return {claim.job_id for claim in claims} if self.claim_valid else set()
 
     def fail(self, tenant_id: str, claim: Claim, fault: Fault) -> bool:
         self.done.append(("failed", (claim, fault.code, fault.facts)))
@@ -105,7 +105,7 @@ class World:
         ).run("t", "d")
 
 
-def test_a_task_is_run_under_a_tag_of_its_own() -> None:
+def test_task_runs_under_its_own_tag() -> None:
     handler = Ends()
     world = World(handler)
     assert world.run()
@@ -116,7 +116,7 @@ def test_a_task_is_run_under_a_tag_of_its_own() -> None:
     assert len(world.announced) == 1, "nothing has ended"
 
 
-def test_what_makes_it_fail_is_told() -> None:
+def test_task_error_is_stored() -> None:
     world = World(Ends(CorruptFile("data/1 is gone", path="data/1")))
     assert world.run()
     assert world.jobs.done == [("failed", (JOB.claim, "corrupt-file", {"path": "data/1"}))]
@@ -124,13 +124,13 @@ def test_what_makes_it_fail_is_told() -> None:
 
 
 @pytest.mark.parametrize("how", [EngineStopped(), Unavailable("no database")])
-def test_what_it_no_longer_holds_it_leaves_alone(how: Exception) -> None:
+def test_lost_claim_leaves_the_task_unchanged(how: Exception) -> None:
     world = World(Ends(how))
     assert world.run()
     assert world.jobs.done == []
 
 
-def test_after_a_bug_it_goes_back_into_the_queue() -> None:
+def test_unexpected_error_releases_the_task() -> None:
     world = World(Ends(ZeroDivisionError()))
     with pytest.raises(ZeroDivisionError):
         world.run()
@@ -138,7 +138,7 @@ def test_after_a_bug_it_goes_back_into_the_queue() -> None:
     assert len(world.announced) == 1
 
 
-def test_a_lost_lease_stops_the_engine() -> None:
+def test_lost_lease_stops_the_engine() -> None:
     @dataclass
     class Slow:
         engine: Engine
@@ -148,7 +148,7 @@ def test_a_lost_lease_stops_the_engine() -> None:
             raise EngineStopped
 
     engine = Engine()
-    world = World(Slow(engine), jobs=JobTable([JOB], held=False), engine=engine)
+    world = World(Slow(engine), jobs=JobTable([JOB], claim_valid=False), engine=engine)
     assert world.run()
     assert engine.tags == ["j-4"]
     assert world.jobs.beats == [Progress(stage="verify", done=2, total=5)]

@@ -65,7 +65,7 @@ def plain(client: httpx.Client, service: Service) -> str:
     return path
 
 
-def test_rows_stand_in_order_and_nothing_else_is_another(
+def test_clustering_orders_rows_and_changes_nothing_else(
     client: httpx.Client, service: Service, plain: str
 ) -> None:
     before = seen(client, plain)
@@ -88,7 +88,7 @@ def test_rows_stand_in_order_and_nothing_else_is_another(
     assert sorted(row["id"] for row in earlier) == [1, 2, 3, 4, 5]
 
 
-def test_what_is_left_out_is_as_the_policy_says(client: httpx.Client, service: Service) -> None:
+def test_clustering_policy_supplies_omitted_members(client: httpx.Client, service: Service) -> None:
     created = client.post("/datasets", json=KEYED)
     path = created.headers["location"]
     assert created.json()["services"]["clustering"] == {
@@ -105,9 +105,7 @@ def test_what_is_left_out_is_as_the_policy_says(client: httpx.Client, service: S
     assert clustered(client, service, path, columns=["n"])["committed_version"] == 3
 
 
-def test_a_request_that_is_sent_again_gets_its_job(
-    client: httpx.Client, service: Service, plain: str
-) -> None:
+def test_repeated_request_returns_its_job(client: httpx.Client, service: Service, plain: str) -> None:
     sent = [
         client.post(
             f"{plain}/clusterings", json={"columns": ["n"]}, headers={"Idempotency-Key": "once"}
@@ -136,7 +134,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> list[
     return planned
 
 
-def test_what_a_writer_changed_meanwhile_is_ordered_anew(
+def test_group_changed_during_clustering_is_clustered_again(
     client: httpx.Client, service: Service, plain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def delete() -> None:
@@ -151,11 +149,11 @@ def test_what_a_writer_changed_meanwhile_is_ordered_anew(
     assert (job["committed_version"], job["result"]["file_groups_left"]) == (5, 0)
     rows = client.get(f"{plain}/rows").json()["rows"]
     assert [row["n"] for row in rows] == [2, 4, 5, 6, 7, 9]
-    told = client.get(f"{plain}/changes").json()["changes"]
-    assert [change["op"] for change in told] == ["+A"] * 8 + ["-R"] * 2
+    emitted = client.get(f"{plain}/changes").json()["changes"]
+    assert [change["op"] for change in emitted] == ["+A"] * 8 + ["-R"] * 2
 
 
-def test_an_append_meanwhile_lies_beside(
+def test_append_during_clustering_stays_beside_the_ordered_files(
     client: httpx.Client, service: Service, plain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def append() -> None:
@@ -180,14 +178,14 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
 )
 
 
-def test_by_what_nothing_can_be_ordered_is_named(client: httpx.Client, plain: str) -> None:
+def test_invalid_clustering_column_is_named(client: httpx.Client, plain: str) -> None:
     for body, pointer in WRONG:
         answer = client.post(f"{plain}/clusterings", json=body)
         errors = problem(answer, 400, "invalid-request")["errors"]
         assert [error["pointer"] for error in errors] == [pointer], body
 
 
-def test_a_policy_goes_by_columns_that_there_are(client: httpx.Client) -> None:
+def test_policy_must_name_existing_columns(client: httpx.Client) -> None:
     policy = {"columns": ["tags", "x"], "unclustered_bytes": 0}
     refused = client.post("/datasets", json={**PLAIN, "services": {"clustering": policy}})
     errors = problem(refused, 422, "invalid-dataset")["errors"]
@@ -198,7 +196,7 @@ def test_a_policy_goes_by_columns_that_there_are(client: httpx.Client) -> None:
     ]
 
 
-def test_a_policy_follows_its_columns(client: httpx.Client) -> None:
+def test_policy_follows_renamed_columns_and_refuses_their_drop(client: httpx.Client) -> None:
     path = client.post("/datasets", json=KEYED).headers["location"]
 
     def change(**wanted: Any) -> httpx.Response:

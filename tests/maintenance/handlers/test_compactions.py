@@ -31,9 +31,9 @@ def parted(client: httpx.Client, service: Service) -> str:
     return path
 
 
-def compacted(client: httpx.Client, service: Service, path: str, **asked: Any) -> dict[str, Any]:
+def compacted(client: httpx.Client, service: Service, path: str, **request: Any) -> dict[str, Any]:
     """The job of a compaction that has succeeded."""
-    answer = client.post(f"{path}/compactions", **asked)
+    answer = client.post(f"{path}/compactions", **request)
     assert answer.status_code == 202, answer.text
     service.work()
     job = client.get(answer.headers["location"]).json()
@@ -42,7 +42,7 @@ def compacted(client: httpx.Client, service: Service, path: str, **asked: Any) -
     return found
 
 
-def test_it_tells_what_was_written_anew_and_who_asked(
+def test_compaction_reports_its_result_and_its_actor(
     client: httpx.Client, service: Service, parted: str
 ) -> None:
     job = compacted(client, service, parted)
@@ -58,7 +58,9 @@ def test_it_tells_what_was_written_anew_and_who_asked(
     assert client.get(parted).json()["version"] == 3
 
 
-def test_it_takes_the_partitions_that_are_named(client: httpx.Client, service: Service, parted: str) -> None:
+def test_compaction_is_restricted_to_the_requested_partitions(
+    client: httpx.Client, service: Service, parted: str
+) -> None:
     job = compacted(client, service, parted, json={"partitions": ["day=m*"]})
     assert job["result"]["files_removed"] == 2
     left = compacted(client, service, parted)
@@ -66,12 +68,12 @@ def test_it_takes_the_partitions_that_are_named(client: httpx.Client, service: S
 
 
 @pytest.mark.parametrize("body", [{"partitions": []}, {"partitions": ["hour=1"]}, {"files": []}])
-def test_a_body_that_says_something_else_is_refused(client: httpx.Client, parted: str, body: Any) -> None:
+def test_invalid_body_is_refused(client: httpx.Client, parted: str, body: Any) -> None:
     answer = client.post(f"{parted}/compactions", json=body)
     problem(answer, 400, "invalid-request")
 
 
-def test_a_key_makes_one_job_and_goes_with_one_body(
+def test_idempotency_key_makes_one_job_for_one_body(
     client: httpx.Client, service: Service, parted: str
 ) -> None:
     headers = {"Idempotency-Key": "once"}
@@ -82,7 +84,7 @@ def test_a_key_makes_one_job_and_goes_with_one_body(
     problem(other, 422, "idempotency-mismatch")
 
 
-def test_it_runs_while_a_write_waits_and_can_be_cancelled(
+def test_compaction_runs_beside_a_waiting_write_and_can_be_cancelled(
     client: httpx.Client, service: Service, parted: str
 ) -> None:
     write = client.post(f"{parted}/writes", json=upsert({"id": 2, "day": "mon"})).json()

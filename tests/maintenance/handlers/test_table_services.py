@@ -21,12 +21,12 @@ DEFAULTS = {
 TAGS = {"period": "day", "keep": 7}
 
 
-def test_a_dataset_has_services_without_asking_for_them(client: httpx.Client) -> None:
+def test_dataset_has_default_services(client: httpx.Client) -> None:
     path = client.post("/datasets", json=ORDERS).headers["location"]
     assert client.get(path).json()["services"] == DEFAULTS
 
 
-def test_services_are_what_was_asked_for_with_the_rest_as_ever(client: httpx.Client) -> None:
+def test_requested_services_are_completed_by_defaults(client: httpx.Client) -> None:
     chosen = {"compaction": {"logs": 4, "log_ratio": None}, "timeline": None, "tags": TAGS}
     created = client.post("/datasets", json={**ORDERS, "services": chosen})
     assert created.status_code == 201
@@ -39,7 +39,7 @@ def test_services_are_what_was_asked_for_with_the_rest_as_ever(client: httpx.Cli
     }
 
 
-def test_a_change_replaces_all_of_them_and_is_a_version_without_a_schema(client: httpx.Client) -> None:
+def test_service_change_replaces_all_services_and_is_a_version(client: httpx.Client) -> None:
     created = client.post("/datasets", json={**ORDERS, "services": {"compaction": None, "tags": TAGS}})
     path = created.headers["location"]
     changed = client.patch(path, json={"services": {"timeline": None}}, headers={"If-Match": '"0"'})
@@ -53,7 +53,7 @@ def test_a_change_replaces_all_of_them_and_is_a_version_without_a_schema(client:
     assert client.get(path).json()["services"] == changed.json()["services"]
 
 
-def test_a_view_has_services_of_its_own(client: httpx.Client, orders: str) -> None:
+def test_view_has_services_of_its_own(client: httpx.Client, orders: str) -> None:
     made = client.post("/views", json={"name": "notes", "sql": "SELECT id FROM orders", "record_key": ["id"]})
     assert made.status_code == 201, made.text
     path = "/datasets/notes"
@@ -74,7 +74,7 @@ def test_a_view_has_services_of_its_own(client: httpx.Client, orders: str) -> No
         ({"tags": {"period": "day", "keep": 0}}, "/services/tags/keep"),
     ],
 )
-def test_services_that_cannot_be_are_refused(
+def test_invalid_services_are_refused(
     client: httpx.Client, orders: str, services: dict[str, Any], pointer: str
 ) -> None:
     path = client.get(orders).json()["id"]
@@ -87,7 +87,7 @@ def test_services_that_cannot_be_are_refused(
 
 
 @pytest.mark.parametrize("services", [{"vacuum": {}}, {"tags": {"period": "year"}}, {"tags": {}}, []])
-def test_services_that_there_are_not_are_no_request(client: httpx.Client, services: Any) -> None:
+def test_unknown_services_are_refused(client: httpx.Client, services: Any) -> None:
     answer = client.post("/datasets", json={**ORDERS, "services": services})
     assert answer.status_code in (400, 422)
     assert "services" in answer.text

@@ -17,7 +17,7 @@ from tests.support.lakehouse import commit_of, definition, message
 from tests.support.store_fixtures import Stores
 from tests.support.threads import together
 
-HOLD = 60.0
+LEASE_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -44,8 +44,8 @@ def due(tables: MaintenanceStore, dataset: Dataset) -> Callable[[], bool]:
 
 
 @pytest.fixture
-def hold(tables: MaintenanceStore, dataset: Dataset) -> Callable[..., ClaimedTable | None]:
-    def run(owner: str = "worker", seconds: float = HOLD) -> ClaimedTable | None:
+def claim(tables: MaintenanceStore, dataset: Dataset) -> Callable[..., ClaimedTable | None]:
+    def run(owner: str = "worker", seconds: float = LEASE_SECONDS) -> ClaimedTable | None:
         return tables.claim(dataset.tenant_id, dataset.id, owner, seconds)
 
     return run
@@ -53,45 +53,45 @@ def hold(tables: MaintenanceStore, dataset: Dataset) -> Callable[..., ClaimedTab
 
 @pytest.fixture
 def settle(tables: MaintenanceStore, dataset: Dataset) -> Callable[..., bool]:
-    def run(held: ClaimedTable, *, wake: float | None = None, **memory: ReconcilerRecord) -> bool:
-        wake_at = None if wake is None else held.now + timedelta(seconds=wake)
-        return tables.settle(dataset.tenant_id, held, memory, wake_at)
+    def run(claimed: ClaimedTable, *, wake: float | None = None, **memory: ReconcilerRecord) -> bool:
+        wake_at = None if wake is None else claimed.now + timedelta(seconds=wake)
+        return tables.settle(dataset.tenant_id, claimed, memory, wake_at)
 
     return run
 
 
-def held(hold: Callable[..., ClaimedTable | None], **how: object) -> ClaimedTable:
-    found = hold(**how)
+def claimed(claim: Callable[..., ClaimedTable | None], **how: object) -> ClaimedTable:
+    found = claim(**how)
     assert found is not None
     return found
 
 
-def lapse(stores: Stores, dataset: Dataset) -> None:
+def expire_lease(stores: Stores, dataset: Dataset) -> None:
     """Lets the holder's lease run out."""
     with stores.database.tenant(dataset.tenant_id) as connection:
         connection.execute(
             text("UPDATE table_keeping SET lease_until = lease_until - :by, wake_at = wake_at - :by"),
-            {"by": timedelta(seconds=HOLD + 1)},
+            {"by": timedelta(seconds=LEASE_SECONDS + 1)},
         )
 
 
-def test_it_is_due_after_each_commit_until_somebody_looks(
+def test_dataset_is_due_after_each_commit_until_it_is_claimed(
     stores: Stores,
     dataset: Dataset,
     publish: Callable[[], None],
     due: Callable[[], bool],
-    hold: Callable[..., ClaimedTable | None],
+    claim: Callable[..., ClaimedTable | None],
     settle: Callable[..., bool],
 ) -> None:
     assert due(), "a new dataset is looked at once: its services may have something to wait for"
-    first = held(hold)
+    first = claimed(claim)
     assert (first.dataset.version, first.memory) == (0, {})
     assert settle(first)
     assert not due()
-    assert hold() is None
+    assert claim() is None
     publish(), publish()
     assert due()
-    second = held(hold)
+    second = claimed(claim)
     assert second.dataset == stores.catalog.get(dataset.tenant_id, dataset.id)
     assert not due()
     assert settle(second)
@@ -102,63 +102,65 @@ def test_it_is_due_after_each_commit_until_somebody_looks(
     assert due(), "other settings are a version, too"
 
 
-def test_a_commit_during_a_look_is_looked_at_next(
+def test_commit_during_a_claim_makes_the_dataset_due_again(
     publish: Callable[[], None],
     due: Callable[[], bool],
-    hold: Callable[..., ClaimedTable | None],
+    claim: Callable[..., ClaimedTable | None],
     settle: Callable[..., bool],
 ) -> None:
-    look = held(hold)
+    first_claim = claimed(claim)
     publish()
     assert not due(), "somebody holds it"
-    assert hold("other") is None
-    assert settle(look)
+    assert claim("other") is None
+    assert settle(first_claim)
     assert due()
-    assert held(hold).dataset.version == 1
+    assert claimed(claim).dataset.version == 1
 
 
-def test_it_is_due_when_its_time_has_come_and_remembers(
+def test_dataset_is_due_at_its_wake_time_and_keeps_its_memory(
     stores: Stores,
     dataset: Dataset,
     due: Callable[[], bool],
-    hold: Callable[..., ClaimedTable | None],
+    claim: Callable[..., ClaimedTable | None],
     settle: Callable[..., bool],
 ) -> None:
-    look = held(hold)
-    known = ReconcilerRecord(version=4, wake_at=look.now, failures=2, memory={"a": [1, {"b": "naïve \0"}]})
-    assert settle(look, wake=3_600.0, one=known)
+    first_claim = claimed(claim)
+    known = ReconcilerRecord(
+        version=4, wake_at=first_claim.now, failures=2, memory={"a": [1, {"b": "naïve \0"}]}
+    )
+    assert settle(first_claim, wake=3_600.0, one=known)
     assert not due()
-    assert hold() is None
+    assert claim() is None
     # As if an hour had passed.
     with stores.database.tenant(dataset.tenant_id) as connection:
         connection.execute(text("UPDATE table_keeping SET wake_at = wake_at - interval '1 hour'"))
     assert due()
-    again = held(hold)
+    again = claimed(claim)
     assert again.memory == {"one": known}
-    assert again.epoch == look.epoch + 1
-    assert again.now > look.now
+    assert again.epoch == first_claim.epoch + 1
+    assert again.now > first_claim.now
     assert settle(again, wake=0.0)
     assert due()
 
 
-def test_of_racing_workers_one_looks(
-    dataset: Dataset, tables: MaintenanceStore, hold: Callable[..., ClaimedTable | None]
+def test_one_of_racing_workers_claims_the_dataset(
+    dataset: Dataset, tables: MaintenanceStore, claim: Callable[..., ClaimedTable | None]
 ) -> None:
-    found = together([lambda: hold("a"), lambda: hold("b")] * 4)
+    found = together([lambda: claim("a"), lambda: claim("b")] * 4)
     assert sum(each is not None for each in found) == 1
 
 
-def test_a_hold_that_was_lost_changes_nothing(
+def test_lost_claim_changes_nothing(
     stores: Stores,
     dataset: Dataset,
     due: Callable[[], bool],
-    hold: Callable[..., ClaimedTable | None],
+    claim: Callable[..., ClaimedTable | None],
     settle: Callable[..., bool],
 ) -> None:
-    slow = held(hold, owner="slow")
-    lapse(stores, dataset)
+    slow = claimed(claim, owner="slow")
+    expire_lease(stores, dataset)
     assert due(), "though its mark is gone: whoever held it may have died"
-    other = held(hold, owner="other")
+    other = claimed(claim, owner="other")
     assert other.epoch == slow.epoch + 1
     assert not settle(slow, wake=0.0, one=ReconcilerRecord(version=9))
     assert not due()
@@ -168,20 +170,20 @@ def test_a_hold_that_was_lost_changes_nothing(
     assert not due()
     with stores.database.tenant(dataset.tenant_id) as connection:
         connection.execute(text("UPDATE table_keeping SET wake_at = now()"))
-    assert held(hold).memory == {"one": ReconcilerRecord(version=1)}
+    assert claimed(claim).memory == {"one": ReconcilerRecord(version=1)}
 
 
-def test_looks_and_commits_that_race_miss_no_version(
+def test_racing_claims_and_commits_miss_no_version(
     publish: Callable[[], None],
     due: Callable[[], bool],
-    hold: Callable[..., ClaimedTable | None],
+    claim: Callable[..., ClaimedTable | None],
     settle: Callable[..., bool],
 ) -> None:
     seen: list[int] = []
 
-    def look() -> None:
+    def claim_versions() -> None:
         while len(seen) < 200 and (not seen or seen[-1] < 10):
-            found = hold()
+            found = claim()
             if found is not None:
                 seen.append(found.dataset.version)
                 assert settle(found)
@@ -190,25 +192,25 @@ def test_looks_and_commits_that_race_miss_no_version(
         for _ in range(10):
             publish()
 
-    together([look, write])
+    together([claim_versions, write])
     assert seen == sorted(set(seen)), "nobody looks twice at one version"
     assert seen[-1] == 10
     assert not due()
 
 
-def test_whoever_waits_longest_comes_first_and_no_more_than_are_asked_for(
+def test_due_lists_the_longest_waiting_datasets_up_to_a_limit(
     stores: Stores, tables: MaintenanceStore, tenant_id: str
 ) -> None:
     while due := tables.due(100):
         for tenant, dataset_id in due:
-            found = tables.claim(tenant, dataset_id, "w", HOLD)
+            found = tables.claim(tenant, dataset_id, "w", LEASE_SECONDS)
             if found is not None:
                 tables.settle(tenant, found, {}, None)
     made = [stores.catalog.create(tenant_id, new_id(), definition(f"d-{number}")).id for number in range(5)]
     assert tables.due(10) == [(tenant_id, each) for each in made]
     assert tables.due(2) == [(tenant_id, each) for each in made[:2]]
     for each, seconds in ((made[0], -1), (made[1], -2), (made[2], 60)):
-        found = tables.claim(tenant_id, each, "w", HOLD)
+        found = tables.claim(tenant_id, each, "w", LEASE_SECONDS)
         assert found is not None
         tables.settle(tenant_id, found, {}, found.now + timedelta(seconds=seconds))
     # Those whose time has come do not wait behind those that are written to.
@@ -216,25 +218,25 @@ def test_whoever_waits_longest_comes_first_and_no_more_than_are_asked_for(
     assert set(tables.due(9)) == {(tenant_id, made[index]) for index in (0, 1, 3, 4)}
 
 
-def test_a_dataset_that_is_gone_is_forgotten(
+def test_deleted_dataset_is_removed_from_maintenance(
     stores: Stores,
     dataset: Dataset,
     due: Callable[[], bool],
-    hold: Callable[..., ClaimedTable | None],
+    claim: Callable[..., ClaimedTable | None],
     settle: Callable[..., bool],
 ) -> None:
-    assert settle(held(hold), wake=0.0)
+    assert settle(claimed(claim), wake=0.0)
     stores.catalog.delete(dataset.tenant_id, dataset.id, version=None)
     assert due()
-    assert hold() is None
+    assert claim() is None
     assert not due()
     with stores.database.tenant(dataset.tenant_id) as connection:
         assert connection.execute(text("SELECT count(*) FROM table_keeping")).scalar_one() == 0
 
 
-def test_another_tenants_dataset_is_not_there(
+def test_dataset_of_another_tenant_is_not_claimed(
     stores: Stores, tables: MaintenanceStore, dataset: Dataset
 ) -> None:
     other = stores.tenants.add_tenant(f"tenant-{new_id()}")
-    assert tables.claim(other, dataset.id, "w", HOLD) is None
-    assert tables.claim(other, new_id(), "w", HOLD) is None
+    assert tables.claim(other, dataset.id, "w", LEASE_SECONDS) is None
+    assert tables.claim(other, new_id(), "w", LEASE_SECONDS) is None

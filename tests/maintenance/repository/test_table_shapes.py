@@ -114,7 +114,7 @@ def counted(live: Sequence[DataFile], small: Callable[[DataFile], object]) -> di
     return found
 
 
-def test_groups_of_keys_are_counted_by_bucket(
+def test_keyed_groups_are_measured_by_bucket(
     shapes: TableShapeStore, table: Table, tenant_id: str, dataset: Dataset
 ) -> None:
     chance = random.Random(7)
@@ -140,7 +140,7 @@ def test_groups_of_keys_are_counted_by_bucket(
     assert {shape.file_group for shape in found} == set(some) & set(expected)
 
 
-def test_rows_without_a_key_are_counted_by_partition(
+def test_keyless_groups_are_measured_by_partition(
     shapes: TableShapeStore, table: Table, tenant_id: str, dataset: Dataset
 ) -> None:
     chance = random.Random(8)
@@ -167,7 +167,7 @@ def test_rows_without_a_key_are_counted_by_partition(
         assert {shape.file_group for shape in found} == mine & set(expected)
 
 
-def test_touched_are_those_that_commits_added_to(
+def test_touched_groups_are_those_that_commits_added_to(
     shapes: TableShapeStore, table: Table, tenant_id: str, dataset: Dataset
 ) -> None:
     chance = random.Random(9)
@@ -193,7 +193,7 @@ def test_touched_are_those_that_commits_added_to(
     assert everything == sorted({file.file_group for file in table.live}), "what is empty has nothing to fold"
 
 
-def test_another_tenants_groups_are_not_there(
+def test_groups_of_another_tenant_are_not_measured(
     stores: Stores, shapes: TableShapeStore, table: Table, dataset: Dataset
 ) -> None:
     table.commit([new_file(random.Random(1), SLOTS[0], "bucket-00000") for _ in range(3)])
@@ -203,7 +203,7 @@ def test_another_tenants_groups_are_not_there(
 
 
 @pytest.mark.parametrize("keyed", [True, False])
-def test_what_is_not_in_an_order_is_counted_by_group(
+def test_unclustered_files_are_measured_by_group(
     shapes: TableShapeStore, table: Table, tenant_id: str, dataset: Dataset, keyed: bool
 ) -> None:
     chance = random.Random(5)
@@ -221,10 +221,10 @@ def test_what_is_not_in_an_order_is_counted_by_group(
             size, logs = expected.get(file.file_group, (0, False))
             expected[file.file_group] = size + file.size_bytes, logs or file.kind is FileKind.LOG
     names = sorted({file.file_group if keyed else file.slot.partition_path for file in table.live})
-    for asked in (names, names[::2], []):
-        found = shapes.unordered(tenant_id, dataset.id, asked, keyed=keyed, mark="linear:1")
+    for requested in (names, names[::2], []):
+        found = shapes.unordered(tenant_id, dataset.id, requested, keyed=keyed, mark="linear:1")
         assert {group.file_group: (group.size_bytes, group.logs) for group in found} == {
             name: counts
             for name, counts in expected.items()
-            if (name if keyed else partition_of(name)) in asked
+            if (name if keyed else partition_of(name)) in requested
         }

@@ -28,15 +28,15 @@ from app.maintenance.service.clustering_policy import ClusterGroups
 from app.maintenance.service.table_service_plans import clustering
 from app.maintenance.values import Observation
 from tests.support.lake_table import LakeTable, Write
-from tests.support.past_tables import (
+from tests.support.versioned_tables import (
     DAYS,
     KINDS,
-    Past,
+    VersionedTable,
     committed_at,
     comparable,
     kind_of,
-    new_past,
-    written_past,
+    new_versioned_table,
+    written_versioned_table,
 )
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources
@@ -50,9 +50,9 @@ EVERY_KIND = pytest.mark.parametrize("kind", [name for name in KINDS if name not
 
 
 @pytest.fixture(scope="module")
-def pasts(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Past]:
+def versioned_tables(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], VersionedTable]:
     storage = LocalStorage(tmp_path_factory.mktemp("storage"))
-    return cache(lambda kind: written_past(storage, kind, writes=6, compacted=False))
+    return cache(lambda kind: written_versioned_table(storage, kind, writes=6, compacted=False))
 
 
 def clustered(table: LakeTable, by: ClusterBy, *, memory: MemoryBudget | None = None, **chosen: Any) -> int:
@@ -90,9 +90,9 @@ def buckets(table: LakeTable) -> dict[tuple[Any, ...], tuple[str, int]]:
     }
 
 
-def told_since(table: LakeTable, past: Past) -> list[Row]:
+def changes_since(table: LakeTable, versioned: VersionedTable) -> list[Row]:
     """What the feed tells since the past; which group comes first does not matter."""
-    later = [change for change in table.changes() if change.offset >= past.table.next_offset]
+    later = [change for change in table.changes() if change.offset >= versioned.table.next_offset]
     return comparable([{**change.row, "op": change.op} for change in later])
 
 
@@ -104,10 +104,12 @@ def waits(table: LakeTable) -> set[str]:
 
 
 @EVERY_KIND
-def test_no_row_and_no_change_is_another(pasts: Callable[[str], Past], kind: str) -> None:
+def test_clustering_changes_no_row_and_no_change(
+    versioned_tables: Callable[[str], VersionedTable], kind: str
+) -> None:
     by = CURVE if "key_dynamic" in kind else BY_N
-    past = pasts(kind)
-    table = past.table.fork()
+    versioned = versioned_tables(kind)
+    table = versioned.table.fork()
     before, feed = comparable(table.rows(meta=True)), list(table.feed)
     postponed = {path for path, file in table.files.items() if file.kind is FileKind.POSTPONED}
     was = buckets(table) if table.dataset.keyed and not table.kinds() & {FileKind.LOG} else None
@@ -128,15 +130,17 @@ def test_no_row_and_no_change_is_another(pasts: Callable[[str], Past], kind: str
 
 
 @EVERY_KIND
-def test_writes_after_it_find_their_rows(pasts: Callable[[str], Past], kind: str) -> None:
-    past = pasts(kind)
-    table, plain = past.table.fork(), past.table.fork()
+def test_writes_after_clustering_match_their_rows(
+    versioned_tables: Callable[[str], VersionedTable], kind: str
+) -> None:
+    versioned = versioned_tables(kind)
+    table, plain = versioned.table.fork(), versioned.table.fork()
     clustered(table, BY_N)
     keyed = table.dataset.keyed
-    again = [{**row, "n": 500 + at} for at, row in enumerate(past.rows[-1][::3])]
-    gone = past.rows[-1][1::5]
+    again = [{**row, "n": 500 + at} for at, row in enumerate(versioned.rows[-1][::3])]
+    gone = versioned.rows[-1][1::5]
     for each in (table, plain):
-        each.run = past.table.run
+        each.run = versioned.table.run
         if keyed:
             each.write(Write(operation=Operation.UPSERT, rows=again))
             keys = [{name: row[name] for name in table.dataset.record_key} for row in gone]
@@ -145,7 +149,7 @@ def test_writes_after_it_find_their_rows(pasts: Callable[[str], Past], kind: str
             each.write(Write(operation=Operation.INSERT, rows=again))
             each.write(Write(operation=Operation.DELETE, options=WriteOptions(where="n BETWEEN 40 AND 60")))
     assert comparable(table.rows()) == comparable(plain.rows())
-    assert told_since(table, past) == told_since(plain, past)
+    assert changes_since(table, versioned) == changes_since(plain, versioned)
     changed = {file.file_group for file in table.files.values() if file.clustered_by is None}
     untouched = {path: file for path, file in table.files.items() if file.file_group not in changed}
     clustered(table, BY_N)
@@ -155,10 +159,10 @@ def test_writes_after_it_find_their_rows(pasts: Callable[[str], Past], kind: str
 @pytest.mark.parametrize("kind", ["merge_on_read none", "key_dynamic with deletion vectors", "unaware"])
 @pytest.mark.parametrize("by", [BY_N, CURVE], ids=["linear", "z_order"])
 def test_memory_bounds_change_no_order(
-    pasts: Callable[[str], Past], tmp_path: Path, kind: str, by: ClusterBy
+    versioned_tables: Callable[[str], VersionedTable], tmp_path: Path, kind: str, by: ClusterBy
 ) -> None:
-    past = pasts(kind)
-    little, plenty = past.table.fork(), past.table.fork()
+    versioned = versioned_tables(kind)
+    little, plenty = versioned.table.fork(), versioned.table.fork()
     clustered(little, by, memory=MemoryBudget(bytes_max=1_000, scratch=tmp_path / "scratch"))
     clustered(plenty, by)
     assert list((tmp_path / "scratch").iterdir()) == []
@@ -173,7 +177,7 @@ def test_memory_bounds_change_no_order(
 
 def appended(tmp_path: Path, batches: Sequence[Sequence[int]]) -> LakeTable:
     """A table without keys, in one partition, after these appends."""
-    table = new_past(LocalStorage(tmp_path), kind_of("unaware")).table
+    table = new_versioned_table(LocalStorage(tmp_path), kind_of("unaware")).table
     for numbers in batches:
         append(table, numbers)
     return table
@@ -184,7 +188,7 @@ def append(table: LakeTable, numbers: Sequence[int]) -> None:
     table.write(Write(operation=Operation.INSERT, rows=rows))
 
 
-def test_groups_without_a_key_become_one_and_later_ones_join_it_once_they_weigh_as_much(
+def test_keyless_groups_are_joined_once_they_weigh_as_much(
     tmp_path: Path,
 ) -> None:
     table = appended(tmp_path, [range(at, at + 20) for at in range(0, 800, 20)])
@@ -205,10 +209,10 @@ def test_groups_without_a_key_become_one_and_later_ones_join_it_once_they_weigh_
     assert clustered(table, CURVE) == 1, "another order is another clustering"
 
 
-def test_orders_side_by_side_are_few(tmp_path: Path) -> None:
+def test_number_of_ordered_groups_is_logarithmic(tmp_path: Path) -> None:
     """Those of about a size are put in one, so that each is about twice as large as the next, or more."""
     storage = LocalStorage(tmp_path)
-    table = new_past(
+    table = new_versioned_table(
         storage, kind_of("merge_on_read full", bucket=CreateBucket(count=1), partition_by=[])
     ).table
     for number in range(14):
@@ -224,7 +228,7 @@ def test_orders_side_by_side_are_few(tmp_path: Path) -> None:
         assert all(is_ordered(stored(table, file), BY_N) for file in table.files.values())
 
 
-def test_large_groups_are_not_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_groups_are_not_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = appended(tmp_path, [range(at, at + 20) for at in range(0, 100, 20)])
     size = max(file.size_bytes for file in table.files.values())
     monkeypatch.setattr("app.commit.clustering_plan.TOGETHER_BYTES_MAX", 2 * size)
@@ -233,8 +237,10 @@ def test_large_groups_are_not_put_together(tmp_path: Path, monkeypatch: pytest.M
     assert sorted(row["id"] for row in table.rows()) == list(range(100))
 
 
-def test_only_what_is_asked_for_and_what_is_due_is_ordered(pasts: Callable[[str], Past]) -> None:
-    table = pasts("copy_on_write").table.fork()
+def test_only_requested_and_due_groups_are_clustered(
+    versioned_tables: Callable[[str], VersionedTable],
+) -> None:
+    table = versioned_tables("copy_on_write").table.fork()
     mark = BY_N.mark(table.dataset.schema)
     clustered(table, BY_N, partitions=["day=*-21"])
     ordered = {file.slot.partition_path for file in table.files.values() if file.clustered_by}
@@ -270,15 +276,15 @@ def measured(table: LakeTable, by: ClusterBy) -> list[UnorderedGroup]:
     return found
 
 
-def test_logs_that_are_told_when_they_are_folded_are_not_due(pasts: Callable[[str], Past]) -> None:
-    table = pasts("merge_on_read deferred").table
+def test_deferred_logs_are_not_due(versioned_tables: Callable[[str], VersionedTable]) -> None:
+    table = versioned_tables("merge_on_read deferred").table
     waiting = waits(table)
     due = due_groups(table.dataset, measured(table, BY_N), 1)
     assert waiting
     assert not waiting & set(due)
 
 
-def test_without_a_key_a_partition_is_due_as_a_whole(tmp_path: Path) -> None:
+def test_keyless_partition_is_due_as_a_whole(tmp_path: Path) -> None:
     table = appended(tmp_path, [range(at, at + 20) for at in range(0, 100, 20)])
     total = sum(file.size_bytes for file in table.files.values())
     assert due_groups(table.dataset, measured(table, BY_N), total) == sorted(table.groups())
@@ -291,30 +297,30 @@ def test_without_a_key_a_partition_is_due_as_a_whole(tmp_path: Path) -> None:
     assert len(table.files) == 1, "what is in order joins what is due"
 
 
-def test_a_policy_starts_what_puts_the_due_groups_in_its_order(tmp_path: Path) -> None:
+def test_policy_clusters_its_due_groups(tmp_path: Path) -> None:
     policy = ClusteringPolicy(columns=["n"], order=ClusterOrder.Z_ORDER, unclustered_bytes=1)
-    table = new_past(
+    table = new_versioned_table(
         LocalStorage(tmp_path), kind_of("unaware", services=TableServices(clustering=policy))
     ).table
     append(table, range(10))
     append(table, range(10, 20))
-    asked: list[Any] = []
+    requested: list[Any] = []
 
     class Orders:
         def unordered(
             self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, mark: str
         ) -> list[UnorderedGroup]:
-            asked.append((tenant_id, dataset_id, names, keyed, mark))
+            requested.append((tenant_id, dataset_id, names, keyed, mark))
             return measured(table, cluster_by(table.dataset))
 
     def observed(definition: DatasetDefinition) -> Observation:
-        dataset = structs.replace(Past(table=table).dataset, definition=definition)
+        dataset = structs.replace(VersionedTable(table=table).dataset, definition=definition)
         return Observation(dataset=dataset, since_version=0, memory={}, now=committed_at(9))
 
     service = ClusterGroups(orders=Orders())
     due = service.due(observed(table.dataset), ["day=x"])
     assert due.file_groups == sorted(table.groups())
-    assert asked == [("t", "d", ["day=x"], False, "z_order:3")]
+    assert requested == [("t", "d", ["day=x"], False, "z_order:3")]
     task = service.task(table.dataset.services, due.file_groups)
     assert task == ClusteringTask(
         columns=("n",), order=ClusterOrder.Z_ORDER, file_groups=tuple(sorted(table.groups()))

@@ -141,7 +141,7 @@ class Lake:
         return self.by_hand or any(not job.state.final for job in self.jobs.values())
 
 
-def test_groups_that_reached_a_bound_are_compacted_and_only_touched_ones_are_measured() -> None:
+def test_groups_over_a_bound_are_compacted_and_only_touched_ones_measured() -> None:
     lake = Lake()
     lake.write("a", "b"), lake.write("a", "c")
     assert lake.reconcile().wake_after_seconds is None
@@ -160,7 +160,7 @@ def test_groups_that_reached_a_bound_are_compacted_and_only_touched_ones_are_mea
     assert len(lake.started) == 2
 
 
-def test_none_is_started_while_one_is_under_way() -> None:
+def test_compaction_is_not_started_while_one_runs() -> None:
     lake = Lake()
     for _ in range(3):
         lake.write("a")
@@ -180,7 +180,7 @@ def test_none_is_started_while_one_is_under_way() -> None:
     assert lake.started == [("a",), ("b",)], "what was written meanwhile is not forgotten"
 
 
-def test_one_that_fails_is_tried_again_after_a_pause_that_grows() -> None:
+def test_failed_compaction_is_retried_after_growing_pauses() -> None:
     lake = Lake()
     for _ in range(3):
         lake.write("a")
@@ -206,7 +206,7 @@ def test_one_that_fails_is_tried_again_after_a_pause_that_grows() -> None:
     assert lake.started[-1] == ("c",), "one that succeeds ends that"
 
 
-def test_a_job_that_nobody_remembers_is_over() -> None:
+def test_purged_job_counts_as_ended() -> None:
     lake = Lake()
     lake.write("a"), lake.write("a"), lake.write("a")
     lake.reconcile()
@@ -215,7 +215,7 @@ def test_a_job_that_nobody_remembers_is_over() -> None:
     assert lake.started == []
 
 
-def test_logs_that_grow_old_are_compacted_though_nothing_is_written() -> None:
+def test_old_logs_are_compacted_without_a_commit() -> None:
     lake = Lake(policy=structs.replace(POLICY, seconds=100))
     lake.write("a")
     lake.now += timedelta(seconds=40)
@@ -234,7 +234,7 @@ def test_logs_that_grow_old_are_compacted_though_nothing_is_written() -> None:
     assert lake.started == [("a",), ("b",)]
 
 
-def test_another_policy_measures_all_again_and_none_forgets() -> None:
+def test_changed_policy_measures_all_groups_again() -> None:
     lake = Lake(policy=structs.replace(POLICY, logs=9))
     for _ in range(4):
         lake.write("a", "b")
@@ -246,7 +246,7 @@ def test_another_policy_measures_all_again_and_none_forgets() -> None:
     assert lake.reconcile() == ReconcileResult()
 
 
-def test_large_tables_are_measured_and_compacted_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_tables_are_measured_and_compacted_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keep_file_groups, "_PAGE_GROUPS", 3)
     monkeypatch.setattr(keep_file_groups, "_PAGES_MAX", 4)
     monkeypatch.setattr(keep_file_groups, "_JOB_GROUPS", 5)

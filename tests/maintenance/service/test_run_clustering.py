@@ -25,7 +25,7 @@ from tests.maintenance.service.test_run_table_service import (
 )
 from tests.support.lake_table import LakeTable
 from tests.support.table_services import ServedTable, result_of
-from tests.support.verified import verified
+from tests.support.verification import verified
 
 new_table = compactions.new_table
 TASK = ClusteringTask(columns=("note", "id"), order=ClusterOrder.Z_ORDER)
@@ -52,13 +52,13 @@ def places(message: CommitMessage, table: LakeTable) -> set[int]:
     return found
 
 
-def test_rows_that_are_deleted_meanwhile_are_found_where_they_stand_now(new_table: NewTable) -> None:
+def test_rows_deleted_during_clustering_are_deleted_from_its_files(new_table: NewTable) -> None:
     table = new_table(table_type="merge_on_read")
     for note, ids in (("c", range(8)), ("a", range(8, 16)), ("b", range(20, 24))):
         upsert(table, note, *ids)
     delete(table, 11)
     served = ServedTable(table=table, meanwhile=lambda: upsert(table, "new", 3, 9, 30))
-    served.in_turn = once(lambda: delete(table, 3, 21))
+    served.in_slot = once(lambda: delete(table, 3, 21))
     commit = cluster(served)
     assert plans(served) == 1
     [message] = commit.messages
@@ -72,7 +72,7 @@ def test_rows_that_are_deleted_meanwhile_are_found_where_they_stand_now(new_tabl
     assert marks == {"z_order:2,1"}
 
 
-def test_rows_that_do_not_know_their_change_are_planned_again(new_table: NewTable) -> None:
+def test_group_without_change_offsets_is_planned_again_after_a_delete(new_table: NewTable) -> None:
     table = new_table(**APPENDED, table_type="merge_on_read", changelog={"producer": "none"})
     append(table, "b", *range(5))
     append(table, "a", *range(5, 9))
@@ -82,7 +82,7 @@ def test_rows_that_do_not_know_their_change_are_planned_again(new_table: NewTabl
     assert notes(table) == {**dict.fromkeys((0, 1, 3, 4), "b"), **dict.fromkeys((5, 6, 8), "a")}
 
 
-def test_groups_that_writers_change_every_time_are_left(new_table: NewTable) -> None:
+def test_groups_changed_by_writers_every_time_are_skipped(new_table: NewTable) -> None:
     table = new_table()
     upsert(table, "b", *range(5))
     numbers = iter(range(100, 200))
@@ -93,7 +93,7 @@ def test_groups_that_writers_change_every_time_are_left(new_table: NewTable) -> 
 
 
 @pytest.mark.parametrize("producer", ["input", "none"])
-def test_logs_that_come_meanwhile_stay_on_top(new_table: NewTable, producer: str) -> None:
+def test_logs_written_during_the_service_stay_on_top(new_table: NewTable, producer: str) -> None:
     table = new_table(table_type="merge_on_read", changelog={"producer": producer})
     upsert(table, "b", *range(6))
     upsert(table, "a", *range(3))

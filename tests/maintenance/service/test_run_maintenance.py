@@ -51,11 +51,11 @@ class Tables:
     def settle(
         self,
         tenant_id: str,
-        held: ClaimedTable,
+        claimed: ClaimedTable,
         memory: Mapping[str, ReconcilerRecord],
         wake_at: datetime | None,
     ) -> bool:
-        assert (tenant_id, held.epoch) == ("t", self.epoch)
+        assert (tenant_id, claimed.epoch) == ("t", self.epoch)
         self.memory, self.wake_at = dict(memory), wake_at
         return True
 
@@ -92,7 +92,7 @@ def reconcile(tables: Tables, **reconcilers: Counting) -> None:
     assert not RunMaintenance(tables=tables, reconcilers=reconcilers, owner="worker").run("t", "d")
 
 
-def test_each_is_shown_what_it_has_not_seen() -> None:
+def test_reconciler_gets_the_versions_it_has_not_seen() -> None:
     tables, first, later = Tables(), Counting(), Counting()
     reconcile(tables, first=first)
     reconcile(tables, first=first)
@@ -107,7 +107,7 @@ def test_each_is_shown_what_it_has_not_seen() -> None:
     assert tables.owners == {"worker"}
 
 
-def test_each_is_woken_when_it_asked_to_be_and_no_other_is() -> None:
+def test_reconciler_is_woken_only_at_its_requested_time() -> None:
     tables = Tables()
     soon, late, never = Counting(wake=10), Counting(wake=60), Counting()
     reconcile(tables, soon=soon, late=late, never=never)
@@ -126,7 +126,7 @@ def test_each_is_woken_when_it_asked_to_be_and_no_other_is() -> None:
     assert tables.wake_at == START + timedelta(seconds=120)
 
 
-def test_one_that_raises_keeps_nobody_from_looking() -> None:
+def test_failing_reconciler_does_not_stop_the_others() -> None:
     tables, broken, fine = Tables(), Counting(), Counting()
     reconcile(tables, broken=broken, fine=fine)
     tables.commit(4)
@@ -147,7 +147,7 @@ def test_one_that_raises_keeps_nobody_from_looking() -> None:
     assert broken.spans[-1] == (5, 6)
 
 
-def test_one_that_raises_again_and_again_is_asked_less_and_less() -> None:
+def test_repeatedly_failing_reconciler_is_called_after_growing_pauses() -> None:
     tables, broken = Tables(), Counting(broken=True)
     pauses = []
     for _ in range(12):
@@ -162,7 +162,7 @@ def test_one_that_raises_again_and_again_is_asked_less_and_less() -> None:
 
 
 @pytest.mark.parametrize("wake_at", [None, START - timedelta(days=1)])
-def test_what_another_releases_keeper_remembers_stays_and_wakes_nobody(wake_at: datetime | None) -> None:
+def test_record_of_an_unknown_reconciler_is_kept_and_wakes_nothing(wake_at: datetime | None) -> None:
     other = ReconcilerRecord(version=2, wake_at=wake_at, memory={"a": 1})
     tables = Tables(memory={"other": other})
     reconcile(tables, mine=Counting())
@@ -171,7 +171,7 @@ def test_what_another_releases_keeper_remembers_stays_and_wakes_nobody(wake_at: 
     assert tables.wake_at is None
 
 
-def test_what_is_not_due_is_left_alone() -> None:
+def test_dataset_that_is_not_due_is_left_alone() -> None:
     tables, counting = Tables(), Counting()
     assert not RunMaintenance(tables=tables, reconcilers={"mine": counting}, owner="worker").run("t", "other")
     assert (counting.seen, tables.memory) == ([], {})

@@ -19,7 +19,7 @@ from app.format.operation import Operation
 from app.timeline.values import Fenced, NewCommit
 from tests.support.lake_table import LakeTable, Row, Write
 from tests.support.table_services import ServedTable, result_of
-from tests.support.verified import verified
+from tests.support.verification import verified
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources
 
@@ -71,13 +71,13 @@ def plans(served: ServedTable) -> int:
     return len({task.attempt for task in served.tasks})
 
 
-def test_rows_that_are_deleted_meanwhile_are_deleted_from_what_is_written(new_table: NewTable) -> None:
+def test_rows_deleted_during_the_service_are_deleted_from_its_files(new_table: NewTable) -> None:
     table = new_table(table_type="merge_on_read")
     for note, ids in (("a", range(8)), ("b", range(6, 12)), ("c", range(20, 24))):
         upsert(table, note, *ids)
     served = ServedTable(table=table)
     served.meanwhile = lambda: upsert(table, "new", 3, 7, 30)
-    served.in_turn = _once(lambda: delete(table, 3, 21))
+    served.in_slot = _once(lambda: delete(table, 3, 21))
     commit = served.serve()
     assert plans(served) == 1
     [message] = commit.messages
@@ -88,7 +88,7 @@ def test_rows_that_are_deleted_meanwhile_are_deleted_from_what_is_written(new_ta
     assert verified(table).differences == 0
 
 
-def test_a_file_that_lost_all_rows_meanwhile_is_not_listed(new_table: NewTable) -> None:
+def test_file_without_live_rows_is_not_added(new_table: NewTable) -> None:
     table = new_table(table_type="merge_on_read")
     upsert(table, "a", *range(4))
     upsert(table, "b", *range(2, 6))
@@ -106,7 +106,7 @@ def fold_and_log(table: LakeTable) -> None:
     upsert(table, "c", 1, 7)
 
 
-def test_logs_that_were_folded_meanwhile_are_planned_again(new_table: NewTable) -> None:
+def test_logs_folded_during_the_service_are_planned_again(new_table: NewTable) -> None:
     table = new_table(**LOGS)
     upsert(table, "a", *range(6))
     upsert(table, "b", 0)
@@ -118,7 +118,7 @@ def test_logs_that_were_folded_meanwhile_are_planned_again(new_table: NewTable) 
 
 
 @pytest.mark.parametrize("producer", ["input", "deferred", "none"])
-def test_logs_that_come_meanwhile_stay_on_top(new_table: NewTable, producer: str) -> None:
+def test_logs_written_during_the_service_stay_on_top(new_table: NewTable, producer: str) -> None:
     table = new_table(table_type="merge_on_read", changelog={"producer": producer})
     upsert(table, "a", *range(6))
     upsert(table, "b", *range(3))
@@ -145,7 +145,7 @@ def test_logs_that_come_meanwhile_stay_on_top(new_table: NewTable, producer: str
         assert verified(table).differences == 0
 
 
-def test_writes_that_are_postponed_meanwhile_wait_for_the_next(new_table: NewTable) -> None:
+def test_writes_postponed_during_the_service_wait_for_the_next(new_table: NewTable) -> None:
     table = new_table(bucket={"mode": "postpone"})
     upsert(table, "a", 1, 2)
     served = ServedTable(table=table, meanwhile=lambda: upsert(table, "b", 2, 3))
@@ -158,7 +158,7 @@ def test_writes_that_are_postponed_meanwhile_wait_for_the_next(new_table: NewTab
 
 
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
-def test_small_files_without_a_key_become_one_whoever_appends_or_deletes(
+def test_small_keyless_files_are_joined_beside_appends_and_deletes(
     new_table: NewTable, table_type: str
 ) -> None:
     table = new_table(**APPENDED, table_type=table_type)
@@ -180,7 +180,7 @@ def test_small_files_without_a_key_become_one_whoever_appends_or_deletes(
     assert verified(table).differences == 0
 
 
-def test_groups_in_which_writers_are_faster_every_time_are_left(new_table: NewTable) -> None:
+def test_groups_changed_by_writers_every_time_are_skipped(new_table: NewTable) -> None:
     table = new_table(**LOGS)
     upsert(table, "a", *range(6))
     served = ServedTable(table=table, meanwhile=lambda: fold_and_log(table))
@@ -191,16 +191,16 @@ def test_groups_in_which_writers_are_faster_every_time_are_left(new_table: NewTa
     assert notes(table) == {0: "a", 1: "c", 2: "a", 3: "a", 4: "a", 7: "c"}
 
 
-def test_what_is_no_longer_held_changes_nothing(new_table: NewTable) -> None:
+def test_lost_claim_changes_nothing(new_table: NewTable) -> None:
     table = new_table(**LOGS)
     upsert(table, "a", 1)
-    served = _Lost(table=table)
+    served = _LostClaim(table=table)
     with pytest.raises(ValueError, match="not enough"):
         served.serve()
     assert (table.version, served.ended) == (1, 1)
 
 
-def test_it_waits_for_writes_that_run_and_gives_the_turn_back(new_table: NewTable) -> None:
+def test_service_waits_for_running_writes_and_releases_its_slot(new_table: NewTable) -> None:
     table = new_table(**LOGS)
     upsert(table, "a", 1)
     served = ServedTable(table=table, waits=5)
@@ -208,7 +208,7 @@ def test_it_waits_for_writes_that_run_and_gives_the_turn_back(new_table: NewTabl
     assert (table.version, served.waits, served.ended) == (2, 0, 1)
 
 
-def test_with_nothing_to_do_the_job_ends_without_a_version(new_table: NewTable) -> None:
+def test_service_without_work_ends_without_a_version(new_table: NewTable) -> None:
     table = new_table()
     upsert(table, "a", 1)
     commit = ServedTable(table=table).serve()
@@ -216,7 +216,7 @@ def test_with_nothing_to_do_the_job_ends_without_a_version(new_table: NewTable) 
     assert table.version == 1
 
 
-class _Lost(ServedTable):
+class _LostClaim(ServedTable):
     def publish_in_slot(self, tenant_id: str, commit: NewCommit, slot_seconds: float) -> Fenced | Conflicted:
         return Fenced(held=frozenset())
 

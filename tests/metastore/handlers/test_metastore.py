@@ -22,9 +22,11 @@ from tests.support.service import Service
 REPORTED = {**ORDERS, "services": {"metastore": {"database": "lake", "table": "orders"}}}
 
 
-def test_where_there_is_no_metastore_none_is_reported_to(client: httpx.Client, orders: str) -> None:
-    told = problem(client.post("/datasets", json={**REPORTED, "name": "reported"}), 422, "invalid-dataset")
-    [error] = told["errors"]
+def test_metastore_service_requires_a_configured_metastore(client: httpx.Client, orders: str) -> None:
+    response = problem(
+        client.post("/datasets", json={**REPORTED, "name": "reported"}), 422, "invalid-dataset"
+    )
+    [error] = response["errors"]
     assert error["pointer"] == "/services/metastore"
     assert "HEADWATER_METASTORE_URI" in error["detail"]
     etag = client.get(orders).headers["etag"]
@@ -40,14 +42,14 @@ def test_where_there_is_no_metastore_none_is_reported_to(client: httpx.Client, o
         ({"database": "lake", "table": "a-b"}, "/services/metastore/table"),
     ],
 )
-def test_names_are_those_of_hive(policy: dict[str, str], pointer: str) -> None:
+def test_metastore_names_must_be_valid_in_hive(policy: dict[str, str], pointer: str) -> None:
     new = msgspec.convert({**ORDERS, "services": {"metastore": policy}}, CreateDataset)
     with pytest.raises(Exception, match="broken") as refused:
         define_dataset(new)
     assert [error["pointer"] for error in refused.value.facts["errors"]] == [pointer]  # type: ignore[attr-defined]
 
 
-def test_users_see_how_far_reports_are(service: Service) -> None:
+def test_metastore_report_state_is_returned(service: Service) -> None:
     key = service.new_key(f"reported-{new_id()}")
     principal = TenantStore(service.database).authenticate(key)
     assert principal is not None
@@ -67,8 +69,8 @@ def test_users_see_how_far_reports_are(service: Service) -> None:
         memory = {METASTORE_RECONCILER: ReconcilerRecord(memory=msgspec.to_builtins(state))}
         with service.database.tenant(principal.tenant_id) as connection:
             connection.execute(insert(table_maintenance).values(dataset_id=dataset.id, memory=memory))
-        told = client.get(path).json()
-        assert (told["error"], told["failures"], told["retry_at"]) == (
+        response = client.get(path).json()
+        assert (response["error"], response["failures"], response["retry_at"]) == (
             "it is away",
             2,
             "2026-11-22T00:00:00Z",

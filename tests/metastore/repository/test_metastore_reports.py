@@ -22,7 +22,7 @@ from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 
 
-def test_partitions_whose_files_came_or_went_are_told_while_that_is_known(
+def test_touched_partitions_are_listed_for_known_versions(
     stores: Stores, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     place = dataset.tenant_id, dataset.id
@@ -50,7 +50,7 @@ def test_partitions_whose_files_came_or_went_are_told_while_that_is_known(
     assert touched(*place, 2, 3) == {"day=1", "day=3"}
 
 
-def test_a_report_is_remembered_under_the_name_of_its_keeper(stores: Stores, dataset: Dataset) -> None:
+def test_report_state_is_stored_under_its_reconciler_name(stores: Stores, dataset: Dataset) -> None:
     tables = MaintenanceStore(stores.database, stores.catalog.live)
     place = dataset.tenant_id, dataset.id
     assert tables.record(*place, METASTORE_RECONCILER) is None

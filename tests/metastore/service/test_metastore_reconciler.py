@@ -49,11 +49,11 @@ class Table:
     rows: dict[str, int]
     touches: set[str] | None = None
     version: int | None = None
-    told: list[HiveReport] = field(default_factory=list)
+    reports: list[HiveReport] = field(default_factory=list)
     at_once: int = 10_000
-    made_anew: bool = False
+    recreated: bool = False
     fault: Exception | None = None
-    asked: int = 0
+    queries: int = 0
 
     def partitions(self, *_: Any, skip: int, limit: int) -> list[PartitionRecord]:
         found = [record(path, rows) for path, rows in sorted(self.rows.items())]
@@ -64,23 +64,23 @@ class Table:
         return self.touches
 
     def reported(self, table: HiveTable) -> int | None:
-        self.asked += 1
+        self.queries += 1
         if self.fault is not None:
             raise self.fault
         return self.version
 
     def report(self, report: HiveReport, *, seconds_max: float) -> int | None:
         assert seconds_max > 1
-        self.told.append(report)
-        if self.made_anew:
-            self.made_anew, self.version = False, 0
+        self.reports.append(report)
+        if self.recreated:
+            self.recreated, self.version = False, 0
             return None
-        told = min(len(report.partitions), self.at_once)
-        if told == len(report.partitions):
+        reports = min(len(report.partitions), self.at_once)
+        if reports == len(report.partitions):
             self.version = report.version
         else:
             self.version = self.version or 0
-        return told
+        return reports
 
     def reconcile(
         self, seen: Dataset, memory: dict[str, Any] | None = None, now: datetime = NOON
@@ -89,12 +89,12 @@ class Table:
         return reconciler.reconcile(Observation(dataset=seen, since_version=0, memory=memory or {}, now=now))
 
 
-def test_the_first_report_is_complete_and_later_ones_are_of_what_changed() -> None:
+def test_first_report_is_complete_and_later_ones_are_incremental() -> None:
     table = Table(rows={"day=2026-11-21": 3, "day=2026-11-22": 4, "": 9})
     kept = table.reconcile(dataset(5))
     assert kept.wake_after_seconds is None
     assert (kept.memory["version"], kept.memory["error"]) == (5, None)
-    [first] = table.told
+    [first] = table.reports
     assert (first.version, first.retained, first.figures) == (5, [], None)
     assert (first.table.database, first.table.table, first.table.folder) == ("lake", "visits", "t/d/data")
     assert first.partitions == [
@@ -108,38 +108,38 @@ def test_the_first_report_is_complete_and_later_ones_are_of_what_changed() -> No
     del table.rows["day=2026-11-21"]
     table.touches = {"day=2026-11-21", ""}
     table.reconcile(dataset(6), kept.memory)
-    [gone] = table.told[1].partitions
-    assert (table.told[1].retained, gone.values, gone.figures) == (None, ("2026-11-21",), None)
+    [gone] = table.reports[1].partitions
+    assert (table.reports[1].retained, gone.values, gone.figures) == (None, ("2026-11-21",), None)
     # Told already, if by a worker that died before it could say so.
     table.reconcile(dataset(6), kept.memory)
-    assert len(table.told) == 2
+    assert len(table.reports) == 2
 
 
-def test_whatever_cannot_be_known_is_told_in_full() -> None:
+def test_unknown_changes_require_a_complete_report() -> None:
     for version, touches in ((2, None), (9, set()), (None, set())):
         table = Table(rows={"day=2026-11-21": 3}, touches=touches, version=version)
         table.reconcile(dataset(5))
-        assert [report.retained for report in table.told] == [[]]
+        assert [report.retained for report in table.reports] == [[]]
 
 
-def test_a_dataset_without_partitions_has_figures_of_its_own() -> None:
+def test_unpartitioned_dataset_reports_its_own_statistics() -> None:
     table = Table(rows={"": 9})
     table.reconcile(dataset(1, partitioned=False))
     table.rows = {}
     table.reconcile(dataset(2, partitioned=False))
-    assert [(report.partitions, report.figures and report.figures.rows) for report in table.told] == [
+    assert [(report.partitions, report.figures and report.figures.rows) for report in table.reports] == [
         ([], 9),
         ([], 0),
     ]
 
 
-def test_many_partitions_are_read_page_by_page() -> None:
+def test_many_partitions_are_read_in_pages() -> None:
     table = Table(rows={f"day={number:05d}": 1 for number in range(2_500)})
     table.reconcile(dataset(1))
-    assert [len(report.partitions) for report in table.told] == [2_500]
+    assert [len(report.partitions) for report in table.reports] == [2_500]
 
 
-def test_what_takes_too_long_goes_on_where_it_was() -> None:
+def test_interrupted_report_continues_at_its_position() -> None:
     days = [f"2026-11-2{number}" for number in range(5)]
     table = Table(rows={f"day={day}": 1 for day in days}, at_once=2)
     kept, versions = ReconcileResult(), []
@@ -149,26 +149,30 @@ def test_what_takes_too_long_goes_on_where_it_was() -> None:
         assert kept.wake_after_seconds == 0
     # It is of the version at which it began: what came since is told once more.
     assert versions == [None, None, 3]
-    assert [report.version for report in table.told] == [3, 3, 3]
-    assert [[each.values[0] for each in report.partitions] for report in table.told] == [
+    assert [report.version for report in table.reports] == [3, 3, 3]
+    assert [[each.values[0] for each in report.partitions] for report in table.reports] == [
         days,
         days[2:],
         days[4:],
     ]
-    assert [len(report.retained or ()) for report in table.told] == [0, 2, 4]
+    assert [len(report.retained or ()) for report in table.reports] == [0, 2, 4]
     table.touches = {f"day={days[0]}"}
     kept = table.reconcile(dataset(5), kept.memory)
-    assert (kept.memory["version"], kept.wake_after_seconds, len(table.told[-1].partitions)) == (5, None, 1)
+    assert (kept.memory["version"], kept.wake_after_seconds, len(table.reports[-1].partitions)) == (
+        5,
+        None,
+        1,
+    )
 
 
-def test_a_table_that_was_made_anew_is_told_of_in_full() -> None:
-    table = Table(rows={"day=2026-11-21": 3}, touches=set(), version=4, made_anew=True)
+def test_recreated_table_is_reported_completely() -> None:
+    table = Table(rows={"day=2026-11-21": 3}, touches=set(), version=4, recreated=True)
     kept = table.reconcile(dataset(5), table.reconcile(dataset(5)).memory)
     assert (kept.memory["version"], kept.wake_after_seconds) == (5, None)
-    assert [(report.retained, len(report.partitions)) for report in table.told] == [(None, 0), ([], 1)]
+    assert [(report.retained, len(report.partitions)) for report in table.reports] == [(None, 0), ([], 1)]
 
 
-def test_a_failure_is_told_and_waits_longer_each_time() -> None:
+def test_failed_report_is_stored_and_retried_after_growing_pauses() -> None:
     table = Table(rows={"day=2026-11-21": 3}, fault=MetastoreRefused("it is away"))
     kept, now, waits = table.reconcile(dataset(1)), NOON, []
     for number in range(2, 5):
@@ -178,7 +182,7 @@ def test_a_failure_is_told_and_waits_longer_each_time() -> None:
         # A commit meanwhile is no reason to try.
         early = table.reconcile(dataset(number), kept.memory, now + timedelta(seconds=1))
         assert (early.memory, early.wake_after_seconds) == (kept.memory, waits[-1] - 1)
-        assert table.asked == number - 1
+        assert table.queries == number - 1
         now += timedelta(seconds=waits[-1])
         kept = table.reconcile(dataset(number), kept.memory, now)
     assert waits == [15, 30, 60]
@@ -188,22 +192,22 @@ def test_a_failure_is_told_and_waits_longer_each_time() -> None:
     assert (kept.memory["table"], kept.memory["failures"], kept.memory["version"]) == ("others", 0, 9)
 
 
-def test_without_the_service_nothing_is_told() -> None:
+def test_disabled_service_reports_nothing() -> None:
     table = Table(rows={})
     assert table.reconcile(dataset(1, table=None)) == ReconcileResult()
-    assert table.asked == 0
+    assert table.queries == 0
 
 
-def test_a_table_without_files_is_not_told_of_unless_it_had_some() -> None:
+def test_table_without_files_is_reported_only_if_it_had_some() -> None:
     table = Table(rows={})
     kept = table.reconcile(dataset(1))
-    assert (kept.memory["version"], kept.wake_after_seconds, table.told) == (None, None, [])
+    assert (kept.memory["version"], kept.wake_after_seconds, table.reports) == (None, None, [])
     table.version = 1
     table.reconcile(dataset(2))
-    assert [report.version for report in table.told] == [2]
+    assert [report.version for report in table.reports] == [2]
 
 
-def test_what_is_remembered_is_json() -> None:
+def test_reconciler_memory_is_json() -> None:
     kept = Table(rows={"day=2026-11-21": 3}).reconcile(dataset(1))
     assert msgspec.json.decode(msgspec.json.encode(kept.memory)) == {
         "database": "lake",

@@ -66,13 +66,13 @@ def walk(client: Client, path: str, **params: Any) -> tuple[list[dict[str, Any]]
         params["page_token"] = page["next_page_token"]
 
 
-def test_files_and_partitions_and_statistics_have_the_same_sums(client: Client, visits: str) -> None:
+def test_files_partitions_and_statistics_have_equal_sums(client: Client, visits: str) -> None:
     files, versions = walk(client, f"{visits}/files")
     partitions, _ = walk(client, f"{visits}/partitions")
-    told = client.get(f"{visits}/statistics").json()
-    assert versions == {told["version"]} == {3}
+    found = client.get(f"{visits}/statistics").json()
+    assert versions == {found["version"]} == {3}
     assert sum(file["live_rows"] for file in files) == sum(each["rows"] for each in partitions)
-    assert told["rows"] == {
+    assert found["rows"] == {
         "live": len(client.get(f"{visits}/rows").json()["rows"]),
         "exact": True,
         "deleted": 1,
@@ -80,15 +80,15 @@ def test_files_and_partitions_and_statistics_have_the_same_sums(client: Client, 
         "in_logs": 0,
         "postponed": 0,
     }
-    assert told["rows"]["live"] == sum(each["rows"] for each in partitions) == 5
-    assert len(files) == told["files"]["base"] == sum(each["base_files"] for each in partitions) == 3
+    assert found["rows"]["live"] == sum(each["rows"] for each in partitions) == 5
+    assert len(files) == found["files"]["base"] == sum(each["base_files"] for each in partitions) == 3
     sizes = sum(file["size_bytes"] for file in files)
-    assert sizes == told["size_bytes"]["base"] == sum(each["size_bytes"] for each in partitions)
-    assert sizes == sum(each["size_bytes"] for each in told["files"]["sizes"])
-    assert (told["partitions"], told["file_groups"], told["files"]["small"]) == (2, 2, 3)
+    assert sizes == found["size_bytes"]["base"] == sum(each["size_bytes"] for each in partitions)
+    assert sizes == sum(each["size_bytes"] for each in found["files"]["sizes"])
+    assert (found["partitions"], found["file_groups"], found["files"]["small"]) == (2, 2, 3)
 
 
-def test_a_file_is_told_with_what_is_known_of_it(client: Client, visits: str) -> None:
+def test_file_listing_has_deletes_statistics_and_kinds(client: Client, visits: str) -> None:
     files, _ = walk(client, f"{visits}/files", statistics=True, partition="day=2026-11-20")
     assert {file["partition"] for file in files} == {"day=2026-11-20"}
     marked, whole = sorted(files, key=lambda file: file["live_rows"] == file["rows"])
@@ -107,7 +107,7 @@ def test_a_file_is_told_with_what_is_known_of_it(client: Client, visits: str) ->
     assert client.get(f"{visits}/files").json()["items"][0]["statistics"] is None
 
 
-def test_a_partition_is_told_by_its_values(client: Client, visits: str) -> None:
+def test_partition_listing_has_values_and_sums(client: Client, visits: str) -> None:
     partitions, _ = walk(client, f"{visits}/partitions")
     assert [(each["path"], each["values"], each["rows"]) for each in partitions] == [
         ("day=2026-11-20", {"day": "2026-11-20"}, 4),
@@ -124,7 +124,7 @@ def test_a_partition_is_told_by_its_values(client: Client, visits: str) -> None:
     ]
 
 
-def test_a_walk_keeps_its_version_and_earlier_ones_are_listed_too(
+def test_listing_keeps_its_version_and_earlier_versions_are_listed(
     client: Client, visits: str, service: Service
 ) -> None:
     before, _ = walk(client, f"{visits}/files")
@@ -152,9 +152,7 @@ def test_a_walk_keeps_its_version_and_earlier_ones_are_listed_too(
     problem(client.get(f"{visits}/partitions", params={"tag": "none"}), 404, "not-found")
 
 
-def test_versions_that_are_kept_no_longer_are_not_listed(
-    client: Client, visits: str, service: Service
-) -> None:
+def test_expired_versions_are_not_listed(client: Client, visits: str, service: Service) -> None:
     first = client.get(f"{visits}/files", params={"version": 1, "page_size": 1}).json()
     principal = TenantStore(service.database).authenticate(client.headers["authorization"].split()[1])
     assert principal is not None
@@ -168,10 +166,10 @@ def test_versions_that_are_kept_no_longer_are_not_listed(
     assert client.get(f"{visits}/statistics").json()["versions"]["earliest"] == 2
 
 
-def test_columns_are_summed_up_when_they_are_asked_for(client: Client, visits: str) -> None:
+def test_column_statistics_are_returned_on_request(client: Client, visits: str) -> None:
     assert client.get(f"{visits}/statistics").json()["columns"] == []
-    told = client.get(f"{visits}/statistics", params={"columns": "who,day"}).json()["columns"]
-    assert told == [
+    found = client.get(f"{visits}/statistics", params={"columns": "who,day"}).json()["columns"]
+    assert found == [
         {"name": "who", "minimum": "a\0b", "maximum": "w3", "null_count": 1},
         {"name": "day", "minimum": "2026-11-20", "maximum": "2026-11-21", "null_count": 0},
     ]
@@ -179,41 +177,45 @@ def test_columns_are_summed_up_when_they_are_asked_for(client: Client, visits: s
     assert members["errors"][0]["pointer"] == "/columns"
 
 
-def test_statistics_tell_what_was_written_and_who_is_behind(
+def test_statistics_include_written_bytes_and_consumer_lag(
     client: Client, visits: str, service: Service
 ) -> None:
     made = client.put(f"{visits}/consumers/slow", json={"offset": 2}, headers={"If-None-Match": "*"})
     assert made.status_code == 201, made.text
     client.post(f"{visits}/writes", json={"operation": "delete_partition", "partitions": ["day=2026-11-21"]})
-    told = client.get(f"{visits}/statistics").json()
-    assert told["jobs"] == {"queued": 1, "running": 0}
-    assert told["consumers"] == {"count": 1, "lag": 5}
-    assert told["changelog"] == {"changes": 7, "earliest_offset": 0, "next_offset": 7, "files": 4}
-    assert told["versions"] == {"earliest": 0, "latest": 3, "commits": {"commit": 3}}
-    assert told["served_at"] == {"compaction": None, "clustering": None, "clean": None}
+    found = client.get(f"{visits}/statistics").json()
+    assert found["jobs"] == {"queued": 1, "running": 0}
+    assert found["consumers"] == {"count": 1, "lag": 5}
+    assert found["changelog"] == {"changes": 7, "earliest_offset": 0, "next_offset": 7, "files": 4}
+    assert found["versions"] == {"earliest": 0, "latest": 3, "commits": {"commit": 3}}
+    assert found["served_at"] == {"compaction": None, "clustering": None, "clean": None}
     timeline = client.get(f"{visits}/timeline").json()["items"]
-    assert told["size_bytes"]["written"] == sum(each["bytes_added"] for each in timeline)
-    assert told["size_bytes"]["write_amplification"] == 1.0
-    assert told["size_bytes"]["deletion_vectors"] > 0
+    assert found["size_bytes"]["written"] == sum(each["bytes_added"] for each in timeline)
+    assert found["size_bytes"]["write_amplification"] == 1.0
+    assert found["size_bytes"]["deletion_vectors"] > 0
     service.work()
     after = client.get(f"{visits}/statistics").json()
     assert after["size_bytes"]["write_amplification"] > 1.0
-    assert (after["partitions"], after["rows"]["live"], after["committed_at"] > told["committed_at"]) == (
+    assert (after["partitions"], after["rows"]["live"], after["committed_at"] > found["committed_at"]) == (
         1,
         4,
         True,
     )
 
 
-def test_a_table_of_nothing_has_nothing(client: Client, orders: str) -> None:
+def test_empty_table_has_empty_listings(client: Client, orders: str) -> None:
     assert walk(client, f"{orders}/files") == walk(client, f"{orders}/partitions") == ([], {0})
-    told = client.get(f"{orders}/statistics", params={"columns": "id"}).json()
-    assert (told["rows"]["live"], told["rows"]["deleted_ratio"], told["consumers"]["lag"]) == (0, 0.0, None)
-    assert (told["size_bytes"]["write_amplification"], told["committed_at"]) == (None, None)
-    assert told["columns"] == [{"name": "id", "minimum": None, "maximum": None, "null_count": 0}]
+    found = client.get(f"{orders}/statistics", params={"columns": "id"}).json()
+    assert (found["rows"]["live"], found["rows"]["deleted_ratio"], found["consumers"]["lag"]) == (
+        0,
+        0.0,
+        None,
+    )
+    assert (found["size_bytes"]["write_amplification"], found["committed_at"]) == (None, None)
+    assert found["columns"] == [{"name": "id", "minimum": None, "maximum": None, "null_count": 0}]
 
 
-def test_entries_of_the_timeline_are_chosen(client: Client, visits: str) -> None:
+def test_timeline_is_filtered_by_time_action_and_state(client: Client, visits: str) -> None:
     items = client.get(f"{visits}/timeline").json()["items"]
     middle = items[1]["requested_at"]
     for params, places in (
@@ -229,7 +231,7 @@ def test_entries_of_the_timeline_are_chosen(client: Client, visits: str) -> None
         problem(client.get(f"{visits}/timeline", params=bad), 400, "invalid-request")
 
 
-def test_timeline_metadata_and_lineage(client: Client, visits: str, service: Service) -> None:
+def test_timeline_entries_have_metadata_and_lineage(client: Client, visits: str, service: Service) -> None:
     """Of each attempt: what it did, who asked for it and with what, when, what it brought, and where that came from."""
     client.post("/datasets", json=ORDERS)
     row = {"id": 7, "day": "2026-11-21", "who": "batch"}
@@ -265,7 +267,7 @@ def test_timeline_metadata_and_lineage(client: Client, visits: str, service: Ser
     )
 
 
-def test_a_failed_instant_tells_why(client: Client, orders: str, service: Service) -> None:
+def test_failed_instant_has_its_error(client: Client, orders: str, service: Service) -> None:
     body = {"operation": "insert", "source": {"kind": "rows", "rows": [{"id": 1}]}, "expected_version": 1}
     client.post(f"{orders}/writes", json=body)
     service.work()
@@ -276,7 +278,7 @@ def test_a_failed_instant_tells_why(client: Client, orders: str, service: Servic
 
 
 @pytest.mark.parametrize("part", ["timeline", "files", "partitions", "statistics"])
-def test_another_tenant_sees_none_of_it(new_client: Any, visits: str, part: str) -> None:
+def test_overview_of_another_tenant_is_not_found(new_client: Any, visits: str, part: str) -> None:
     stranger = new_client()
     assert stranger.post("/datasets", json=ORDERS).status_code == 201
     problem(stranger.get(f"{visits}/{part}"), 404, "not-found")

@@ -18,7 +18,7 @@ ROWS = [
 ]
 
 
-def test_rows_come_back_from_partitions_of_members_and_of_days(client, service):
+def test_rows_of_member_and_day_partitions_are_read_back(client, service):
     made = client.post("/datasets", json={**VISITS, "partition_by": ["Day( ts )", "address.city"]})
     assert made.status_code == 201, made.text
     assert made.json()["partition_by"] == ["day(ts)", "address.city"]
@@ -32,7 +32,7 @@ def test_rows_come_back_from_partitions_of_members_and_of_days(client, service):
     assert len(rows) == len(ROWS)
 
 
-def test_an_entry_that_cannot_be_is_named(client):
+def test_invalid_partition_entry_is_named(client):
     answer = client.post("/datasets", json={**VISITS, "partition_by": ["hour(ts)", "week(ts)", "address"]})
     errors = problem(answer, 422, "invalid-dataset")["errors"]
     assert [error["pointer"] for error in errors] == ["/partition_by/1", "/partition_by/2"]

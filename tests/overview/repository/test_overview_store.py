@@ -111,14 +111,14 @@ def totals_of(files: list[DataFile]) -> KindTotals:
     )
 
 
-def test_pages_of_files_are_those_of_the_timeline_at_every_version(
+def test_file_pages_equal_the_timeline_at_every_version(
     overview: OverviewStore, dataset: Dataset, history: list[list[DataFile]]
 ) -> None:
     for version, files in enumerate(history):
         assert walk(overview, dataset, version) == files
 
 
-def test_a_query_leaves_files_of_a_partition_and_a_kind(
+def test_files_are_filtered_by_partition_and_kind(
     overview: OverviewStore, dataset: Dataset, history: list[list[DataFile]]
 ) -> None:
     for kind in (None, *FileKind):
@@ -131,7 +131,7 @@ def test_a_query_leaves_files_of_a_partition_and_a_kind(
             ]
 
 
-def test_partitions_and_sums_are_those_of_the_files_at_every_version(
+def test_partition_and_total_sums_equal_the_files_at_every_version(
     stores: Stores, overview: OverviewStore, dataset: Dataset, history: list[list[DataFile]]
 ) -> None:
     times = stores.timeline.commit_times(dataset.tenant_id, dataset.id, range(12))
@@ -171,7 +171,7 @@ def test_partitions_and_sums_are_those_of_the_files_at_every_version(
             assert each.written_at == times[each.written_version]
 
 
-def test_statistics_of_base_files_come_with_what_they_were_written_under(
+def test_base_statistics_are_returned_with_their_schemas(
     overview: OverviewStore, dataset: Dataset, history: list[list[DataFile]]
 ) -> None:
     found = list(overview.base_statistics(dataset.tenant_id, dataset.id, 11))
@@ -182,7 +182,7 @@ def test_statistics_of_base_files_come_with_what_they_were_written_under(
     assert overview.schemas(dataset.tenant_id, dataset.id) == {1: dataset.definition.schema}
 
 
-def test_sums_count_commits_changes_and_jobs(
+def test_totals_count_commits_changes_and_jobs(
     stores: Stores, overview: OverviewStore, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     empty = overview.totals(tenant_id, dataset.id, 0, small_below=1)
@@ -207,7 +207,7 @@ def test_sums_count_commits_changes_and_jobs(
     assert overview.totals(tenant_id, dataset.id, 1, small_below=1).changelog.files == 1
 
 
-def test_another_tenant_sees_no_file_and_no_sum(
+def test_files_and_totals_of_another_tenant_are_empty(
     stores: Stores, overview: OverviewStore, dataset: Dataset, history: list[list[DataFile]]
 ) -> None:
     stranger = stores.tenants.add_tenant(f"tenant-{new_id()}")

@@ -68,18 +68,18 @@ def markers(service: Service, client: httpx.Client, visits: str) -> Callable[[],
     dataset_id = client.get(visits).json()["id"]
 
     def run() -> dict[str, int]:
-        said = {}
+        versions = {}
         for path, _ in storage.list(""):
             if dataset_id in path and path.endswith("_SUCCESS"):
-                told = json.loads(storage.open(path).read())
-                assert path.endswith(f"/data/{told['partition']}/_SUCCESS")
-                said[told["partition"]] = told["version"]
-        return said
+                marker = json.loads(storage.open(path).read())
+                assert path.endswith(f"/data/{marker['partition']}/_SUCCESS")
+                versions[marker["partition"]] = marker["version"]
+        return versions
 
     return run
 
 
-def test_a_partition_is_done_reopened_and_done_again(
+def test_partition_is_marked_done_reopened_and_done_again(
     client: httpx.Client,
     service: Service,
     visits: str,
@@ -126,7 +126,7 @@ def test_a_partition_is_done_reopened_and_done_again(
     assert now == {"events": [], "next_since": 4, "pending": 0}
 
 
-def test_a_partition_is_done_by_itself_once_it_was_idle(
+def test_idle_partition_is_marked_done(
     client: httpx.Client,
     service: Service,
     visits: str,
@@ -148,7 +148,7 @@ def test_a_partition_is_done_by_itself_once_it_was_idle(
     assert marks == [(MONDAY, 1, 3), (TUESDAY, 3, 3)]
 
 
-def test_turning_the_service_off_takes_marks_and_markers_away(
+def test_disabled_service_removes_marks_and_markers(
     client: httpx.Client,
     visits: str,
     keep: Callable[[], None],
@@ -162,14 +162,16 @@ def test_turning_the_service_off_takes_marks_and_markers_away(
     keep()
     assert markers() == {}
     refused = client.post(f"{visits}/partitions/done", json={"partitions": [MONDAY]})
-    told = problem(refused, 400, "invalid-request")
-    assert "services.partition_done" in told["errors"][0]["detail"]
+    refusal = problem(refused, 400, "invalid-request")
+    assert "services.partition_done" in refusal["errors"][0]["detail"]
 
 
-def test_what_cannot_be_done_is_named(client: httpx.Client, orders: str, visits: str) -> None:
+def test_invalid_partition_requests_are_refused_with_pointers(
+    client: httpx.Client, orders: str, visits: str
+) -> None:
     path = f"{visits}/partitions/done"
-    told = problem(client.post(path, json={"partitions": [MONDAY, "day=never"]}), 400, "invalid-request")
-    assert [error["pointer"] for error in told["errors"]] == ["/partitions/1"]
+    refusal = problem(client.post(path, json={"partitions": [MONDAY, "day=never"]}), 400, "invalid-request")
+    assert [error["pointer"] for error in refusal["errors"]] == ["/partitions/1"]
     problem(client.post(path, json={"partitions": []}), 400, "invalid-request")
     for number, more, pointer in (
         (1, {"partition_by": []}, "/services/partition_done"),
@@ -185,11 +187,11 @@ def test_what_cannot_be_done_is_named(client: httpx.Client, orders: str, visits:
         ),
     ):
         wanted = {**VISITS, "name": f"visits-{number}", **more}
-        told = problem(client.post("/datasets", json=wanted), 422, "invalid-dataset")
-        assert pointer in [error["pointer"] for error in told["errors"]]
+        refusal = problem(client.post("/datasets", json=wanted), 422, "invalid-dataset")
+        assert pointer in [error["pointer"] for error in refusal["errors"]]
 
 
-def test_a_webhook_is_told_of_partitions_in_order_though_its_receiver_fails(
+def test_partition_webhook_is_delivered_in_order_despite_failures(
     client: httpx.Client,
     service: Service,
     visits: str,
@@ -237,7 +239,7 @@ def test_a_webhook_is_told_of_partitions_in_order_though_its_receiver_fails(
     client.delete(f"/webhooks/{webhook['id']}")
 
 
-def test_a_webhook_of_partitions_is_asked_for_as_such(
+def test_partition_webhook_requires_its_own_options(
     client: httpx.Client, orders: str, visits: str, receiver: Receiver
 ) -> None:
     wanted = {"dataset": "visits", "url": receiver.url, "events": "partitions"}
@@ -246,8 +248,8 @@ def test_a_webhook_of_partitions_is_asked_for_as_such(
         ({"columns": ["id"]}, "/columns"),
         ({"max_lag": {"changes": 1}}, "/max_lag"),
     ):
-        told = problem(client.post("/webhooks", json={**wanted, **more}), 422, "invalid-webhook")
-        assert [error["pointer"] for error in told["errors"]] == [pointer]
+        refusal = problem(client.post("/webhooks", json={**wanted, **more}), 422, "invalid-webhook")
+        assert [error["pointer"] for error in refusal["errors"]] == [pointer]
     problem(client.post("/webhooks", json={**wanted, "since": 1}), 409, "offset-ahead")
     other = problem(client.post("/webhooks", json={**wanted, "since_version": 1}), 422, "invalid-webhook")
     assert other["errors"][0]["pointer"] == "/since_version"

@@ -67,7 +67,7 @@ def commit(stores: Stores, dataset: Dataset, running: Callable[[], Job]) -> Comm
     return run
 
 
-def told(marks: PartitionStore, dataset: Dataset, since: int = 0) -> list[tuple[Any, ...]]:
+def events_since(marks: PartitionStore, dataset: Dataset, since: int = 0) -> list[tuple[Any, ...]]:
     found = marks.events(dataset.tenant_id, dataset.id, since, 100)
     assert [event.number for event in found.items] == list(range(since, found.next_since))
     return [
@@ -80,9 +80,7 @@ def catch_up(marks: PartitionStore, dataset: Dataset, idle_seconds: float | None
     return marks.catch_up(dataset.tenant_id, dataset.id, idle_seconds=idle_seconds)
 
 
-def test_new_data_opens_a_partition_that_was_done(
-    marks: PartitionStore, dataset: Dataset, commit: Commit
-) -> None:
+def test_new_data_reopens_a_done_partition(marks: PartitionStore, dataset: Dataset, commit: Commit) -> None:
     place = dataset.tenant_id, dataset.id
     commit(MONDAY, TUESDAY)
     [done] = marks.end(*place, [MONDAY])
@@ -93,18 +91,18 @@ def test_new_data_opens_a_partition_that_was_done(
     commit(MONDAY)
     [again] = marks.end(*place, [MONDAY])
     assert (again.changed_version, again.done_version) == (3, 3)
-    assert told(marks, dataset) == [
+    assert events_since(marks, dataset) == [
         ("done", MONDAY, 1, "ended"),
         ("reopened", MONDAY, 3, None),
         ("done", MONDAY, 3, "ended"),
     ]
-    assert told(marks, dataset, since=2) == [("done", MONDAY, 3, "ended")]
+    assert events_since(marks, dataset, since=2) == [("done", MONDAY, 3, "ended")]
     assert marks.of(*place, [TUESDAY, "day=none"])[TUESDAY].done_at is None
     with pytest.raises(OffsetAhead):
         marks.events(*place, 4, 1)
 
 
-def test_a_compaction_changes_no_partition_and_a_removal_does(
+def test_removal_reopens_a_partition_and_compaction_does_not(
     marks: PartitionStore, dataset: Dataset, commit: Commit
 ) -> None:
     first = commit(MONDAY)
@@ -115,10 +113,10 @@ def test_a_compaction_changes_no_partition_and_a_removal_does(
     assert (mark.changed_version, mark.done_version) == (1, 1)
     commit(removed=tuple(compacted))
     catch_up(marks, dataset)
-    assert told(marks, dataset)[1:] == [("reopened", MONDAY, 3, None)]
+    assert events_since(marks, dataset)[1:] == [("reopened", MONDAY, 3, None)]
 
 
-def test_a_partition_is_done_once_it_was_idle(
+def test_idle_partition_is_marked_done(
     marks: PartitionStore, stores: Stores, dataset: Dataset, commit: Commit
 ) -> None:
     commit(MONDAY, TUESDAY)
@@ -137,38 +135,38 @@ def test_a_partition_is_done_once_it_was_idle(
     wait = catch_up(marks, dataset, 50)
     assert wait is not None
     assert 40 < wait <= 50
-    assert told(marks, dataset) == [("done", TUESDAY, 1, "idle")]
+    assert events_since(marks, dataset) == [("done", TUESDAY, 1, "idle")]
     assert catch_up(marks, dataset, 0) is None
-    assert told(marks, dataset, since=1) == [("done", MONDAY, 1, "idle")]
+    assert events_since(marks, dataset, since=1) == [("done", MONDAY, 1, "idle")]
 
 
-def test_what_nobody_sees_yet_is_not_done(marks: PartitionStore, dataset: Dataset, commit: Commit) -> None:
+def test_partition_with_only_postponed_rows_is_not_done(
+    marks: PartitionStore, dataset: Dataset, commit: Commit
+) -> None:
     postponed = commit(MONDAY, kind=FileKind.POSTPONED)
     assert catch_up(marks, dataset, 0) is None
-    assert told(marks, dataset) == []
+    assert events_since(marks, dataset) == []
     with pytest.raises(InvalidRequest, match="1 of the partitions") as refused:
         marks.end(dataset.tenant_id, dataset.id, [MONDAY])
     assert refused.value.facts["errors"][0]["pointer"] == "/partitions/0"
     commit(MONDAY, removed=tuple(postponed), action=Action.COMPACTION)
     catch_up(marks, dataset, 0)
     # The version that has all its data is the one of the compaction.
-    assert told(marks, dataset) == [("done", MONDAY, 2, "idle")]
+    assert events_since(marks, dataset) == [("done", MONDAY, 2, "idle")]
 
 
-def test_a_partition_that_there_is_not_is_named(
-    marks: PartitionStore, dataset: Dataset, commit: Commit
-) -> None:
+def test_unknown_partition_is_named(marks: PartitionStore, dataset: Dataset, commit: Commit) -> None:
     commit(MONDAY)
     with pytest.raises(InvalidRequest) as refused:
         marks.end(dataset.tenant_id, dataset.id, [MONDAY, TUESDAY, "../etc", "\0"])
     pointers = [error["pointer"] for error in refused.value.facts["errors"]]
     assert pointers == ["/partitions/1", "/partitions/2", "/partitions/3"]
-    assert told(marks, dataset) == []
+    assert events_since(marks, dataset) == []
     with pytest.raises(NotFound):
         marks.end(dataset.tenant_id, new_id(), [MONDAY])
 
 
-def test_what_was_forgotten_counts_as_changed(
+def test_expired_versions_count_as_changes_of_every_partition(
     marks: PartitionStore, stores: Stores, dataset: Dataset, commit: Commit
 ) -> None:
     """A keeper that was away longer than the history reaches tells too much rather than too little."""
@@ -180,10 +178,10 @@ def test_what_was_forgotten_counts_as_changed(
         connection.execute(text("DELETE FROM files WHERE removed_version <= 3"))
         connection.execute(text("UPDATE heads SET earliest_version = 3"))
     catch_up(marks, dataset)
-    assert told(marks, dataset)[2:] == [("reopened", MONDAY, 3, None), ("reopened", TUESDAY, 3, None)]
+    assert events_since(marks, dataset)[2:] == [("reopened", MONDAY, 3, None), ("reopened", TUESDAY, 3, None)]
 
 
-def test_events_of_racing_callers_are_dense_and_told_once(
+def test_events_of_racing_callers_are_dense_and_unique(
     marks: PartitionStore, dataset: Dataset, commit: Commit
 ) -> None:
     days = [f"day={number}" for number in range(8)]
@@ -194,7 +192,7 @@ def test_events_of_racing_callers_are_dense_and_told_once(
         catch_up(marks, dataset, 0)
 
     together([partial(end, number) for number in range(5)])
-    assert sorted(partition for _, partition, _, _ in told(marks, dataset)) == days
+    assert sorted(partition for _, partition, _, _ in events_since(marks, dataset)) == days
 
 
 def test_markers_follow_their_partitions(marks: PartitionStore, dataset: Dataset, commit: Commit) -> None:
@@ -226,7 +224,7 @@ def test_markers_follow_their_partitions(marks: PartitionStore, dataset: Dataset
     assert [each.path for each in settled(wanted=False)] == [TUESDAY]
 
 
-def test_what_is_forgotten_is_marked_anew_and_events_go_on(
+def test_cleared_partition_is_marked_again_and_its_events_continue(
     marks: PartitionStore, dataset: Dataset, commit: Commit
 ) -> None:
     commit(MONDAY)
@@ -234,4 +232,4 @@ def test_what_is_forgotten_is_marked_anew_and_events_go_on(
     marks.clear(dataset.tenant_id, dataset.id)
     assert marks.of(dataset.tenant_id, dataset.id, [MONDAY]) == {}
     catch_up(marks, dataset, 0)
-    assert told(marks, dataset) == [("done", MONDAY, 1, "ended"), ("done", MONDAY, 1, "idle")]
+    assert events_since(marks, dataset) == [("done", MONDAY, 1, "ended"), ("done", MONDAY, 1, "idle")]

@@ -70,7 +70,7 @@ def ended(client: Client, job: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def test_bad_rows_cost_the_others_nothing(client: Client, orders: str, service: Service) -> None:
+def test_bad_rows_do_not_refuse_the_others(client: Client, orders: str, service: Service) -> None:
     rows = [
         {"id": 1, "note": "a"},
         {"id": "two"},
@@ -98,14 +98,14 @@ def test_bad_rows_cost_the_others_nothing(client: Client, orders: str, service: 
     assert records[1]["errors"][0]["pointer"] == "/nte"
 
 
-def test_without_the_option_one_bad_row_refuses_all(client: Client, orders: str, service: Service) -> None:
+def test_one_bad_row_refuses_the_write_by_default(client: Client, orders: str, service: Service) -> None:
     body = {"operation": "upsert", "source": {"kind": "rows", "rows": [{"id": 1}, {"id": "x"}]}}
     assert client.post(f"{orders}/writes", json=body).status_code == 422
     service.work()
     assert listed(client, orders) == []
 
 
-def test_a_write_of_bad_rows_only_succeeds_and_makes_no_version(
+def test_write_of_bad_rows_only_succeeds_without_a_version(
     client: Client, orders: str, service: Service
 ) -> None:
     job = write(client, orders, [{"id": "x"}])
@@ -116,7 +116,7 @@ def test_a_write_of_bad_rows_only_succeeds_and_makes_no_version(
 
 
 @pytest.mark.parametrize("large", [False, True])
-def test_every_form_of_body_is_taken_apart(
+def test_bad_records_of_every_format_are_quarantined(
     client: Client, orders: str, service: Service, large: bool
 ) -> None:
     filler = "x" * (100_000 if large else 1)
@@ -143,7 +143,7 @@ def test_every_form_of_body_is_taken_apart(
     assert found[2][0]["payload"] == found[3][0]["payload"] == f'{{"id":null,"note":"{filler}"}}'
 
 
-def test_what_holds_no_records_fails_as_a_whole(client: Client, orders: str, service: Service) -> None:
+def test_body_without_records_fails_as_a_whole(client: Client, orders: str, service: Service) -> None:
     for content, kind, status in ((b"id,nope\n1,x\n", "text/csv", 422), (b"", "application/x-ndjson", 400)):
         answer = client.post(
             f"{orders}/writes",
@@ -158,7 +158,7 @@ def test_what_holds_no_records_fails_as_a_whole(client: Client, orders: str, ser
     assert listed(client, orders) == []
 
 
-def test_records_are_repaired_and_driven_again(client: Client, orders: str, service: Service) -> None:
+def test_quarantined_records_are_repaired_and_redriven(client: Client, orders: str, service: Service) -> None:
     job = write(client, orders, [{"id": "1"}, {"id": "x"}, {"id": 3, "nte": "c"}])
     service.work()
     one, two, three = listed(client, orders)
@@ -193,7 +193,7 @@ def test_records_are_repaired_and_driven_again(client: Client, orders: str, serv
     assert redrive(client, orders, {"job": job["id"]}).status_code == 404
 
 
-def test_a_record_is_driven_again_once(client: Client, orders: str, service: Service) -> None:
+def test_record_is_redriven_once(client: Client, orders: str, service: Service) -> None:
     write(client, orders, [{"id": "1"}, {"id": "2"}])
     service.work()
     first, second = (record["id"] for record in listed(client, orders))
@@ -216,7 +216,7 @@ def test_a_record_is_driven_again_once(client: Client, orders: str, service: Ser
     assert table(client, orders) == {1: None}
 
 
-def test_csv_is_driven_again_under_its_header(client: Client, orders: str, service: Service) -> None:
+def test_csv_records_are_redriven_with_their_header(client: Client, orders: str, service: Service) -> None:
     job = send(client, orders, b'note,id\na,one\n"b"x,2\nc,3,3\n', "text/csv")
     service.work()
     one, two, three = listed(client, orders)
@@ -240,9 +240,7 @@ def test_csv_is_driven_again_under_its_header(client: Client, orders: str, servi
     assert job["id"] != again["id"]
 
 
-def test_rows_that_are_there_already_are_set_aside_from_an_insert(
-    client: Client, orders: str, service: Service
-) -> None:
+def test_inserted_rows_with_live_keys_are_quarantined(client: Client, orders: str, service: Service) -> None:
     write(client, orders, [{"id": 1, "note": "a"}])
     job = write(
         client, orders, [{"id": 2, "note": "b"}, {"id": "x"}, {"id": 1, "note": "c"}], operation="insert"
@@ -259,9 +257,7 @@ def test_rows_that_are_there_already_are_set_aside_from_an_insert(
     assert "already" in there["errors"][0]["detail"]
 
 
-def test_records_of_an_overwrite_do_not_replace_the_table_when_they_are_driven_again(
-    client: Client, orders: str, service: Service
-) -> None:
+def test_redriven_records_of_an_overwrite_are_upserted(client: Client, orders: str, service: Service) -> None:
     write(client, orders, [{"id": 1, "note": "old"}])
     job = write(client, orders, [{"id": 2, "note": "new"}, {"id": "3"}], operation="overwrite")
     service.work()
@@ -274,7 +270,7 @@ def test_records_of_an_overwrite_do_not_replace_the_table_when_they_are_driven_a
     assert table(client, orders) == {2: "new", 3: "repaired"}
 
 
-def test_a_long_listing_comes_in_pages(client: Client, orders: str, service: Service) -> None:
+def test_quarantine_listing_is_paged(client: Client, orders: str, service: Service) -> None:
     jobs = [write(client, orders, [{"id": f"{number}-{row}"} for row in range(7)]) for number in range(3)]
     service.work()
     everything = listed(client, orders)
@@ -285,7 +281,7 @@ def test_a_long_listing_comes_in_pages(client: Client, orders: str, service: Ser
     assert client.get(f"{orders}/quarantine", params={"page_token": "x"}).status_code == 400
 
 
-def test_a_page_of_large_records_ends_early(client: Client, orders: str, service: Service) -> None:
+def test_page_of_large_records_ends_early(client: Client, orders: str, service: Service) -> None:
     lines = b"\n".join(b'{"id":"%s"}' % (b"x" * 3_000_000) for _ in range(5))
     send(client, orders, lines, "application/x-ndjson")
     service.work()
@@ -295,7 +291,7 @@ def test_a_page_of_large_records_ends_early(client: Client, orders: str, service
     assert len(listed(client, orders)) == 5
 
 
-def test_discarded_records_are_gone(client: Client, orders: str, service: Service) -> None:
+def test_discarded_records_are_not_found(client: Client, orders: str, service: Service) -> None:
     jobs = [write(client, orders, [{"id": "x"}]) for _ in range(2)]
     service.work()
     accepted(redrive(client, orders, {"job": jobs[0]["id"]}))
@@ -306,7 +302,7 @@ def test_discarded_records_are_gone(client: Client, orders: str, service: Servic
     service.work()
 
 
-def test_a_redrive_that_makes_no_sense_is_refused(client: Client, orders: str, service: Service) -> None:
+def test_invalid_redrive_is_refused(client: Client, orders: str, service: Service) -> None:
     jobs = [write(client, orders, [{"id": "x"}]) for _ in range(2)]
     service.work()
     one, two = (record["id"] for record in listed(client, orders))
@@ -328,7 +324,7 @@ def test_a_redrive_that_makes_no_sense_is_refused(client: Client, orders: str, s
     assert {record["state"] for record in listed(client, orders)} == {"quarantined"}
 
 
-def test_another_tenant_sees_no_record(
+def test_records_of_another_tenant_are_not_found(
     client: Client, new_client: Callable[..., Client], orders: str, service: Service
 ) -> None:
     job = write(client, orders, [{"id": "x"}])

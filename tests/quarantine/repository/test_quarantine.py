@@ -55,13 +55,13 @@ def write(stores: Stores, tenant_id: str, running: Callable[[], Job]) -> Callabl
     return run
 
 
-def listed(store: QuarantineStore, dataset: Dataset, **given: object) -> list[tuple[str, int, int]]:
-    job_id, after, limit = given.get("job"), given.get("after"), given.get("limit", 100)
+def listed(store: QuarantineStore, dataset: Dataset, **filters: object) -> list[tuple[str, int, int]]:
+    job_id, after, limit = filters.get("job"), filters.get("after"), filters.get("limit", 100)
     parts = store.parts(dataset.tenant_id, dataset.id, job_id, after, limit)  # type: ignore[arg-type]
     return [(part.file.path, part.first, part.count) for part in parts]
 
 
-def test_records_are_listed_in_the_order_of_their_commits(
+def test_records_are_listed_in_commit_order(
     store: QuarantineStore, dataset: Dataset, write: Callable[..., Job]
 ) -> None:
     files = [quarantine_file(3, 5), quarantine_file(2), quarantine_file(4)]
@@ -82,7 +82,7 @@ def test_records_are_listed_in_the_order_of_their_commits(
     assert {part.number: part.count for part in whole} == {numbers[0]: 3, numbers[2]: 4}
 
 
-def test_a_write_that_does_not_commit_leaves_nothing(
+def test_failed_write_leaves_no_records(
     store: QuarantineStore, stores: Stores, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     job = running()
@@ -98,7 +98,7 @@ def redriven(store: QuarantineStore, dataset: Dataset) -> dict[str, dict[int, st
     return {part.file.path: part.redriven for part in parts if part.redriven}
 
 
-def test_records_are_driven_again_once(
+def test_records_are_redriven_once(
     store: QuarantineStore, stores: Stores, dataset: Dataset, write: Callable[..., Job]
 ) -> None:
     file = quarantine_file(5)
@@ -124,7 +124,7 @@ def test_records_are_driven_again_once(
             store.redrive(tenant, new_job(dataset.id), [ranges[0], *ranges])
 
 
-def test_of_racing_redrives_one_gets_the_records(
+def test_one_of_racing_redrives_gets_the_records(
     store: QuarantineStore, dataset: Dataset, write: Callable[..., Job]
 ) -> None:
     file = quarantine_file(3)
@@ -143,7 +143,7 @@ def test_of_racing_redrives_one_gets_the_records(
     assert redriven(store, dataset) == {file.path: dict.fromkeys(range(3), winner)}
 
 
-def test_a_redrive_that_fails_gives_its_records_back(
+def test_failed_redrive_returns_its_records(
     store: QuarantineStore, stores: Stores, dataset: Dataset, write: Callable[..., Job], claim: ClaimJobs
 ) -> None:
     file = quarantine_file(2)
@@ -161,7 +161,7 @@ def test_a_redrive_that_fails_gives_its_records_back(
     assert first.id != third.id
 
 
-def test_the_same_key_gives_the_same_redrive(
+def test_idempotency_key_replays_its_redrive(
     store: QuarantineStore, dataset: Dataset, write: Callable[..., Job]
 ) -> None:
     file = quarantine_file(2)
@@ -175,7 +175,7 @@ def test_the_same_key_gives_the_same_redrive(
     assert redriven(store, dataset) == {file.path: {0: first.job.id}}
 
 
-def test_what_is_discarded_is_gone_with_its_marks(
+def test_discarded_records_lose_their_marks(
     store: QuarantineStore, dataset: Dataset, write: Callable[..., Job]
 ) -> None:
     files = [quarantine_file(2), quarantine_file(3)]
@@ -189,7 +189,7 @@ def test_what_is_discarded_is_gone_with_its_marks(
         store.redrive(tenant, new_job(dataset.id), ranges_of(files[0].path, [1]))
 
 
-def test_another_tenant_sees_and_takes_nothing(
+def test_records_of_another_tenant_are_not_redriven(
     store: QuarantineStore, stores: Stores, dataset: Dataset, write: Callable[..., Job]
 ) -> None:
     file = quarantine_file(2)
@@ -214,7 +214,7 @@ def test_files_of_bad_records_stay_referenced(
     assert references.referenced(dataset.tenant_id, dataset.id, paths) == set()
 
 
-def test_many_scattered_records_are_marked_at_once(
+def test_many_scattered_records_are_marked_in_one_call(
     store: QuarantineStore, dataset: Dataset, write: Callable[..., Job]
 ) -> None:
     files = [quarantine_file(20_000), quarantine_file(20_000)]

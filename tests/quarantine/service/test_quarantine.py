@@ -15,7 +15,7 @@ from app.quarantine.values import RecordRange
 SCHEMA = CreateSchema(fields=[CreateField(name="id", type="int64")])
 KEYED = define_dataset(CreateDataset(name="keyed", schema=SCHEMA, record_key=["id"]))
 UNKEYED = define_dataset(CreateDataset(name="unkeyed", schema=SCHEMA))
-ASIDE = OnError.QUARANTINE
+QUARANTINE = OnError.QUARANTINE
 
 
 @pytest.mark.parametrize(
@@ -30,27 +30,27 @@ ASIDE = OnError.QUARANTINE
         (Operation.SNAPSHOT, Operation.UPSERT),
     ],
 )
-def test_records_are_driven_again_as_what_they_came_as_unless_that_would_replace_others(operation, again):
-    original = WriteRequest(operation=operation, options=WriteOptions(on_error=ASIDE))
+def test_redrive_repeats_the_operation_unless_it_replaces_rows(operation, again):
+    original = WriteRequest(operation=operation, options=WriteOptions(on_error=QUARANTINE))
     found, options = redriven_write(original, KEYED)
     assert found is again
-    assert options == WriteOptions(on_error=ASIDE)
+    assert options == WriteOptions(on_error=QUARANTINE)
     check_options(found, options, KEYED)
 
 
 @pytest.mark.parametrize("operation", [Operation.OVERWRITE, Operation.SNAPSHOT, Operation.INSERT])
-def test_without_a_key_they_are_inserted(operation):
-    options = WriteOptions(on_error=ASIDE)
+def test_keyless_redrive_inserts(operation):
+    options = WriteOptions(on_error=QUARANTINE)
     found, options = redriven_write(WriteRequest(operation=operation, options=options), UNKEYED)
     assert found is Operation.INSERT
     check_options(found, options, UNKEYED)
 
 
-def test_what_tied_the_write_to_its_moment_is_left_out():
-    given = WriteOptions(
+def test_redrive_omits_options_bound_to_the_original_write():
+    original_options = WriteOptions(
         mode=SaveMode.ERROR_IF_EXISTS,
         overwrite=Overwrite(),
-        on_error=ASIDE,
+        on_error=QUARANTINE,
         drop_duplicates=True,
         merge_schema=True,
         explicit_cast=True,
@@ -58,15 +58,15 @@ def test_what_tied_the_write_to_its_moment_is_left_out():
         writer_id="w",
         batch_id=3,
     )
-    _, options = redriven_write(WriteRequest(operation=Operation.INSERT, options=given), KEYED)
+    _, options = redriven_write(WriteRequest(operation=Operation.INSERT, options=original_options), KEYED)
     assert options == WriteOptions(
-        on_error=ASIDE, drop_duplicates=True, merge_schema=True, explicit_cast=True
+        on_error=QUARANTINE, drop_duplicates=True, merge_schema=True, explicit_cast=True
     )
-    _, options = redriven_write(WriteRequest(operation=Operation.OVERWRITE, options=given), KEYED)
+    _, options = redriven_write(WriteRequest(operation=Operation.OVERWRITE, options=original_options), KEYED)
     assert not options.drop_duplicates
 
 
-def test_records_are_named_by_few_ranges():
+def test_record_numbers_are_grouped_into_ranges():
     assert ranges_of("p", [5, 1, 2, 4, 9]) == [
         RecordRange(path="p", first=1, count=2),
         RecordRange(path="p", first=4, count=2),

@@ -35,9 +35,9 @@ def table(service: Service) -> Iterator[tuple[httpx.Client, str]]:
         yield client, keyed_history(client, service, 5)
 
 
-def started(client: httpx.Client, service: Service, path: str, **asked: Any) -> str:
+def started(client: httpx.Client, service: Service, path: str, **body: Any) -> str:
     """The path of a read job that has succeeded."""
-    answer = client.post(f"{path}/reads", json=asked)
+    answer = client.post(f"{path}/reads", json=body)
     assert answer.status_code == 202, answer.text
     service.work()
     job = client.get(answer.headers["location"]).json()
@@ -49,9 +49,7 @@ def texts(rows: list[Row]) -> list[str]:
     return sorted(json.dumps(row) for row in rows)
 
 
-def test_results_of_every_format_are_what_pages_give(
-    table: tuple[httpx.Client, str], service: Service
-) -> None:
+def test_results_of_every_format_equal_the_pages(table: tuple[httpx.Client, str], service: Service) -> None:
     client, path = table
     for version in (2, 6):
         rows = table_rows(client, path, version=version)
@@ -84,9 +82,9 @@ def test_results_of_every_format_are_what_pages_give(
             params={"version": version},
             headers={"Accept": "application/vnd.apache.arrow.stream"},
         )
-        given = ipc.open_stream(io.BytesIO(page.content)).read_all()
+        page_table = ipc.open_stream(io.BytesIO(page.content)).read_all()
         for each in (stream, parquet):
-            assert sorted(map(repr, each.to_pylist())) == sorted(map(repr, given.to_pylist()))
+            assert sorted(map(repr, each.to_pylist())) == sorted(map(repr, page_table.to_pylist()))
 
 
 def copied(client: httpx.Client, path: str) -> Row:
@@ -94,7 +92,7 @@ def copied(client: httpx.Client, path: str) -> Row:
     return {"fields": [{name: each[name] for name in ("name", "type")} for each in fields]}
 
 
-def test_a_result_as_files_is_listed_and_fetched(table: tuple[httpx.Client, str], service: Service) -> None:
+def test_result_files_are_listed_and_downloaded(table: tuple[httpx.Client, str], service: Service) -> None:
     client, path = table
     job = started(
         client,
@@ -122,9 +120,7 @@ def test_a_result_as_files_is_listed_and_fetched(table: tuple[httpx.Client, str]
     problem(client.get(f"{job}/result/files/part-00002.ndjson"), 404, "not-found")
 
 
-def test_a_read_waits_for_its_result_if_it_is_asked_to(
-    client: httpx.Client, orders: str, service: Service
-) -> None:
+def test_read_waits_for_its_result_on_request(client: httpx.Client, orders: str, service: Service) -> None:
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
     service.work()
     with service.working():
@@ -141,7 +137,9 @@ def test_a_read_waits_for_its_result_if_it_is_asked_to(
     assert found.json()["rows"] == [{"id": 1, "note": "a"}]
 
 
-def test_a_retry_is_the_job_of_the_first_try(client: httpx.Client, orders: str, service: Service) -> None:
+def test_retry_returns_the_job_of_the_first_request(
+    client: httpx.Client, orders: str, service: Service
+) -> None:
     key = {"Idempotency-Key": "k"}
     first = client.post(f"{orders}/reads", json={"limit": 5}, headers=key)
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
@@ -154,7 +152,7 @@ def test_a_retry_is_the_job_of_the_first_try(client: httpx.Client, orders: str, 
     problem(client.post(f"{orders}/reads", json={"limit": 6}, headers=key), 422, "idempotency-mismatch")
 
 
-def test_what_changed_is_read_after_one_version_and_up_to_another(
+def test_incremental_read_returns_rows_changed_between_two_versions(
     client: httpx.Client, orders: str, service: Service
 ) -> None:
     for rows in (
@@ -173,7 +171,7 @@ def test_what_changed_is_read_after_one_version_and_up_to_another(
     assert client.get(f"{job}/result").json()["rows"] == [{"id": 3, "note": "d"}]
 
 
-def test_a_bad_query_type_is_refused(client: httpx.Client, orders: str) -> None:
+def test_unknown_query_type_is_refused(client: httpx.Client, orders: str) -> None:
     found = problem(client.post(f"{orders}/reads", json={"query": "realtime"}), 400, "invalid-request")
     (error,) = found["errors"]
     assert error["pointer"] == "/query"
@@ -181,7 +179,7 @@ def test_a_bad_query_type_is_refused(client: httpx.Client, orders: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "status", "code", "pointer"),
+    ("body", "status", "code", "pointer"),
     [
         ({"query": "incremental"}, 400, "invalid-request", "/begin"),
         ({"query": "incremental", "begin": 0}, 409, "no-commits", None),
@@ -201,10 +199,10 @@ def test_a_bad_query_type_is_refused(client: httpx.Client, orders: str) -> None:
         ({"sort": "id"}, 400, "invalid-request", "/sort"),
     ],
 )
-def test_what_cannot_be_read_is_refused(
-    client: httpx.Client, orders: str, asked: Row, status: int, code: str, pointer: str | None
+def test_invalid_read_is_refused(
+    client: httpx.Client, orders: str, body: Row, status: int, code: str, pointer: str | None
 ) -> None:
-    found = problem(client.post(f"{orders}/reads", json=asked), status, code)
+    found = problem(client.post(f"{orders}/reads", json=body), status, code)
     if pointer is not None:
         assert found["errors"][0]["pointer"] == pointer
 
@@ -219,9 +217,7 @@ def test_only_read_jobs_have_a_result(client: httpx.Client, orders: str, service
     problem(client.get(f"{cancelled}/result"), 409, "job-cancelled")
 
 
-def test_the_result_of_a_job_that_failed_is_its_problem(
-    client: httpx.Client, orders: str, service: Service
-) -> None:
+def test_result_of_a_failed_job_is_its_problem(client: httpx.Client, orders: str, service: Service) -> None:
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
     service.work()
     storage = open_storage(service.settings.storage_uri)
@@ -234,7 +230,7 @@ def test_the_result_of_a_job_that_failed_is_its_problem(
     problem(client.get(f"{job}/result"), 500, "corrupt-file")
 
 
-def test_a_damaged_result_is_told_before_any_of_it_is_given(
+def test_damaged_result_is_refused_before_its_first_byte(
     client: httpx.Client, orders: str, service: Service
 ) -> None:
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
@@ -246,7 +242,7 @@ def test_a_damaged_result_is_told_before_any_of_it_is_given(
     problem(client.get(f"{job}/result/files/part-00001.json"), 500, "corrupt-file")
 
 
-def test_results_are_kept_for_their_time(
+def test_result_expires_after_its_retention(
     client: httpx.Client, orders: str, service: Service, new_client: Callable[..., httpx.Client]
 ) -> None:
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
@@ -275,9 +271,7 @@ def test_results_are_kept_for_their_time(
     assert not [path for path, _ in storage.list("") if job[-36:] in path]
 
 
-def test_a_key_that_may_only_read_may_start_a_read(
-    client: httpx.Client, orders: str, service: Service
-) -> None:
+def test_read_scope_may_start_a_read(client: httpx.Client, orders: str, service: Service) -> None:
     job = client.post(f"{orders}/reads").headers["location"]
     key = TenantStore(service.database).add_key(tenant_of(service, job), ("read",)).api_key
     with service.client(key) as reader:

@@ -27,7 +27,7 @@ def by_id(page):
     return sorted(page["rows"], key=lambda row: row["id"])
 
 
-def test_the_latest_version_unless_said_otherwise(client, rows):
+def test_rows_default_to_the_latest_version(client, rows):
     page = client.get(rows).json()
     assert by_id(page) == [{"id": 1, "note": "b"}, {"id": 2, "note": "c"}]
     assert (page["version"], page["next_page_token"]) == (3, None)
@@ -40,7 +40,7 @@ def test_every_version_stays_readable(client, rows, version, notes):
     assert page["version"] == version
 
 
-def test_as_of_is_the_version_that_was_committed_by_then(client, rows, orders):
+def test_as_of_selects_the_version_committed_by_then(client, rows, orders):
     instants = client.get(f"{orders}/timeline").json()["items"]
     second = next(instant for instant in instants if instant["version"] == 2)
     page = client.get(rows, params={"as_of": second["completed_at"]}).json()
@@ -49,7 +49,7 @@ def test_as_of_is_the_version_that_was_committed_by_then(client, rows, orders):
     assert client.get(rows, params={"as_of": datetime.now(UTC).isoformat()}).json()["version"] == 3
 
 
-def test_a_walk_stays_at_its_version(client, rows, orders, service):
+def test_row_pages_keep_their_version(client, rows, orders, service):
     first = client.get(rows, params={"limit": 1}).json()
     client.post(f"{orders}/writes", json=upsert({"id": 3, "note": "later"}))
     service.work()
@@ -62,14 +62,14 @@ def test_a_walk_stays_at_its_version(client, rows, orders, service):
 @pytest.mark.parametrize(
     "query", [{"columns": "note"}, {"columns": ["note", "id"]}, {"columns": "note,id"}], ids=str
 )
-def test_columns_are_those_asked_for(client, rows, query):
+def test_rows_have_the_selected_columns(client, rows, query):
     named = [name for value in [query["columns"]] for part in ([value] if isinstance(value, str) else value)
              for name in part.split(",")]  # fmt: skip
     for row in client.get(rows, params=query).json()["rows"]:
         assert list(row) == named
 
 
-def test_every_form_says_the_same(client, rows):
+def test_media_types_agree(client, rows):
     as_json = client.get(rows).json()["rows"]
     as_ndjson = client.get(rows, headers={"Accept": NDJSON})
     assert [json.loads(line) for line in as_ndjson.text.splitlines()] == as_json
@@ -97,12 +97,12 @@ def test_every_form_says_the_same(client, rows):
     ],
     ids=str,
 )
-def test_a_parameter_that_is_not_valid_is_named(client, rows, query, pointer):
+def test_invalid_parameter_is_named(client, rows, query, pointer):
     members = problem(client.get(rows, params=query), 400, "invalid-request")
     assert members["errors"][0]["pointer"] == pointer
 
 
-def test_the_timeline_is_every_attempt_latest_first(client, rows, orders):
+def test_timeline_lists_every_attempt_latest_first(client, rows, orders):
     client.post(f"{orders}/writes", json=upsert({"id": 9}))
     first = client.get(f"{orders}/timeline", params={"page_size": 3}).json()
     assert [item["state"] for item in first["items"]] == ["requested", "completed", "completed"]
@@ -116,7 +116,7 @@ def test_the_timeline_is_every_attempt_latest_first(client, rows, orders):
     assert second["items"][0]["operation"] == "upsert"
 
 
-def test_a_read_optimized_query_leaves_out_what_is_in_logs(client, service):
+def test_read_optimized_query_omits_rows_of_logs(client, service):
     fields = [{"name": "id", "type": "int64"}, {"name": "note", "type": "string"}]
     definition = {
         "name": "logged",

@@ -26,7 +26,7 @@ def results(stores: Stores) -> ReadResultStore:
 
 
 @pytest.fixture
-def held(stores: Stores, tenant_id: str, dataset: Dataset) -> Job:
+def claimed_job(stores: Stores, tenant_id: str, dataset: Dataset) -> Job:
     """A read job that a worker runs."""
     stores.jobs.accept(tenant_id, NewJob(id=new_id(), dataset_id=dataset.id, request=TASK))
     job = stores.jobs.claim_task(tenant_id, dataset.id, "worker", RULES)
@@ -43,49 +43,51 @@ def finished(job: Job, name: str = "", claim: Claim | None = None) -> FinishedRe
     return FinishedRead(dataset_id=job.dataset_id, claim=claim or job.claim, result={"rows": 3}, files=files)
 
 
-def test_files_are_there_in_order_once_the_job_has_succeeded(
-    stores: Stores, results: ReadResultStore, tenant_id: str, held: Job
+def test_result_files_are_listed_in_order_after_success(
+    stores: Stores, results: ReadResultStore, tenant_id: str, claimed_job: Job
 ) -> None:
-    assert results.finish(tenant_id, finished(held))
-    job = stores.jobs.get(tenant_id, held.id)
+    assert results.finish(tenant_id, finished(claimed_job))
+    job = stores.jobs.get(tenant_id, claimed_job.id)
     assert (job.state, job.result) == (JobState.SUCCEEDED, {"rows": 3})
-    assert results.files(tenant_id, held.id, keep_seconds=60) == list(finished(held).files)
+    assert results.files(tenant_id, claimed_job.id, keep_seconds=60) == list(finished(claimed_job).files)
 
 
-def test_of_two_attempts_only_the_one_that_holds_the_job_publishes_its_result(
-    results: ReadResultStore, tenant_id: str, held: Job
+def test_only_the_attempt_with_the_job_claim_publishes_its_result(
+    results: ReadResultStore, tenant_id: str, claimed_job: Job
 ) -> None:
-    stale = Claim(job_id=held.id, epoch=held.epoch - 1)
-    assert not results.finish(tenant_id, finished(held, "-stale", stale))
+    stale = Claim(job_id=claimed_job.id, epoch=claimed_job.epoch - 1)
+    assert not results.finish(tenant_id, finished(claimed_job, "-stale", stale))
     outcomes = together(
-        [lambda at=at: results.finish(tenant_id, finished(held, f"-{at}")) for at in range(3)]
+        [lambda at=at: results.finish(tenant_id, finished(claimed_job, f"-{at}")) for at in range(3)]
     )
     assert sorted(outcomes) == [False, False, True]
     winner = outcomes.index(True)
-    assert results.files(tenant_id, held.id, keep_seconds=60) == list(finished(held, f"-{winner}").files)
+    assert results.files(tenant_id, claimed_job.id, keep_seconds=60) == list(
+        finished(claimed_job, f"-{winner}").files
+    )
 
 
-def test_a_result_is_there_for_its_time_and_its_dataset(
-    stores: Stores, results: ReadResultStore, tenant_id: str, dataset: Dataset, held: Job
+def test_result_exists_for_its_retention_and_its_dataset(
+    stores: Stores, results: ReadResultStore, tenant_id: str, dataset: Dataset, claimed_job: Job
 ) -> None:
-    results.finish(tenant_id, finished(held))
+    results.finish(tenant_id, finished(claimed_job))
     with pytest.raises(ResultExpired):
-        results.files(tenant_id, held.id, keep_seconds=0)
+        results.files(tenant_id, claimed_job.id, keep_seconds=0)
     neighbour = stores.tenants.add_tenant(f"neighbour-{tenant_id}")
     with pytest.raises(NotFound):
-        results.files(neighbour, held.id, keep_seconds=60)
+        results.files(neighbour, claimed_job.id, keep_seconds=60)
     stores.catalog.delete(tenant_id, dataset.id, version=None)
     with pytest.raises(NotFound):
-        results.files(tenant_id, held.id, keep_seconds=60)
+        results.files(tenant_id, claimed_job.id, keep_seconds=60)
 
 
-def test_results_that_were_kept_for_long_enough_are_forgotten(
-    stores: Stores, results: ReadResultStore, tenant_id: str, held: Job
+def test_expired_results_lose_their_references(
+    stores: Stores, results: ReadResultStore, tenant_id: str, claimed_job: Job
 ) -> None:
-    results.finish(tenant_id, finished(held))
+    results.finish(tenant_id, finished(claimed_job))
     references = ReferenceStore(stores.database)
-    paths = [file.path for file in finished(held).files]
-    references.expire_results(tenant_id, held.dataset_id, older_than_seconds=3600)
-    assert references.referenced(tenant_id, held.dataset_id, paths) == set(paths)
-    references.expire_results(tenant_id, held.dataset_id, older_than_seconds=0)
-    assert references.referenced(tenant_id, held.dataset_id, paths) == set()
+    paths = [file.path for file in finished(claimed_job).files]
+    references.expire_results(tenant_id, claimed_job.dataset_id, older_than_seconds=3600)
+    assert references.referenced(tenant_id, claimed_job.dataset_id, paths) == set(paths)
+    references.expire_results(tenant_id, claimed_job.dataset_id, older_than_seconds=0)
+    assert references.referenced(tenant_id, claimed_job.dataset_id, paths) == set()

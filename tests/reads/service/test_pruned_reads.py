@@ -23,7 +23,7 @@ from app.sql.conditions.parse import parse_filter
 from app.sql.conditions.prune import Sought
 from tests.reads.service.test_read_table import Counted, use_case
 from tests.support.lake_table import Write
-from tests.support.past_tables import DAYS, Past, comparable, kind_of, new_past
+from tests.support.versioned_tables import DAYS, VersionedTable, comparable, kind_of, new_versioned_table
 
 Row = dict[str, Any]
 KINDS = (
@@ -45,23 +45,25 @@ def small_row_groups() -> Any:
 
 
 @pytest.fixture(scope="module")
-def pasts(tmp_path_factory: pytest.TempPathFactory, small_row_groups: None) -> Callable[[str], Past]:
+def versioned_tables(
+    tmp_path_factory: pytest.TempPathFactory, small_row_groups: None
+) -> Callable[[str], VersionedTable]:
     storage = LocalStorage(tmp_path_factory.mktemp("storage"))
 
     @cache
-    def written(kind: str) -> Past:
-        past = new_past(storage, kind_of(kind))
-        keyed = past.table.dataset.keyed
+    def written(kind: str) -> VersionedTable:
+        versioned = new_versioned_table(storage, kind_of(kind))
+        keyed = versioned.table.dataset.keyed
         rows = [_row(number, number // 2) for number in range(ROWS)]
-        past.write(Write(operation=Operation.UPSERT if keyed else Operation.INSERT, rows=rows), rows)
+        versioned.write(Write(operation=Operation.UPSERT if keyed else Operation.INSERT, rows=rows), rows)
         if keyed:
             changed = [_row(number, 1_000 + number) for number in LATE]
             kept = [row for row in rows if row["id"] not in LATE]
-            past.write(Write(operation=Operation.UPSERT, rows=changed), [*kept, *changed])
+            versioned.write(Write(operation=Operation.UPSERT, rows=changed), [*kept, *changed])
         else:
             kept = [row for row in rows if row["note"] != "5"]
-            past.write(Write(operation=Operation.DELETE, options=WriteOptions(where="note = '5'")), kept)
-        return past
+            versioned.write(Write(operation=Operation.DELETE, options=WriteOptions(where="note = '5'")), kept)
+        return versioned
 
     return written
 
@@ -88,66 +90,69 @@ def condition() -> st.SearchStrategy[tuple[str, Callable[[Row], bool]]]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=6, deadline=None)
-@given(wanted=condition(), limit=st.integers(1, 40), looked=st.sampled_from([1, 3_000, 10**9]))
-def test_filtered_pages_join_to_the_filter_of_the_whole(
-    pasts: Callable[[str], Past], kind: str, wanted: tuple[str, Callable[[Row], bool]], limit: int, looked: int
+@given(wanted=condition(), limit=st.integers(1, 40), scanned_max=st.sampled_from([1, 3_000, 10**9]))
+def test_filtered_pages_join_to_the_filter_of_the_table(
+    versioned_tables: Callable[[str], VersionedTable], kind: str, wanted: tuple[str, Callable[[Row], bool]], limit:
+    int, scanned_max: int
 ) -> None:  # fmt: skip
-    past = pasts(kind)
+    versioned = versioned_tables(kind)
     where, holds = wanted
-    reading = use_case(past)
+    reading = use_case(versioned)
     for version in (1, 2):
         found: list[Row] = []
         token = None
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(read_table, "SCANNED_ROWS_MAX", looked)
+            patch.setattr(read_table, "SCANNED_ROWS_MAX", scanned_max)
             while True:
                 query = RowQuery(limit=limit, version=version, where=where, page_token=token)
-                page = reading.page(past.dataset, query)
+                page = reading.page(versioned.dataset, query)
                 assert page.rows.num_rows <= limit
                 found += page.rows.to_pylist()
                 token = page.next_page_token
                 if token is None:
                     break
-        assert comparable(found) == comparable([row for row in past.rows[version] if holds(row)]), where
+        assert comparable(found) == comparable([row for row in versioned.rows[version] if holds(row)]), where
 
 
-def test_row_groups_that_hold_none_are_not_read(pasts: Callable[[str], Past]) -> None:
-    past = pasts("unaware with deletion vectors")
-    tables = Counted(past.table.storage, reader=past.table.reader)
+def test_row_groups_without_matches_are_not_read(versioned_tables: Callable[[str], VersionedTable]) -> None:
+    versioned = versioned_tables("unaware with deletion vectors")
+    tables = Counted(versioned.table.storage, reader=versioned.table.reader)
     query = RowQuery(limit=100, version=1, where="n = 30")
-    page = use_case(past, tables).page(past.dataset, query)
+    page = use_case(versioned, tables).page(versioned.dataset, query)
     assert {row["id"] for row in page.rows.to_pylist()} == {60, 61}
     assert sum(rows for _, rows in tables.read) <= 4 * len(DAYS)
 
 
-def test_numbers_of_rows_are_those_of_the_whole(pasts: Callable[[str], Past]) -> None:
+def test_row_ranges_count_rows_from_the_start_of_the_group(
+    versioned_tables: Callable[[str], VersionedTable],
+) -> None:
     """Also where deletion vectors took rows out, in the middle of row groups and whole ones."""
-    past = pasts("unaware with deletion vectors")
-    dataset, storage = past.table.dataset, past.table.storage
+    versioned = versioned_tables("unaware with deletion vectors")
+    dataset, storage = versioned.table.dataset, versioned.table.storage
     tables = TableReader(storage, ParquetReader(storage), MemoryBudget(bytes_max=2**26))
     schema = dataset.schema.to_arrow()
     sought = Sought(where=parse_filter("n >= 20 AND n < 24", dataset.schema), schema=dataset.schema)
     groups: dict[str, list[Any]] = {}
-    for file in past.files[2]:
+    for file in versioned.files[2]:
         groups.setdefault(file.file_group, []).append(file)
     found = 0
     for files in groups.values():
         whole = tables.read_group(dataset, files, schema, 0, ROWS)
         inside = {at for at, n in enumerate(whole.column("n").to_pylist()) if 20 <= n < 24}
-        looked = [
+        ranges = [
             (first, whole.num_rows if end is None else end)
             for first, end in tables.row_ranges(files, sought, 0, None)
         ]
-        assert inside <= {at for first, end in looked for at in range(first, end)}
-        assert sum(end - first for first, end in looked) <= 8
+        assert inside <= {at for first, end in ranges for at in range(first, end)}
+        assert sum(end - first for first, end in ranges) <= 8
         found += len(inside)
-    assert found == sum(20 <= row["n"] < 24 for row in past.rows[2])
+    assert found == sum(20 <= row["n"] < 24 for row in versioned.rows[2])
 
 
-def test_a_delete_by_filter_decodes_what_it_may_hold(
-    pasts: Callable[[str], Past], monkeypatch: pytest.MonkeyPatch
+def test_delete_by_filter_decodes_only_possible_matches(
+    versioned_tables: Callable[[str], VersionedTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    past = pasts("unaware with deletion vectors")
+    versioned = versioned_tables("unaware with deletion vectors")
     decoded: list[int] = []
     read = ParquetReader.read_row_group
 
@@ -155,12 +160,14 @@ def test_a_delete_by_filter_decodes_what_it_may_hold(
         decoded.append(number)
         return read(self, file, number, schema)
 
-    table = past.table.fork()
+    table = versioned.table.fork()
     monkeypatch.setattr(ParquetReader, "read_row_group", counting)
     outcome = table.write(
         Write(operation=Operation.DELETE, options=WriteOptions(where="n BETWEEN 30 AND 31"))
     )
-    assert outcome.counts[0].deleted == sum(30 <= row["n"] <= 31 for row in past.rows[2])
+    assert outcome.counts[0].deleted == sum(30 <= row["n"] <= 31 for row in versioned.rows[2])
     assert len(decoded) <= 2 * len(DAYS)
     monkeypatch.undo()
-    assert comparable(table.rows()) == comparable([row for row in past.rows[2] if not 30 <= row["n"] <= 31])
+    assert comparable(table.rows()) == comparable(
+        [row for row in versioned.rows[2] if not 30 <= row["n"] <= 31]
+    )

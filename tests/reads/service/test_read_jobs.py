@@ -24,14 +24,22 @@ from app.reads import tasks as read_job
 from app.reads.jobs import CreateRead
 from app.reads.service import run as run_reads
 from tests.support.lake_table import COMPACT, Write
-from tests.support.past_tables import DAYS, KINDS, committed_at, comparable, kind_of, new_past, written_past
 from tests.support.read_runs import Reads
+from tests.support.versioned_tables import (
+    DAYS,
+    KINDS,
+    committed_at,
+    comparable,
+    kind_of,
+    new_versioned_table,
+    written_versioned_table,
+)
 
 Row = dict[str, Any]
 ReadsOf = Callable[..., Reads]
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
 INCREMENTAL = ReadQuery.INCREMENTAL
-TELLING = [name for name, parts in KINDS.items() if parts.get("changelog") is None]
+FULL_FEED_KINDS = [name for name, parts in KINDS.items() if parts.get("changelog") is None]
 BY_N = (ReadOrder(column="n", descending=True), ReadOrder(column="id"))
 
 
@@ -44,15 +52,15 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def reads(root: Path) -> ReadsOf:
     """The read jobs of a table of each kind, which is written once for the module."""
     storage = LocalStorage(root)
-    past = cache(lambda kind: written_past(storage, kind))
-    return lambda kind, **more: Reads(past=past(kind), storage=storage, root=root, **more)
+    versioned = cache(lambda kind: written_versioned_table(storage, kind))
+    return lambda kind, **more: Reads(versioned=versioned(kind), storage=storage, root=root, **more)
 
 
 def changed_between(reader: Reads, begin: int, end: int) -> list[Row]:
     """The rows of the keys that differ between two versions, and are there at the second."""
-    key = reader.past.table.dataset.record_key
+    key = reader.versioned.table.dataset.record_key
     before, after = (
-        {tuple(row[name] for name in key): row for row in reader.past.rows[version]}
+        {tuple(row[name] for name in key): row for row in reader.versioned.rows[version]}
         for version in (begin, end)
     )
     return [row for place, row in after.items() if before.get(place) != row]
@@ -62,7 +70,7 @@ def changed_between(reader: Reads, begin: int, end: int) -> list[Row]:
 def test_every_version_is_read_in_every_format(reads: ReadsOf, kind: str) -> None:
     reader = reads(kind)
     formats = list(FileFormat)
-    for version, rows in enumerate(reader.past.rows):
+    for version, rows in enumerate(reader.versioned.rows):
         found = reader.read(version=version, format=formats[version % len(formats)])
         assert comparable(found.rows) == comparable(rows)
         assert (found.result.version, found.result.rows) == (version, len(rows))
@@ -70,9 +78,9 @@ def test_every_version_is_read_in_every_format(reads: ReadsOf, kind: str) -> Non
 
 
 @EVERY_KIND
-def test_what_is_asked_for_is_selected(reads: ReadsOf, kind: str) -> None:
+def test_read_applies_columns_and_filter(reads: ReadsOf, kind: str) -> None:
     reader = reads(kind)
-    version = len(reader.past.rows) - 2
+    version = len(reader.versioned.rows) - 2
     found = reader.read(
         version=version,
         columns=("note", "id"),
@@ -81,7 +89,7 @@ def test_what_is_asked_for_is_selected(reads: ReadsOf, kind: str) -> None:
     )
     expected = [
         {"note": row["note"], "id": row["id"]}
-        for row in reader.past.rows[version]
+        for row in reader.versioned.rows[version]
         if row["n"] < 60 and row["day"] != DAYS[0]
     ]
     assert comparable(found.rows) == comparable(expected)
@@ -89,22 +97,22 @@ def test_what_is_asked_for_is_selected(reads: ReadsOf, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["copy_on_write", "merge_on_read input"])
-def test_a_filter_without_a_column_selects_all_rows_or_none(reads: ReadsOf, kind: str) -> None:
+def test_constant_filter_selects_all_rows_or_none(reads: ReadsOf, kind: str) -> None:
     reader = reads(kind)
-    assert comparable(reader.read(where="TRUE").rows) == comparable(reader.past.rows[-1])
+    assert comparable(reader.read(where="TRUE").rows) == comparable(reader.versioned.rows[-1])
     assert reader.read(where="FALSE").rows == reader.read(where="NULL").rows == []
 
 
-def test_path_globs_choose_partitions(reads: ReadsOf) -> None:
+def test_partition_globs_select_partitions(reads: ReadsOf) -> None:
     reader = reads("merge_on_read input")
     found = reader.read(partitions=("day=*-20", "day=2026-11-21"))
-    wanted = [row for row in reader.past.rows[-1] if row["day"] in DAYS[:2]]
+    wanted = [row for row in reader.versioned.rows[-1] if row["day"] in DAYS[:2]]
     assert comparable(found.rows) == comparable(wanted)
     changed = reader.read(INCREMENTAL, begin=0, partitions=("day=*-20", "day=2026-11-21"))
     assert comparable(changed.rows) == comparable(wanted)
 
 
-def test_path_globs_of_an_incremental_read_leave_files_of_others_alone(reads: ReadsOf) -> None:
+def test_incremental_read_skips_files_outside_its_partitions(reads: ReadsOf) -> None:
     reader = reads("copy_on_write")
     reader.read(INCREMENTAL, begin=0, partitions=("day=2026-11-21",))
     with pytest.raises(InvalidRequest, match="partitions"):
@@ -112,13 +120,15 @@ def test_path_globs_of_an_incremental_read_leave_files_of_others_alone(reads: Re
 
 
 @pytest.mark.parametrize("kind", ["merge_on_read input", "dynamic with logs", "key_dynamic with logs"])
-def test_read_optimized_sees_base_files_only(reads: ReadsOf, kind: str) -> None:
+def test_read_optimized_query_reads_only_base_files(reads: ReadsOf, kind: str) -> None:
     reader = reads(kind)
-    compacted = len(reader.past.rows) - 1
-    assert comparable(reader.read(ReadQuery.READ_OPTIMIZED).rows) == comparable(reader.past.rows[compacted])
+    compacted = len(reader.versioned.rows) - 1
+    assert comparable(reader.read(ReadQuery.READ_OPTIMIZED).rows) == comparable(
+        reader.versioned.rows[compacted]
+    )
     # Before the last compaction, it is what the one in the middle has left.
     earlier = reader.read(ReadQuery.READ_OPTIMIZED, version=compacted - 1).rows
-    assert comparable(earlier) != comparable(reader.past.rows[compacted - 1])
+    assert comparable(earlier) != comparable(reader.versioned.rows[compacted - 1])
     assert not any(
         isinstance(source, read_job.MergedRows) for part in reader.engine.parts for source in part.sources
     )
@@ -128,9 +138,7 @@ def test_read_optimized_sees_base_files_only(reads: ReadsOf, kind: str) -> None:
     "kind", ["copy_on_write", "merge_on_read input", "key_dynamic with deletion vectors"]
 )
 @pytest.mark.parametrize("limit", [1, 5, 10, 1_000])
-def test_a_limit_is_kept_exactly(
-    reads: ReadsOf, monkeypatch: pytest.MonkeyPatch, kind: str, limit: int
-) -> None:
+def test_limit_is_exact(reads: ReadsOf, monkeypatch: pytest.MonkeyPatch, kind: str, limit: int) -> None:
     monkeypatch.setattr(read_job, "PART_BYTES", 1)
     monkeypatch.setattr(run_reads, "_WAVE", 2)
     reader = reads(kind)
@@ -141,7 +149,7 @@ def test_a_limit_is_kept_exactly(
         assert all(row in every for row in found.rows)
 
 
-def test_a_limit_reads_no_more_files_than_it_takes(reads: ReadsOf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_bounds_the_files_that_are_read(reads: ReadsOf, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read_job, "PART_BYTES", 1)
     reader = reads("copy_on_write")
     reader.read(limit=1)
@@ -159,14 +167,14 @@ def test_a_limit_reads_no_more_files_than_it_takes(reads: ReadsOf, monkeypatch: 
         ("unaware", 1_000),
     ],
 )
-def test_rows_come_in_order_whatever_memory_there_is(
+def test_ordered_rows_are_equal_under_any_memory_bound(
     reads: ReadsOf, monkeypatch: pytest.MonkeyPatch, kind: str, memory_bytes: int
 ) -> None:
     monkeypatch.setattr(read_job, "PART_BYTES", 2_000)
     monkeypatch.setattr(run_reads, "_RANGE_BYTES", 300)
     monkeypatch.setattr(sorted_runs, "_BATCH_BYTES", 100)
     reader = reads(kind, memory_bytes=memory_bytes)
-    rows = reader.past.rows[-1]
+    rows = reader.versioned.rows[-1]
     found = reader.read(order_by=BY_N, columns=("id", "n", "day"), format=FileFormat.CSV).rows
     places = [(-row["n"], row["id"]) for row in found]
     assert places == sorted(places)
@@ -196,7 +204,7 @@ def test_result_files_of_ordered_rows_are_in_order(
 
 
 @pytest.mark.parametrize("format_", FileFormat)
-def test_several_files_join_to_one_content(
+def test_result_files_join_to_one_document(
     reads: ReadsOf, monkeypatch: pytest.MonkeyPatch, format_: FileFormat
 ) -> None:
     monkeypatch.setattr(read_job, "PART_BYTES", 1)
@@ -206,11 +214,11 @@ def test_several_files_join_to_one_content(
     if format_ is FileFormat.PARQUET:
         assert not found.result.inline
         return
-    assert comparable(found.rows) == comparable(reader.past.rows[-1])
+    assert comparable(found.rows) == comparable(reader.versioned.rows[-1])
 
 
 @pytest.mark.parametrize("format_", FileFormat)
-def test_a_result_without_rows_is_a_whole_document(reads: ReadsOf, format_: FileFormat) -> None:
+def test_result_without_rows_is_a_complete_document(reads: ReadsOf, format_: FileFormat) -> None:
     found = reads("copy_on_write").read(where="n > 1000", format=format_)
     assert found.result.inline
     assert found.files == []
@@ -218,7 +226,7 @@ def test_a_result_without_rows_is_a_whole_document(reads: ReadsOf, format_: File
     assert found.rows == []
 
 
-def test_a_large_result_is_given_as_files(reads: ReadsOf) -> None:
+def test_large_result_is_returned_as_files(reads: ReadsOf) -> None:
     found = reads("copy_on_write", inline_bytes_max=10).read()
     assert not found.result.inline
     assert found.result.rows == sum(file.row_count for file in found.files) > 0
@@ -228,35 +236,35 @@ def test_a_large_result_is_given_as_files(reads: ReadsOf) -> None:
 # What changed
 
 
-@pytest.mark.parametrize("kind", [name for name in TELLING if "unaware" not in name])
+@pytest.mark.parametrize("kind", [name for name in FULL_FEED_KINDS if "unaware" not in name])
 def test_begin_is_exclusive_and_end_inclusive(reads: ReadsOf, kind: str) -> None:
     reader = reads(kind)
-    last = len(reader.past.rows) - 1
+    last = len(reader.versioned.rows) - 1
     for begin, end in [*pairwise(range(0, last + 1, 2)), (0, last), (2, last), (last, last)]:
         found = reader.read(INCREMENTAL, begin=begin, end=end)
         assert (found.result.begin, found.result.version) == (begin, end)
-        there = {repr(sorted(row.items())) for row in reader.past.rows[end]}
-        told = {repr(sorted(row.items())) for row in found.rows}
+        there = {repr(sorted(row.items())) for row in reader.versioned.rows[end]}
+        returned = {repr(sorted(row.items())) for row in found.rows}
         # A row may have changed and changed back, so more may be told than differ; never one that is not there.
-        assert {repr(sorted(row.items())) for row in changed_between(reader, begin, end)} <= told <= there
+        assert {repr(sorted(row.items())) for row in changed_between(reader, begin, end)} <= returned <= there
     assert reader.read(INCREMENTAL, begin=last, end=last).rows == []
 
 
 @pytest.mark.parametrize("kind", ["unaware", "unaware with deletion vectors"])
-def test_without_a_key_what_was_appended_and_stands_has_changed(reads: ReadsOf, kind: str) -> None:
+def test_keyless_incremental_read_returns_appended_rows_not_retracted(reads: ReadsOf, kind: str) -> None:
     reader = reads(kind)
-    assert comparable(reader.read(INCREMENTAL, begin=0).rows) == comparable(reader.past.rows[-1])
-    assert comparable(reader.read(INCREMENTAL, begin=0, end=3).rows) == comparable(reader.past.rows[3])
+    assert comparable(reader.read(INCREMENTAL, begin=0).rows) == comparable(reader.versioned.rows[-1])
+    assert comparable(reader.read(INCREMENTAL, begin=0, end=3).rows) == comparable(reader.versioned.rows[3])
 
 
-def test_times_bound_what_changed(reads: ReadsOf) -> None:
+def test_times_bound_an_incremental_read(reads: ReadsOf) -> None:
     reader = reads("copy_on_write")
     found = reader.read(INCREMENTAL, begin_time=committed_at(2), end_time=committed_at(4))
     assert (found.result.begin, found.result.version) == (2, 4)
     assert found.rows == reader.read(INCREMENTAL, begin=2, end=4).rows
 
 
-def test_filters_are_pushed_down(reads: ReadsOf) -> None:
+def test_filters_are_pushed_down_to_files(reads: ReadsOf) -> None:
     """A filter on what changed selects among the rows as they are, and files of other partitions are not read."""
     reader = reads("merge_on_read full")
     read: list[str] = []
@@ -265,7 +273,7 @@ def test_filters_are_pushed_down(reads: ReadsOf) -> None:
     inner.open = lambda file: read.append(file.path) or opened(file)  # type: ignore[method-assign, func-returns-value]
     found = reader.read(INCREMENTAL, begin=0, where="day = '2026-11-21' AND n < 50")
     inner.open = opened  # type: ignore[method-assign]
-    wanted = [row for row in reader.past.rows[-1] if row["day"] == DAYS[1] and row["n"] < 50]
+    wanted = [row for row in reader.versioned.rows[-1] if row["day"] == DAYS[1] and row["n"] < 50]
     assert comparable(found.rows) == comparable(wanted)
     assert read
     assert all("day=2026-11-21" in path for path in read)
@@ -273,13 +281,15 @@ def test_filters_are_pushed_down(reads: ReadsOf) -> None:
 
 def test_columns_added_later_are_null_in_older_rows(root: Path) -> None:
     storage = LocalStorage(root)
-    past = new_past(storage, kind_of("copy_on_write"))
+    versioned = new_versioned_table(storage, kind_of("copy_on_write"))
     old = {"id": 1, "day": DAYS[0], "n": 1, "note": None}
-    past.write(Write(operation=Operation.UPSERT, rows=[old]), [old])
-    past.table.dataset = evolve(past.table.dataset, [AddField(field=CreateField(name="late", type="string"))])
+    versioned.write(Write(operation=Operation.UPSERT, rows=[old]), [old])
+    versioned.table.dataset = evolve(
+        versioned.table.dataset, [AddField(field=CreateField(name="late", type="string"))]
+    )
     new = {**old, "id": 2, "late": "x"}
-    past.write(Write(operation=Operation.UPSERT, rows=[new]), [{**old, "late": None}, new])
-    reader = Reads(past=past, storage=storage, root=root)
+    versioned.write(Write(operation=Operation.UPSERT, rows=[new]), [{**old, "late": None}, new])
+    reader = Reads(versioned=versioned, storage=storage, root=root)
     assert comparable(reader.read(INCREMENTAL, begin=0).rows) == comparable([{**old, "late": None}, new])
     assert reader.read(INCREMENTAL, begin=0, where="late IS NULL").rows == [{**old, "late": None}]
     # A look back shows the columns that there were; what changed then is told under the latest.
@@ -287,28 +297,28 @@ def test_columns_added_later_are_null_in_older_rows(root: Path) -> None:
     assert reader.read(INCREMENTAL, begin=0, end=1).rows == [{**old, "late": None}]
 
 
-def test_names_of_columns_are_never_read_as_anything_else(root: Path) -> None:
+def test_column_names_are_never_interpreted_as_sql(root: Path) -> None:
     """Columns are called what would be SQL, or a path, to an engine that read their names."""
     names = ['n"; DROP TABLE jobs; --', "`n`", ".n", "a.b"]
     storage = LocalStorage(root)
-    past = new_past(storage, kind_of("copy_on_write"))
+    versioned = new_versioned_table(storage, kind_of("copy_on_write"))
     fields = [AddField(field=CreateField(name=name, type="int32")) for name in names]
-    past.table.dataset = evolve(past.table.dataset, fields)
+    versioned.table.dataset = evolve(versioned.table.dataset, fields)
     rows = [{"id": at, "day": DAYS[0], "n": 1, "note": None, **dict.fromkeys(names, -at)} for at in range(5)]
-    past.write(Write(operation=Operation.UPSERT, rows=rows), rows)
-    reader = Reads(past=past, storage=storage, root=root)
+    versioned.write(Write(operation=Operation.UPSERT, rows=rows), rows)
+    reader = Reads(versioned=versioned, storage=storage, root=root)
     for name in names:
         found = reader.read(columns=(name,), order_by=(ReadOrder(column=name),)).rows
         assert found == [{name: at} for at in range(-4, 1)]
 
 
-def test_a_table_is_read_the_same_after_its_compaction(reads: ReadsOf) -> None:
+def test_compaction_does_not_change_a_running_read(reads: ReadsOf) -> None:
     reader = reads("merge_on_read input")
     job = reader.start(
         CreateRead(query=ReadQuery.SNAPSHOT, format=FileFormat.NDJSON, disposition=Disposition.INLINE)
     )
-    before = reader.past.rows[-1]
+    before = reader.versioned.rows[-1]
     more = {"id": 99, "day": DAYS[0], "n": 0, "note": None}
-    reader.past.write(Write(operation=Operation.UPSERT, rows=[more]), [*before, more])
-    reader.past.write(COMPACT, [*before, more])
+    reader.versioned.write(Write(operation=Operation.UPSERT, rows=[more]), [*before, more])
+    reader.versioned.write(COMPACT, [*before, more])
     assert comparable(reader.run(job).rows) == comparable(before)

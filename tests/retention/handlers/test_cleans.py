@@ -74,7 +74,7 @@ def _storage(service: Service) -> Path:
     return Path(service.settings.storage_uri.removeprefix("file://"))
 
 
-def test_a_reader_keeps_its_version_through_compaction_and_clean(
+def test_read_lease_keeps_its_version_through_compaction_and_clean(
     client: httpx.Client, service: Service, table: str
 ) -> None:
     place = place_of(client, service, table)
@@ -95,8 +95,8 @@ def test_a_reader_keeps_its_version_through_compaction_and_clean(
     assert rows(client, table) == latest
     assert client.get(f"{table}/changes").json()["changes"] == feed
     for version in (1, 3):
-        told = problem(client.get(f"{table}/rows", params={"version": version}), 410, "version-expired")
-        assert (told["version"], told["earliest"]) == (version, 4)
+        refusal = problem(client.get(f"{table}/rows", params={"version": version}), 410, "version-expired")
+        assert (refusal["version"], refusal["earliest"]) == (version, 4)
 
     leases.release(*place, "reader")
     # The dataset itself keeps every version, but what was held is free now.
@@ -107,7 +107,7 @@ def test_a_reader_keeps_its_version_through_compaction_and_clean(
     assert client.get(f"{table}/changes").json()["changes"] == feed
 
 
-def test_a_version_with_a_name_stays(client: httpx.Client, service: Service, table: str) -> None:
+def test_named_version_survives_a_clean(client: httpx.Client, service: Service, table: str) -> None:
     before = rows(client, table, version=2)
     client.post(f"{table}/tags", json={"name": "second", "version": 2})
     service.work()
@@ -118,7 +118,7 @@ def test_a_version_with_a_name_stays(client: httpx.Client, service: Service, tab
     problem(client.get(f"{table}/rows", params={"version": 2}), 410, "version-expired")
 
 
-def test_a_table_is_verified_from_where_its_files_are_kept(
+def test_verification_starts_at_the_earliest_retained_version(
     client: httpx.Client, service: Service, orders: str, postgres: TestServer
 ) -> None:
     """Though its feed begins earlier."""
@@ -149,9 +149,7 @@ def test_a_table_is_verified_from_where_its_files_are_kept(
     assert (error["type"], error["earliest"]) == ("/problems/version-expired", 4)
 
 
-def test_old_instants_are_archived_and_the_timeline_is_the_same(
-    client: httpx.Client, service: Service, orders: str
-) -> None:
+def test_archived_instants_stay_in_the_timeline(client: httpx.Client, service: Service, orders: str) -> None:
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
     service.work()
     definition = client.get(orders)
@@ -200,14 +198,14 @@ def test_old_instants_are_archived_and_the_timeline_is_the_same(
     ("body", "pointer"),
     [({"versions": 0}, "/versions"), ({"seconds": -1}, "/seconds"), ({"days": 1}, "/days")],
 )
-def test_what_is_no_clean_is_refused(
+def test_invalid_clean_is_refused(
     client: httpx.Client, orders: str, body: dict[str, Any], pointer: str
 ) -> None:
     refused = problem(client.post(f"{orders}/cleans", json=body), 400, "invalid-request")
     assert [error["pointer"] for error in refused["errors"]] == [pointer]
 
 
-def test_a_clean_is_asked_for_once_and_by_who_may(
+def test_clean_is_idempotent_and_requires_the_write_scope(
     client: httpx.Client, new_client: Callable[..., httpx.Client], orders: str
 ) -> None:
     headers = {"Idempotency-Key": "once"}

@@ -32,7 +32,7 @@ def keep(client, orders):
     return run
 
 
-def test_a_retention_is_registered(client):
+def test_retention_is_registered(client):
     kept = {"producer": "full", "retention": {"seconds": 86400, "changes": 1000}}
     answer = client.post("/datasets", json={**ORDERS, "changelog": kept})
     assert answer.status_code == 201, answer.text
@@ -42,7 +42,7 @@ def test_a_retention_is_registered(client):
     assert without["earliest_offset"] == 0
 
 
-def test_a_retention_is_changed_with_the_version_it_is_for(client, orders, keep):
+def test_retention_change_requires_the_current_version(client, orders, keep):
     changed = keep({"seconds": 60})
     assert changed.status_code == 200, changed.text
     assert changed.headers["etag"] == '"1"'
@@ -83,14 +83,14 @@ def test_schema_and_retention_change_together_or_not_at_all(client, orders):
         ({"retention": {"changes": 1}, "producer": "none"}, "/changelog/retention"),
     ],
 )
-def test_what_is_wrong_with_a_retention_is_named(client, changelog, pointer):
+def test_invalid_retention_is_refused_with_its_pointer(client, changelog, pointer):
     table = {**ORDERS, "name": "wrong", "table_type": "merge_on_read"}
     answer = client.post("/datasets", json={**table, "changelog": changelog})
     refused = problem(answer, 422, "invalid-dataset")
     assert [error["pointer"] for error in refused["errors"]] == [pointer]
 
 
-def test_what_was_cut_is_gone_for_readers_and_nothing_else_is(client, service, feed, orders, keep, retain):
+def test_expired_changes_are_gone_and_rows_stay(client, service, feed, orders, keep, retain):
     rows = client.get(f"{orders}/rows").json()["rows"]
     before = client.get(feed).json()["changes"]
     assert keep({"changes": 2}).status_code == 200
@@ -114,7 +114,7 @@ def test_what_was_cut_is_gone_for_readers_and_nothing_else_is(client, service, f
     assert [change["offset"] for change in client.get(feed, params={"since": 4}).json()["changes"]] == [4]
 
 
-def test_a_consumer_keeps_what_it_has_not_read(client, feed, orders, keep, retain):
+def test_consumer_retains_the_changes_it_has_not_read(client, feed, orders, keep, retain):
     path = f"{orders}/consumers/c"
     client.put(path, json={"offset": "earliest"})
     keep({"changes": 1})
@@ -128,7 +128,7 @@ def test_a_consumer_keeps_what_it_has_not_read(client, feed, orders, keep, retai
     assert (consumer["earliest"], consumer["expired"], consumer["lag"]["changes"]) == (2, False, 2)
 
 
-def test_changes_are_read_from_where_a_consumer_stands(client, feed, orders):
+def test_changes_are_read_from_the_position_of_a_consumer(client, feed, orders):
     path = f"{orders}/consumers/c"
     client.put(path, json={"offset": 1})
     page = client.get(feed, params={"consumer": "c", "limit": 1}).json()

@@ -137,7 +137,7 @@ DAY = 86_400
         (HistoryPolicy(versions=5, seconds=3 * DAY - 60), 1),
     ],
 )
-def test_versions_go_that_are_too_many_and_too_old(
+def test_versions_expire_by_number_and_age(
     stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, table: list[DataFile],
     aged: None, policy: HistoryPolicy, earliest: int,
 ) -> None:  # fmt: skip
@@ -158,7 +158,7 @@ def test_versions_go_that_are_too_many_and_too_old(
     assert advance_start(history, dataset, HistoryPolicy(versions=6)).earliest_version == earliest
 
 
-def test_names_and_readers_keep_what_they_need(
+def test_named_versions_and_leases_retain_their_files(
     stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, table: list[DataFile]
 ) -> None:
     leases.acquire(dataset.tenant_id, dataset.id, 2, "reader", 60)
@@ -176,7 +176,7 @@ def test_names_and_readers_keep_what_they_need(
     assert readable(leases, dataset) == [3, 5]
 
 
-def test_what_is_forgotten_in_steps_is_all_forgotten(
+def test_expiry_in_steps_removes_all_expired_files(
     stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, write: Write
 ) -> None:
     found = [write()]
@@ -196,7 +196,7 @@ def test_what_is_forgotten_in_steps_is_all_forgotten(
     assert listed(stores, dataset) == paths([found[2], found[-1]])
 
 
-def test_a_file_that_is_listed_again_with_another_vector_stays(
+def test_file_relisted_with_another_vector_stays(
     stores: Stores, history: HistoryStore, references: ReferenceStore, dataset: Dataset,
     running: Callable[[], Job],
 ) -> None:  # fmt: skip
@@ -221,7 +221,7 @@ def test_a_file_that_is_listed_again_with_another_vector_stays(
     assert references.referenced(dataset.tenant_id, dataset.id, every) == {bare.path, "deletes/2"}
 
 
-def test_a_write_that_was_planned_before_sees_its_conflict_after(
+def test_write_planned_before_an_expiry_still_conflicts(
     stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile], write: Write,
     running: Callable[[], Job],
 ) -> None:  # fmt: skip
@@ -242,7 +242,7 @@ def test_a_write_that_was_planned_before_sees_its_conflict_after(
     assert published.version == 7
 
 
-def test_what_running_writes_may_have_been_planned_at_is_kept(
+def test_versions_of_running_writes_are_retained(
     stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile],
     accept: Callable[[], Job], claim: Callable[..., list[Job]],
 ) -> None:  # fmt: skip
@@ -258,13 +258,13 @@ def test_what_running_writes_may_have_been_planned_at_is_kept(
     assert advance_start(history, dataset, LAST).earliest_version == 5
 
 
-def test_a_hold_that_is_being_made_keeps_what_it_saw(
+def test_lease_being_acquired_retains_its_version(
     stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, table: list[DataFile]
 ) -> None:
     """A clean waits for it, and then sees it."""
     checked, cleaned = Event(), Event()
 
-    def hold() -> None:
+    def acquire_lease() -> None:
         with stores.database.tenant(dataset.tenant_id) as connection:
             share_history(connection, dataset.id)
             checked.set()
@@ -280,12 +280,12 @@ def test_a_hold_that_is_being_made_keeps_what_it_saw(
         expire_files(history, dataset)
         cleaned.set()
 
-    together([hold, clean])
+    together([acquire_lease, clean])
     assert readable(leases, dataset) == [1, 5]
     assert listed(stores, dataset) == paths([table[0], table[4]])
 
 
-def test_holds_and_cleans_that_race_agree(
+def test_racing_leases_and_cleans_agree(
     stores: Stores, history: HistoryStore, leases: ReadLeaseStore, dataset: Dataset, write: Write
 ) -> None:
     """Whoever got a hold finds its file, round after round; who did not was told so."""
@@ -296,7 +296,7 @@ def test_holds_and_cleans_that_race_agree(
         version = stores.catalog.get(dataset.tenant_id, dataset.id).version - 1
         got: list[bool] = []
 
-        def hold(version: int = version, got: list[bool] = got, number: int = number) -> None:
+        def acquire_lease(version: int = version, got: list[bool] = got, number: int = number) -> None:
             try:
                 leases.acquire(dataset.tenant_id, dataset.id, version, f"reader {number}", 60)
             except VersionExpired:
@@ -308,33 +308,33 @@ def test_holds_and_cleans_that_race_agree(
             advance_start(history, dataset, LAST)
             expire_files(history, dataset)
 
-        together([hold, clean])
+        together([acquire_lease, clean])
         assert (before.path in listed(stores, dataset)) == got[0]
         assert (version in readable(leases, dataset, range(version, version + 1))) == got[0]
 
 
-def test_a_commit_that_looks_whether_a_file_is_known_keeps_it_from_being_forgotten(
+def test_commit_that_checks_a_file_delays_its_expiry(
     stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile]
 ) -> None:
     """One that lists a file of before again would otherwise do so while it goes."""
     advance_start(history, dataset, LAST)
-    looked, expired_versions = Event(), Event()
+    file_checked, expired_versions = Event(), Event()
 
     def commit() -> None:
         with stores.database.tenant(dataset.tenant_id) as connection:
             lock_heads(connection, [dataset.id])
-            looked.set()
+            file_checked.set()
             assert not expired_versions.wait(0.3)
 
     def clean() -> None:
-        assert looked.wait(10)
+        assert file_checked.wait(10)
         assert expire_files(history, dataset).files == 4
         expired_versions.set()
 
     together([commit, clean])
 
 
-def test_a_clean_that_waits_or_runs_is_enough(
+def test_waiting_or_running_clean_prevents_another(
     stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile]
 ) -> None:
     has_expired = partial(history.has_expired, dataset.tenant_id, dataset.id, LAST, TimelinePolicy())
@@ -344,7 +344,7 @@ def test_a_clean_that_waits_or_runs_is_enough(
     assert not has_expired()
 
 
-def test_nothing_is_forgotten_of_what_is_not_there(
+def test_expiry_of_an_unknown_dataset_is_not_found(
     stores: Stores, history: HistoryStore, dataset: Dataset, table: list[DataFile], tenant_id: str
 ) -> None:
     neighbour = stores.tenants.add_tenant(f"neighbour-{tenant_id}")

@@ -61,7 +61,7 @@ class World:
         pinned = {version for versions in self.pins.values() for version in versions}
         return {*range(self.earliest, self.head + 1), *pinned}
 
-    def play(self, step: str, number: int, who: str) -> None:
+    def run_step(self, step: str, number: int, who: str) -> None:
         version = number % (self.head + 1)
         match step:
             case "write":
@@ -71,7 +71,7 @@ class World:
             case "unname":
                 self._unname(who)
             case "hold":
-                self._hold(version, who)
+                self._acquire(version, who)
             case "release":
                 ReadLeaseStore(self.stores.database).release(*self.place, who)
                 self.pins.pop(who, None)
@@ -101,7 +101,7 @@ class World:
             connection.execute(delete(named_versions).where(named_versions.c.name == who))
         self.pins.pop(f"name {who}", None)
 
-    def _hold(self, version: int, who: str) -> None:
+    def _acquire(self, version: int, who: str) -> None:
         leases = ReadLeaseStore(self.stores.database)
         if version in self.readable():
             leases.acquire(*self.place, version, who, 60)
@@ -141,12 +141,12 @@ class World:
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(_STEPS, min_size=8, max_size=20))
-def test_versions_that_are_kept_have_all_their_files_and_no_other_file_stays(
+def test_retained_versions_have_all_their_files_and_no_other_file_stays(
     database: Database, steps: list[tuple[str, int, str]]
 ) -> None:
     world = World.new(Stores.on(database))
     for step in steps:
-        world.play(*step)
+        world.run_step(*step)
         if step[0] == "clean":
             world.check()
     world.check()

@@ -44,7 +44,7 @@ def upload(stores: Stores, dataset: Dataset, path: str) -> Upload:
     return made
 
 
-def test_all_tenants_and_datasets_are_named(
+def test_tenants_and_datasets_are_listed_with_deleted_ones(
     stores: Stores, references: ReferenceStore, tenant_id: str, dataset: Dataset
 ) -> None:
     renamed = msgspec.structs.replace(dataset.definition, name="gone")
@@ -54,7 +54,7 @@ def test_all_tenants_and_datasets_are_named(
     assert sorted(references.datasets(tenant_id)) == sorted([(dataset.id, False), (gone.id, True)])
 
 
-def test_files_of_commits_stay_referenced_also_when_removed(
+def test_files_of_commits_stay_referenced_after_their_removal(
     stores: Stores, references: ReferenceStore, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     base = message(0)
@@ -73,9 +73,9 @@ def test_input_is_referenced_until_its_job_ends(
 ) -> None:
     job = raw_job(stores, dataset, "input/1")
     assert references.unfinished(tenant_id, dataset.id) == ({job.instant_id}, {job.id})
-    [held] = stores.jobs.claim(tenant_id, dataset.id, "w", RULES)
+    [claimed_job] = stores.jobs.claim(tenant_id, dataset.id, "w", RULES)
     assert references.referenced(tenant_id, dataset.id, ["input/1", "input/2"]) == {"input/1"}
-    stores.jobs.release(tenant_id, [claim_of(held)])
+    stores.jobs.release(tenant_id, [claim_of(claimed_job)])
     assert references.unfinished(tenant_id, dataset.id) == ({job.instant_id}, {job.id})
     stores.jobs.cancel(tenant_id, job.id)
     assert references.referenced(tenant_id, dataset.id, ["input/1"]) == set()

@@ -117,7 +117,7 @@ def cut(retention: RetentionStore, feed: Dataset) -> int:
         ({"seconds": 3 * 3600 - 60, "changes": 100}, 5),
     ],
 )
-def test_commits_go_that_are_old_or_too_many(
+def test_commits_expire_by_age_and_number(
     stores: Stores, retention: RetentionStore, feed: Dataset, bounds: dict[str, int], beginning: int
 ) -> None:
     keep(stores, feed, **bounds)
@@ -127,7 +127,9 @@ def test_commits_go_that_are_old_or_too_many(
     assert cut(retention, feed) == 0
 
 
-def test_without_a_retention_nothing_goes(stores: Stores, retention: RetentionStore, feed: Dataset) -> None:
+def test_dataset_without_retention_expires_nothing(
+    stores: Stores, retention: RetentionStore, feed: Dataset
+) -> None:
     assert feed.id not in retention.datasets(feed.tenant_id)
     assert cut(retention, feed) == 0
     keep(stores, feed, changes=1)
@@ -165,7 +167,7 @@ HOUR = 3600
         (ConsumerKind.WEBHOOK, 3, 6, None, 3),
     ],
 )
-def test_consumers_that_keep_up_hold_their_changes(
+def test_consumers_within_their_lag_bound_retain_their_changes(
     stores: Stores,
     retention: RetentionStore,
     feed: Dataset,
@@ -186,7 +188,7 @@ def test_consumers_that_keep_up_hold_their_changes(
     assert earliest(stores, feed) == beginning
 
 
-def test_who_has_lost_changes_holds_nothing_any_more(
+def test_consumer_with_expired_changes_retains_nothing(
     stores: Stores, retention: RetentionStore, consumers: ConsumerStore, feed: Dataset
 ) -> None:
     keep(stores, feed, changes=5)
@@ -199,9 +201,7 @@ def test_who_has_lost_changes_holds_nothing_any_more(
     assert consumers.get(feed.tenant_id, feed.id, "slow").expired
 
 
-def test_files_are_forgotten_in_bounded_steps(
-    stores: Stores, retention: RetentionStore, feed: Dataset
-) -> None:
+def test_files_expire_in_bounded_steps(stores: Stores, retention: RetentionStore, feed: Dataset) -> None:
     """Until then they are referenced, so that nothing deletes them while a page is read."""
     references = ReferenceStore(stores.database)
     segments = stores.changelog.segments(feed.tenant_id, feed.id, 0, 9)
@@ -217,7 +217,7 @@ def test_files_are_forgotten_in_bounded_steps(
     assert retention.expire_files(feed.tenant_id, feed.id, 10) == 0
 
 
-def test_a_round_cuts_every_feed_and_forgets_with_the_next(
+def test_retention_round_cuts_every_feed_and_expires_files_in_the_next(
     stores: Stores, retention: RetentionStore, feed: Dataset
 ) -> None:
     keep(stores, feed, changes=1)
@@ -231,14 +231,14 @@ def test_a_round_cuts_every_feed_and_forgets_with_the_next(
     assert left == [5]
 
 
-def test_what_was_cut_is_expired_and_the_rest_is_read(
+def test_expired_offsets_are_refused_and_the_rest_is_read(
     stores: Stores, retention: RetentionStore, feed: Dataset, running: Callable[[], Job]
 ) -> None:
     keep(stores, feed, changes=1)
     cut(retention, feed)
-    for forgotten in (False, True):
+    for purged in (False, True):
         assert [each.first_offset for each in stores.changelog.segments(feed.tenant_id, feed.id, 5, 9)] == [5]
-        if forgotten:
+        if purged:
             # One who had asked for the bounds before the cut is not given what is left for what it asked for.
             for since in (0, 2, 3, 4):
                 with pytest.raises(OffsetExpired) as error:
@@ -251,7 +251,7 @@ def test_what_was_cut_is_expired_and_the_rest_is_read(
     assert [each.first_offset for each in stores.changelog.segments(feed.tenant_id, feed.id, 5, 11)] == [5, 9]
 
 
-def test_a_consumer_is_made_before_a_cut_or_after_it(
+def test_consumer_created_during_a_cut_is_never_expired(
     stores: Stores, retention: RetentionStore, consumers: ConsumerStore, feed: Dataset
 ) -> None:
     """Never in between: what a consumer was promised at its making is there."""
@@ -279,7 +279,7 @@ def test_a_consumer_is_made_before_a_cut_or_after_it(
         assert not any(each.expired for each in made)
 
 
-def test_a_consumer_that_is_being_made_holds_a_cut_up(
+def test_consumer_creation_blocks_a_cut(
     stores: Stores, retention: RetentionStore, consumers: ConsumerStore, feed: Dataset
 ) -> None:
     """The interleaving that a race may miss: the cut waits for the making that has looked at the bounds already."""
@@ -294,7 +294,7 @@ def test_a_consumer_that_is_being_made_holds_a_cut_up(
             assert cutting.result(timeout=20) == 3
 
 
-def test_a_consumer_that_is_being_moved_holds_a_cut_up(
+def test_consumer_move_blocks_a_cut(
     stores: Stores, retention: RetentionStore, consumers: ConsumerStore, feed: Dataset
 ) -> None:
     """It keeps nothing where it is, and everything where it goes."""
@@ -326,7 +326,7 @@ def test_a_consumer_that_is_being_moved_holds_a_cut_up(
                 moving.result(timeout=20)
 
 
-def test_commits_go_on_beside_consumers_that_are_moved_all_the_time(
+def test_commits_proceed_beside_constantly_moving_consumers(
     stores: Stores, consumers: ConsumerStore, feed: Dataset, running: Callable[[], Job]
 ) -> None:
     """Those who share a lock never make way for one who wants it alone, so a move must not share the head's."""
@@ -351,7 +351,7 @@ def test_commits_go_on_beside_consumers_that_are_moved_all_the_time(
     together([publish, *(partial(move, f"c{number}") for number in range(4))])
 
 
-def test_another_retention_is_a_version_without_a_schema(stores: Stores, feed: Dataset) -> None:
+def test_retention_change_is_a_version_without_a_schema(stores: Stores, feed: Dataset) -> None:
     before = stores.catalog.get(feed.tenant_id, feed.id)
     keep(stores, feed, seconds=60)
     after = stores.catalog.get(feed.tenant_id, feed.id)

@@ -24,11 +24,11 @@ class Cleaning:
     """A history that has outlived its policy, or not, and the cleans that were started."""
 
     due: bool = True
-    asked: list[tuple[Any, ...]] = field(default_factory=list)
+    queries: list[tuple[Any, ...]] = field(default_factory=list)
     started: list[CleanTask] = field(default_factory=list)
 
-    def has_expired(self, *asked: Any) -> bool:
-        self.asked.append(asked)
+    def has_expired(self, *queries: Any) -> bool:
+        self.queries.append(queries)
         return self.due
 
     def start(self, dataset: Dataset, task: CleanTask, key: str | None, actor: str | None) -> Any:
@@ -54,10 +54,10 @@ def reconcile(
     return HistoryReconciler(history=cleaning, cleans=cleaning).reconcile(observation)  # type: ignore[arg-type]
 
 
-def test_a_clean_is_started_where_there_is_something_to_do() -> None:
+def test_due_clean_is_started() -> None:
     cleaning = Cleaning()
     kept = reconcile(cleaning, BOTH)
-    assert cleaning.asked == [("t", "d", BOTH.history, TimelinePolicy())]
+    assert cleaning.queries == [("t", "d", BOTH.history, TimelinePolicy())]
     assert cleaning.started == [CleanTask()]
     assert kept.wake_after_seconds is None, "the next version is soon enough"
     cleaning = Cleaning(due=False)
@@ -65,7 +65,7 @@ def test_a_clean_is_started_where_there_is_something_to_do() -> None:
     assert cleaning.started == []
 
 
-def test_cleans_are_some_minutes_apart() -> None:
+def test_cleans_are_started_at_intervals() -> None:
     cleaning = Cleaning()
     memory = reconcile(cleaning, BOTH).memory
     again = reconcile(cleaning, BOTH, 60, memory)
@@ -77,12 +77,12 @@ def test_cleans_are_some_minutes_apart() -> None:
     assert len(cleaning.started) == 3
 
 
-def test_versions_grow_old_though_nothing_is_committed() -> None:
+def test_old_versions_expire_without_a_commit() -> None:
     aging = TableServices(history=HistoryPolicy(seconds=60))
     assert reconcile(Cleaning(due=False), aging).wake_after_seconds == 300.0
 
 
-def test_who_wants_every_version_and_instant_is_left_alone() -> None:
+def test_dataset_without_history_policies_is_left_alone() -> None:
     cleaning = Cleaning()
     assert reconcile(cleaning, TableServices(timeline=None)) == ReconcileResult()
-    assert cleaning.asked == []
+    assert cleaning.queries == []

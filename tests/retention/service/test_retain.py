@@ -14,7 +14,7 @@ from app.retention.service.feed import Retain
 class Feeds:
     """Feeds of two tenants; that of `broken` cannot be cut. `calls`: what was asked for, in order."""
 
-    to_forget: dict[str, int]
+    to_expire: dict[str, int]
     calls: list[tuple[str, ...]] = field(default_factory=list)
 
     def tenants(self) -> Sequence[str]:
@@ -32,8 +32,8 @@ class Feeds:
 
     def expire_files(self, tenant_id: str, dataset_id: str, limit: int) -> int:
         self.calls.append(("expire_files", tenant_id, dataset_id))
-        gone = min(limit, self.to_forget.get(dataset_id, 0))
-        self.to_forget[dataset_id] = self.to_forget.get(dataset_id, 0) - gone
+        gone = min(limit, self.to_expire.get(dataset_id, 0))
+        self.to_expire[dataset_id] = self.to_expire.get(dataset_id, 0) - gone
         return gone
 
 
@@ -56,21 +56,21 @@ class Keys:
 
 def test_expired_idempotency_keys_are_removed_in_bounded_batches() -> None:
     keys = Keys(expired={"t": 2_500, "u": 1_000})
-    Retain(feeds=Feeds(to_forget={}), keys=keys, follower_lag_seconds=7).run()
+    Retain(feeds=Feeds(to_expire={}), keys=keys, follower_lag_seconds=7).run()
     assert keys.expired == {"t": 0, "u": 0}
     assert keys.calls == ["t"] * 3 + ["u"] * 2
 
 
 def test_keys_that_cannot_be_removed_hold_up_no_other_tenant_and_no_feed() -> None:
-    feeds, keys = Feeds(to_forget={}), Keys(expired={"u": 1}, broken="t")
+    feeds, keys = Feeds(to_expire={}), Keys(expired={"u": 1}, broken="t")
     assert Retain(feeds=feeds, keys=keys, follower_lag_seconds=7).run() == len("long") + len("short")
     assert keys.expired["u"] == 0
 
 
-def test_every_feed_has_its_turn_whatever_becomes_of_the_others() -> None:
-    feeds = Feeds(to_forget={"long": 2_500})
+def test_every_feed_is_processed_despite_failures_of_others() -> None:
+    feeds = Feeds(to_expire={"long": 2_500})
     assert Retain(feeds=feeds, keys=Keys(), follower_lag_seconds=7).run() == len("long") + len("short")
-    assert feeds.to_forget["long"] == 0
+    assert feeds.to_expire["long"] == 0
     assert feeds.calls == [
         ("expire_files", "t", "broken"),
         ("cut", "t", "broken"),
@@ -82,7 +82,7 @@ def test_every_feed_has_its_turn_whatever_becomes_of_the_others() -> None:
     ]
 
 
-def test_rounds_go_on_until_they_are_told_to_stop() -> None:
+def test_rounds_continue_until_stopped() -> None:
     stop = threading.Event()
 
     class Failing(Feeds):
@@ -92,6 +92,6 @@ def test_rounds_go_on_until_they_are_told_to_stop() -> None:
                 stop.set()
             raise Unavailable("the database is away")
 
-    feeds = Failing(to_forget={})
+    feeds = Failing(to_expire={})
     Retain(feeds=feeds, keys=Keys(), follower_lag_seconds=7).run_every(0.001, stop)
     assert len(feeds.calls) == 3

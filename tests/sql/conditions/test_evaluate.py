@@ -22,7 +22,7 @@ from tests.sql.conditions.reference import OPERATORS, filters
 
 @settings(max_examples=100, deadline=None)
 @given(written=filters(), found=st.lists(rows(), max_size=6), cut=st.integers(0, 6))
-def test_rows_match_as_one_by_one(written, found, cut):
+def test_rows_match_like_a_row_by_row_evaluation(written, found, cut):
     selection = parse_filter(written.text, SCHEMA)
     cut = min(cut, len(found))
     table = pa.concat_tables([table_of(found[:cut]), table_of(found[cut:])])
@@ -33,7 +33,7 @@ def test_rows_match_as_one_by_one(written, found, cut):
 
 @settings(max_examples=100, deadline=None)
 @given(written=filters())
-def test_a_filter_travels_and_its_text_reads_back_as_itself(written):
+def test_filter_round_trips_as_message_and_as_text(written):
     selection = parse_filter(written.text, SCHEMA)
     assert parse_filter(selection.text, SCHEMA) == selection
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(selection), type=Filter) == selection
@@ -42,7 +42,7 @@ def test_a_filter_travels_and_its_text_reads_back_as_itself(written):
 
 @settings(max_examples=100, deadline=None)
 @given(written=filters(), found=st.lists(rows(), max_size=3))
-def test_only_the_columns_that_a_filter_names_are_needed(written, found):
+def test_filter_requires_only_the_columns_it_names(written, found):
     selection = parse_filter(written.text, SCHEMA)
     table = table_of(found)
     needed = table.select([name for name in TYPES if name in selection.columns()])
@@ -115,7 +115,7 @@ WEATHER = pa.table(
         ("NOT flag OR flag", [0, 1]),
     ],
 )
-def test_what_a_text_selects(text, selected):
+def test_filter_selects_the_expected_rows(text, selected):
     matched = matches(parse_filter(text, SCHEMA), WEATHER)
     assert np.flatnonzero(matched).tolist() == selected
 
@@ -125,7 +125,7 @@ def test_what_a_text_selects(text, selected):
     [("i8", [Fraction(n) for n in range(-128, 128)]), ("tenths", [Fraction(n, 10) for n in range(-99, 100)])],
 )
 @pytest.mark.parametrize("sign", OPERATORS)
-def test_every_value_of_a_small_type_with_literals_on_between_and_beyond_them(name, values, sign):
+def test_small_types_compare_correctly_with_literals_around_every_value(name, values, sign):
     schema = Schema(id=1, fields=(*SCHEMA.fields, Field(id=99, name="tenths", type="decimal(2, 1)")))
     exact = [decimal.Decimal(value.numerator) / decimal.Decimal(value.denominator) for value in values]
     table = pa.table({name: pa.array(exact).cast(schema.to_arrow().field(name).type)})
@@ -140,13 +140,13 @@ def test_every_value_of_a_small_type_with_literals_on_between_and_beyond_them(na
     "text", ["{} = 0", "{} = -0.0", "{} IN (0, 5)", "{} IN (-0, 5)", "{} BETWEEN -0 AND 0"]
 )
 @pytest.mark.parametrize("kind", ["float32", "float64"])
-def test_the_two_zeros_are_one(text, kind):
+def test_negative_and_positive_zero_are_equal(text, kind):
     name = f"f{kind.removeprefix('float')}"
     table = pa.table({name: pa.array([0.0, -0.0, 1.0, None], kind)})
     assert matches(parse_filter(text.format(name), SCHEMA), table).tolist() == [True, True, False, False]
 
 
-def test_a_member_that_a_null_struct_hides_is_null():
+def test_member_of_a_null_struct_is_null():
     kind = SCHEMA.to_arrow().field("place").type
     members = [pa.array([1, 1], pa.int32()), pa.nulls(2, kind.field("inner").type)]
     hidden = pa.StructArray.from_arrays(members, fields=list(kind), mask=pa.array([False, True]))
@@ -158,7 +158,7 @@ def test_a_member_that_a_null_struct_hides_is_null():
 @pytest.mark.parametrize(
     "text", ["word = 'a'", "NOT flag", "place.n IN (1)", "TRUE", "word LIKE 'a%'", "i8 IS NULL"]
 )
-def test_no_rows(text):
+def test_empty_table_matches_nothing(text):
     selection = parse_filter(text, SCHEMA)
     for table in (SCHEMA.to_arrow().empty_table(), pa.Table.from_batches([], SCHEMA.to_arrow())):
         matched = matches(selection, table)
@@ -167,6 +167,6 @@ def test_no_rows(text):
 
 
 @pytest.mark.parametrize("pattern", ["_" * 1_000, "%_a" * 333, "é%" * 500, "%" * 1_000, "\\" * 1_000])
-def test_the_longest_patterns_are_within_what_arrow_does_at_once(pattern):
+def test_longest_patterns_are_within_the_limits_of_arrow(pattern):
     table = pa.table({"word": ["a" * 9_900, "é" * 4_900, ""] * 100})
     assert matches(parse_filter(f"word LIKE '{pattern}'", SCHEMA), table).shape == (300,)

@@ -97,7 +97,7 @@ def refused(text, schema=SCHEMA):
         ("i8 = '\ud800'", 6, "surrogate"),
     ],
 )
-def test_what_is_no_filter_is_refused_with_its_place(text, position, reason):
+def test_invalid_filter_is_refused_with_its_position(text, position, reason):
     error = refused(text)
     assert reason in error.detail
     assert error.facts["position"] == position
@@ -137,7 +137,7 @@ def test_what_is_no_filter_is_refused_with_its_place(text, position, reason):
         ("f64 = 1e" + "9" * 5_000, 6, "a number of 1,000 digits at most"),
     ],
 )
-def test_a_literal_must_suit_its_column(text, position, expected):
+def test_literal_must_match_its_column_type(text, position, expected):
     error = refused(text)
     assert expected in error.facts["expected"]
     assert error.facts["position"] == position
@@ -155,7 +155,7 @@ def test_a_literal_must_suit_its_column(text, position, expected):
         ('"place.n" = 1', 0, '"place"'),
     ],
 )
-def test_an_unknown_column_is_answered_with_those_of_a_like_name(text, position, expected):
+def test_unknown_column_is_refused_with_similar_names(text, position, expected):
     error = refused(text)
     assert "there is no column" in error.detail
     assert error.facts["expected"] == expected
@@ -187,13 +187,13 @@ def test_only_structs_have_members():
         ("place.\"inner\".word='a'", "place.\"inner\".word = 'a'"),
     ],
 )
-def test_the_canonical_text(text, canonical):
+def test_filter_has_a_canonical_text(text, canonical):
     selection = parse_filter(text, SCHEMA)
     assert selection.text == canonical
     assert parse_filter(canonical, SCHEMA) == selection
 
 
-def test_words_of_sql_are_names_of_columns():
+def test_sql_keywords_are_column_names():
     names = [
         "select",
         "case",
@@ -213,14 +213,14 @@ def test_words_of_sql_are_names_of_columns():
     assert selection.columns() == set(names)
 
 
-def test_words_of_the_language_are_names_in_quotes():
+def test_keywords_of_the_language_are_names_in_quotes():
     schema = Schema(
         id=1, fields=(Field(id=1, name="in", type="boolean"), Field(id=2, name="NULL", type="boolean"))
     )
     assert parse_filter('"in" AND NOT "NULL"', schema).columns() == {"in", "NULL"}
 
 
-def test_members_are_named_sixteen_deep():
+def test_members_are_named_sixteen_levels_deep():
     kind, path = "int32", []
     for depth in range(15):
         kind, path = f"struct<m{depth}: {kind}>", [f"m{depth}", *path]
@@ -248,26 +248,26 @@ def test_members_are_named_sixteen_deep():
         ("clock = '1970-01-01T00:00:01'", 1_000_000),
     ],
 )
-def test_literals_become_values_of_their_columns_type(text, value):
+def test_literals_become_values_of_their_column_type(text, value):
     condition = parse_filter(text, SCHEMA).root
     assert isinstance(condition, Comparison)
     assert condition.value == value
     assert type(condition.value) is type(value)
 
 
-def test_a_list_holds_each_value_once():
+def test_list_contains_each_value_once():
     assert parse_filter("price IN (1, 1.0, '1.00', 2)", SCHEMA).root == OneOf(
         column=Column(path=("price",), type="decimal(5, 2)"), values=("1.00", "2.00")
     )
 
 
-def test_a_comparison_with_null_needs_no_column():
+def test_comparison_with_null_reads_no_column():
     selection = parse_filter("i8 = NULL", SCHEMA)
     assert selection.root == Constant(value=None)
     assert selection.columns() == frozenset()
 
 
-def test_limits_hold_and_what_is_within_them_is_taken():
+def test_filter_limits_are_enforced():
     longest = "flag AND " * 1_110 + "flag"
     assert len(longest) < 10_000
     assert parse_filter(longest, SCHEMA).columns() == {"flag"}
@@ -280,7 +280,7 @@ def test_limits_hold_and_what_is_within_them_is_taken():
     assert "too deeply" in refused("NOT (" * 26 + "flag" + ")" * 26).detail
 
 
-def test_a_filter_within_its_limits_fits_a_deep_stack():
+def test_filter_within_its_limits_parses_on_a_deep_stack():
     def below(frames):
         return below(frames - 1) if frames else parse_filter("NOT (" * 25 + "flag" + ")" * 25, SCHEMA)
 
@@ -324,7 +324,7 @@ PIECES = st.sampled_from([*SIGNS.split(), *WORDS.split(), *LITERALS.split(), *BL
 @example("/*" * 4_999)
 @example("/**/" * 2_499)
 @example("\n" * 9_999)
-def test_no_text_does_harm(text):
+def test_any_text_is_parsed_or_refused_quickly(text):
     begun = time.monotonic()
     outcome = filter_or_error(text)
     if isinstance(outcome, InvalidFilter):
@@ -342,6 +342,6 @@ def filter_or_error(text):
         return error
 
 
-def test_the_language_is_the_documented_one():
+def test_error_describes_the_documented_language():
     error = refused("i8 ~ 1")
     assert re.search(r"columns, literals, .* AND, OR, NOT and parentheses", error.facts["expected"])

@@ -45,7 +45,7 @@ def cases(draw):
 
 @settings(max_examples=100, deadline=None)
 @given(case=cases(), row_group_rows=st.integers(1, 7))
-def test_what_statistics_say_holds_for_the_rows(case, row_group_rows):
+def test_verdict_of_statistics_holds_for_the_rows(case, row_group_rows):
     written, found = case
     selection = parse_filter(written.text, SCHEMA)
     table = table_of(found)
@@ -58,7 +58,7 @@ def test_what_statistics_say_holds_for_the_rows(case, row_group_rows):
 
 @settings(max_examples=100, deadline=None)
 @given(case=cases(), data=st.data())
-def test_less_knowledge_never_says_more(case, data):
+def test_missing_statistics_never_exclude_more(case, data):
     written, found = case
     selection = parse_filter(written.text, SCHEMA)
     known = stored_statistics(table_of(found))
@@ -169,7 +169,7 @@ STATISTICS = {
         ("i16 = 7 OR place.n = 1", True, True),
     ],
 )
-def test_what_bounds_decide(text, some, every):
+def test_bounds_decide_comparisons(text, some, every):
     known = {str(SCHEMA.field(name).id): each for name, each in STATISTICS.items()}
     for name in ("i64", "tags"):
         known[str(SCHEMA.field(name).id)] = ColumnStatistics(null_count=2)
@@ -202,20 +202,20 @@ def test_what_bounds_decide(text, some, every):
         ("c", None, "LIKE 'c%'", True, False),
     ],
 )
-def test_what_bounds_decide_about_patterns(low, high, text, some, every):
+def test_bounds_decide_patterns(low, high, text, some, every):
     known = {str(SCHEMA.field("word").id): ColumnStatistics(minimum=low, maximum=high, null_count=0)}
     selection = parse_filter(f"word {text}", SCHEMA)
     assert may_match(selection, known, SCHEMA, 2) is some
     assert must_match(selection, known, SCHEMA, 2) is every
 
 
-def test_no_rows_match_nothing_and_all_of_them_match_everything():
+def test_file_without_rows_matches_nothing_and_everything_in_it():
     selection = parse_filter("i8 = 1", SCHEMA)
     assert not may_match(selection, {}, SCHEMA, 0)
     assert must_match(selection, {}, SCHEMA, 0)
 
 
-def test_a_column_is_found_by_its_id_under_another_name():
+def test_renamed_column_is_found_by_its_id():
     known = {"7": ColumnStatistics(minimum=1, maximum=2, null_count=0)}
     renamed = Schema(
         id=2, fields=(Field(id=7, name="later", type="int32"), Field(id=8, name="new", type="int32"))
@@ -236,7 +236,7 @@ def test_a_column_is_found_by_its_id_under_another_name():
         ("flag", "x"),
     ],
 )
-def test_a_bound_that_cannot_be_read_is_one_that_is_not_known(name, bound):
+def test_unreadable_bound_is_treated_as_unknown(name, bound):
     literal = {
         "at": "'2026-11-21'",
         "day": "'2026-11-21'",
@@ -250,7 +250,7 @@ def test_a_bound_that_cannot_be_read_is_one_that_is_not_known(name, bound):
     assert not must_match(selection, known, SCHEMA, 5)
 
 
-def test_a_wider_type_reads_the_bounds_of_the_narrower_one():
+def test_wider_type_reads_the_bounds_of_the_narrower_one():
     schema = Schema(
         id=2, fields=(Field(id=1, name="n", type="double"), Field(id=2, name="t", type="timestamp_ntz"))
     )
@@ -262,7 +262,7 @@ def test_a_wider_type_reads_the_bounds_of_the_narrower_one():
     assert must_match(parse_filter("t < '2026-11-02 00:00:01'", schema), known, schema, 5)
 
 
-def test_a_member_is_not_taken_for_a_column_of_the_same_path():
+def test_member_is_not_mistaken_for_a_column_with_the_same_path():
     schema = Schema(
         id=1, fields=(Field(id=1, name="a.b", type="int32"), Field(id=2, name="a", type="struct<b: string>"))
     )
@@ -272,7 +272,7 @@ def test_a_member_is_not_taken_for_a_column_of_the_same_path():
     assert statistics == {"1": ColumnStatistics(minimum=1, maximum=1, null_count=0)}
 
 
-def test_values_too_long_to_keep_are_not_forgotten():
+def test_values_too_long_for_statistics_are_not_excluded():
     long = "x" * 5_000
     words = pa.table({"word": ["a", long, "m"]})
     for row_group_rows in (1, 2, 3):

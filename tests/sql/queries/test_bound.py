@@ -8,7 +8,7 @@ import pytest
 
 from app.sql.queries import parse_view, relation_type, to_spark_sql
 from app.sql.queries.functions import FUNCTIONS
-from tests.support.views import DATASETS, planned
+from tests.support.view_inputs import DATASETS, planned
 
 
 def columns(sql: str) -> list[str]:
@@ -98,7 +98,7 @@ def typed(expression: str, source: str = "orders") -> str:
         ("(SELECT max(price) FROM lines)", "decimal(9, 2)"),
     ],
 )
-def test_an_expression_has_the_type_that_the_engine_gives_it(expression: str, type_: str) -> None:
+def test_expression_has_the_type_of_the_engine(expression: str, type_: str) -> None:
     assert typed(expression) == type_
 
 
@@ -133,7 +133,7 @@ TWO = "WITH a AS (SELECT id, n FROM orders), b AS (SELECT order_id AS id, item F
         ("SELECT n, rank() OVER (ORDER BY at) AS r FROM orders QUALIFY r < 3", ["n int32", "r int32!"]),
     ],
 )  # fmt: skip
-def test_a_query_has_these_columns(sql: str, expected: list[str]) -> None:
+def test_query_has_the_expected_columns(sql: str, expected: list[str]) -> None:
     assert columns(sql) == expected
 
 
@@ -151,11 +151,11 @@ def test_a_query_has_these_columns(sql: str, expected: list[str]) -> None:
         ("SELECT x FROM a UNION SELECT y FROM (SELECT y FROM b) AS d", ("a", "b")),
     ],
 )  # fmt: skip
-def test_the_inputs_are_the_tables_that_no_with_defines(sql: str, inputs: tuple[str, ...]) -> None:
+def test_inputs_are_the_tables_not_defined_by_with(sql: str, inputs: tuple[str, ...]) -> None:
     assert parse_view(sql).inputs == inputs
 
 
-def test_only_columns_that_are_named_are_read() -> None:
+def test_only_named_columns_are_read() -> None:
     plan = planned("SELECT o.id, count(*) AS c FROM orders AS o, lines WHERE o.byte > 3 GROUP BY o.id")
     assert {source.name: source.columns for source in plan.sources} == {
         "orders": {"id": "BIGINT", "byte": "SMALLINT"},
@@ -172,7 +172,7 @@ def test_only_columns_that_are_named_are_read() -> None:
         "SELECT item FROM lines",
     ],
 )
-def test_one_row_of_one_input_makes_one_row_or_none(sql: str) -> None:
+def test_projection_of_one_input_is_row_by_row(sql: str) -> None:
     assert planned(sql).row_by_row
 
 
@@ -193,7 +193,7 @@ def test_one_row_of_one_input_makes_one_row_or_none(sql: str) -> None:
         "WITH a AS (SELECT id FROM orders) SELECT id FROM a",
     ],
 )
-def test_more_than_one_row_is_looked_at(sql: str) -> None:
+def test_query_over_several_rows_is_not_row_by_row(sql: str) -> None:
     plan = planned(sql)
     assert not plan.row_by_row
     assert (plan.projection, plan.predicate, plan.key_columns) == ((), None, {})
@@ -212,7 +212,7 @@ def test_more_than_one_row_is_looked_at(sql: str) -> None:
         ("SELECT item FROM lines", {}, ()),
     ],
 )
-def test_the_key_of_the_input_is_passed_on_under_these_names(
+def test_key_of_the_input_is_passed_on_under_its_new_names(
     sql: str, passed: dict[str, str], key: tuple[str, ...]
 ) -> None:
     plan = planned(sql)
@@ -243,7 +243,7 @@ def test_the_key_of_the_input_is_passed_on_under_these_names(
         ("SELECT id, count(*) AS c FROM orders GROUP BY id UNION ALL SELECT 1, 1", ()),
     ],
 )
-def test_what_a_query_has_one_row_for_is_a_key_if_it_can_be_one(sql: str, key: tuple[str, ...]) -> None:
+def test_suggested_key_is_what_a_query_groups_by(sql: str, key: tuple[str, ...]) -> None:
     assert planned(sql).suggested_key == key
 
 
@@ -258,14 +258,12 @@ def test_what_a_query_has_one_row_for_is_a_key_if_it_can_be_one(sql: str, key: t
         ("sum(n) OVER (ORDER BY at)", "OVER (ORDER BY s1.`at` ASC NULLS FIRST)"),
     ],
 )  # fmt: skip
-def test_rows_that_are_equal_by_the_order_come_in_one_order_all_the_same(over: str, written: str) -> None:
+def test_window_order_is_completed_to_a_total_order(over: str, written: str) -> None:
     """Where the result depends on which of them is first, what tells them apart is added to the order."""
     assert written in planned(f"SELECT id, {over} AS x FROM orders").sql
 
 
-def test_ties_are_broken_by_all_columns_where_there_is_no_key_and_by_the_groups_of_a_query_with_groups() -> (
-    None
-):
+def test_window_ties_are_broken_by_all_columns_or_by_the_groups() -> None:
     plan = planned("SELECT item, row_number() OVER (ORDER BY count) AS x FROM lines")
     assert "s1.`count` ASC NULLS FIRST, s1.`order_id` ASC NULLS FIRST, s1.`item`" in plan.sql
     plan = planned(
@@ -274,7 +272,7 @@ def test_ties_are_broken_by_all_columns_where_there_is_no_key_and_by_the_groups_
     assert "ORDER BY count(*) ASC NULLS FIRST, s1.`customer` ASC NULLS FIRST)" in plan.sql
 
 
-def test_the_sql_that_is_run() -> None:
+def test_spark_sql_quotes_names_and_escapes_literals() -> None:
     plan = planned(
         "select ID, price*2 double, byte from orders where not paid and customer = 'O''Neil\\' -- all"
     )
@@ -291,26 +289,26 @@ def test_the_sql_that_is_run() -> None:
     assert len(plan.projection) == len(plan.schema.fields)
 
 
-def test_numbers_that_are_none_fail_the_query() -> None:
+def test_results_that_are_not_finite_fail_the_query() -> None:
     sql = to_spark_sql(planned("SELECT weight, id FROM orders"), {"orders": "r"})
     assert sql.count("raise_error('column \\u0027weight\\u0027 of the view is not a finite number')") == 1
     assert "raise_error" not in to_spark_sql(planned("SELECT id FROM orders"), {"orders": "r"})
 
 
 @pytest.mark.parametrize("carried", ["id", "Customer", "X"])
-def test_what_is_carried_is_no_column_already(carried: str) -> None:
+def test_carried_column_must_not_be_a_column_of_the_view(carried: str) -> None:
     plan = planned("SELECT id AS x FROM orders WHERE customer = 'a'")
     with pytest.raises(ValueError, match="already a column of the view"):
         to_spark_sql(plan, {"orders": "r"}, carry=[carried])
 
 
-def test_every_input_needs_a_relation() -> None:
+def test_every_input_requires_a_relation() -> None:
     plan = planned("SELECT id FROM orders JOIN lines ON id = order_id")
     with pytest.raises(ValueError, match="lines"):
         to_spark_sql(plan, {"orders": "r"})
 
 
-def test_what_the_tenant_wrote_is_escaped() -> None:
+def test_names_and_literals_of_the_tenant_are_escaped() -> None:
     """Nothing can end a string or a name, and nothing is replaced by settings of the session."""
     plan = planned(
         "SELECT '`'' OR 1=1 -- \\'' ${env:HOME} {x} \u2028 😀' AS `a``, (SELECT 1) --`, `ticks``` FROM odd"
@@ -324,7 +322,7 @@ def test_what_the_tenant_wrote_is_escaped() -> None:
     assert decoded == ["`' OR 1=1 -- \\' ${env:HOME} {x} \u2028 😀"]
 
 
-def test_types_are_taken_as_the_engine_has_them() -> None:
+def test_input_columns_have_the_types_of_the_engine() -> None:
     for definition in DATASETS.values():
         for field in definition.schema.fields:
             known = relation_type(field.data_type())
@@ -333,7 +331,7 @@ def test_types_are_taken_as_the_engine_has_them() -> None:
             assert "(ms)" not in str(known)
 
 
-def test_every_function_takes_what_it_says() -> None:
+def test_every_function_declares_consistent_parameters() -> None:
     for name, function in FUNCTIONS.items():
         assert name == name.lower()
         assert function.optional <= len(function.parameters)

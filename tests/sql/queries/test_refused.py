@@ -9,7 +9,7 @@ import pytest
 from app.format.errors import InvalidView
 from app.sql.expression_parser import PATTERN_CHARACTERS_MAX
 from app.sql.queries.functions import FUNCTIONS, REFUSED_FUNCTIONS, Role
-from tests.support.views import DATASETS, planned
+from tests.support.view_inputs import DATASETS, planned
 
 
 def refused(sql: str) -> InvalidView:
@@ -125,7 +125,7 @@ def refused(sql: str) -> InvalidView:
         ),
     ],
 )
-def test_what_is_not_the_sql_of_views_is_refused_where_it_stands(sql: str, place: str, reason: str) -> None:
+def test_sql_outside_the_view_language_is_refused_at_its_position(sql: str, place: str, reason: str) -> None:
     error = refused(sql)
     assert reason in error.detail
     if place:
@@ -289,7 +289,9 @@ def test_what_is_not_the_sql_of_views_is_refused_where_it_stands(sql: str, place
         ("WITH a(x, y) AS (SELECT id FROM orders) SELECT x FROM a", "SELECT id", "2 names are listed"),
     ],
 )
-def test_what_does_not_fit_the_inputs_is_refused_where_it_stands(sql: str, place: str, reason: str) -> None:
+def test_sql_that_does_not_match_the_inputs_is_refused_at_its_position(
+    sql: str, place: str, reason: str
+) -> None:
     error = refused(sql)
     assert reason in error.detail
     if place:
@@ -297,13 +299,13 @@ def test_what_does_not_fit_the_inputs_is_refused_where_it_stands(sql: str, place
 
 
 @pytest.mark.parametrize("name", sorted(REFUSED_FUNCTIONS))
-def test_a_function_that_is_left_out_says_why(name: str) -> None:
+def test_unsupported_function_is_refused_with_a_reason(name: str) -> None:
     assert name not in FUNCTIONS
     assert REFUSED_FUNCTIONS[name] in refused(f"SELECT {name}(n) AS x FROM orders").detail
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_takes_a_value_of_any_type_or_refuses_it(name: str) -> None:
+def test_function_accepts_or_refuses_a_value_of_any_type(name: str) -> None:
     function = FUNCTIONS[name]
     over = " OVER (ORDER BY id)" if function.role is Role.WINDOW else ""
     columns = [f"`{column}`" for column in DATASETS["orders"].schema.names()]
@@ -313,7 +315,7 @@ def test_a_function_takes_a_value_of_any_type_or_refuses_it(name: str) -> None:
             assert planned(f"SELECT {call} AS x FROM orders").schema.fields[0].type
 
 
-def test_words_that_elsewhere_are_functions_are_columns_here() -> None:
+def test_sql_functions_without_parentheses_are_column_names() -> None:
     """CURRENT_DATE without parentheses, for one: there is no way to the clock."""
     for name in ("current_date", "current_timestamp", "current_user", "localtimestamp"):
         assert "no column" in refused(f"SELECT {name} FROM orders").detail

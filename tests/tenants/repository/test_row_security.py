@@ -120,7 +120,7 @@ INSUFFICIENT_PRIVILEGE = "42501"
 
 
 @pytest.mark.parametrize("table", READABLE, ids=str)
-def test_a_foreign_tenant_sees_and_changes_nothing(
+def test_foreign_tenant_sees_and_changes_nothing(
     stores: Stores, owner: Database, victim: str, tenant_id: str, table: Table
 ) -> None:
     with stores.database.tenant(victim) as connection:
@@ -136,12 +136,12 @@ def test_a_foreign_tenant_sees_and_changes_nothing(
 
 
 @pytest.mark.parametrize("table", READABLE, ids=str)
-def test_no_tenant_no_rows(stores: Stores, victim: str, table: Table) -> None:
+def test_session_without_a_tenant_sees_no_rows(stores: Stores, victim: str, table: Table) -> None:
     with stores.database.credential(bytes(32)) as connection:
         assert count(connection, table) == 0
 
 
-def test_a_tenant_does_not_outlive_its_transaction(stores: Stores, victim: str) -> None:
+def test_tenant_setting_ends_with_its_transaction(stores: Stores, victim: str) -> None:
     """The connections go back to the pool; the next transaction on them starts as no one."""
     with stores.database.tenant(victim) as connection:
         assert count(connection, jobs) == 2
@@ -153,7 +153,7 @@ def test_a_tenant_does_not_outlive_its_transaction(stores: Stores, victim: str) 
 
 
 @pytest.mark.parametrize("table", TENANT_TABLES, ids=str)
-def test_rows_cannot_be_made_for_or_given_to_another_tenant(
+def test_rows_cannot_be_inserted_for_or_moved_to_another_tenant(
     stores: Stores, populated: Callable[[], str], victim: str, table: Table
 ) -> None:
     with stores.database.tenant(populated()) as connection:
@@ -199,7 +199,7 @@ ESCAPES = {
 
 
 @pytest.mark.parametrize("statement", ESCAPES)
-def test_the_application_cannot_widen_its_rights(stores: Stores, tenant_id: str, statement: str) -> None:
+def test_application_role_cannot_widen_its_rights(stores: Stores, tenant_id: str, statement: str) -> None:
     with stores.database.tenant(tenant_id) as connection, connection.begin_nested() as harmless:
         *before, last = statement.split("; ")
         for each in before:
@@ -208,7 +208,7 @@ def test_the_application_cannot_widen_its_rights(stores: Stores, tenant_id: str,
         harmless.rollback()
 
 
-def test_a_credential_opens_its_own_row_only(stores: Stores, victim: str) -> None:
+def test_credential_session_reads_only_its_own_key(stores: Stores, victim: str) -> None:
     key, other = new_api_key(), new_api_key()
     stores.tenants.add_key(victim, {"read"}, api_key=key)
     stores.tenants.add_key(victim, {"read"}, api_key=other)
@@ -228,7 +228,9 @@ RELAYED = [column for name in RELAY_COLUMNS for column in metadata.tables[name].
 
 
 @pytest.mark.parametrize("column", RELAYED, ids=str)
-def test_the_relay_reads_only_who_has_work(stores: Stores, victim: str, column: Column[Any]) -> None:
+def test_relay_reads_only_the_columns_of_pending_work(
+    stores: Stores, victim: str, column: Column[Any]
+) -> None:
     table = column.table.name
     with stores.database.relay() as connection:
         if column.name in RELAY_COLUMNS[table]:
@@ -237,7 +239,7 @@ def test_the_relay_reads_only_who_has_work(stores: Stores, victim: str, column: 
             assert refused(connection, f"SELECT {column.name} FROM {table}") == INSUFFICIENT_PRIVILEGE
 
 
-def test_the_relay_sees_followers_and_no_readers(stores: Stores, victim: str) -> None:
+def test_relay_sees_followers_and_no_readers(stores: Stores, victim: str) -> None:
     with stores.database.tenant(victim) as connection:
         connection.execute(
             text(
@@ -252,7 +254,7 @@ def test_the_relay_sees_followers_and_no_readers(stores: Stores, victim: str) ->
         assert found.scalars().all() == ["webhook:1"]
 
 
-def test_the_relay_sees_unfinished_jobs_and_ids_of_tenants(stores: Stores, victim: str) -> None:
+def test_relay_sees_unfinished_jobs_and_tenant_ids(stores: Stores, victim: str) -> None:
     with stores.database.relay() as connection:
         found = connection.execute(
             text("SELECT state FROM jobs WHERE tenant_id = :tenant"), {"tenant": victim}
@@ -277,7 +279,7 @@ BEYOND_RELAY = [
 
 
 @pytest.mark.parametrize("statement", BEYOND_RELAY)
-def test_the_relay_does_no_more(stores: Stores, victim: str, statement: str) -> None:
+def test_relay_may_not_write_or_read_further_tables(stores: Stores, victim: str, statement: str) -> None:
     with stores.database.relay() as connection:
         assert refused(connection, statement) == INSUFFICIENT_PRIVILEGE
 
@@ -290,7 +292,7 @@ def test_tables_without_a_tenant_are_closed_to_the_application(
         assert refused(connection, f"SELECT * FROM {table.name}") == INSUFFICIENT_PRIVILEGE
 
 
-def test_every_table_forces_row_security_and_leads_its_keys_with_the_tenant(
+def test_every_table_forces_row_security_and_its_keys_start_with_the_tenant(
     postgres: TestServer, database_url: str
 ) -> None:
     with postgres.administration(database_url.rsplit("/", 1)[1]) as connection:
@@ -319,7 +321,7 @@ def test_every_table_forces_row_security_and_leads_its_keys_with_the_tenant(
     assert {first for _, first in foreign} == {"tenant_id"}
 
 
-def test_the_roles_have_no_attributes_and_no_login_inherits_them(postgres: TestServer) -> None:
+def test_roles_have_no_attributes_and_no_login_inherits_them(postgres: TestServer) -> None:
     with postgres.administration() as connection:
         for role in (APPLICATION_ROLE, RELAY_ROLE):
             attributes = connection.execute(

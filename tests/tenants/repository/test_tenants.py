@@ -11,7 +11,7 @@ from app.tenants.tables import api_keys
 from tests.support.store_fixtures import Stores
 
 
-def test_a_key_authenticates_as_its_tenant_with_its_scopes(stores: Stores, tenant_id: str) -> None:
+def test_key_authenticates_as_its_tenant_with_its_scopes(stores: Stores, tenant_id: str) -> None:
     made = stores.tenants.add_key(tenant_id, {"read", "write"}, name="ingest")
     principal = stores.tenants.authenticate(made.api_key)
     assert principal is not None
@@ -19,7 +19,7 @@ def test_a_key_authenticates_as_its_tenant_with_its_scopes(stores: Stores, tenan
     assert principal.scopes == {"read", "write"}
 
 
-def test_two_keys_of_a_tenant_are_live_at_once_until_one_is_revoked(stores: Stores, tenant_id: str) -> None:
+def test_two_keys_of_a_tenant_are_valid_until_one_is_revoked(stores: Stores, tenant_id: str) -> None:
     first, second = (stores.tenants.add_key(tenant_id, {"read"}) for _ in range(2))
     stores.tenants.revoke_key(tenant_id, first.key_id)
     assert stores.tenants.authenticate(first.api_key) is None
@@ -38,11 +38,11 @@ def test_two_keys_of_a_tenant_are_live_at_once_until_one_is_revoked(stores: Stor
         "é",
     ],
 )
-def test_any_other_text_is_no_one(stores: Stores, text: str) -> None:
+def test_unknown_key_does_not_authenticate(stores: Stores, text: str) -> None:
     assert stores.tenants.authenticate(text) is None
 
 
-def test_only_the_digest_is_stored(stores: Stores, tenant_id: str) -> None:
+def test_only_the_digest_of_a_key_is_stored(stores: Stores, tenant_id: str) -> None:
     made = stores.tenants.add_key(tenant_id, {"read"})
     with stores.database.tenant(tenant_id) as connection:
         [row] = connection.execute(api_keys.select()).all()
@@ -51,7 +51,7 @@ def test_only_the_digest_is_stored(stores: Stores, tenant_id: str) -> None:
     assert made.api_key not in repr(made)
 
 
-def test_a_tenant_revokes_its_own_keys_only(stores: Stores, tenant_id: str) -> None:
+def test_tenant_revokes_only_its_own_keys(stores: Stores, tenant_id: str) -> None:
     made = stores.tenants.add_key(tenant_id, {"read"})
     other = stores.tenants.add_tenant(f"other-{tenant_id}")
     for key_id in (made.key_id, "no uuid"):
@@ -60,19 +60,19 @@ def test_a_tenant_revokes_its_own_keys_only(stores: Stores, tenant_id: str) -> N
     assert stores.tenants.authenticate(made.api_key) is not None
 
 
-def test_names_of_tenants_differ(stores: Stores) -> None:
+def test_tenant_names_are_unique(stores: Stores) -> None:
     stores.tenants.add_tenant("acme")
     with pytest.raises(TenantExists):
         stores.tenants.add_tenant("acme")
 
 
-def test_a_given_key_must_look_like_one(stores: Stores, tenant_id: str) -> None:
+def test_provided_key_must_be_well_formed(stores: Stores, tenant_id: str) -> None:
     with pytest.raises(ValueError, match="hw_"):
         stores.tenants.add_key(tenant_id, {"read"}, api_key="secret")
-    given = new_api_key()
-    assert stores.tenants.add_key(tenant_id, {"read"}, api_key=given).api_key == given
+    provided_key = new_api_key()
+    assert stores.tenants.add_key(tenant_id, {"read"}, api_key=provided_key).api_key == provided_key
 
 
-def test_no_key_for_a_tenant_that_is_none(stores: Stores) -> None:
+def test_unknown_tenant_gets_no_key(stores: Stores) -> None:
     with pytest.raises(NotFound):
         stores.tenants.add_key(new_id(), {"read"})

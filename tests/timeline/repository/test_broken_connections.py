@@ -35,7 +35,7 @@ def far(proxy: BreakingProxy) -> Iterator[Stores]:
     database.close()
 
 
-def test_a_lost_answer_is_looked_up_and_found(
+def test_commit_with_a_lost_response_is_found(
     stores: Stores,
     far: Stores,
     proxy: BreakingProxy,
@@ -54,7 +54,7 @@ def test_a_lost_answer_is_looked_up_and_found(
     assert stores.jobs.get(tenant_id, job.id).state is JobState.SUCCEEDED
 
 
-def test_a_lost_commit_is_looked_up_and_published_again_with_the_same_claim(
+def test_lost_commit_is_published_again_with_the_same_claim(
     stores: Stores,
     far: Stores,
     proxy: BreakingProxy,
@@ -72,7 +72,7 @@ def test_a_lost_commit_is_looked_up_and_published_again_with_the_same_claim(
     assert far.timeline.publish_one(tenant_id, commit) == Published(version=1, first_offset=0, next_offset=3)
 
 
-def test_a_refused_commit_is_known_to_be_refused_whatever_breaks_then(
+def test_refused_commit_is_known_before_the_connection_breaks(
     stores: Stores, far: Stores, proxy: BreakingProxy, tenant_id: str, running: Callable[[], Job]
 ) -> None:
     job = running()
@@ -81,25 +81,25 @@ def test_a_refused_commit_is_known_to_be_refused_whatever_breaks_then(
     assert far.timeline.publish_one(tenant_id, commit_of([job], [message()])) == Fenced(held=frozenset())
 
 
-def test_looking_up_waits_for_a_commit_that_is_still_under_way(
+def test_outcome_lookup_waits_for_a_running_commit(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     """The worker lost its connection, and the server has not noticed: its transaction holds the head row."""
     job = running()
     outcome: list[Published | None] = []
-    looking = threading.Thread(
+    lookup = threading.Thread(
         target=lambda: outcome.append(stores.timeline.outcome_of_one(tenant_id, dataset.id, [job.id]))
     )
     with stores.database.tenant(tenant_id) as connection:
         published = publish_commits(connection, [commit_of([job], [message()])], ())
-        looking.start()
-        looking.join(0.3)
-        assert looking.is_alive()
-    looking.join(10)
+        lookup.start()
+        lookup.join(0.3)
+        assert lookup.is_alive()
+    lookup.join(10)
     assert tuple(outcome) == published
 
 
-def test_other_transactions_in_doubt_say_so_and_an_idempotency_key_settles_them(
+def test_other_transactions_in_doubt_raise_commit_in_doubt_and_keys_settle_them(
     far: Stores, proxy: BreakingProxy, tenant_id: str, dataset: Dataset
 ) -> None:
     first = new_job(dataset.id, key="k")
@@ -110,7 +110,7 @@ def test_other_transactions_in_doubt_say_so_and_an_idempotency_key_settles_them(
     assert (again.replayed, again.job.id) == (True, first.id)
 
 
-def test_pooled_connections_that_died_are_replaced_unnoticed(
+def test_dead_pooled_connections_are_replaced(
     stores: Stores, postgres: TestServer, tenant_id: str, dataset: Dataset, database_url: str
 ) -> None:
     name = database_url.rsplit("/", 1)[1]
@@ -126,7 +126,7 @@ def test_pooled_connections_that_died_are_replaced_unnoticed(
             assert cut[0] >= 1
 
 
-def test_a_connection_that_dies_in_a_transaction_is_unavailable_and_nothing_happened(
+def test_connection_lost_in_a_transaction_is_unavailable_and_changes_nothing(
     stores: Stores, postgres: TestServer, tenant_id: str, dataset: Dataset
 ) -> None:
     def die_on_the_way() -> None:
@@ -143,13 +143,13 @@ def test_a_connection_that_dies_in_a_transaction_is_unavailable_and_nothing_happ
     assert stores.catalog.get(tenant_id, dataset.id) == dataset
 
 
-def test_a_server_out_of_reach_is_unavailable(proxy: BreakingProxy, far: Stores, tenant_id: str) -> None:
+def test_unreachable_server_is_unavailable(proxy: BreakingProxy, far: Stores, tenant_id: str) -> None:
     proxy.close()
     with pytest.raises(Unavailable):
         far.catalog.list(tenant_id, page_size=1, page_token=None)
 
 
-def test_waiting_for_a_lock_ends_in_unavailable_not_in_a_hang(
+def test_lock_timeout_raises_unavailable(
     stores: Stores, database_url: str, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     impatient = Database(database_url, lock_timeout_seconds=0.2)
@@ -162,7 +162,7 @@ def test_waiting_for_a_lock_ends_in_unavailable_not_in_a_hang(
     assert stores.jobs.get(tenant_id, job.id).state is JobState.RUNNING
 
 
-def test_sessions_carry_their_limits_and_names(stores: Stores, tenant_id: str) -> None:
+def test_sessions_have_their_limits_and_names(stores: Stores, tenant_id: str) -> None:
     with stores.database.tenant(tenant_id) as connection:
         shown = {
             name: connection.exec_driver_sql(f"SHOW {name}").scalar_one()
@@ -185,7 +185,7 @@ def test_sessions_carry_their_limits_and_names(stores: Stores, tenant_id: str) -
     }
 
 
-def test_psycopg_still_sends_commit_as_the_proxy_expects(proxy: BreakingProxy) -> None:
+def test_psycopg_sends_commit_as_the_proxy_expects(proxy: BreakingProxy) -> None:
     """Guards the tests above: without a COMMIT in the clear, no fault would ever strike."""
     proxy.break_next(Fault.REQUEST_LOST)
     with pytest.raises(psycopg.OperationalError), psycopg.connect(proxy.url) as connection:

@@ -49,7 +49,7 @@ def test_offsets_are_dense_under_concurrent_publishers(
                 break
         return published
 
-    def watch() -> list[Published]:
+    def check_feed() -> list[Published]:
         """What a follower sees: every offset below the head has its file already."""
         while not done.is_set():
             bounds = stores.changelog.bounds(tenant_id, dataset.id)
@@ -63,7 +63,7 @@ def test_offsets_are_dense_under_concurrent_publishers(
         finally:
             done.set()
 
-    published = sorted(chain(*together([publish_all, watch])), key=lambda each: each.version)
+    published = sorted(chain(*together([publish_all, check_feed])), key=lambda each: each.version)
     assert [each.version for each in published] == list(range(1, PUBLISHERS * COMMITS_EACH + 1))
     ends = [0, *(each.next_offset for each in published)]
     assert [each.first_offset for each in published] == ends[:-1]

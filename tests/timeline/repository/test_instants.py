@@ -31,7 +31,7 @@ def timeline(stores: Stores, dataset: Dataset, wanted: InstantFilter = EVERY_INS
     return page.items
 
 
-def test_an_instant_tells_who_asked_and_for_what(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+def test_instant_names_its_actor_and_parameters(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     key = stores.tenants.add_key(tenant_id, ["write"], name="loader")
     options = WriteOptions(on_error=OnError.QUARANTINE, writer_id="stream", batch_id=7)
     write = WriteRequest(operation=Operation.UPSERT, options=options)
@@ -48,7 +48,7 @@ def test_an_instant_tells_who_asked_and_for_what(stores: Stores, tenant_id: str,
     assert waiting.parameters == {"on_error": "quarantine"}
 
 
-def test_what_the_service_does_by_itself_has_no_actor(
+def test_instant_started_by_the_service_has_no_actor(
     stores: Stores, dataset: Dataset, accept: Callable[[], Job]
 ) -> None:
     accept()
@@ -56,7 +56,7 @@ def test_what_the_service_does_by_itself_has_no_actor(
     assert (entry.actor, entry.actor_name, entry.schema_id) == (None, None, None)
 
 
-def test_a_change_of_the_schema_tells_who_asked(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+def test_schema_change_instant_names_its_actor(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     key = stores.tenants.add_key(tenant_id, ["write"], name="designer")
     stores.catalog.evolve(
         tenant_id, dataset.id, dataset.definition, version=0, instant_id=new_instant_id(), actor=key.key_id
@@ -66,7 +66,7 @@ def test_a_change_of_the_schema_tells_who_asked(stores: Stores, tenant_id: str, 
     assert (entry.version, entry.schema_id, entry.job_id, entry.parameters) == (1, 1, None, {})
 
 
-def test_an_instant_tells_why_it_failed(
+def test_failed_instant_has_its_error(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     job = running()
@@ -79,7 +79,7 @@ def test_an_instant_tells_why_it_failed(
     assert (ended.state, ended.error) == (InstantState.ROLLED_BACK, fault)
 
 
-def test_bytes_that_came_and_went_add_up_to_those_that_are_live(
+def test_bytes_added_and_removed_sum_to_the_live_bytes(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     """Also where a file is listed anew for its deletion vector, as which it neither comes nor goes."""
@@ -107,7 +107,7 @@ def test_bytes_that_came_and_went_add_up_to_those_that_are_live(
         assert (each.version, come_and_gone) == (number, sum(file.size_bytes for file in files))
 
 
-def test_a_filter_leaves_what_it_selects(
+def test_filter_selects_timeline_entries(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Callable[[], Job], running: Callable[[], Job]
 ) -> None:
     job = running()
@@ -134,7 +134,7 @@ def test_a_filter_leaves_what_it_selects(
         assert [each for each in every if wanted.selects(each)] == [every[place] for place in places]
 
 
-def test_another_tenant_sees_nothing_of_it(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
+def test_timeline_of_another_tenant_is_empty(stores: Stores, tenant_id: str, dataset: Dataset) -> None:
     """Nor the name of its keys, were a key of another tenant ever an actor."""
     stranger = stores.tenants.add_tenant(f"tenant-{new_id()}")
     key = stores.tenants.add_key(stranger, ["write"], name="theirs")

@@ -57,7 +57,7 @@ class World:
         ]
         return cls(stores=stores, tenant_id=tenant_id, datasets=datasets, rules=rules)
 
-    def play(self, step: str, argument: object) -> None:
+    def run_step(self, step: str, argument: object) -> None:
         match step, argument:
             case "write", int(place):
                 self.jobs.append(
@@ -162,24 +162,24 @@ class World:
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(schedule=st.lists(_STEPS, min_size=5, max_size=30))
-def test_whatever_happens_a_transaction_is_whole(
+def test_transaction_is_atomic_under_every_interleaving(
     database: Database, schedule: list[tuple[str, object]]
 ) -> None:
     world = World.new(Stores.on(database), SEVERAL)
     for step, argument in schedule:
-        world.play(step, argument)
+        world.run_step(step, argument)
     world.finish()
     world.check_order()
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(schedule=st.lists(_STEPS, min_size=5, max_size=30))
-def test_with_one_writer_a_dataset_writes_take_effect_in_the_order_of_acceptance(
+def test_writes_of_one_writer_per_dataset_take_effect_in_order_of_acceptance(
     database: Database, schedule: list[tuple[str, object]]
 ) -> None:
     world = World.new(Stores.on(database), msgspec.structs.replace(SEVERAL, dataset_writers_max=1))
     for step, argument in schedule:
-        world.play(step, argument)
+        world.run_step(step, argument)
     world.finish()
     world.check_order()
     for dataset in world.datasets:

@@ -50,7 +50,7 @@ def name(stores: Stores, dataset: Dataset, version: int, expires: str | None = N
         )
 
 
-def held(stores: Stores, dataset: Dataset) -> list[tuple[str, int]]:
+def leases_of(stores: Stores, dataset: Dataset) -> list[tuple[str, int]]:
     query = select(read_leases.c.reader, read_leases.c.version).order_by(
         read_leases.c.reader, read_leases.c.version
     )
@@ -58,22 +58,22 @@ def held(stores: Stores, dataset: Dataset) -> list[tuple[str, int]]:
         return [(row.reader, row.version) for row in connection.execute(query)]
 
 
-def test_what_is_kept_can_be_held(stores: Stores, leases: ReadLeaseStore, cut: Dataset) -> None:
-    hold = partial(leases.acquire, cut.tenant_id, cut.id)
+def test_retained_version_can_be_leased(stores: Stores, leases: ReadLeaseStore, cut: Dataset) -> None:
+    acquire = partial(leases.acquire, cut.tenant_id, cut.id)
     for version in (2, 4, 5):
-        hold(version, "a", 30)
-    assert held(stores, cut) == [("a", 2), ("a", 4), ("a", 5)]
+        acquire(version, "a", 30)
+    assert leases_of(stores, cut) == [("a", 2), ("a", 4), ("a", 5)]
     for version in (0, 1, 3):
         with pytest.raises(VersionExpired) as error:
-            hold(version, "b", 30)
+            acquire(version, "b", 30)
         assert error.value.facts == {"version": version, "earliest": 4}
     leases.release(cut.tenant_id, cut.id, "a")
     leases.release(cut.tenant_id, cut.id, "a")
-    assert held(stores, cut) == []
+    assert leases_of(stores, cut) == []
     assert stores.catalog.get(cut.tenant_id, cut.id).earliest_version == 4
 
 
-def test_a_hold_keeps_a_version_for_others_and_once_it_has_run_out_for_nobody(
+def test_lease_retains_a_version_until_it_expires(
     stores: Stores, leases: ReadLeaseStore, cut: Dataset
 ) -> None:
     with stores.database.tenant(cut.tenant_id) as connection:
@@ -100,7 +100,7 @@ def gone(leases: ReadLeaseStore, dataset: Dataset, version: int) -> bool:
     return False
 
 
-def test_a_name_that_has_run_out_keeps_nothing(stores: Stores, leases: ReadLeaseStore, cut: Dataset) -> None:
+def test_expired_name_retains_nothing(stores: Stores, leases: ReadLeaseStore, cut: Dataset) -> None:
     name(stores, cut, 1, expires="2001-01-01T00:00:00Z")
     name(stores, cut, 3, expires="2999-01-01T00:00:00Z")
     assert [gone(leases, cut, version) for version in range(6)] == [True, True, False, False, False, False]
@@ -108,7 +108,7 @@ def test_a_name_that_has_run_out_keeps_nothing(stores: Stores, leases: ReadLease
     assert [first(version) for version in range(7)] == [2, 2, 2, 3, 4, 5, 6]
 
 
-def test_files_of_a_version_that_is_gone_are_not_told(stores: Stores, cut: Dataset) -> None:
+def test_files_of_an_expired_version_are_not_returned(stores: Stores, cut: Dataset) -> None:
     """Rather than too few of them."""
     files = partial(stores.timeline.live_files, cut.tenant_id, cut.id, file_groups=None)
     assert [len(files(version)) for version in (2, 4, 5)] == [2, 4, 5]
@@ -117,7 +117,7 @@ def test_files_of_a_version_that_is_gone_are_not_told(stores: Stores, cut: Datas
             files(version)
 
 
-def test_nothing_is_held_of_what_is_not_there(
+def test_unknown_dataset_cannot_be_leased(
     stores: Stores, leases: ReadLeaseStore, tenant_id: str, dataset: Dataset
 ) -> None:
     neighbour = stores.tenants.add_tenant(f"neighbour-{tenant_id}")
@@ -128,15 +128,15 @@ def test_nothing_is_held_of_what_is_not_there(
         leases.acquire(tenant_id, dataset.id, 0, "a", 30)
 
 
-def test_holds_and_commits_do_not_wait_for_each_other(
+def test_leases_and_commits_do_not_wait_for_each_other(
     stores: Stores, leases: ReadLeaseStore, cut: Dataset, running: Callable[[], Job]
 ) -> None:
     job = running()
     with stores.database.tenant(cut.tenant_id) as committing:
         committing.execute(select(heads.c.version).where(heads.c.dataset_id == cut.id).with_for_update())
         leases.acquire(cut.tenant_id, cut.id, 5, "a", 30)
-    with stores.database.tenant(cut.tenant_id) as holding:
-        share_history(holding, cut.id)
+    with stores.database.tenant(cut.tenant_id) as leasing:
+        share_history(leasing, cut.id)
         stores.timeline.publish_one(cut.tenant_id, commit_of([job], [message(9)], read_version=5))
         leases.acquire(cut.tenant_id, cut.id, 6, "b", 30)
-    assert held(stores, cut) == [("a", 5), ("b", 6)]
+    assert leases_of(stores, cut) == [("a", 5), ("b", 6)]

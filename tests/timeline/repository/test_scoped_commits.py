@@ -46,7 +46,7 @@ def appended(partition: str, number: int) -> CommitMessage:
     return CommitMessage(file_group=group, added=(file,))
 
 
-def test_a_write_that_goes_alone_shares_no_group(
+def test_exclusive_write_shares_no_group(
     stores: Stores, tenant_id: str, dataset: Dataset, claim: Claim
 ) -> None:
     def accept(operation: Operation) -> Job:
@@ -75,7 +75,7 @@ def test_a_write_that_goes_alone_shares_no_group(
         (WriteScope(partitions=()), False),
     ],
 )
-def test_any_later_change_in_the_scope_conflicts(
+def test_later_change_in_the_scope_conflicts(
     publish: Publish, scope: WriteScope | None, conflicts: bool
 ) -> None:
     publish(appended("day=1", 1), read_version=0)
@@ -88,12 +88,12 @@ def test_any_later_change_in_the_scope_conflicts(
         assert outcome.head_version == 2
 
 
-def test_what_was_there_before_is_no_conflict(publish: Publish) -> None:
+def test_earlier_change_in_the_scope_does_not_conflict(publish: Publish) -> None:
     publish(appended("day=1", 1), read_version=0)
     assert isinstance(publish(message(7), read_version=1, scope=WriteScope()), Published)
 
 
-def test_a_removal_in_the_scope_conflicts_too(publish: Publish) -> None:
+def test_removal_in_the_scope_conflicts(publish: Publish) -> None:
     old = appended("day=1", 1)
     publish(old, read_version=0)
     removal = CommitMessage(file_group=old.file_group, removed=(old.added[0].path,))
@@ -103,7 +103,7 @@ def test_a_removal_in_the_scope_conflicts_too(publish: Publish) -> None:
     )
 
 
-def test_files_of_other_groups_go_only_within_the_scope(
+def test_files_of_other_groups_are_removed_only_within_the_scope(
     stores: Stores, tenant_id: str, dataset: Dataset, publish: Publish
 ) -> None:
     olds = [appended("day=1", 1), appended("day=1", 2), appended("day=2", 3)]
@@ -121,7 +121,7 @@ def test_files_of_other_groups_go_only_within_the_scope(
     assert [file.path for file in live] == [new.added[0].path]
 
 
-def test_a_write_that_expects_another_version_is_refused_whatever_it_changes(
+def test_write_with_another_expected_version_is_refused(
     stores: Stores, tenant_id: str, dataset: Dataset, publish: Publish, running: Callable[[], Job]
 ) -> None:
     publish(message(1), read_version=0)
@@ -143,7 +143,7 @@ def test_a_write_that_expects_another_version_is_refused_whatever_it_changes(
     assert stores.catalog.get(tenant_id, dataset.id).version == 2
 
 
-def test_records_that_were_set_aside_are_kept_also_where_nothing_changes(
+def test_quarantined_records_are_stored_without_changes(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     job = running()

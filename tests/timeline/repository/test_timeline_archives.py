@@ -114,7 +114,7 @@ def in_catalogue(stores: Stores, dataset: Dataset) -> list[str]:
         return list(connection.execute(query).scalars())
 
 
-def test_the_timeline_is_the_same_however_much_is_archived(
+def test_timeline_is_equal_however_much_is_archived(
     stores: Stores, dataset: Dataset, reading: ReadTimeline, archive: Archive
 ) -> None:
     add(stores, dataset, 40)
@@ -129,7 +129,7 @@ def test_the_timeline_is_the_same_however_much_is_archived(
     assert whole[0].job_id is not None
 
 
-def test_filters_are_those_of_the_catalogue(
+def test_filters_of_archives_equal_those_of_the_catalog(
     stores: Stores, dataset: Dataset, reading: ReadTimeline, archive: Archive
 ) -> None:
     cleaned, undone = {"action": "clean"}, {"state": "rolled_back"}
@@ -150,7 +150,7 @@ def test_filters_are_those_of_the_catalogue(
         assert [walk(reading, dataset, page_size, wanted) for wanted in filters] == before
 
 
-def test_what_goes_on_and_what_came_after_it_stays(
+def test_unfinished_instant_and_its_successors_are_not_archived(
     stores: Stores, dataset: Dataset, archives: TimelineArchiveStore, archive: Archive
 ) -> None:
     ids = add(stores, dataset, 9, {4: {"state": "inflight"}})
@@ -163,7 +163,7 @@ def test_what_goes_on_and_what_came_after_it_stays(
     assert archive(0, 100) == []
 
 
-def test_an_instant_with_an_earlier_id_that_comes_late_is_in_its_place(
+def test_late_instant_with_an_earlier_id_is_listed_in_order(
     stores: Stores, dataset: Dataset, reading: ReadTimeline, archive: Archive
 ) -> None:
     """The clocks of the processes that give ids differ."""
@@ -186,7 +186,7 @@ def test_an_instant_with_an_earlier_id_that_comes_late_is_in_its_place(
     assert len(in_catalogue(stores, dataset)) == 1
 
 
-def test_each_is_told_once_while_it_is_archived(
+def test_instant_is_listed_once_while_it_is_archived(
     stores: Stores, dataset: Dataset, reading: ReadTimeline, archive: Archive
 ) -> None:
     add(stores, dataset, 12)
@@ -205,7 +205,7 @@ def test_each_is_told_once_while_it_is_archived(
         assert walk(racing, dataset, page_size) == whole
 
 
-def test_a_page_looks_into_so_many_archives_and_no_more(
+def test_page_reads_a_bounded_number_of_archives(
     stores: Stores, dataset: Dataset, reading: ReadTimeline, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = add(stores, dataset, 30)
@@ -219,7 +219,7 @@ def test_a_page_looks_into_so_many_archives_and_no_more(
         assert [each.id for each in walk(reading, dataset, page_size)][1:] == ids[::-1]
 
 
-def test_only_who_holds_the_clean_archives_and_each_instant_once(
+def test_only_the_holder_of_the_clean_archives_and_each_instant_once(
     stores: Stores, dataset: Dataset, archives: TimelineArchiveStore, archive: Archive,
     timeline_files: TimelineFileStore,
 ) -> None:  # fmt: skip
@@ -231,9 +231,9 @@ def test_only_who_holds_the_clean_archives_and_each_instant_once(
     assert not archives.archive(dataset.tenant_id, dataset.id, nobody, made, ids[:3])
     assert in_catalogue(stores, dataset)[:4] == ids
     archive(3, 2)
-    [held] = stores.jobs.find(dataset.tenant_id, [_claimed(stores, dataset)])
+    [claimed_job] = stores.jobs.find(dataset.tenant_id, [_claimed(stores, dataset)])
     # Of three, two have gone.
-    assert not archives.archive(dataset.tenant_id, dataset.id, claim_of(held), made, ids[:3])
+    assert not archives.archive(dataset.tenant_id, dataset.id, claim_of(claimed_job), made, ids[:3])
     assert in_catalogue(stores, dataset)[:2] == ids[2:]
     assert [each.path for each in archives.before(dataset.tenant_id, dataset.id, None, 9)] == [
         f"timeline/{ids[0]}"
@@ -249,7 +249,7 @@ def _claimed(stores: Stores, dataset: Dataset) -> str:
     return job_id
 
 
-def test_jobs_stay_when_their_instants_have_gone(
+def test_jobs_outlive_their_archived_instants(
     stores: Stores, dataset: Dataset, reading: ReadTimeline, archives: TimelineArchiveStore,
     timeline_files: TimelineFileStore, running: Callable[[], Job],
 ) -> None:  # fmt: skip
@@ -268,7 +268,7 @@ def test_jobs_stay_when_their_instants_have_gone(
     assert stores.timeline.publish_one(dataset.tenant_id, commit) == Fenced(held=frozenset())
 
 
-def test_a_file_that_is_damaged_or_gone_is_told(
+def test_damaged_or_missing_archive_raises_corrupt_file(
     stores: Stores, dataset: Dataset, archive: Archive, reading: ReadTimeline, tmp_path: Path,
     archives: TimelineArchiveStore,
 ) -> None:  # fmt: skip
@@ -284,12 +284,12 @@ def test_a_file_that_is_damaged_or_gone_is_told(
         walk(reading, dataset, 9)
 
 
-def test_a_token_that_is_none_is_refused(reading: ReadTimeline, dataset: Dataset) -> None:
+def test_invalid_page_token_is_refused(reading: ReadTimeline, dataset: Dataset) -> None:
     with pytest.raises(InvalidRequest):
         reading.page(dataset, page_size=9, page_token="§")
 
 
-def test_old_instants_cost_nothing(stores: Stores, dataset: Dataset) -> None:
+def test_archivable_instants_are_found_by_index(stores: Stores, dataset: Dataset) -> None:
     """What is asked of the open ones, and of one job's, is asked of an index."""
     of_old = text(
         "INSERT INTO instants (dataset_id, id, action, operation, state, counts) "

@@ -52,7 +52,7 @@ def live(stores: Stores, dataset: Dataset, version: int, groups: list[str] | Non
     ]
 
 
-def test_a_commit_takes_the_next_version_and_the_next_offsets(
+def test_commit_takes_the_next_version_and_the_next_offsets(
     stores: Stores, tenant_id: str, dataset: Dataset, publish: Callable[..., Published]
 ) -> None:
     assert publish(message(0, changes=3), read_version=0) == Published(
@@ -64,7 +64,7 @@ def test_a_commit_takes_the_next_version_and_the_next_offsets(
     assert (head.version, head.next_offset) == (2, 10)
 
 
-def test_a_file_is_visible_from_the_version_that_added_it_until_it_is_removed(
+def test_file_is_visible_from_its_addition_until_its_removal(
     stores: Stores, tenant_id: str, dataset: Dataset, publish: Callable[..., Published]
 ) -> None:
     first, other, second = message(0), message(1, clustered_by="linear:1"), message(0)
@@ -80,7 +80,7 @@ def test_a_file_is_visible_from_the_version_that_added_it_until_it_is_removed(
     assert live(stores, dataset, 3, []) == []
 
 
-def test_each_job_of_a_group_keeps_its_own_outcome(
+def test_each_job_of_a_group_has_its_own_outcome(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs
 ) -> None:
     accept(), accept(), accept()
@@ -97,7 +97,7 @@ def test_each_job_of_a_group_keeps_its_own_outcome(
     assert all(job.finished_at is not None for job in ended)
 
 
-def test_the_timeline_shows_every_instant_latest_first_in_pages(
+def test_timeline_lists_every_instant_latest_first_in_pages(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs
 ) -> None:
     accept(), accept()
@@ -123,7 +123,7 @@ def test_the_timeline_shows_every_instant_latest_first_in_pages(
         stores.timeline.instants(tenant_id, dataset.id, page_size=2, page_token="made up")
 
 
-def test_a_commit_without_changes_makes_no_version(
+def test_commit_without_changes_makes_no_version(
     stores: Stores,
     tenant_id: str,
     dataset: Dataset,
@@ -148,7 +148,7 @@ def test_a_commit_without_changes_makes_no_version(
     )
 
 
-def test_a_commit_without_changes_conflicts_too(
+def test_commit_without_changes_may_conflict(
     stores: Stores, tenant_id: str, publish: Callable[..., Published], running: Callable[[], Job]
 ) -> None:
     """`unchanged` was found by comparing with rows that are others now."""
@@ -158,7 +158,7 @@ def test_a_commit_without_changes_conflicts_too(
     assert isinstance(result, Conflicted)
 
 
-def test_a_group_that_changed_since_it_was_read_conflicts(
+def test_group_changed_since_it_was_read_conflicts(
     stores: Stores,
     tenant_id: str,
     dataset: Dataset,
@@ -186,7 +186,7 @@ def test_a_group_that_changed_since_it_was_read_conflicts(
     assert isinstance(stores.timeline.publish_one(tenant_id, again), Published)
 
 
-def test_the_first_file_of_a_group_and_its_last_removal_conflict(
+def test_first_file_of_a_group_and_its_last_removal_conflict(
     stores: Stores, tenant_id: str, publish: Callable[..., Published], running: Callable[[], Job]
 ) -> None:
     """Insert against insert of an empty bucket, and insert against a delete that emptied it."""
@@ -206,7 +206,7 @@ def test_the_first_file_of_a_group_and_its_last_removal_conflict(
     assert isinstance(stores.timeline.publish_one(tenant_id, late), Conflicted)
 
 
-def test_other_groups_do_not_conflict(stores: Stores, publish: Callable[..., Published]) -> None:
+def test_commits_of_other_groups_do_not_conflict(stores: Stores, publish: Callable[..., Published]) -> None:
     publish(message(0), read_version=0)
     assert publish(message(1), read_version=0).version == 2
 
@@ -216,7 +216,7 @@ def test_one_void_claim_fences_the_whole_group(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs, void: str
 ) -> None:
     accept(), accept()
-    held, lost = claim()
+    claimed_job, lost = claim()
     job_id = new_id() if void == "unknown" else lost.id
     epoch = lost.epoch + (void == "epoch")
     if void == "other dataset":
@@ -226,17 +226,17 @@ def test_one_void_claim_fences_the_whole_group(
         stores.jobs.accept(tenant_id, new_job(other.id))
         [foreign] = stores.jobs.claim(tenant_id, other.id, "w", RULES)
         job_id, epoch = foreign.id, foreign.epoch
-    commit = commit_of([held, lost], [message()])
+    commit = commit_of([claimed_job, lost], [message()])
     outcome = JobOutcome(
         claim=Claim(job_id=job_id, epoch=epoch), instant_id=lost.instant_id, counts=RowCounts(inserted=1)
     )
     commit = msgspec.structs.replace(commit, outcomes=(commit.outcomes[0], outcome))
-    assert stores.timeline.publish_one(tenant_id, commit) == Fenced(held=frozenset({held.id}))
+    assert stores.timeline.publish_one(tenant_id, commit) == Fenced(held=frozenset({claimed_job.id}))
     assert stores.catalog.get(tenant_id, dataset.id).version == 0
-    assert stores.jobs.get(tenant_id, held.id).state is JobState.RUNNING
+    assert stores.jobs.get(tenant_id, claimed_job.id).state is JobState.RUNNING
 
 
-def test_a_commit_is_published_once(
+def test_commit_is_published_once(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     commit = commit_of([running()], [message()])
@@ -245,7 +245,7 @@ def test_a_commit_is_published_once(
     assert stores.catalog.get(tenant_id, dataset.id).version == 1
 
 
-def test_of_two_racing_publications_of_one_group_one_happens(
+def test_one_of_racing_publications_of_a_group_wins(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     for round_number in range(5):
@@ -270,7 +270,7 @@ INCONSISTENT: dict[str, Callable[[DataFile], CommitMessage]] = {
 
 
 @pytest.mark.parametrize("fault", INCONSISTENT)
-def test_a_plan_that_does_not_fit_the_table_changes_nothing(
+def test_inconsistent_commit_changes_nothing(
     stores: Stores,
     tenant_id: str,
     dataset: Dataset,
@@ -288,7 +288,7 @@ def test_a_plan_that_does_not_fit_the_table_changes_nothing(
     assert live(stores, dataset, 2) == [base.added[0]]
 
 
-def test_a_file_is_removed_once(
+def test_file_is_removed_once(
     stores: Stores, tenant_id: str, publish: Callable[..., Published], running: Callable[[], Job]
 ) -> None:
     """A plan that names its predecessor's base file would bring rows back; no conflict can excuse it."""
@@ -301,7 +301,7 @@ def test_a_file_is_removed_once(
         )
 
 
-def test_commit_times_increase_though_the_clock_goes_backwards(
+def test_commit_times_increase_when_the_clock_goes_backwards(
     stores: Stores, tenant_id: str, dataset: Dataset, publish: Callable[..., Published]
 ) -> None:
     ahead = dataset.created_at.replace(microsecond=5000) + timedelta(hours=1)
@@ -313,7 +313,7 @@ def test_commit_times_increase_though_the_clock_goes_backwards(
         assert committed_at == ahead + timedelta(milliseconds=version + 1)
 
 
-def test_a_plan_from_the_future_is_refused(
+def test_commit_planned_at_a_future_version_is_refused(
     stores: Stores, tenant_id: str, running: Callable[[], Job]
 ) -> None:
     with pytest.raises(InconsistentCommit):
@@ -340,7 +340,7 @@ def test_commit_times_increase_strictly_and_resolve_to_versions(
     assert stores.timeline.commit_times(tenant_id, new_id(), [1]) == {}
 
 
-def test_each_version_knows_how_many_changes_there_were(
+def test_each_version_has_its_end_offset(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     for version, changes in enumerate((3, 0, 2)):
@@ -350,7 +350,7 @@ def test_each_version_knows_how_many_changes_there_were(
     assert ends == [0, 3, 3, 5]
 
 
-def test_a_commit_wakes_followers_and_a_refused_one_does_not(
+def test_published_commit_notifies_followers_and_a_refused_one_does_not(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     job = running()
@@ -362,7 +362,7 @@ def test_a_commit_wakes_followers_and_a_refused_one_does_not(
     assert sent == ["changes"]
 
 
-def test_the_outcome_of_jobs_is_known_once_a_commit_has_published_all_of_them(
+def test_outcome_of_jobs_is_known_after_their_commit(
     stores: Stores, tenant_id: str, dataset: Dataset, accept: Accept, claim: ClaimJobs
 ) -> None:
     accept(), accept()
@@ -375,7 +375,7 @@ def test_the_outcome_of_jobs_is_known_once_a_commit_has_published_all_of_them(
     assert stores.timeline.outcome_of_one(tenant_id, dataset.id, [*ids, waiting.id]) is None
 
 
-def test_a_commit_of_many_files_is_one_transaction(
+def test_commit_of_many_files_is_one_transaction(
     stores: Stores, tenant_id: str, dataset: Dataset, publish: Callable[..., Published]
 ) -> None:
     first = [message(bucket) for bucket in range(4_000)]

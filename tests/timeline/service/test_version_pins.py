@@ -17,7 +17,7 @@ VERSIONS = [("d", 3), ("e", 5)]
 class Leases:
     """Holds by dataset and version, with what becomes of them: `gone` versions are kept no longer."""
 
-    held: dict[tuple[str, int], int] = field(default_factory=dict)
+    leased: dict[tuple[str, int], int] = field(default_factory=dict)
     gone: set[tuple[str, int]] = field(default_factory=set)
     unreachable: int = 0
     again: threading.Event = field(default_factory=threading.Event)
@@ -28,14 +28,14 @@ class Leases:
             self.unreachable -= 1
             raise Unavailable("no database")
         self.check(tenant_id, dataset_id, version)
-        times = self.held.get((dataset_id, version), 0) + 1
-        self.held[(dataset_id, version)] = times
+        times = self.leased.get((dataset_id, version), 0) + 1
+        self.leased[(dataset_id, version)] = times
         if times == 3:
             self.again.set()
 
     def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
         assert (tenant_id, reader) == ("t", "job-1")
-        self.held = {each: times for each, times in self.held.items() if each[0] != dataset_id}
+        self.leased = {each: times for each, times in self.leased.items() if each[0] != dataset_id}
 
     def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
         if (dataset_id, version) in self.gone:
@@ -50,24 +50,24 @@ def pins(leases: Leases, heartbeat_seconds: float = 0.001) -> VersionPins:
     return VersionPins(leases=leases, lease_seconds=30, heartbeat_seconds=heartbeat_seconds)
 
 
-def test_versions_are_held_again_and_again_until_the_end() -> None:
+def test_pinned_versions_are_renewed_until_the_end() -> None:
     leases = Leases()
     with pins(leases).pin("t", VERSIONS, "job-1"):
-        assert set(leases.held) == set(VERSIONS)
+        assert set(leases.leased) == set(VERSIONS)
         leases.unreachable = 1
         assert leases.again.wait(10), "a failure of the database ends nothing"
-    assert leases.held == {}
+    assert leases.leased == {}
 
 
-def test_of_several_all_are_held_or_none() -> None:
+def test_several_versions_are_pinned_together_or_not_at_all() -> None:
     leases = Leases(gone={("e", 5)})
     with pytest.raises(VersionExpired) as error, pins(leases, 60).pin("t", VERSIONS, "job-1"):
         raise AssertionError("not reached")
     assert error.value.facts == {"version": 5, "earliest": 6}
-    assert leases.held == {}
+    assert leases.leased == {}
 
 
-def test_who_lost_its_hold_and_misses_a_file_is_told_that() -> None:
+def test_lost_pin_with_a_missing_file_raises_version_expired() -> None:
     leases = Leases()
 
     def read() -> None:
@@ -79,22 +79,22 @@ def test_who_lost_its_hold_and_misses_a_file_is_told_that() -> None:
     with pytest.raises(VersionExpired) as error:
         read()
     assert error.value.facts["version"] == 3
-    assert leases.held == {}
+    assert leases.leased == {}
 
 
-def test_who_lost_its_hold_and_found_all_files_has_read_the_version() -> None:
+def test_lost_pin_without_a_missing_file_is_ignored() -> None:
     leases = Leases()
     with pins(leases).pin("t", VERSIONS, "job-1"):
         leases.gone.add(("d", 3))
         assert leases.again.wait(10)
 
 
-def test_a_damaged_file_of_a_version_that_is_kept_is_told() -> None:
+def test_damaged_file_of_a_retained_version_raises_corrupt_file() -> None:
     with pytest.raises(CorruptFile), pins(Leases(), 60).pin("t", VERSIONS, "job-1"):
         raise CorruptFile("other bytes", path="f")
 
 
-def test_a_hold_that_cannot_be_released_runs_out() -> None:
+def test_pin_that_cannot_be_released_expires() -> None:
     leases = Leases()
     with pins(leases, 60).pin("t", VERSIONS, "job-1"):
 
@@ -102,4 +102,4 @@ def test_a_hold_that_cannot_be_released_runs_out() -> None:
             raise Unavailable("no database")
 
         leases.release = release  # type: ignore[method-assign]
-    assert len(leases.held) == 2
+    assert len(leases.leased) == 2

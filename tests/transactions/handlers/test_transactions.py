@@ -44,7 +44,7 @@ def changes(client, path):
     return client.get(f"{path}/changes").json()["changes"]
 
 
-def test_writes_to_several_datasets_happen_together(client, paths, service):
+def test_transaction_writes_several_datasets_together(client, paths, service):
     first, second, third = paths
     answer = send(
         client,
@@ -66,7 +66,7 @@ def test_writes_to_several_datasets_happen_together(client, paths, service):
     assert [len(changes(client, path)) for path in paths] == [2, 1, 1]
 
 
-def test_a_transaction_waits_its_turn_and_what_comes_later_waits_for_it(client, paths, service):
+def test_transaction_waits_for_earlier_writes_and_later_ones_wait_for_it(client, paths, service):
     first, second, _ = paths
     client.post(f"{first}/writes", json=upsert({"id": 1, "note": "before"}))
     send(client, write(first, {"id": 1, "note": "within"}), write(second, {"id": 1}))
@@ -77,7 +77,7 @@ def test_a_transaction_waits_its_turn_and_what_comes_later_waits_for_it(client, 
 
 
 @pytest.mark.parametrize("guilty", [0, 1])
-def test_one_that_fails_fails_all(client, paths, service, guilty):
+def test_failed_write_fails_its_transaction(client, paths, service, guilty):
     first, second, _ = paths
     client.post(f"{first}/writes", json=upsert({"id": 1}))
     service.work()
@@ -98,7 +98,7 @@ def test_one_that_fails_fails_all(client, paths, service, guilty):
     assert client.get(transaction["links"]["self"]).json()["state"] == "failed"
 
 
-def test_cancelling_one_cancels_all(client, paths, service):
+def test_cancelled_write_cancels_its_transaction(client, paths, service):
     first, second, _ = paths
     transaction = send(client, write(first, {"id": 1}), write(second, {"id": 1})).json()
     answer = client.post(f"{transaction['jobs'][1]['links']['self']}/cancel")
@@ -109,7 +109,7 @@ def test_cancelling_one_cancels_all(client, paths, service):
     assert ids(client, first) == ids(client, second) == []
 
 
-def test_a_dataset_that_is_deleted_takes_its_transactions_along(client, paths, service):
+def test_deleted_dataset_cancels_its_transactions(client, paths, service):
     first, second, _ = paths
     transaction = send(client, write(first, {"id": 1}), write(second, {"id": 1})).json()
     assert client.delete(second).status_code == 204
@@ -118,7 +118,7 @@ def test_a_dataset_that_is_deleted_takes_its_transactions_along(client, paths, s
     assert ids(client, first) == []
 
 
-def test_a_retry_gets_the_same_transaction(client, paths, service):
+def test_retry_returns_the_same_transaction(client, paths, service):
     first, second, _ = paths
     writes = write(first, {"id": 1}), write(second, {"id": 1})
     one = send(client, *writes, Idempotency_Key="k")
@@ -131,7 +131,7 @@ def test_a_retry_gets_the_same_transaction(client, paths, service):
     assert client.get(first).json()["version"] == 1
 
 
-def test_deletes_and_versions_within_a_transaction(client, paths, service):
+def test_transaction_may_delete_and_expect_versions(client, paths, service):
     first, second, _ = paths
     send(client, write(first, {"id": 1}, {"id": 2}), write(second, {"id": 1}))
     service.work()
@@ -151,7 +151,7 @@ def test_deletes_and_versions_within_a_transaction(client, paths, service):
     assert (ids(client, first), ids(client, second)) == ([2], [1, 2])
 
 
-def test_what_cannot_be_a_transaction_is_refused_and_leaves_nothing(client, paths, service):
+def test_invalid_transaction_is_refused_and_leaves_nothing(client, paths, service):
     first, second, third = paths
     good = write(first, {"id": 1})
     refused = [
@@ -179,6 +179,6 @@ def test_what_cannot_be_a_transaction_is_refused_and_leaves_nothing(client, path
     assert not [path for path in folder.rglob(f"{dataset_id(first)}/**/*") if path.is_file()]
 
 
-def test_another_tenants_transaction_is_not_there(client, paths, new_client):
+def test_transaction_of_another_tenant_is_not_found(client, paths, new_client):
     transaction = send(client, write(paths[0], {"id": 1}), write(paths[1], {"id": 1})).json()
     problem(new_client().get(transaction["links"]["self"]), 404, "not-found")

@@ -61,7 +61,7 @@ def publish(stores: Stores, tenant_id: str, claimed: Sequence[Job], **settings: 
     return stores.timeline.publish(tenant_id, commits)
 
 
-def test_all_its_writes_are_claimed_together_from_whichever_dataset(
+def test_writes_of_a_transaction_are_claimed_together_from_any_dataset(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
     for dataset in datasets:
@@ -74,7 +74,7 @@ def test_all_its_writes_are_claimed_together_from_whichever_dataset(
         stores.jobs.cancel(tenant_id, claimed[0].id)
 
 
-def test_it_waits_for_what_came_before_in_any_of_its_datasets(
+def test_transaction_waits_for_earlier_jobs_in_any_of_its_datasets(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
     first, second, _ = datasets
@@ -90,7 +90,7 @@ def test_it_waits_for_what_came_before_in_any_of_its_datasets(
     assert later.state is JobState.QUEUED
 
 
-def test_it_shares_no_commit_and_waits_for_every_group_that_runs(
+def test_transaction_shares_no_commit_and_waits_for_every_running_group(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
     first, second, _ = datasets
@@ -104,7 +104,7 @@ def test_it_shares_no_commit_and_waits_for_every_group_that_runs(
     assert len(claim_in(first, many)) == 2
 
 
-def test_it_is_published_as_one_version_of_each_dataset(
+def test_transaction_is_published_as_one_version_of_each_dataset(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
     transaction = begin(datasets)
@@ -116,7 +116,7 @@ def test_it_is_published_as_one_version_of_each_dataset(
     assert [stores.catalog.get(tenant_id, dataset.id).version for dataset in datasets] == [1, 1, 1]
 
 
-def test_a_conflict_in_one_dataset_publishes_none(
+def test_conflict_in_one_dataset_publishes_none(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
     first, second, _ = datasets
@@ -130,11 +130,11 @@ def test_a_conflict_in_one_dataset_publishes_none(
     assert (outcome.dataset_id, outcome.head_version) == (second.id, 1)
     assert stores.catalog.get(tenant_id, first.id).version == 0
     claims = [claim_of(job) for job in claimed]
-    held = stores.jobs.heartbeat(tenant_id, claims, lease_seconds=9, progress=Progress(stage="merge"))
-    assert len(held) == 2
+    extended = stores.jobs.heartbeat(tenant_id, claims, lease_seconds=9, progress=Progress(stage="merge"))
+    assert len(extended) == 2
 
 
-def test_a_version_that_is_not_there_publishes_none(
+def test_unmatched_expected_version_publishes_none(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
     begin(datasets[:2])
@@ -145,7 +145,7 @@ def test_a_version_that_is_not_there_publishes_none(
     assert [stores.catalog.get(tenant_id, dataset.id).version for dataset in datasets] == [0, 0, 0]
 
 
-def test_one_that_fails_fails_all_and_is_named(
+def test_failed_job_fails_its_transaction_and_is_named(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
     transaction = begin(datasets)
@@ -165,7 +165,7 @@ def test_one_that_fails_fails_all_and_is_named(
     assert publish(stores, tenant_id, claimed) == Fenced(held=frozenset())
 
 
-def test_cancelling_one_cancels_all_and_wakes_their_datasets(
+def test_cancelled_job_cancels_its_transaction_and_notifies_its_datasets(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin
 ) -> None:
     transaction = begin(datasets)
@@ -177,7 +177,7 @@ def test_cancelling_one_cancels_all_and_wakes_their_datasets(
     assert sorted(woken) == [dataset.id for dataset in datasets]
 
 
-def test_a_lapsed_lease_voids_all_its_claims_at_once(
+def test_expired_leases_void_all_claims_of_a_transaction(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
     transaction = begin(datasets)
@@ -191,7 +191,7 @@ def test_a_lapsed_lease_voids_all_its_claims_at_once(
     assert isinstance(publish(stores, tenant_id, again), tuple)
 
 
-def test_one_lease_that_lapses_voids_all_claims(
+def test_one_expired_lease_voids_all_claims_of_a_transaction(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
     transaction = begin(datasets)
@@ -207,7 +207,7 @@ def test_one_lease_that_lapses_voids_all_claims(
     assert publish(stores, tenant_id, slow) == Fenced(held=frozenset())
 
 
-def test_one_out_of_attempts_fails_as_a_whole(
+def test_transaction_out_of_attempts_fails_as_a_whole(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
     transaction = begin(datasets)
@@ -220,7 +220,7 @@ def test_one_out_of_attempts_fails_as_a_whole(
     assert found.state is JobState.FAILED
 
 
-def test_a_key_gives_the_same_transaction_unless_the_service_failed_it(
+def test_idempotency_key_replays_its_transaction_unless_the_service_failed_it(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
     key = {"idempotency_key": "k", "request_hash": "h"}
@@ -235,7 +235,7 @@ def test_a_key_gives_the_same_transaction_unless_the_service_failed_it(
     assert begin(datasets, **key).id == second.id
 
 
-def test_a_dataset_that_is_gone_refuses_all(
+def test_deleted_dataset_refuses_the_transaction(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
     stores.catalog.delete(tenant_id, datasets[2].id, version=None)
@@ -244,7 +244,7 @@ def test_a_dataset_that_is_gone_refuses_all(
     assert claim_in(datasets[0]) == []
 
 
-def test_a_dataset_that_is_deleted_cancels_them_everywhere(
+def test_deleted_dataset_cancels_the_transaction_everywhere(
     stores: Stores, tenant_id: str, datasets: list[Dataset], begin: Begin, claim_in: Claim
 ) -> None:
     transaction = begin(datasets)
@@ -272,7 +272,7 @@ def test_racing_transactions_wait_in_one_order_in_all_datasets(
             waiting.discard(str(transaction_id))
 
 
-def test_acceptance_tells_a_replay(stores: Stores, tenant_id: str, datasets: list[Dataset]) -> None:
+def test_acceptance_reports_a_replay(stores: Stores, tenant_id: str, datasets: list[Dataset]) -> None:
     def accept() -> AcceptedTransaction:
         jobs = tuple(new_job(dataset.id) for dataset in datasets)
         new = NewTransaction(id=new_id(), jobs=jobs, idempotency_key="k", request_hash="h")

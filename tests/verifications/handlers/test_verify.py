@@ -55,9 +55,7 @@ def table(client: httpx.Client, orders: str, service: Service) -> str:
 EQUAL = {"from_version": 0, "equal": True, "first_offset": 0, "differences": 0, "first_difference": None}
 
 
-def test_a_table_is_what_its_feed_says_at_every_version(
-    client: httpx.Client, service: Service, table: str
-) -> None:
+def test_table_equals_its_feed_at_every_version(client: httpx.Client, service: Service, table: str) -> None:
     assert verified(client, service, table) == {
         **EQUAL,
         "version": 3,
@@ -73,7 +71,7 @@ def test_a_table_is_what_its_feed_says_at_every_version(
     }  # fmt: skip
 
 
-def test_a_client_may_wait_and_send_again(client: httpx.Client, service: Service, table: str) -> None:
+def test_verification_may_be_awaited_and_repeated(client: httpx.Client, service: Service, table: str) -> None:
     with service.working():
         headers = {"Prefer": "wait=20", "Idempotency-Key": "once"}
         answer = client.post(f"{table}/verifications", headers=headers, json={"version": 1})
@@ -140,7 +138,7 @@ def noting(number: int, note: str) -> Callable[[pa.Table], pa.Table]:
     return edit
 
 
-def test_a_row_that_was_damaged_is_found(
+def test_damaged_row_is_reported(
     client: httpx.Client, service: Service, postgres: TestServer, table: str
 ) -> None:
     assert damage(client, service, postgres, table, "files", noting(3, "x"))
@@ -158,7 +156,7 @@ def test_a_row_that_was_damaged_is_found(
     assert verified(client, service, table, version=1)["equal"]
 
 
-def test_a_change_that_was_damaged_is_found(
+def test_damaged_change_is_reported(
     client: httpx.Client, service: Service, postgres: TestServer, table: str
 ) -> None:
     # Both changes of the key tell the same, so the fold is legal, and only at version 1 it is another table.
@@ -168,9 +166,7 @@ def test_a_change_that_was_damaged_is_found(
     assert (found["kind"], found["in_feed"]["note"], found["in_table"]["note"]) == ("different", "x", "b")
 
 
-def test_a_file_that_is_not_the_recorded_one_fails_the_job(
-    client: httpx.Client, service: Service, table: str
-) -> None:
+def test_replaced_file_fails_the_verification(client: httpx.Client, service: Service, table: str) -> None:
     job = client.post(f"{table}/verifications").json()
     storage = open_storage(service.settings.storage_uri)
     dataset_id = client.get(table).json()["id"]
@@ -191,7 +187,7 @@ def test_a_file_that_is_not_the_recorded_one_fails_the_job(
     assert ended["result"] is None
 
 
-def test_a_feed_that_was_cut_is_folded_over_the_version_before(
+def test_expired_feed_is_folded_over_the_version_before(
     client: httpx.Client, service: Service, table: str
 ) -> None:
     dataset_id = client.get(table).json()["id"]
@@ -207,7 +203,7 @@ def test_a_feed_that_was_cut_is_folded_over_the_version_before(
     assert (error["type"], error["from_version"]) == ("/problems/not-verifiable", 2)
 
 
-def test_rows_without_a_key_are_verified(client: httpx.Client, service: Service, events: str) -> None:
+def test_keyless_rows_are_verified(client: httpx.Client, service: Service, events: str) -> None:
     row = {"at": "2026-11-21T10:00:00Z", "what": "x"}
     for _ in range(2):
         client.post(
@@ -223,7 +219,7 @@ def test_rows_without_a_key_are_verified(client: httpx.Client, service: Service,
 @pytest.mark.parametrize(
     ("producer", "status"), [("full", 202), ("deferred", 202), ("input", 422), ("none", 422)]
 )
-def test_only_feeds_that_say_what_the_table_holds_are_verified(
+def test_only_a_feed_of_its_table_is_verified(
     client: httpx.Client, service: Service, producer: str, status: int
 ) -> None:
     definition = {**ORDERS, "table_type": "merge_on_read", "changelog": {"producer": producer}}
@@ -246,13 +242,15 @@ def test_only_feeds_that_say_what_the_table_holds_are_verified(
 @pytest.mark.parametrize(
     ("body", "pointer"), [({"version": 4}, "/version"), ({"version": -1}, "/version"), ({"at": 1}, "/at")]
 )
-def test_what_is_no_verification_is_refused(
+def test_invalid_verification_is_refused(
     client: httpx.Client, table: str, body: dict[str, Any], pointer: str
 ) -> None:
     refused = problem(client.post(f"{table}/verifications", json=body), 400, "invalid-request")
     assert [error["pointer"] for error in refused["errors"]] == [pointer]
 
 
-def test_other_tenants_have_nothing_to_verify(new_client: Callable[..., httpx.Client], table: str) -> None:
+def test_verification_of_another_tenant_is_not_found(
+    new_client: Callable[..., httpx.Client], table: str
+) -> None:
     problem(new_client().post(f"{table}/verifications"), 404, "not-found")
     problem(new_client(("read",)).post(f"{table}/verifications"), 403, "forbidden")

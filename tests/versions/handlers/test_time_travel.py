@@ -83,7 +83,7 @@ def test_savepoints_and_tags_name_versions(
 
 
 @pytest.mark.usefixtures("history")
-def test_names_that_cannot_be_given_are_refused(client: httpx.Client, orders: str, service: Service) -> None:
+def test_invalid_version_names_are_refused(client: httpx.Client, orders: str, service: Service) -> None:
     done(client, service, f"{orders}/tags", {"name": "release", "version": 2})
     refused = {
         ("savepoints", '{"name": "release"}'): (409, "/problems/name-taken"),
@@ -98,7 +98,7 @@ def test_names_that_cannot_be_given_are_refused(client: httpx.Client, orders: st
 
 
 @pytest.mark.usefixtures("history")
-def test_of_two_jobs_with_one_name_one_fails(client: httpx.Client, orders: str, service: Service) -> None:
+def test_one_of_two_jobs_with_one_name_fails(client: httpx.Client, orders: str, service: Service) -> None:
     jobs = [client.post(f"{orders}/tags", json={"name": "one"}).headers["location"] for _ in range(2)]
     service.work()
     ended = [client.get(path).json() for path in jobs]
@@ -107,9 +107,7 @@ def test_of_two_jobs_with_one_name_one_fails(client: httpx.Client, orders: str, 
 
 
 @pytest.mark.usefixtures("history")
-def test_a_request_that_is_repeated_makes_one_job(
-    client: httpx.Client, orders: str, service: Service
-) -> None:
+def test_repeated_request_makes_one_job(client: httpx.Client, orders: str, service: Service) -> None:
     key = {"Idempotency-Key": "k"}
     first = client.post(f"{orders}/tags", json={"name": "once"}, headers=key)
     service.work()
@@ -120,7 +118,7 @@ def test_a_request_that_is_repeated_makes_one_job(
     assert client.post(f"{orders}/savepoints", json={"name": "once"}, headers=key).status_code == 422
 
 
-def test_restore_brings_rows_back_and_the_feed_tells_it(
+def test_restore_returns_rows_and_emits_the_difference(
     client: httpx.Client, orders: str, service: Service, history: list[Any]
 ) -> None:
     done(client, service, f"{orders}/savepoints", {"name": "before", "version": 1})
@@ -129,8 +127,8 @@ def test_restore_brings_rows_back_and_the_feed_tells_it(
     assert job["result"] == {"from_version": 3, "to_version": 1}
     assert rows_of(client, orders) == history[1]
     assert rows_of(client, orders, version=3) == history[3]
-    told = client.get(f"{orders}/changes", params={"since": 5}).json()["changes"]
-    assert sorted((change["op"], change["row"]["id"], change["row"]["note"]) for change in told) == [
+    emitted = client.get(f"{orders}/changes", params={"since": 5}).json()["changes"]
+    assert sorted((change["op"], change["row"]["id"], change["row"]["note"]) for change in emitted) == [
         ("+C", 1, "a"), ("-C", 1, "c"), ("-R", 3, "d"),
     ]  # fmt: skip
     entry = client.get(f"{orders}/timeline").json()["items"][0]
@@ -143,7 +141,7 @@ def test_restore_brings_rows_back_and_the_feed_tells_it(
     assert rows_of(client, orders) == history[3]
 
 
-def test_rollback_undoes_versions_that_writes_made(
+def test_rollback_undoes_the_latest_writes(
     client: httpx.Client, orders: str, service: Service, history: list[Any]
 ) -> None:
     # Changes of the schema do not count, and stay.
@@ -163,7 +161,7 @@ def test_rollback_undoes_versions_that_writes_made(
     assert (job["error"]["instants"], job["error"]["writes"]) == (9, 5)
 
 
-def test_rollback_counts_what_was_accepted_before_it(
+def test_rollback_counts_writes_accepted_before_it(
     client: httpx.Client, orders: str, service: Service, history: list[Any]
 ) -> None:
     # Committed together, they are one version.
@@ -176,7 +174,9 @@ def test_rollback_counts_what_was_accepted_before_it(
 
 
 @pytest.mark.usefixtures("history")
-def test_restore_refuses_what_it_cannot_do(client: httpx.Client, orders: str, service: Service) -> None:
+def test_invalid_restore_and_rollback_are_refused(
+    client: httpx.Client, orders: str, service: Service
+) -> None:
     done(client, service, f"{orders}/tags", {"name": "release"})
     refused: list[tuple[dict[str, Any], int]] = [
         ({}, 400),
@@ -205,7 +205,7 @@ def test_restore_and_rollback_of_a_view_are_refused(client: httpx.Client) -> Non
         assert (answer.status_code, answer.json()["type"]) == (409, "/problems/derived-dataset")
 
 
-def test_comparison_tells_what_is_different(
+def test_comparison_reports_the_differences(
     client: httpx.Client, orders: str, service: Service, history: list[Any]
 ) -> None:
     done(client, service, f"{orders}/tags", {"name": "first", "version": 1})
@@ -221,7 +221,7 @@ def test_comparison_tells_what_is_different(
     assert refused.json()["errors"] == [{"pointer": "/from_tag", "detail": "omit it"}]
 
 
-def test_restore_that_meets_another_commit_reads_again_what_differs(
+def test_restore_that_conflicts_compares_again(
     client: httpx.Client,
     orders: str,
     service: Service,
@@ -252,7 +252,7 @@ def test_restore_that_meets_another_commit_reads_again_what_differs(
 
 
 @pytest.mark.usefixtures("history")
-def test_restore_of_a_version_that_goes_while_it_waits_fails(
+def test_restore_of_a_version_that_expires_while_it_waits_fails(
     client: httpx.Client, orders: str, service: Service
 ) -> None:
     restore = client.post(f"{orders}/restores", json={"version": 1}).headers["location"]
@@ -267,7 +267,7 @@ def test_restore_of_a_version_that_goes_while_it_waits_fails(
     assert client.get(f"{orders}/rows", params={"version": 1}).status_code == 410
 
 
-def test_restore_has_postponed_writes_wait_again(client: httpx.Client, service: Service) -> None:
+def test_restore_returns_postponed_writes_to_their_queue(client: httpx.Client, service: Service) -> None:
     late = {**ORDERS, "name": "late", "bucket": {"mode": "postpone"}}
     answer = client.post("/datasets", json=late)
     assert answer.status_code == 201, answer.text

@@ -43,7 +43,7 @@ def tag(names: NamedVersionStore, tenant_id: str, dataset: Dataset) -> Tag:
     return lambda name, before: names.add_automatic(tenant_id, dataset.id, name, before)
 
 
-def test_the_last_version_before_the_moment_is_tagged(
+def test_last_version_of_a_period_is_tagged(
     stores: Stores, names: NamedVersionStore, tenant_id: str, dataset: Dataset, times: list[datetime], tag: Tag
 ) -> None:  # fmt: skip
     assert tag("day 0", times[0]) is None, "there was no version yet"
@@ -59,16 +59,16 @@ def test_the_last_version_before_the_moment_is_tagged(
     ]
 
 
-def test_a_name_is_given_once(
+def test_automatic_name_is_assigned_once(
     names: NamedVersionStore, tenant_id: str, dataset: Dataset, times: list[datetime], tag: Tag
 ) -> None:
-    given = together([lambda: tag("2026-11-22", times[1])] * 4)
-    assert sorted(given, key=str) == [1, None, None, None]
+    results = together([lambda: tag("2026-11-22", times[1])] * 4)
+    assert sorted(results, key=str) == [1, None, None, None]
     assert tag("2026-11-22", times[2]) is None
     assert names.get(tenant_id, dataset.id, "2026-11-22").version == 1
 
 
-def test_only_automatic_ones_are_listed(
+def test_only_automatic_tags_are_listed(
     stores: Stores, names: NamedVersionStore, tenant_id: str, dataset: Dataset, times: list[datetime], tag: Tag
 ) -> None:  # fmt: skip
     assert tag("2026-11-21", times[1]) == 1
@@ -83,7 +83,7 @@ def test_only_automatic_ones_are_listed(
     assert names.automatic(tenant_id, dataset.id) == ["2026-11-22"]
 
 
-def test_a_version_that_is_not_kept_gets_no_name(
+def test_expired_version_is_not_tagged(
     stores: Stores, tenant_id: str, dataset: Dataset, times: list[datetime], tag: Tag
 ) -> None:
     with stores.database.tenant(tenant_id) as connection:
@@ -92,13 +92,13 @@ def test_a_version_that_is_not_kept_gets_no_name(
     assert tag("day 2", times[2]) == 2
 
 
-def test_a_dataset_that_is_gone_has_none(stores: Stores, tenant_id: str, dataset: Dataset, tag: Tag) -> None:
+def test_deleted_dataset_is_not_tagged(stores: Stores, tenant_id: str, dataset: Dataset, tag: Tag) -> None:
     stores.catalog.delete(tenant_id, dataset.id, version=None)
     with pytest.raises(NotFound):
         tag("day", dataset.created_at + timedelta(days=1))
 
 
-def test_another_tenants_dataset_is_not_there(
+def test_dataset_of_another_tenant_is_not_tagged(
     stores: Stores, names: NamedVersionStore, dataset: Dataset, times: list[datetime]
 ) -> None:
     other = stores.tenants.add_tenant(f"tenant-{new_id()}")

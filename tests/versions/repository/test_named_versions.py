@@ -47,7 +47,7 @@ def versions(stores: Stores, tenant_id: str, running: Callable[[], Job]) -> None
 
 
 @pytest.fixture
-def held(stores: Stores, tenant_id: str, dataset: Dataset) -> Callable[..., Job]:
+def claimed_job(stores: Stores, tenant_id: str, dataset: Dataset) -> Callable[..., Job]:
     """A job that names a version, held by a worker. Somebody asked for it, unless `actor` is None."""
 
     def run(task: SavepointTask | TagTask, actor: str | None = new_id()) -> Job:
@@ -64,11 +64,11 @@ def held(stores: Stores, tenant_id: str, dataset: Dataset) -> Callable[..., Job]
 
 
 @pytest.fixture
-def name(names: NamedVersionStore, tenant_id: str, dataset: Dataset, held: Callable[..., Job]) -> Name:
+def name(names: NamedVersionStore, tenant_id: str, dataset: Dataset, claimed_job: Callable[..., Job]) -> Name:
     """Names a version as a worker does, and reads what came of it."""
 
     def run(task: SavepointTask | TagTask, **more: str | None) -> NamedVersion:
-        assert names.name(tenant_id, dataset.id, held(task, **more).claim, task)
+        assert names.name(tenant_id, dataset.id, claimed_job(task, **more).claim, task)
         return names.get(tenant_id, dataset.id, task.name)
 
     return run
@@ -83,12 +83,12 @@ def clean(database: Database, tenant_id: str, dataset: Dataset, earliest: int) -
 
 
 @pytest.mark.usefixtures("versions")
-def test_savepoint_and_tag_of_a_version(
-    stores: Stores, tenant_id: str, dataset: Dataset, database: Database, held: Callable[..., Job],
+def test_savepoint_names_a_version(
+    stores: Stores, tenant_id: str, dataset: Dataset, database: Database, claimed_job: Callable[..., Job],
     names: NamedVersionStore,
 ) -> None:  # fmt: skip
     first = SavepointTask(name="before the change", version=2)
-    job = held(first)
+    job = claimed_job(first)
     assert names.name(tenant_id, dataset.id, job.claim, first)
     ended = stores.jobs.get(tenant_id, job.id)
     assert ended.state is JobState.SUCCEEDED
@@ -107,18 +107,20 @@ def test_savepoint_and_tag_of_a_version(
 
 
 @pytest.mark.usefixtures("versions")
-def test_the_head_is_named_unless_a_version_is(name: Name) -> None:
+def test_name_defaults_to_the_head(name: Name) -> None:
     assert name(TagTask(name="latest")).version == 3
     assert name(TagTask(name="empty", version=0)).version == 0
 
 
 @pytest.mark.usefixtures("versions")
-def test_what_nobody_asked_for_is_automatic(name: Name) -> None:
+def test_name_without_an_actor_is_automatic(name: Name) -> None:
     assert name(TagTask(name="2026-11-22"), actor=None).automatic
 
 
 @pytest.mark.usefixtures("versions")
-def test_a_name_is_given_once(name: Name, names: NamedVersionStore, tenant_id: str, dataset: Dataset) -> None:
+def test_name_is_assigned_once(
+    name: Name, names: NamedVersionStore, tenant_id: str, dataset: Dataset
+) -> None:
     name(TagTask(name="release", version=1))
     with pytest.raises(NameTaken) as refusal:
         name(SavepointTask(name="release", version=2))
@@ -127,11 +129,11 @@ def test_a_name_is_given_once(name: Name, names: NamedVersionStore, tenant_id: s
 
 
 @pytest.mark.usefixtures("versions")
-def test_of_racing_requests_one_gets_the_name(
-    names: NamedVersionStore, tenant_id: str, dataset: Dataset, held: Callable[..., Job]
+def test_one_of_racing_requests_gets_the_name(
+    names: NamedVersionStore, tenant_id: str, dataset: Dataset, claimed_job: Callable[..., Job]
 ) -> None:
     tasks = [TagTask(name="release", version=number) for number in (1, 2, 3)]
-    jobs = [(task, held(task)) for task in tasks]
+    jobs = [(task, claimed_job(task)) for task in tasks]
 
     def run(task: TagTask, job: Job) -> bool:
         try:
@@ -144,11 +146,15 @@ def test_of_racing_requests_one_gets_the_name(
 
 
 @pytest.mark.usefixtures("versions")
-def test_a_void_claim_names_nothing(
-    stores: Stores, names: NamedVersionStore, tenant_id: str, dataset: Dataset, held: Callable[..., Job]
+def test_void_claim_names_nothing(
+    stores: Stores,
+    names: NamedVersionStore,
+    tenant_id: str,
+    dataset: Dataset,
+    claimed_job: Callable[..., Job],
 ) -> None:
     task = TagTask(name="release")
-    job = held(task)
+    job = claimed_job(task)
     stores.jobs.cancel(tenant_id, job.id)
     assert not names.name(tenant_id, dataset.id, job.claim, task)
     with pytest.raises(NotFound):
@@ -156,12 +162,12 @@ def test_a_void_claim_names_nothing(
 
 
 @pytest.mark.usefixtures("versions")
-def test_a_name_that_ran_out_is_none(
+def test_expired_name_is_free(
     name: Name, names: NamedVersionStore, tenant_id: str, dataset: Dataset, database: Database,
-    leases: ReadLeaseStore, held: Callable[..., Job],
+    leases: ReadLeaseStore, claimed_job: Callable[..., Job],
 ) -> None:  # fmt: skip
     task = TagTask(name="brief", version=1, keep_seconds=0)
-    assert names.name(tenant_id, dataset.id, held(task).claim, task)
+    assert names.name(tenant_id, dataset.id, claimed_job(task).claim, task)
     assert names.list(tenant_id, dataset.id, page_size=9, page_token=None).items == []
     clean(database, tenant_id, dataset, 2)
     with pytest.raises(VersionExpired):
@@ -171,7 +177,7 @@ def test_a_name_that_ran_out_is_none(
 
 
 @pytest.mark.usefixtures("versions")
-def test_names_are_listed_by_kind_and_forgotten(
+def test_names_are_listed_by_kind_and_removed(
     name: Name, names: NamedVersionStore, tenant_id: str, dataset: Dataset
 ) -> None:
     for text in ("b", "a", "c"):
@@ -192,7 +198,7 @@ def test_names_are_listed_by_kind_and_forgotten(
 
 
 @pytest.mark.usefixtures("versions")
-def test_versions_that_are_gone_are_not_named_and_named_ones_are_kept(
+def test_expired_version_cannot_be_named_and_a_named_one_is_retained(
     name: Name, tenant_id: str, dataset: Dataset, database: Database, leases: ReadLeaseStore
 ) -> None:
     name(SavepointTask(name="kept", version=1))
@@ -206,7 +212,7 @@ def test_versions_that_are_gone_are_not_named_and_named_ones_are_kept(
 
 
 @pytest.mark.usefixtures("versions")
-def test_a_version_is_readable_while_it_is_held(
+def test_version_is_readable_while_it_is_leased(
     leases: ReadLeaseStore, tenant_id: str, dataset: Dataset, database: Database
 ) -> None:
     leases.acquire(tenant_id, dataset.id, 2, "reader", 60)
@@ -225,9 +231,7 @@ def test_a_version_is_readable_while_it_is_held(
 
 
 @pytest.mark.usefixtures("versions")
-def test_a_hold_runs_out(
-    leases: ReadLeaseStore, tenant_id: str, dataset: Dataset, database: Database
-) -> None:
+def test_lease_expires(leases: ReadLeaseStore, tenant_id: str, dataset: Dataset, database: Database) -> None:
     leases.acquire(tenant_id, dataset.id, 0, "reader", 0.01)
     clean(database, tenant_id, dataset, 1)
     time.sleep(0.02)
@@ -235,12 +239,12 @@ def test_a_hold_runs_out(
         leases.check(tenant_id, dataset.id, 0)
 
 
-def test_nothing_is_named_or_held_of_a_dataset_that_is_gone(
+def test_deleted_dataset_is_neither_named_nor_leased(
     stores: Stores, leases: ReadLeaseStore, names: NamedVersionStore, tenant_id: str, dataset: Dataset,
-    held: Callable[..., Job],
+    claimed_job: Callable[..., Job],
 ) -> None:  # fmt: skip
     task = TagTask(name="late")
-    job = held(task)
+    job = claimed_job(task)
     stores.catalog.delete(tenant_id, dataset.id, version=None)
     with pytest.raises(NotFound):
         names.name(tenant_id, dataset.id, job.claim, task)
@@ -251,7 +255,7 @@ def test_nothing_is_named_or_held_of_a_dataset_that_is_gone(
         leases.check(other, dataset.id, 0)
 
 
-def test_rollback_counts_the_versions_that_writes_made(
+def test_rollback_counts_only_versions_of_writes(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     actions = [

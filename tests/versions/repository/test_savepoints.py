@@ -32,7 +32,7 @@ def feed(stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[],
     return stores.catalog.evolve(tenant_id, dataset.id, definition, version=3, instant_id=new_instant_id())
 
 
-def test_savepoint_keeps_the_feed_from_there_on(stores: Stores, feed: Dataset) -> None:
+def test_savepoint_retains_the_feed_from_its_version(stores: Stores, feed: Dataset) -> None:
     place = (feed.tenant_id, feed.id)
     names = NamedVersionStore(stores.database)
 
@@ -61,7 +61,7 @@ def test_savepoint_keeps_the_feed_from_there_on(stores: Stores, feed: Dataset) -
     assert stores.changelog.bounds(*place).earliest == 5
 
 
-def test_restore_lists_no_file_that_was_forgotten(
+def test_restore_of_a_purged_file_conflicts(
     stores: Stores, tenant_id: str, dataset: Dataset, running: Callable[[], Job]
 ) -> None:
     stores.timeline.publish_one(tenant_id, commit_of([running()], [message()]))

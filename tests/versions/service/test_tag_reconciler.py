@@ -74,7 +74,7 @@ class Table:
         self.reconcile()
 
 
-def test_the_last_version_of_a_period_is_tagged_when_it_has_ended() -> None:
+def test_last_version_of_an_ended_period_is_tagged() -> None:
     table = Table(TagPolicy(period=TagPeriod.HOUR))
     table.commit(), table.reconcile()
     assert table.tags.names == {}
@@ -92,7 +92,7 @@ def test_the_last_version_of_a_period_is_tagged_when_it_has_ended() -> None:
     assert table.tags.names == {"2026-11-22T05": 2, "2026-11-22T06": 3}
 
 
-def test_a_period_without_commits_has_a_tag_and_a_table_without_any_has_none() -> None:
+def test_period_without_commits_is_tagged_unless_the_table_is_empty() -> None:
     table = Table(TagPolicy(period=TagPeriod.DAY))
     table.reconcile(), table.sleep(), table.sleep()
     assert table.tags.names == {}
@@ -100,7 +100,7 @@ def test_a_period_without_commits_has_a_tag_and_a_table_without_any_has_none() -
     assert table.tags.names == {"2026-11-24": 1, "2026-11-25": 1}
 
 
-def test_the_latest_are_kept() -> None:
+def test_latest_tags_are_kept() -> None:
     table = Table(TagPolicy(period=TagPeriod.DAY, keep=2))
     table.tags.names = {"2026-10": 1, "2026-11-22T04": 1, "release": 1}
     table.commit(), table.reconcile()
@@ -109,7 +109,7 @@ def test_the_latest_are_kept() -> None:
     assert set(table.tags.names) == {"2026-10", "2026-11-22T04", "release", "2026-11-24", "2026-11-25"}
 
 
-def test_what_was_missed_is_made_up_for_within_bounds() -> None:
+def test_missed_periods_are_tagged_within_bounds() -> None:
     table = Table(TagPolicy(period=TagPeriod.HOUR))
     table.commit(), table.reconcile()
     table.now += timedelta(hours=3)
@@ -128,7 +128,7 @@ def test_what_was_missed_is_made_up_for_within_bounds() -> None:
     assert sorted(few.tags.names) == ["2026-11-24T02", "2026-11-24T03", "2026-11-24T04"]
 
 
-def test_another_period_begins_anew_and_no_policy_tags_nothing() -> None:
+def test_changed_period_starts_with_the_current_one_and_no_policy_tags_nothing() -> None:
     table = Table(TagPolicy(period=TagPeriod.MONTH))
     table.commit(), table.reconcile()
     table.now += timedelta(days=60)
@@ -141,7 +141,7 @@ def test_another_period_begins_anew_and_no_policy_tags_nothing() -> None:
     assert table.reconcile() == ReconcileResult()
 
 
-def test_every_period_is_tagged_once_however_often_it_is_looked_at() -> None:
+def test_every_period_is_tagged_once_under_repeated_reconciliation() -> None:
     table = Table(TagPolicy(period=TagPeriod.WEEK))
     table.commit(), table.reconcile()
     for _ in range(20):

@@ -12,40 +12,42 @@ from app.catalog.values import Dataset
 from app.files.storage import LocalStorage
 from app.format.errors import InvalidRequest, NotFound, VersionExpired
 from app.versions.service.versions import VersionOf
-from tests.support.past_tables import Past, committed_at, kind_of, new_past
-from tests.support.past_versions import KeptVersions, versions_of
+from tests.support.retained_versions import RetainedVersions, versions_of
+from tests.support.versioned_tables import VersionedTable, committed_at, kind_of, new_versioned_table
 
 
 @pytest.fixture
-def past(tmp_path: Path) -> Past:
-    return new_past(LocalStorage(tmp_path), kind_of("unaware"))
+def versioned(tmp_path: Path) -> VersionedTable:
+    return new_versioned_table(LocalStorage(tmp_path), kind_of("unaware"))
 
 
-def at(past: Past, version: int, *, earliest: int = 0) -> Dataset:
+def at(versioned: VersionedTable, version: int, *, earliest: int = 0) -> Dataset:
     """The dataset when its head and the beginning of its history were at these versions."""
-    return msgspec.structs.replace(past.dataset, version=version, earliest_version=earliest)
+    return msgspec.structs.replace(versioned.dataset, version=version, earliest_version=earliest)
 
 
 @pytest.fixture
-def versions(past: Past) -> VersionOf:
-    return versions_of(past, KeptVersions(names={"release": 2}, held=[3]))
+def versions(versioned: VersionedTable) -> VersionOf:
+    return versions_of(versioned, RetainedVersions(names={"release": 2}, leased=[3]))
 
 
-def test_it_is_the_head_unless_one_is_named(past: Past, versions: VersionOf) -> None:
-    assert versions.find(at(past, 9)) == 9
-    assert versions.find(at(past, 9), version=0) == 0
-    assert versions.find(at(past, 9), tag="release") == 2
+def test_version_defaults_to_the_head(versioned: VersionedTable, versions: VersionOf) -> None:
+    assert versions.find(at(versioned, 9)) == 9
+    assert versions.find(at(versioned, 9), version=0) == 0
+    assert versions.find(at(versioned, 9), tag="release") == 2
 
 
-def test_a_time_means_the_last_version_committed_by_then(past: Past, versions: VersionOf) -> None:
-    moments = {committed_at(4): 4, committed_at(4) - timedelta(microseconds=1): 3, committed_at(0): 0}
-    assert {moment: versions.find(at(past, 9), as_of=moment) for moment in moments} == moments
-
-
-def test_versions_before_the_history_are_read_by_name_or_while_they_are_held(
-    past: Past, versions: VersionOf
+def test_as_of_selects_the_last_version_committed_by_then(
+    versioned: VersionedTable, versions: VersionOf
 ) -> None:
-    dataset = at(past, 9, earliest=5)
+    moments = {committed_at(4): 4, committed_at(4) - timedelta(microseconds=1): 3, committed_at(0): 0}
+    assert {moment: versions.find(at(versioned, 9), as_of=moment) for moment in moments} == moments
+
+
+def test_versions_before_the_earliest_are_readable_by_name_or_lease(
+    versioned: VersionedTable, versions: VersionOf
+) -> None:
+    dataset = at(versioned, 9, earliest=5)
     assert versions.find(dataset, version=5) == 5
     assert versions.find(dataset, version=2) == versions.find(dataset, tag="release") == 2
     assert versions.find(dataset, version=3) == 3
@@ -55,14 +57,14 @@ def test_versions_before_the_history_are_read_by_name_or_while_they_are_held(
         versions.find(dataset, as_of=committed_at(1))
 
 
-def test_what_names_no_version_is_refused(past: Past, versions: VersionOf) -> None:
+def test_invalid_version_reference_is_refused(versioned: VersionedTable, versions: VersionOf) -> None:
     with pytest.raises(InvalidRequest) as refusal:
-        versions.find(at(past, 9), version=10, prefix="from_")
+        versions.find(at(versioned, 9), version=10, prefix="from_")
     assert refusal.value.facts["errors"] == [
         {"pointer": "/from_version", "detail": "expected 0–9, the dataset's version"}
     ]
     with pytest.raises(InvalidRequest) as refusal:
-        versions.find(at(past, 9), version=1, tag="release", as_of=committed_at(1))
+        versions.find(at(versioned, 9), version=1, tag="release", as_of=committed_at(1))
     assert [error["pointer"] for error in refusal.value.facts["errors"]] == ["/as_of", "/tag"]
     with pytest.raises(NotFound):
-        versions.find(at(past, 9), tag="releases")
+        versions.find(at(versioned, 9), tag="releases")

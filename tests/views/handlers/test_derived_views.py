@@ -7,13 +7,13 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tests.support.derivation import Row
 from tests.support.derived_views import LONG, long, rows
 from tests.support.http import EVENTS, problem, upsert
 from tests.support.service import Service
+from tests.support.view_computation import Row
 
 
-def test_a_refresh_can_be_asked_for_and_is_queued_once(
+def test_refresh_is_queued_once_on_request(
     client: httpx.Client, service: Service, new_view: Callable[..., Row]
 ) -> None:
     view = new_view("long", LONG, long)
@@ -28,7 +28,7 @@ def test_a_refresh_can_be_asked_for_and_is_queued_once(
     assert len(service.derivation.requests) == 1
 
 
-def test_nobody_else_writes_to_a_view(
+def test_writes_to_a_view_are_refused(
     client: httpx.Client, service: Service, new_view: Callable[..., Row], orders: str
 ) -> None:
     view = new_view("long", LONG, long)
@@ -55,7 +55,7 @@ def test_nobody_else_writes_to_a_view(
     assert rows(client, view) == []
 
 
-def test_a_view_ends_and_lets_go_of_what_it_read(
+def test_deleted_view_releases_its_inputs(
     client: httpx.Client, service: Service, new_view: Callable[..., Row], orders: str
 ) -> None:
     view = new_view("long", LONG, long)
@@ -74,7 +74,7 @@ def test_a_view_ends_and_lets_go_of_what_it_read(
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "code", "told"),
+    ("body", "status", "code", "message"),
     [
         ({"sql": "SELECT id FROM nothing"}, 422, "invalid-view", "nothing"),
         ({"sql": "SELECT id FROM mine"}, 422, "invalid-view", "itself"),
@@ -91,18 +91,18 @@ def test_a_view_ends_and_lets_go_of_what_it_read(
         ({"sql": 1}, 400, "invalid-request", "/sql"),
     ],
 )
-def test_what_is_no_view_is_refused(
-    client: httpx.Client, orders: str, body: Row, status: int, code: str | None, told: str
+def test_invalid_view_is_refused(
+    client: httpx.Client, orders: str, body: Row, status: int, code: str | None, message: str
 ) -> None:
     client.post("/datasets", json=EVENTS | {"name": "untold", "changelog": {"producer": "none"}})
     answer = client.post("/views", json={"name": "mine", "sql": "SELECT id FROM orders"} | body)
     assert answer.status_code == status, answer.text
     assert code is None or answer.json()["type"] == f"/problems/{code}"
-    assert told in answer.text
+    assert message in answer.text
     assert client.get("/views").json()["items"] == []
 
 
-def test_views_are_their_tenants_own(
+def test_views_of_another_tenant_are_not_found(
     new_client: Callable[..., httpx.Client], new_view: Callable[..., Row]
 ) -> None:
     view = new_view("long", LONG, long)
@@ -114,7 +114,7 @@ def test_views_are_their_tenants_own(
     assert stranger.get("/views").json()["items"] == []
 
 
-def test_a_dataset_has_one_name_in_a_view(client: httpx.Client, orders: str) -> None:
+def test_dataset_has_one_name_in_a_view(client: httpx.Client, orders: str) -> None:
     by_id = orders.rsplit("/", 1)[1]
     sql = f'SELECT a.id FROM orders AS a JOIN "{by_id}" AS b ON a.id = b.id'
     answer = client.post("/views", json={"name": "twice", "sql": sql})

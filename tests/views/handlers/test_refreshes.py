@@ -12,14 +12,14 @@ import pytest
 
 from app.format.errors import DerivationFailed
 from app.views.derivation import FeedInput, TableInput
-from tests.support.derivation import Query, Row
 from tests.support.derived_views import COUNT, LONG, counted, feed, long, operations, rows, shown
 from tests.support.http import ORDERS, problem, upsert
 from tests.support.service import Service
+from tests.support.view_computation import Query, Row
 from tests.support.waiting import until
 
 
-def test_a_view_shows_what_is_there_and_follows_what_comes(
+def test_view_shows_current_rows_and_follows_changes(
     client: httpx.Client,
     service: Service,
     new_view: Callable[..., Row],
@@ -53,15 +53,15 @@ def test_a_view_shows_what_is_there_and_follows_what_comes(
     assert now["refreshed_at"] is not None
     write_notes({1: "chai latte", 2: "tea", 3: "espresso", 4: "mate"})
     write_notes({3: None, 4: "mate!"})
-    told = feed(client, view)
-    assert told[0] == ("+A", {"id": 2, "note": "COFFEE"})
-    assert sorted(told[1:5], key=lambda change: change[1]["id"]) == [
+    emitted = feed(client, view)
+    assert emitted[0] == ("+A", {"id": 2, "note": "COFFEE"})
+    assert sorted(emitted[1:5], key=lambda change: change[1]["id"]) == [
         ("+A", {"id": 1, "note": "CHAI LATTE"}),
         ("-R", {"id": 2, "note": "COFFEE"}),
         ("+A", {"id": 3, "note": "ESPRESSO"}),
         ("+A", {"id": 4, "note": "MATE"}),
     ]
-    assert told[5:] == [
+    assert emitted[5:] == [
         ("-C", {"id": 4, "note": "MATE"}),
         ("+C", {"id": 4, "note": "MATE!"}),
         ("-R", {"id": 3, "note": "ESPRESSO"}),
@@ -77,7 +77,7 @@ def test_a_view_shows_what_is_there_and_follows_what_comes(
     ]
 
 
-def test_a_view_that_counts_is_computed_anew_and_tells_the_difference(
+def test_aggregating_view_is_recomputed_and_emits_the_difference(
     client: httpx.Client, service: Service, new_view: Callable[..., Row], write_notes: Callable[..., None]
 ) -> None:
     view = new_view("counted", COUNT, counted)
@@ -91,12 +91,12 @@ def test_a_view_that_counts_is_computed_anew_and_tells_the_difference(
         {"letters": 4, "orders": 1},
         {"letters": 6, "orders": 1},
     ]
-    told = feed(client, view)
-    assert sorted(told[:2], key=repr) == [
+    emitted = feed(client, view)
+    assert sorted(emitted[:2], key=repr) == [
         ("+A", {"letters": 3, "orders": 2}),
         ("+A", {"letters": 6, "orders": 1}),
     ]
-    assert sorted(told[2:], key=repr) == [
+    assert sorted(emitted[2:], key=repr) == [
         ("+A", {"letters": 3, "orders": 1}),
         ("+A", {"letters": 4, "orders": 1}),
         ("-R", {"letters": 3, "orders": 2}),
@@ -106,22 +106,22 @@ def test_a_view_that_counts_is_computed_anew_and_tells_the_difference(
     assert (now["freshness"], now["version"], now["inputs"][0]["lag"]) == ("current", 2, 0)
 
 
-def test_with_a_key_a_view_tells_corrections(
+def test_keyed_view_emits_corrections(
     client: httpx.Client, new_view: Callable[..., Row], write_notes: Callable[..., None]
 ) -> None:
     view = new_view("counted", COUNT, counted, record_key=["letters"])
     write_notes({1: "tea", 2: "pot"})
     write_notes({2: "pots"})
-    told = feed(client, view)
-    assert told[0] == ("+A", {"letters": 3, "orders": 2})
-    assert sorted(told[1:], key=repr) == [
+    emitted = feed(client, view)
+    assert emitted[0] == ("+A", {"letters": 3, "orders": 2})
+    assert sorted(emitted[1:], key=repr) == [
         ("+A", {"letters": 4, "orders": 1}),
         ("+C", {"letters": 3, "orders": 1}),
         ("-C", {"letters": 3, "orders": 2}),
     ]
 
 
-def test_a_view_may_have_no_rows_in_an_empty_world_or_some(
+def test_view_of_empty_inputs_may_have_rows(
     client: httpx.Client, service: Service, new_view: Callable[..., Row]
 ) -> None:
     view = new_view(
@@ -134,7 +134,7 @@ def test_a_view_may_have_no_rows_in_an_empty_world_or_some(
     assert [shown(client, each)["freshness"] for each in (view, none)] == ["current", "current"]
 
 
-def test_a_view_reads_views(
+def test_view_reads_views(
     client: httpx.Client, service: Service, new_view: Callable[..., Row], write_notes: Callable[..., None]
 ) -> None:
     lower = new_view("long", LONG, long)
@@ -148,7 +148,7 @@ def test_a_view_reads_views(
     assert members["views"] == ["shouted"]
 
 
-def test_of_a_transaction_a_view_sees_all(client: httpx.Client, service: Service, orders: str) -> None:
+def test_view_reads_a_transaction_as_a_whole(client: httpx.Client, service: Service, orders: str) -> None:
     other = client.post("/datasets", json=ORDERS | {"name": "payments"}).headers["location"]
     service.derivation.queries["both"] = lambda left, right: [{"orders": len(left), "payments": len(right)}]
     sql = "SELECT (SELECT count(*) FROM orders) AS orders, (SELECT count(*) FROM payments) AS payments"
@@ -158,15 +158,15 @@ def test_of_a_transaction_a_view_sees_all(client: httpx.Client, service: Service
         writes = [{"dataset": path.rsplit("/", 1)[1], **upsert(row)} for path in (orders, other)]
         assert client.post("/transactions", json={"writes": writes}).status_code == 202
         service.work()
-    told = [row for _, row in feed(client, view)]
-    assert all(row["orders"] == row["payments"] for row in told)
+    emitted = [row for _, row in feed(client, view)]
+    assert all(row["orders"] == row["payments"] for row in emitted)
     assert rows(client, view) == [{"orders": 3, "payments": 3}]
     # Both inputs asked for a refresh, and got one.
     assert len([each for each in operations(client, view) if each == "snapshot"]) <= 4
 
 
 @pytest.mark.parametrize(("sql", "query"), [(LONG, long), (COUNT, counted)], ids=["row by row", "anew"])
-def test_a_failure_is_told_and_healed_by_its_inputs(
+def test_failed_view_reports_its_error_and_recovers_with_its_inputs(
     client: httpx.Client,
     service: Service,
     new_view: Callable[..., Row],
@@ -208,7 +208,7 @@ def test_a_failure_is_told_and_healed_by_its_inputs(
     )
 
 
-def test_a_column_that_is_gone_fails_a_view_and_one_that_comes_does_not(
+def test_dropped_column_fails_a_view_and_an_added_one_does_not(
     client: httpx.Client,
     service: Service,
     new_view: Callable[..., Row],
@@ -238,7 +238,7 @@ def test_a_column_that_is_gone_fails_a_view_and_one_that_comes_does_not(
     assert rows(client, view) == [{"id": 1, "note": "tea"}, {"id": 2, "note": "pot"}]
 
 
-def test_where_changes_are_cut_off_a_view_is_computed_anew(
+def test_view_is_recomputed_after_its_changes_expire(
     client: httpx.Client,
     service: Service,
     new_view: Callable[..., Row],
@@ -257,7 +257,7 @@ def test_where_changes_are_cut_off_a_view_is_computed_anew(
     assert feed(client, view)[-1] == ("+A", {"id": 2, "note": "WATER"})
 
 
-def test_refreshes_that_meet_take_each_change_in_once(
+def test_concurrent_refreshes_apply_each_change_once(
     client: httpx.Client,
     service: Service,
     new_view: Callable[..., Row],
@@ -266,21 +266,21 @@ def test_refreshes_that_meet_take_each_change_in_once(
 ) -> None:
     two = msgspec.structs.replace(service.run_writes.rules, dataset_writers_max=2)
     other = replace(service.run_writes, rules=two, owner="other")
-    met: list[bool] = []
+    concurrent_runs: list[bool] = []
 
-    def meeting(orders: list[Row]) -> list[Row]:
-        if not met:
-            met.append(True)
+    def run_concurrently(orders: list[Row]) -> list[Row]:
+        if not concurrent_runs:
+            concurrent_runs.append(True)
             client.post(view["links"]["refreshes"])
-            met.append(other.run(tenant_id, view["id"]))
+            concurrent_runs.append(other.run(tenant_id, view["id"]))
         return long(orders)
 
     view = new_view("long", LONG, long)
     write_notes({1: "coffee"})
     tenant_id = _tenant(service, orders)
-    service.derivation.queries["long"] = meeting
+    service.derivation.queries["long"] = run_concurrently
     write_notes({2: "water"})
-    assert met == [True, True]
+    assert concurrent_runs == [True, True]
     assert feed(client, view) == [
         ("+A", {"id": 1, "note": "COFFEE"}),
         ("+A", {"id": 2, "note": "WATER"}),
@@ -294,7 +294,7 @@ def _tenant(service: Service, orders: str) -> str:
         return str(connection.exec_driver_sql(query, {"id": orders.rsplit("/", 1)[1]}).scalar_one())
 
 
-def test_a_view_that_is_paused_waits_to_be_asked(
+def test_paused_view_refreshes_only_on_request(
     client: httpx.Client,
     service: Service,
     new_view: Callable[..., Row],

@@ -102,7 +102,7 @@ def advances_of(view: View) -> tuple[Advance, ...]:
     )
 
 
-def test_a_view_is_a_dataset_with_a_refresh_to_come(
+def test_view_is_a_dataset_with_a_queued_refresh(
     stores: Stores, views: ViewStore, tenant_id: str, dataset: Dataset, write: Callable[..., int]
 ) -> None:
     write(dataset)
@@ -128,7 +128,7 @@ def test_a_view_is_a_dataset_with_a_refresh_to_come(
     assert (job.kind, job.state, job.dataset_id) == (JobKind.REFRESH, JobState.QUEUED, made.dataset.id)
 
 
-def test_a_view_needs_a_free_name_and_inputs_that_are_there(
+def test_view_requires_a_free_name_and_existing_inputs(
     stores: Stores, views: ViewStore, tenant_id: str, dataset: Dataset
 ) -> None:
     with pytest.raises(DatasetExists):
@@ -142,7 +142,7 @@ def test_a_view_needs_a_free_name_and_inputs_that_are_there(
         stores.catalog.get(tenant_id, "over")
 
 
-def test_other_references_find_no_view(views: ViewStore, tenant_id: str, dataset: Dataset) -> None:
+def test_unknown_references_find_no_view(views: ViewStore, tenant_id: str, dataset: Dataset) -> None:
     for reference in ("orders", dataset.id, "o\0", new_id()):
         with pytest.raises(NotFound):
             views.get(tenant_id, reference)
@@ -158,7 +158,7 @@ def test_views_are_listed_by_name(views: ViewStore, tenant_id: str, dataset: Dat
     assert second.next_token is None
 
 
-def test_a_refresh_moves_the_positions_with_its_commit(
+def test_refresh_commit_advances_the_positions(
     stores: Stores,
     views: ViewStore,
     followers: FollowerStore,
@@ -184,7 +184,7 @@ def test_a_refresh_moves_the_positions_with_its_commit(
     assert consumer.name == follower_name(view.dataset.id)
 
 
-def test_a_refresh_that_changes_nothing_moves_the_positions_too(
+def test_refresh_without_changes_advances_the_positions(
     stores: Stores,
     views: ViewStore,
     tenant_id: str,
@@ -201,7 +201,7 @@ def test_a_refresh_that_changes_nothing_moves_the_positions_too(
     assert (after.freshness, after.inputs[0].position, after.dataset.version) == (ViewFreshness.CURRENT, 1, 0)
 
 
-def test_what_was_taken_in_is_not_taken_in_again(
+def test_change_is_never_applied_twice(
     stores: Stores,
     views: ViewStore,
     tenant_id: str,
@@ -226,7 +226,7 @@ def test_what_was_taken_in_is_not_taken_in_again(
     assert stores.catalog.get(tenant_id, view.dataset.id).version == 1
 
 
-def test_a_failure_is_told_until_a_refresh_succeeds(
+def test_failure_is_reported_until_a_refresh_succeeds(
     stores: Stores,
     views: ViewStore,
     followers: FollowerStore,
@@ -259,7 +259,7 @@ def test_a_failure_is_told_until_a_refresh_succeeds(
     assert (healed.freshness, healed.error, healed.failures) == (ViewFreshness.CURRENT, None, 0)
 
 
-def test_a_cancelled_refresh_is_no_failure(
+def test_cancelled_refresh_is_no_failure(
     stores: Stores, views: ViewStore, tenant_id: str, view: View
 ) -> None:
     queued = views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True).job
@@ -267,24 +267,24 @@ def test_a_cancelled_refresh_is_no_failure(
     assert views.get(tenant_id, view.dataset.id).freshness is ViewFreshness.BEHIND
 
 
-def test_one_refresh_is_queued_however_many_ask(
+def test_concurrent_requests_queue_one_refresh(
     stores: Stores, views: ViewStore, tenant_id: str, view: View, running: Callable[[View], Job]
 ) -> None:
     runs = running(view)
     assert views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=False).job.id == runs.id
     barrier = Barrier(4)
 
-    def ask() -> tuple[str, bool]:
+    def request_refresh() -> tuple[str, bool]:
         barrier.wait()
         accepted = views.refresh(tenant_id, a_refresh(view.dataset.id), after_running=True)
         return accepted.job.id, accepted.replayed
 
     # None has a key, so none is a replay.
-    ((_, replayed),) = set(together([ask] * 4))
+    ((_, replayed),) = set(together([request_refresh] * 4))
     assert not replayed
 
 
-def test_what_a_refresh_did_is_told_by_its_job_and_the_timeline(
+def test_job_and_timeline_name_the_operation_of_a_refresh(
     stores: Stores, views: ViewStore, tenant_id: str, view: View, running: Callable[[View], Job]
 ) -> None:
     job = running(view)
@@ -297,7 +297,7 @@ def test_what_a_refresh_did_is_told_by_its_job_and_the_timeline(
     assert entry.operation == "changelog"
 
 
-def test_what_a_view_reads_cannot_be_deleted_before_it(
+def test_input_of_a_view_cannot_be_deleted_before_the_view(
     stores: Stores, views: ViewStore, followers: FollowerStore, tenant_id: str, dataset: Dataset, view: View
 ) -> None:
     with pytest.raises(DatasetInUse) as refusal:
@@ -312,7 +312,9 @@ def test_what_a_view_reads_cannot_be_deleted_before_it(
     stores.catalog.delete(tenant_id, dataset.id, version=None)
 
 
-def test_a_view_over_a_view_keeps_it(stores: Stores, views: ViewStore, tenant_id: str, view: View) -> None:
+def test_view_over_a_view_prevents_its_deletion(
+    stores: Stores, views: ViewStore, tenant_id: str, view: View
+) -> None:
     upper = views.create(tenant_id, a_view(view.dataset))
     with pytest.raises(DatasetInUse):
         stores.catalog.delete(tenant_id, view.dataset.id, version=None)
@@ -320,7 +322,7 @@ def test_a_view_over_a_view_keeps_it(stores: Stores, views: ViewStore, tenant_id
     stores.catalog.delete(tenant_id, view.dataset.id, version=None)
 
 
-def test_of_a_new_view_and_the_end_of_its_input_one_wins(
+def test_one_of_view_creation_and_input_deletion_wins(
     stores: Stores, views: ViewStore, tenant_id: str
 ) -> None:
     for number in range(6):
@@ -346,7 +348,7 @@ def test_of_a_new_view_and_the_end_of_its_input_one_wins(
         assert sorted(together([create, delete])) == ["made", "refused"]
 
 
-def test_of_a_transaction_all_is_seen_or_nothing(
+def test_view_positions_see_a_transaction_as_a_whole(
     stores: Stores, views: ViewStore, tenant_id: str, dataset: Dataset, write: Callable[..., int]
 ) -> None:
     other = stores.catalog.create(tenant_id, new_id(), definition("other"))
@@ -354,7 +356,7 @@ def test_of_a_transaction_all_is_seen_or_nothing(
     done = Event()
     seen: set[tuple[int, ...]] = set()
 
-    def look() -> None:
+    def read_positions() -> None:
         while not done.is_set():
             found = views.get(tenant_id, both.dataset.id)
             seen.add(tuple(each.dataset.version for each in found.inputs))
@@ -365,6 +367,6 @@ def test_of_a_transaction_all_is_seen_or_nothing(
             for _ in range(20):
                 write(dataset, other)
 
-    together([look, commit])
+    together([read_positions, commit])
     assert seen
     assert all(len(set(versions)) == 1 for versions in seen)

@@ -142,12 +142,12 @@ def follow(view: View | None) -> tuple[float | None, int]:
     return after, len(catalogue.queued)
 
 
-def test_a_view_that_is_behind_is_refreshed() -> None:
+def test_view_that_is_behind_is_refreshed() -> None:
     assert follow(view_of_orders()) == (60.0, 1)
     assert follow(view_of_orders(position=9, refreshed_at=None)) == (60.0, 1)
 
 
-def test_one_that_is_not_waits_for_changes_and_one_that_is_gone_for_nothing() -> None:
+def test_current_view_waits_for_changes_and_a_deleted_one_for_nothing() -> None:
     assert follow(view_of_orders(position=9)) == (None, 0)
     assert follow(None) == (math.inf, 0)
     assert follow(view_of_orders(paused=True)) == (math.inf, 0)
@@ -167,14 +167,14 @@ def test_one_that_is_not_waits_for_changes_and_one_that_is_gone_for_nothing() ->
         (10_000, 600.0, None),
     ],
 )
-def test_one_that_failed_is_left_alone_for_longer_each_time(
+def test_failed_view_is_retried_after_growing_pauses(
     failures: int, ago_seconds: float, due: float | None
 ) -> None:
     """But it is looked at every two seconds: an input may change."""
     assert follow(failed(failures, ago_seconds)) == ((60.0, 1) if due is None else (due, 0))
 
 
-def test_one_that_failed_is_tried_again_once_an_input_has_changed() -> None:
+def test_failed_view_is_retried_once_an_input_has_changed() -> None:
     view = failed(9, 0.1)
     [source] = view.inputs
     later = replace(source.dataset, committed_at=NOW + timedelta(seconds=2))
@@ -187,33 +187,33 @@ class Recorder:
 
     earliest: int = 0
     requests: list[DeriveRequest] = field(default_factory=list)
-    asked: list[tuple[Any, ...]] = field(default_factory=list)
-    held: list[tuple[str, int]] = field(default_factory=list)
-    held_while_derived: list[tuple[str, int]] = field(default_factory=list)
+    queries: list[tuple[Any, ...]] = field(default_factory=list)
+    pinned: list[tuple[str, int]] = field(default_factory=list)
+    pinned_while_derived: list[tuple[str, int]] = field(default_factory=list)
     # How often a clean comes before a hold.
     expires: int = 0
 
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
         self.requests.append(request)
-        self.held_while_derived += self.held
+        self.pinned_while_derived += self.pinned
         return ()
 
     def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
         if self.expires:
             self.expires -= 1
             raise VersionExpired("gone", version=version, earliest=version + 1)
-        self.held.append((dataset_id, version))
+        self.pinned.append((dataset_id, version))
 
     def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
-        self.held = [each for each in self.held if each[0] != dataset_id]
+        self.pinned = [each for each in self.pinned if each[0] != dataset_id]
 
-    def live_files(self, *asked: Any) -> list[Any]:
-        self.asked.append(asked)
+    def live_files(self, *queries: Any) -> list[Any]:
+        self.queries.append(queries)
         return []
 
     def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
         """One that reaches beyond both ends, unless the feed was cut."""
-        self.asked.append((tenant_id, dataset_id, since, until))
+        self.queries.append((tenant_id, dataset_id, since, until))
         first = max(since - 1, self.earliest)
         file = ChangelogFile(
             path="c", size_bytes=1, checksum="", row_count=until - first + 1, schema_id=1, file_group=""
@@ -229,7 +229,7 @@ def derive(view: View, expires: int = 0) -> tuple[Operation, Recorder, tuple[int
     pins = VersionPins(leases=recorder, lease_seconds=30, heartbeat_seconds=30)
     derive_view = DeriveView(views=catalogue, timeline=recorder, index=recorder, pins=pins, engine=recorder)
     derived = derive_view.stage(job, "prefix", "tag")
-    assert recorder.held == [], "all holds have ended"
+    assert recorder.pinned == [], "all holds have ended"
     assert [derived.job.write.operation] == catalogue.decided
     assert derived.job.id == job.id
     [advance] = derived.advances
@@ -240,11 +240,11 @@ def derive(view: View, expires: int = 0) -> tuple[Operation, Recorder, tuple[int
     return catalogue.decided[0], recorder, (advance.since, advance.next_since)
 
 
-def test_what_follows_row_by_row_takes_the_changes_that_are_new() -> None:
+def test_row_by_row_view_applies_the_new_changes() -> None:
     view = view_of_orders()
     operation, recorder, moved = derive(view)
     assert (operation, moved) == (Operation.CHANGELOG, (5, 9))
-    assert recorder.asked == [("tenant", view.inputs[0].dataset.id, 5, 9)]
+    assert recorder.queries == [("tenant", view.inputs[0].dataset.id, 5, 9)]
     [request] = recorder.requests
     [(name, source)] = request.inputs.items()
     assert isinstance(source, FeedInput)
@@ -271,26 +271,26 @@ def cut(view: View) -> View:
     ],
     ids=["at first", "after a failure", "where changes are gone", "anew each time"],
 )
-def test_otherwise_all_rows_are_taken(view: View) -> None:
+def test_recomputed_view_reads_all_rows(view: View) -> None:
     operation, recorder, moved = derive(view)
     assert operation is Operation.SNAPSHOT
     assert moved == (view.inputs[0].position, 9)
-    assert recorder.asked[-1] == ("tenant", view.inputs[0].dataset.id, 4, None)
+    assert recorder.queries[-1] == ("tenant", view.inputs[0].dataset.id, 4, None)
     assert isinstance(next(iter(recorder.requests[0].inputs.values())), TableInput)
 
 
-def test_inputs_are_held_where_they_stand_while_their_rows_are_read() -> None:
+def test_inputs_are_pinned_while_their_rows_are_read() -> None:
     view = view_of_orders(position=0, refreshed_at=None)
     _, recorder, _ = derive(view)
-    assert recorder.held_while_derived == [(view.inputs[0].dataset.id, 4)]
+    assert recorder.pinned_while_derived == [(view.inputs[0].dataset.id, 4)]
 
 
-def test_a_clean_before_the_hold_makes_it_look_again() -> None:
+def test_expiry_before_the_pin_selects_the_version_again() -> None:
     _, recorder, moved = derive(view_of_orders(position=0, refreshed_at=None), expires=2)
     assert (len(recorder.requests), moved) == (1, (0, 9))
 
 
-def test_nothing_new_is_no_change() -> None:
+def test_refresh_without_new_changes_changes_nothing() -> None:
     """In any mode: an empty snapshot would take all rows out."""
     view = view_of_orders(position=9)
     for mode in ViewMode:

@@ -42,7 +42,7 @@ class DiesAfterSending:
         return getattr(self._deliveries, name)
 
 
-def test_what_a_killed_worker_sent_is_sent_again_with_its_id_and_its_bytes(
+def test_message_sent_by_a_killed_worker_is_sent_again_with_equal_id_and_bytes(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     webhook = register()
@@ -70,7 +70,7 @@ def test_what_a_killed_worker_sent_is_sent_again_with_its_id_and_its_bytes(
     ("status", "after", "low", "high"),
     [(429, "40", 35, 41), (503, "40", 35, 41), (500, "40", -1, 1), (429, "999999999", 86_000, 86_401)],
 )
-def test_a_receiver_says_when_to_come_again(
+def test_retry_after_of_the_receiver_is_obeyed(
     client: Client,
     service: Service,
     register: Register,
@@ -91,7 +91,7 @@ def test_a_receiver_says_when_to_come_again(
     assert low < wait.total_seconds() < high
 
 
-def test_large_rows_make_messages_of_fewer_changes(
+def test_large_rows_are_delivered_in_messages_of_fewer_changes(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     register()

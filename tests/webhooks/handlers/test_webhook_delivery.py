@@ -23,7 +23,7 @@ from tests.support.webhooks import (
 )
 
 
-def test_changes_arrive_as_the_feed_tells_them(
+def test_webhook_delivers_the_changes_of_the_feed(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     write(client, service, {"id": 1, "note": "before"})
@@ -31,9 +31,9 @@ def test_changes_arrive_as_the_feed_tells_them(
     assert webhook["position"] == 1
     write(client, service, {"id": 1, "note": "ä"}, {"id": 2, "note": None})
     [message] = receiver.messages
-    told = client.get("/datasets/orders/changes", params={"since": 1})
+    response = client.get("/datasets/orders/changes", params={"since": 1})
     # To the byte as the feed tells them.
-    changes = told.text.removeprefix('{"changes":').partition(',"next_since":')[0]
+    changes = response.text.removeprefix('{"changes":').partition(',"next_since":')[0]
     assert f'"changes":{changes}' in message.body.decode()
     assert message.headers["content-type"] == "application/json"
     assert message.data == {
@@ -44,7 +44,7 @@ def test_changes_arrive_as_the_feed_tells_them(
         "since": 1,
         "next_since": 4,
         "schema_id": 1,
-        "changes": told.json()["changes"],
+        "changes": response.json()["changes"],
     }
     assert message.signatures_of(webhook["secret"]) == 1
     assert abs(int(message.headers["webhook-timestamp"]) - time.time()) < 60
@@ -56,7 +56,7 @@ def test_changes_arrive_as_the_feed_tells_them(
     assert client.get(f"/webhooks/{webhook['id']}/deliveries/{message.id}").json() == delivery
 
 
-def test_nothing_is_sent_before_it_is_committed(
+def test_webhook_delivers_only_committed_changes(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     register()
@@ -71,7 +71,7 @@ def test_nothing_is_sent_before_it_is_committed(
     assert [change["row"]["id"] for change in receiver.changes] == [1]
 
 
-def test_a_feed_arrives_whole_and_in_order_though_the_receiver_fails(
+def test_webhook_delivers_the_whole_feed_in_order_to_a_failing_receiver(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     webhook = register(since="earliest", batch_changes_max=3)
@@ -104,7 +104,7 @@ def test_a_feed_arrives_whole_and_in_order_though_the_receiver_fails(
     assert {delivery["state"] for delivery in deliveries(client, webhook, page_size=2)} == {"delivered"}
 
 
-def test_what_a_webhook_asks_for_is_all_it_gets(
+def test_webhook_delivers_only_matching_changes(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     webhook = register(form="upsert", columns=["note"], where="id >= 10")
@@ -119,7 +119,7 @@ def test_what_a_webhook_asks_for_is_all_it_gets(
     assert state_of(client, webhook)["pending"] == 0
 
 
-def test_given_up_messages_let_the_next_ones_pass_and_are_sent_again_on_request(
+def test_dead_message_lets_later_ones_pass_and_is_redelivered_on_request(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     webhook = register()
@@ -151,7 +151,7 @@ def test_given_up_messages_let_the_next_ones_pass_and_are_sent_again_on_request(
     assert client.get(f"/webhooks/{webhook['id']}/deliveries/{dead['id']}").json()["state"] == "delivered"
 
 
-def test_what_is_sent_again_holds_nothing_up(
+def test_redelivery_does_not_delay_new_messages(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     webhook = register()
@@ -166,7 +166,7 @@ def test_what_is_sent_again_holds_nothing_up(
     assert sorted(receiver.offsets()) == [(0, 1), (0, 1), (0, 1), (1, 2)]
 
 
-def test_a_webhook_whose_messages_are_given_up_in_a_row_is_paused_until_it_is_resumed(
+def test_webhook_is_paused_after_consecutive_dead_messages_until_resumed(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     webhook = register(batch_changes_max=1)
@@ -188,7 +188,7 @@ def test_a_webhook_whose_messages_are_given_up_in_a_row_is_paused_until_it_is_re
     assert receiver.offsets()[9:] == [(3, 4), (4, 5)]
 
 
-def test_a_webhook_goes_on_from_where_it_is_told_to(
+def test_webhook_continues_at_a_requested_position(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     webhook = register(batch_changes_max=2)
@@ -213,7 +213,7 @@ def test_a_webhook_goes_on_from_where_it_is_told_to(
     problem(refused, 409, "offset-ahead")
 
 
-def test_gone_pauses_at_once_and_loses_nothing(
+def test_status_410_pauses_the_webhook_and_loses_nothing(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     webhook = register()
@@ -231,7 +231,7 @@ def test_gone_pauses_at_once_and_loses_nothing(
     assert receiver.messages[1].id == receiver.messages[0].id
 
 
-def test_pausing_holds_what_comes_and_a_change_of_url_is_tried_at_once(
+def test_paused_webhook_queues_changes_and_a_new_url_is_tried_immediately(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     webhook = register()
@@ -245,7 +245,7 @@ def test_pausing_holds_what_comes_and_a_change_of_url_is_tried_at_once(
     assert not receiver.messages
 
 
-def test_a_message_that_was_begun_is_told_as_it_was_whatever_changes(
+def test_started_message_keeps_its_body_when_schema_or_format_changes(
     client: Client, service: Service, register: Register, receiver: Receiver, orders: str
 ) -> None:
     webhook = register()
@@ -262,7 +262,7 @@ def test_a_message_that_was_begun_is_told_as_it_was_whatever_changes(
     assert receiver.messages[2].data["schema_id"] == 2
 
 
-def test_a_filter_that_does_not_fit_any_more_pauses_with_its_fault(
+def test_filter_that_no_longer_matches_the_schema_pauses_the_webhook(
     client: Client, service: Service, register: Register, receiver: Receiver, orders: str
 ) -> None:
     webhook = register(where="note = 'a'")
@@ -281,7 +281,7 @@ def test_a_filter_that_does_not_fit_any_more_pauses_with_its_fault(
     assert receiver.offsets() == [(0, 1)]
 
 
-def test_a_webhook_whose_feed_was_cut_past_it_pauses_with_what_is_left(
+def test_expired_changes_pause_the_webhook_and_resume_at_the_earliest(
     client: Client, service: Service, register: Register, receiver: Receiver
 ) -> None:
     webhook = register()
@@ -305,7 +305,7 @@ def test_a_webhook_whose_feed_was_cut_past_it_pauses_with_what_is_left(
     assert "kept" in dead["error"]
 
 
-def test_a_webhook_of_a_dataset_that_ended_is_paused(
+def test_webhook_of_a_deleted_dataset_is_paused(
     client: Client, service: Service, register: Register, receiver: Receiver, orders: str
 ) -> None:
     webhook = register()

@@ -81,27 +81,29 @@ def test_each_query_option_that_does_not_fit_is_named(client: Client) -> None:
     assert "expected one of" in refused["errors"][1]["detail"]
 
 
-def test_secrets_are_told_once(client: Client, register: Register) -> None:
+def test_secret_is_returned_once(client: Client, register: Register) -> None:
     webhook = register()
     for answer in (client.get(f"/webhooks/{webhook['id']}"), client.get("/webhooks")):
         assert webhook["secret"] not in answer.text
         assert "secret" not in answer.text
 
 
-def test_a_test_message_tells_what_came_back(client: Client, register: Register, receiver: Receiver) -> None:
+def test_webhook_trial_returns_the_response_of_the_receiver(
+    client: Client, register: Register, receiver: Receiver
+) -> None:
     webhook = register()
     receiver.answer(202)
     receiver.answer(418, body=b"short and stout")
-    told = client.post(f"/webhooks/{webhook['id']}/tests").json()
-    assert (told["delivered"], told["status"], told["error"]) == (True, 202, None)
-    told = client.post(f"/webhooks/{webhook['id']}/tests").json()
-    assert (told["delivered"], told["status"], told["error"]) == (False, 418, "short and stout")
+    response = client.post(f"/webhooks/{webhook['id']}/tests").json()
+    assert (response["delivered"], response["status"], response["error"]) == (True, 202, None)
+    response = client.post(f"/webhooks/{webhook['id']}/tests").json()
+    assert (response["delivered"], response["status"], response["error"]) == (False, 418, "short and stout")
     assert {message.signatures_of(webhook["secret"]) for message in receiver.messages} == {1}
     assert b'"type":"webhook.test"' in receiver.messages[0].body
     patch(client, webhook, url="http://127.0.0.1:9/")
-    told = client.post(f"/webhooks/{webhook['id']}/tests").json()
-    assert (told["delivered"], told["status"]) == (False, None)
-    assert "refused" in told["error"]
+    response = client.post(f"/webhooks/{webhook['id']}/tests").json()
+    assert (response["delivered"], response["status"]) == (False, None)
+    assert "refused" in response["error"]
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_a_test_message_tells_what_came_back(client: Client, register: Register,
         ({"dataset": "nowhere"}, 404, "not-found", None),
     ],
 )
-def test_what_is_no_webhook_is_refused_with_its_place(
+def test_invalid_webhook_is_refused_with_its_pointer(
     client: Client,
     orders: str,
     receiver: Receiver,
@@ -134,19 +136,19 @@ def test_what_is_no_webhook_is_refused_with_its_place(
     pointer: str | None,
 ) -> None:
     answer = client.post("/webhooks", json={"dataset": "orders", "url": receiver.url, **members})
-    told = problem(answer, status, code)
+    response = problem(answer, status, code)
     if pointer is not None:
-        assert told["errors"][0]["pointer"] == pointer
+        assert response["errors"][0]["pointer"] == pointer
     assert client.get("/webhooks").json()["items"] == []
 
 
-def test_a_dataset_that_tells_no_changes_has_no_webhooks(client: Client, receiver: Receiver) -> None:
+def test_dataset_without_a_feed_has_no_webhooks(client: Client, receiver: Receiver) -> None:
     silent = {**ORDERS, "name": "silent", "changelog": {"producer": "none"}}
     assert client.post("/datasets", json=silent).status_code == 201
     problem(client.post("/webhooks", json={"dataset": "silent", "url": receiver.url}), 422, "no-feed")
 
 
-def test_webhooks_are_listed_by_dataset_page_by_page(client: Client, register: Register) -> None:
+def test_webhooks_are_listed_by_dataset_in_pages(client: Client, register: Register) -> None:
     made = [register(description=str(number))["id"] for number in range(3)]
     client.post("/datasets", json={**ORDERS, "name": "others"})
     first = client.get("/webhooks", params={"page_size": 2, "dataset": "orders"}).json()
@@ -159,7 +161,7 @@ def test_webhooks_are_listed_by_dataset_page_by_page(client: Client, register: R
     problem(client.get("/webhooks", params={"page_token": "bm8"}), 400, "invalid-request")
 
 
-def test_a_change_needs_the_revision_that_it_is_made_for(client: Client, register: Register) -> None:
+def test_change_requires_the_current_revision(client: Client, register: Register) -> None:
     webhook = register()
     path = f"/webhooks/{webhook['id']}"
     problem(client.patch(path, json={"state": "paused"}), 428, "precondition-required")
@@ -175,7 +177,7 @@ def test_a_change_needs_the_revision_that_it_is_made_for(client: Client, registe
     problem(client.get(path), 404, "not-found")
 
 
-def test_another_tenants_webhook_is_not_there(
+def test_webhook_of_another_tenant_is_not_found(
     client: Client, service: Service, register: Register, new_client: Callable[..., Client]
 ) -> None:
     webhook = register()

@@ -76,7 +76,7 @@ def webhook(webhooks: WebhookStore, tenant_id: str, dataset: Dataset) -> Webhook
 
 
 @pytest.fixture
-def hold(followers: FollowerStore, tenant_id: str, dataset: Dataset) -> Callable[..., Consumer]:
+def claim(followers: FollowerStore, tenant_id: str, dataset: Dataset) -> Callable[..., Consumer]:
     def run(lease_seconds: float = 30) -> Consumer:
         consumer = followers.claim(tenant_id, dataset.id, "worker", lease_seconds)
         assert consumer is not None
@@ -102,16 +102,16 @@ def begun(
     deliveries: DeliveryStore,
     tenant_id: str,
     commit: Callable[[int], None],
-    hold: Callable[..., Consumer],
+    claim: Callable[..., Consumer],
 ) -> Delivery:
     """A message of two changes."""
     commit(2)
-    delivery = deliveries.begin(tenant_id, hold(), new_id(), DeliveryFormat(schema_id=1), 2)
+    delivery = deliveries.begin(tenant_id, claim(), new_id(), DeliveryFormat(schema_id=1), 2)
     assert delivery is not None
     return delivery
 
 
-def test_a_message_moves_the_position_once_it_has_ended(
+def test_ended_message_advances_the_position(
     begun: Delivery, webhook: Webhook, webhooks: WebhookStore, deliveries: DeliveryStore, tenant_id: str
 ) -> None:
     work = deliveries.work(tenant_id, webhook.id)
@@ -139,19 +139,19 @@ def test_two_workers_with_one_message_count_one_attempt(
     assert 50 < work.next_seconds <= 60
 
 
-def test_a_hold_that_was_lost_begins_and_skips_nothing(
+def test_lost_claim_begins_and_skips_nothing(
     webhook: Webhook,
     webhooks: WebhookStore,
     deliveries: DeliveryStore,
     followers: FollowerStore,
     tenant_id: str,
     commit: Callable[[int], None],
-    hold: Callable[..., Consumer],
+    claim: Callable[..., Consumer],
 ) -> None:
     commit(3)
-    lost = hold(lease_seconds=0.05)
+    lost = claim(lease_seconds=0.05)
     time.sleep(0.1)
-    taken = hold()
+    taken = claim()
     assert taken.lease_epoch > lost.lease_epoch
     assert deliveries.begin(tenant_id, lost, new_id(), DeliveryFormat(), 2) is None
     deliveries.skip(tenant_id, lost, 2)
@@ -163,44 +163,44 @@ def test_a_hold_that_was_lost_begins_and_skips_nothing(
     assert deliveries.begin(tenant_id, taken, new_id(), DeliveryFormat(), 3) is None
 
 
-def test_who_wakes_a_follower_that_is_held_is_heard(
+def test_wake_during_a_claim_makes_the_follower_due(
     webhook: Webhook,
     webhooks: WebhookStore,
     followers: FollowerStore,
     tenant_id: str,
     dataset: Dataset,
     commit: Callable[[int], None],
-    hold: Callable[..., Consumer],
+    claim: Callable[..., Consumer],
 ) -> None:
     commit(1)
-    consumer = hold()
+    consumer = claim()
     # The worker has seen that the webhook is paused; now it is resumed, and only then the hold ends.
     resume(webhooks, tenant_id, webhook.id)
     followers.settle(tenant_id, consumer, math.inf)
     assert (tenant_id, dataset.id) in followers.due(100)
-    consumer = hold()
+    consumer = claim()
     followers.settle(tenant_id, consumer, math.inf)
     assert (tenant_id, dataset.id) not in followers.due(100)
     commit(1)
     assert (tenant_id, dataset.id) not in followers.due(100)
 
 
-def test_a_worker_that_dies_leaves_its_follower_due(
+def test_follower_of_a_dead_worker_becomes_due(
     webhook: Webhook,
     followers: FollowerStore,
     tenant_id: str,
     dataset: Dataset,
     commit: Callable[[int], None],
-    hold: Callable[..., Consumer],
+    claim: Callable[..., Consumer],
 ) -> None:
     commit(1)
-    hold(lease_seconds=0.2)
+    claim(lease_seconds=0.2)
     assert (tenant_id, dataset.id) not in followers.due(100)
     time.sleep(0.3)
     assert (tenant_id, dataset.id) in followers.due(100)
 
 
-def test_dead_messages_in_a_row_pause_a_webhook_and_those_sent_again_do_not(
+def test_consecutive_dead_messages_pause_a_webhook_and_redeliveries_do_not(
     begun: Delivery, webhook: Webhook, webhooks: WebhookStore, deliveries: DeliveryStore, tenant_id: str
 ) -> None:
     deliveries.failed(tenant_id, begun, REFUSED, retry_seconds=None, dead_max=2)
@@ -216,7 +216,7 @@ def test_dead_messages_in_a_row_pause_a_webhook_and_those_sent_again_do_not(
     assert (found.state, found.failures, found.position) == (WebhookState.ACTIVE, 1, 2)
 
 
-def test_a_reason_to_pause_stays_the_first(
+def test_first_pause_reason_is_kept(
     webhook: Webhook, webhooks: WebhookStore, deliveries: DeliveryStore, tenant_id: str
 ) -> None:
     for detail in ("first", "second"):
@@ -226,7 +226,7 @@ def test_a_reason_to_pause_stays_the_first(
     assert (paused.state, paused.error.detail, paused.revision) == (WebhookState.PAUSED, "first", 2)
 
 
-def test_old_messages_are_forgotten_as_new_ones_come(
+def test_old_messages_are_purged_when_new_ones_begin(
     stores: Stores,
     begun: Delivery,
     webhook: Webhook,
@@ -235,7 +235,7 @@ def test_old_messages_are_forgotten_as_new_ones_come(
     followers: FollowerStore,
     tenant_id: str,
     commit: Callable[[int], None],
-    hold: Callable[..., Consumer],
+    claim: Callable[..., Consumer],
 ) -> None:
     deliveries.delivered(tenant_id, begun, 200)
 
@@ -245,7 +245,7 @@ def test_old_messages_are_forgotten_as_new_ones_come(
         resume(webhooks, tenant_id, webhook.id)
         with stores.database.tenant(tenant_id) as connection:
             connection.execute(update(consumers).values(lease_until=func.clock_timestamp()))
-        consumer, store = hold(), DeliveryStore(stores.database, keep_seconds=keep_seconds)
+        consumer, store = claim(), DeliveryStore(stores.database, keep_seconds=keep_seconds)
         delivery = store.begin(tenant_id, consumer, new_id(), DeliveryFormat(), consumer.position + 1)
         assert delivery is not None
         store.delivered(tenant_id, delivery, 200)
@@ -256,7 +256,7 @@ def test_old_messages_are_forgotten_as_new_ones_come(
     assert next_message(1e-6) == [3]
 
 
-def test_the_end_of_a_webhook_ends_all_of_it_whoever_works_on_it(
+def test_deleted_webhook_ends_its_messages_during_a_delivery(
     begun: Delivery,
     webhook: Webhook,
     webhooks: WebhookStore,
@@ -274,7 +274,7 @@ def test_the_end_of_a_webhook_ends_all_of_it_whoever_works_on_it(
     assert followers.claim(tenant_id, dataset.id, "worker", 30) is None
 
 
-def test_users_and_workers_at_once_wait_for_each_other_in_no_ring(
+def test_users_and_workers_do_not_deadlock(
     webhook: Webhook,
     webhooks: WebhookStore,
     deliveries: DeliveryStore,

@@ -15,7 +15,7 @@ ID, TIMESTAMP, BODY = "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330, b'{"test": 243
 SIGNATURE = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-def test_the_published_example_is_signed_as_published() -> None:
+def test_signature_equals_the_published_example() -> None:
     assert signed_headers([key_of(SECRET)], ID, TIMESTAMP, BODY) == {
         "webhook-id": ID,
         "webhook-timestamp": str(TIMESTAMP),
@@ -25,21 +25,21 @@ def test_the_published_example_is_signed_as_published() -> None:
 
 def test_every_key_signs() -> None:
     other = key_of(new_secret())
-    told = signed_headers([other, key_of(SECRET)], ID, TIMESTAMP, BODY)["webhook-signature"].split(" ")
-    assert told == [signed_headers([other], ID, TIMESTAMP, BODY)["webhook-signature"], SIGNATURE]
+    signature = signed_headers([other, key_of(SECRET)], ID, TIMESTAMP, BODY)["webhook-signature"].split(" ")
+    assert signature == [signed_headers([other], ID, TIMESTAMP, BODY)["webhook-signature"], SIGNATURE]
 
 
 @pytest.mark.parametrize(
     ("message_id", "timestamp", "body"),
     [("msg_other", TIMESTAMP, BODY), (ID, TIMESTAMP + 1, BODY), (ID, TIMESTAMP, BODY + b" ")],
 )
-def test_whatever_is_changed_changes_the_signature(message_id: str, timestamp: int, body: bytes) -> None:
-    told = signed_headers([key_of(SECRET)], message_id, timestamp, body)["webhook-signature"]
-    assert re.fullmatch(r"v1,[A-Za-z0-9+/]{43}=", told)
-    assert told != SIGNATURE
+def test_signature_depends_on_id_timestamp_and_body(message_id: str, timestamp: int, body: bytes) -> None:
+    signature = signed_headers([key_of(SECRET)], message_id, timestamp, body)["webhook-signature"]
+    assert re.fullmatch(r"v1,[A-Za-z0-9+/]{43}=", signature)
+    assert signature != SIGNATURE
 
 
-def test_new_secrets_are_long_and_never_the_same() -> None:
+def test_new_secrets_are_long_and_unique() -> None:
     secrets = {new_secret() for _ in range(10)}
     assert len(secrets) == 10
     assert {len(key_of(secret)) for secret in secrets} == {32}
@@ -58,6 +58,6 @@ def test_new_secrets_are_long_and_never_the_same() -> None:
         "whsec_" + "ä" * 32,
     ],
 )
-def test_a_secret_of_another_form_is_none(secret: str) -> None:
+def test_malformed_secret_is_refused(secret: str) -> None:
     with pytest.raises(ValueError, match="24–64 random bytes"):
         key_of(secret)

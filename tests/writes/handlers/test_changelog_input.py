@@ -57,7 +57,7 @@ def changelog(*changes):
 
 
 @pytest.mark.parametrize("form", FEEDS)
-def test_changes_are_applied_whatever_form_they_have(client, orders, service, form):
+def test_changes_are_applied_in_every_format(client, orders, service, form):
     media_type, body = FEEDS[form]
     wait = {"Prefer": "wait=20"}
     with service.working():
@@ -68,13 +68,17 @@ def test_changes_are_applied_whatever_form_they_have(client, orders, service, fo
         )
     assert answer.status_code == 200, answer.text
     assert answer.json()["operation"] == "changelog"
-    told = [json.loads(line) for line in changes_of(client, orders).splitlines()][2:]
-    assert sorted((change["op"], change["row"]["id"]) for change in told) == [("+C", 1), ("-C", 1), ("-R", 2)]
+    emitted = [json.loads(line) for line in changes_of(client, orders).splitlines()][2:]
+    assert sorted((change["op"], change["row"]["id"]) for change in emitted) == [
+        ("+C", 1),
+        ("-C", 1),
+        ("-R", 2),
+    ]
     assert client.get(f"{orders}/rows").json()["rows"] == [{"id": 1, "note": "one"}]
 
 
 @pytest.mark.parametrize("form", ["two_event", "debezium"])
-def test_the_feed_of_one_dataset_makes_another_one_like_it(client, orders, service, form):
+def test_feed_of_one_dataset_reproduces_it_in_another(client, orders, service, form):
     copy = client.get(orders).json()
     kept = {name: copy[name] for name in ("schema", "record_key")}
     registered = client.post("/datasets", json={"name": f"copy-{form}", **kept})
@@ -93,7 +97,7 @@ def test_the_feed_of_one_dataset_makes_another_one_like_it(client, orders, servi
     assert len(rows[0]) == 2
 
 
-def test_a_fault_is_named_by_its_place_in_the_change(client, orders):
+def test_error_of_a_change_names_its_position(client, orders):
     rows = [{"op": "+A", "row": ORDERS[0]}, {"op": "+A", "row": {"id": 2, "nota": "x"}}]
     answer = client.post(f"{orders}/writes", json=changelog(*rows))
     assert problem(answer, 422, "schema-mismatch")["errors"][0]["pointer"] == "/source/rows/1/row/nota"

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from tests.support.http import ORDERS, problem, upsert
-from tests.support.past_tables import KINDS, registration_of
 from tests.support.service import Service
+from tests.support.versioned_tables import KINDS, registration_of
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def keys_of(answer: httpx.Response) -> list[dict[str, Any]]:
     return sorted(keys, key=lambda key: key["row"])
 
 
-def test_keys_are_live_or_new(client: httpx.Client, written: str) -> None:
+def test_explanation_marks_keys_as_live_or_new(client: httpx.Client, written: str) -> None:
     answer = client.get(f"{written}/explanations", params={"key": ['{"id": 2}', '{"id": 77}', '{"id": 1}']})
     two, new, one = keys_of(answer)
     assert [key["key"] for key in (two, new, one)] == [{"id": 2}, {"id": 77}, {"id": 1}]
@@ -46,7 +46,7 @@ def test_keys_are_live_or_new(client: httpx.Client, written: str) -> None:
             assert int(key["hash"], 16) % 4 == group["number"] == key["bucket"]
 
 
-def test_an_explanation_changes_nothing(client: httpx.Client, written: str) -> None:
+def test_explanation_changes_nothing(client: httpx.Client, written: str) -> None:
     before = client.get(written).json(), client.get(f"{written}/timeline").json()
     rows = [{"id": number, "note": "x"} for number in range(50)]
     answer = client.post(f"{written}/explanations", json=upsert(*rows))
@@ -70,7 +70,7 @@ def test_an_explanation_changes_nothing(client: httpx.Client, written: str) -> N
     ],
     ids=lambda value: value.get("operation") if isinstance(value, dict) else str(value),
 )  # fmt: skip
-def test_the_effect_of_a_row(
+def test_explanation_names_the_effect_of_a_row(
     client: httpx.Client, written: str, body: dict[str, Any], effects: list[str]
 ) -> None:
     answer = client.post(f"{written}/explanations", json=body)
@@ -79,7 +79,7 @@ def test_the_effect_of_a_row(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_of_table_explains_its_writes(client: httpx.Client, service: Service, kind: str) -> None:
+def test_explanation_covers_every_kind_of_table(client: httpx.Client, service: Service, kind: str) -> None:
     registered = client.post(
         "/datasets", content=msgspec.json.encode(registration_of(kind)), headers={"Content-Type": "application/json"}
     )  # fmt: skip
@@ -112,7 +112,7 @@ def test_every_kind_of_table_explains_its_writes(client: httpx.Client, service: 
     ],
     ids=str,
 )
-def test_keys_that_are_none(
+def test_invalid_keys_are_refused(
     client: httpx.Client, written: str, query: dict[str, str], code: str, pointer: str
 ) -> None:
     status = 422 if code == "schema-mismatch" else 400
@@ -120,12 +120,12 @@ def test_keys_that_are_none(
     assert members["errors"][0]["pointer"] == pointer
 
 
-def test_the_key_is_required(client: httpx.Client, written: str) -> None:
+def test_key_is_required(client: httpx.Client, written: str) -> None:
     members = problem(client.get(f"{written}/explanations"), 400, "invalid-request")
     assert "key" in members["detail"]
 
 
-def test_a_write_that_would_be_refused_is_refused_here(client: httpx.Client, written: str) -> None:
+def test_invalid_write_is_refused_without_an_explanation(client: httpx.Client, written: str) -> None:
     path = f"{written}/explanations"
     members = problem(client.post(path, json=upsert({"id": None})), 422, "schema-mismatch")
     assert members["errors"][0]["pointer"] == "/source/rows/0/id"
@@ -142,7 +142,7 @@ def test_a_write_that_would_be_refused_is_refused_here(client: httpx.Client, wri
     )
 
 
-def test_options_mean_what_they_mean_in_a_write(client: httpx.Client, written: str) -> None:
+def test_options_have_the_same_effect_as_in_a_write(client: httpx.Client, written: str) -> None:
     path = f"{written}/explanations"
     body = upsert({"id": 1})
     assert client.post(path, json={**body, "mode": "ignore"}).json()["group_count"] == 0
@@ -159,7 +159,7 @@ def test_options_mean_what_they_mean_in_a_write(client: httpx.Client, written: s
     assert all(file["read"] for group in answer["file_groups"] for file in group["files"])
 
 
-def test_another_tenants_dataset_is_not_there(new_client: Any, written: str) -> None:
+def test_dataset_of_another_tenant_is_not_found(new_client: Any, written: str) -> None:
     other = new_client()
     problem(other.get(f"{written}/explanations", params={"key": '{"id": 1}'}), 404, "not-found")
     problem(other.post(f"{written}/explanations", json=upsert({"id": 1})), 404, "not-found")

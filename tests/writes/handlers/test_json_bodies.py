@@ -15,7 +15,7 @@ DATASET = '{"name":"x","schema":{"fields":[]},%s}'
 
 
 @pytest.mark.parametrize(
-    ("body", "type_", "pointer", "said"),
+    ("body", "type_", "pointer", "detail"),
     [
         (ROWS % '{"a":1},{"b":[NaN]}', CreateWrite, "/source/rows/1/b/0", "NaN is no JSON number"),
         (ROWS % '{"a/b":-Infinity}', CreateWrite, "/source/rows/0/a~1b", "-Infinity is no JSON number"),
@@ -44,17 +44,17 @@ DATASET = '{"name":"x","schema":{"fields":[]},%s}'
         ('{"name":"x"}', CreateDataset, "/schema", "required"),
     ],
 )
-def test_a_fault_is_placed_and_what_is_expected_is_said(
-    body: str, type_: type[object], pointer: str, said: str
+def test_error_has_a_pointer_and_the_expected_value(
+    body: str, type_: type[object], pointer: str, detail: str
 ) -> None:
     with pytest.raises(InvalidRequest) as caught:
         decode_json(body.encode(), type_)
     (error,) = caught.value.facts["errors"]
     assert error["pointer"] == pointer
-    assert said in error["detail"]
+    assert detail in error["detail"]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b'{"name":"x",}', b'{"name":"\xff"}', b"NaN"])
-def test_what_is_no_json_is_malformed(body: bytes) -> None:
+def test_invalid_json_is_malformed(body: bytes) -> None:
     with pytest.raises(MalformedBody):
         decode_json(body, CreateDataset)

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from tests.support.http import problem, upsert
-from tests.support.trips import FIRST, merge_write, write
+from tests.support.schema_changes import FIRST, merge_write, write
 
 NDJSON = "application/x-ndjson"
 
 
-def test_a_write_brings_the_columns_that_the_table_lacks(client, service, trips):
+def test_write_adds_its_missing_columns(client, service, trips):
     write(client, service, trips, upsert(FIRST))
     job = merge_write(
         client,
@@ -49,7 +49,7 @@ def test_a_write_brings_the_columns_that_the_table_lacks(client, service, trips)
 
 
 @pytest.mark.parametrize("media_type", [NDJSON, "text/csv"])
-def test_a_raw_body_brings_its_columns_too(client, service, trips, media_type):
+def test_raw_body_adds_its_columns(client, service, trips, media_type):
     body = '{"id": 1, "seats": 1, "seen": 1, "score": 1.5}\n{"id": 2, "seats": 1, "score": 2}\n'
     if media_type == "text/csv":
         body = "id,seats,score\n1,1,1.5\n2,1,2\n"
@@ -66,7 +66,7 @@ def test_a_raw_body_brings_its_columns_too(client, service, trips, media_type):
     assert sorted(rows, key=lambda row: row["id"]) == [{"id": 1, "score": 1.5}, {"id": 2, "score": 2.0}]
 
 
-def test_a_cast_happens_only_if_it_is_asked_for(client, service, trips):
+def test_values_are_cast_only_on_request(client, service, trips):
     rows = [{"id": 1, "seats": 1, "seen": 1, "day": "2026-01-02T03:04:05Z", "at": "2026-01-01T00:00:00Z"}]
     refused = merge_write(client, service, trips, rows)
     assert refused["error"]["type"] == "/problems/schema-mismatch"
@@ -76,7 +76,7 @@ def test_a_cast_happens_only_if_it_is_asked_for(client, service, trips):
     assert (types["day"], types["at"]) == ("timestamp", "timestamp")
 
 
-def test_a_column_that_cannot_be_added_fails_the_write(client, service, trips):
+def test_column_that_cannot_be_added_fails_the_write(client, service, trips):
     job = merge_write(client, service, trips, [{"id": 1, "seats": 1, "Seats": 2, "empty": None}])
     assert job["error"]["type"] == "/problems/schema-mismatch"
     assert [error["pointer"] for error in job["error"]["errors"]] == ["/schema/empty"]
@@ -85,7 +85,7 @@ def test_a_column_that_cannot_be_added_fails_the_write(client, service, trips):
     assert client.get(f"{trips}/schema").json()["id"] == 1
 
 
-def test_bad_records_are_set_aside_while_the_good_ones_bring_their_schema(client, service, trips):
+def test_bad_records_are_quarantined_while_good_ones_merge_their_schema(client, service, trips):
     rows = [{"id": 1, "seats": 1, "tip": 1}, {"id": "two", "seats": 1, "tip": 2}]
     job = merge_write(client, service, trips, rows, on_error="quarantine")
     assert job["state"] == "succeeded", job
@@ -93,7 +93,7 @@ def test_bad_records_are_set_aside_while_the_good_ones_bring_their_schema(client
     assert client.get(f"{trips}/rows", params={"columns": "id,tip"}).json()["rows"] == [{"id": 1, "tip": 1}]
 
 
-def test_two_writes_bring_their_schemas_one_after_the_other(client, service, trips):
+def test_two_writes_merge_their_schemas_one_after_the_other(client, service, trips):
     bodies = [
         {"operation": "upsert", "merge_schema": True, "source": {"kind": "rows", "rows": [row]}}
         for row in (
@@ -124,7 +124,7 @@ FLAT = "op,id,seats,seen,tip,kind\n+A,1,1,1,5,\n+A,2,1,1,,x\n-C,1,1,1,5,\n+C,1,1
 
 
 @pytest.mark.parametrize("media_type", [NDJSON, "text/csv"])
-def test_changes_bring_their_columns_too(client, service, trips, media_type):
+def test_changelog_write_adds_its_columns(client, service, trips, media_type):
     lines = "\n".join([*map(json.dumps, DEBEZIUM), "null"])
     answer = client.post(
         f"{trips}/writes",
@@ -152,7 +152,7 @@ def test_changes_bring_their_columns_too(client, service, trips, media_type):
     ]
 
 
-def test_a_delete_brings_no_schema(client, trips):
+def test_delete_refuses_merge_schema(client, trips):
     body = {"operation": "delete", "merge_schema": True, "source": {"kind": "rows", "rows": []}}
     members = problem(client.post(f"{trips}/writes", json=body), 400, "invalid-request")
     assert [error["pointer"] for error in members["errors"]] == ["/merge_schema"]

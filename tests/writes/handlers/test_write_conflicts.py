@@ -84,7 +84,7 @@ def ended(table, answer):
     ],
     ids=["overwrite", "snapshot", "delete by filter", "delete partition", "overwrite partitions"],
 )
-def test_what_came_in_meanwhile_is_taken_out_too(table, overtake, operation, rows, members, left):
+def test_rows_committed_meanwhile_are_replaced(table, overtake, operation, rows, members, left):
     answer = table.send(operation, rows, **members)
     overtake(by=table)
     job = ended(table, answer)
@@ -92,7 +92,7 @@ def test_what_came_in_meanwhile_is_taken_out_too(table, overtake, operation, row
     assert table.rows == sorted(left, key=lambda each: (each["day"], each["id"]))
 
 
-def test_what_came_in_elsewhere_is_no_conflict(table, overtake):
+def test_rows_committed_outside_the_scope_do_not_conflict(table, overtake):
     answer = table.send("overwrite", [row("a", 7)], overwrite={"scope": "partitions"})
     overtake(by=table, rows=[row("b", 9, "late")])
     assert ended(table, answer)["rows"]["deleted"] == 2
@@ -100,7 +100,7 @@ def test_what_came_in_elsewhere_is_no_conflict(table, overtake):
 
 
 @pytest.mark.parametrize("mode", ["ignore", "error_if_exists"])
-def test_rows_that_came_in_meanwhile_are_there(table, overtake, mode):
+def test_rows_committed_meanwhile_decide_the_save_mode(table, overtake, mode):
     table.write("overwrite", [])
     answer = table.send("insert", [row("a", 1)], mode=mode)
     overtake(by=table)
@@ -110,7 +110,7 @@ def test_rows_that_came_in_meanwhile_are_there(table, overtake, mode):
     assert table.rows == LATE
 
 
-def test_an_expected_version_that_is_passed_meanwhile_fails_the_write(table, overtake):
+def test_expected_version_passed_meanwhile_fails_the_write(table, overtake):
     answer = table.send("insert", [row("c", 1)], expected_version=1)
     overtake(by=table)
     job = ended(table, answer)
@@ -118,7 +118,7 @@ def test_an_expected_version_that_is_passed_meanwhile_fails_the_write(table, ove
     assert table.rows == sorted([*BEFORE, *LATE], key=lambda each: (each["day"], each["id"]))
 
 
-def test_a_transaction_that_lost_in_one_dataset_merges_there_again(client, service, overtake):
+def test_transaction_that_conflicts_in_one_dataset_merges_there_again(client, service, overtake):
     tables = [Written(client, service, KEYED) for _ in range(2)]
     for table in tables:
         table.write("upsert", BEFORE)

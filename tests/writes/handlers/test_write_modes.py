@@ -131,9 +131,7 @@ def test_overwrite_replaces_the_table(table):
 
 
 @pytest.mark.parametrize("operation", ["overwrite", "snapshot"])
-def test_what_replaces_rows_without_a_key_takes_them_out_of_the_files_of_earlier_writes(
-    client, service, operation
-):
+def test_keyless_replacement_removes_rows_from_files_of_earlier_writes(client, service, operation):
     table = Written(client, service, {**APPENDS, "table_type": "merge_on_read"})
     table.write("insert", BEFORE)
     table.write("insert", [row("a", 3)])
@@ -142,7 +140,7 @@ def test_what_replaces_rows_without_a_key_takes_them_out_of_the_files_of_earlier
     assert table.folded() == table.rows
 
 
-def test_overwrite_of_nothing_empties_the_table(table):
+def test_overwrite_without_rows_empties_the_table(table):
     assert table.write("overwrite", []) == {"deleted": 4}
     assert table.rows == []
     assert table.write("overwrite", []) == {}
@@ -154,12 +152,12 @@ def test_mode_overwrite_replaces_the_table(table):
     assert table.rows == [row("c", 1)]
 
 
-def test_overwrite_by_partitions_replaces_those_that_its_rows_are_in(table):
+def test_overwrite_by_partitions_replaces_the_partitions_of_its_rows(table):
     table.write("overwrite", [row("a", 3), row("c", 1)], overwrite={"scope": "partitions"})
     assert table.rows == [row("a", 3), row("b", 1), row("b", 2), row("c", 1)]
 
 
-def test_a_key_that_an_overwrite_by_partitions_moves_leaves_its_old_partition(client, service):
+def test_key_moved_by_an_overwrite_by_partitions_leaves_its_old_partition(client, service):
     settings = {"record_key": ["id"], "partition_by": ["day"], "bucket": {"mode": "key_dynamic"}}
     table = Written(client, service, settings)
     table.write("upsert", [row("a", 1), row("a", 2), row("b", 3), row("b", 4)])
@@ -168,7 +166,7 @@ def test_a_key_that_an_overwrite_by_partitions_moves_leaves_its_old_partition(cl
     assert table.folded() == table.rows
 
 
-def test_overwrite_by_filter_replaces_the_rows_that_match(table):
+def test_overwrite_by_filter_replaces_the_matching_rows(table):
     where = {"scope": "filter", "where": "id = 1"}
     table.write("overwrite", [row("a", 1, "new"), row("c", 1)], overwrite=where)
     assert table.rows == _ordered([row("a", 1, "new"), row("a", 2), row("b", 2), row("c", 1)])
@@ -182,7 +180,7 @@ def test_rows_of_an_overwrite_by_filter_must_match_it(table):
     assert table.rows == BEFORE
 
 
-def test_a_snapshot_tells_only_what_is_different(table):
+def test_snapshot_emits_only_the_difference(table):
     since = len(table.changes())
     counts = table.write("snapshot", [row("a", 1), row("a", 2, "new"), row("c", 1)])
     assert table.rows == [row("a", 1), row("a", 2, "new"), row("c", 1)]
@@ -198,7 +196,7 @@ def test_a_snapshot_tells_only_what_is_different(table):
     assert table.version == 2
 
 
-def test_a_snapshot_of_rows_without_a_key_counts_equal_ones(appends):
+def test_keyless_snapshot_counts_equal_rows(appends):
     appends.write("snapshot", [row("a", 1), row("a", 1), row("a", 1)])
     assert appends.rows == [row("a", 1)] * 3
     appends.write("snapshot", [row("a", 1)])
@@ -206,7 +204,7 @@ def test_a_snapshot_of_rows_without_a_key_counts_equal_ones(appends):
     assert appends.folded() == appends.rows
 
 
-def test_delete_by_filter(table):
+def test_delete_by_filter_deletes_the_matching_rows(table):
     assert table.write("delete", where="id = 2") == {"deleted": 2}
     assert table.rows == [row("a", 1), row("b", 1)]
     assert table.write("delete", where="id = 2") == {}
@@ -214,42 +212,42 @@ def test_delete_by_filter(table):
     assert sorted(table.changes(4)) == [("-R", "a", 2), ("-R", "b", 2)]
 
 
-def test_delete_partition(table):
+def test_delete_partition_deletes_the_matching_partitions(table):
     table.write("upsert" if table.keyed else "insert", [row("bc", 1)])
     assert table.write("delete_partition", partitions=["day=b*"]) == {"deleted": 3}
     assert table.rows == [row("a", 1), row("a", 2)]
     assert table.write("delete_partition", partitions=["day=nowhere"]) == {}
 
 
-def test_a_filter_that_does_not_fit_is_refused_at_once(table):
+def test_invalid_filter_is_refused_immediately(table):
     members = problem(table.send("delete", where="nope = 1"), 400, "invalid-filter")
     assert members["position"] == 0
     where = {"scope": "filter", "where": "id = 'x'"}
     problem(table.send("overwrite", [], overwrite=where), 400, "invalid-filter")
 
 
-def test_a_table_that_holds_rows_refuses_error_if_exists(table):
+def test_error_if_exists_refuses_a_table_with_rows(table):
     error = table.failed("insert", [row("c", 1)], mode="error_if_exists")
     assert (error["type"], error["version"]) == ("/problems/data-exists", 1)
     table.write("overwrite", [])
     assert table.write("insert", [row("c", 1)], mode="error_if_exists") == {"inserted": 1}
 
 
-def test_a_table_that_holds_rows_is_left_alone_by_ignore(table):
+def test_ignore_leaves_a_table_with_rows_unchanged(table):
     assert table.write("insert", [row("c", 1), row("c", 2)], mode="ignore") == {"unchanged": 2}
     assert (table.rows, table.version) == (BEFORE, 1)
     table.write("overwrite", [])
     assert table.write("insert", [row("c", 1)], mode="ignore") == {"inserted": 1}
 
 
-def test_an_insert_drops_duplicates_if_told_to(keyed):
+def test_drop_duplicates_drops_inserts_of_live_keys(keyed):
     rows = [row("a", 1, "new"), row("c", 1)]
     assert keyed.failed("insert", rows)["type"] == "/problems/duplicate-key"
     assert keyed.write("insert", rows, drop_duplicates=True) == {"inserted": 1, "unchanged": 1}
     assert keyed.rows == [*BEFORE, row("c", 1)]
 
 
-def test_a_write_may_expect_a_version(table):
+def test_write_may_expect_a_version(table):
     at = "upsert" if table.keyed else "insert"
     assert table.write(at, [row("c", 1)], expected_version=1) == {"inserted": 1}
     members = problem(table.send(at, [row("c", 2)], expected_version=1), 409, "commit-conflict")
@@ -267,7 +265,7 @@ def test_a_write_may_expect_a_version(table):
     assert states[2]["error"]["type"] == "/problems/commit-conflict"
 
 
-def test_a_batch_of_a_stream_commits_once(table):
+def test_writer_batch_commits_once(table):
     at = "upsert" if table.keyed else "insert"
     first = table.send(at, [row("c", 1)], writer_id="w", batch_id=5)
     again = table.send(at, [row("c", 1)], writer_id="w", batch_id=5)
@@ -283,7 +281,7 @@ def test_a_batch_of_a_stream_commits_once(table):
     assert table.rows == [*BEFORE, row("c", 1), row("c", 2), row("c", 3)]
 
 
-def test_bad_records_are_set_aside_where_the_write_says_so(table):
+def test_bad_records_are_quarantined_on_request(table):
     at = "upsert" if table.keyed else "insert"
     rows = [row("c", 1), {"day": "c", "id": "x"}, row("c", 2)]
     assert table.write(at, rows, on_error="quarantine") == {"inserted": 2, "quarantined": 1}
@@ -291,7 +289,7 @@ def test_bad_records_are_set_aside_where_the_write_says_so(table):
     assert table.version == 2
 
 
-def test_options_of_a_raw_body(table):
+def test_options_of_a_raw_body_are_query_parameters(table):
     parameters = {"operation": "overwrite", "overwrite_scope": "filter", "overwrite_where": "id = 2"}
     body = b'{"day": "c", "id": 2, "note": "raw"}\n'
     answer = table.client.post(f"{table.path}/writes", params=parameters, content=body, headers=NDJSON)

@@ -9,22 +9,24 @@ LINE = b'{"id":1,"note":"eins"}\n'
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(client, orders, service):
+def no_job_and_no_file_is_left(client, orders, service):
     yield
     assert client.get(f"{orders}/timeline").json()["items"] == []
     folder = service.settings.data_dir / "storage"
     assert not [path for path in folder.rglob(f"{orders.rsplit('/', 1)[-1]}/**/*") if path.is_file()]
 
 
-@pytest.mark.parametrize("given", [{"operation": "insert"}, {"mode": "append"}, {"merge_schema": "true"}])
-def test_options_are_given_once(client, orders, given):
-    answer = client.post(f"{orders}/writes", params=given, json=upsert({"id": 1}))
+@pytest.mark.parametrize(
+    "parameters", [{"operation": "insert"}, {"mode": "append"}, {"merge_schema": "true"}]
+)
+def test_option_in_both_query_and_body_is_refused(client, orders, parameters):
+    answer = client.post(f"{orders}/writes", params=parameters, json=upsert({"id": 1}))
     [pointer] = [error["pointer"] for error in problem(answer, 400, "invalid-request")["errors"]]
-    assert pointer.removeprefix("/") in given
+    assert pointer.removeprefix("/") in parameters
 
 
 @pytest.mark.parametrize(
-    ("given", "pointer"),
+    ("parameters", "pointer"),
     [
         ({"drop_duplicates": "true"}, "/drop_duplicates"),
         ({"operation": "overwrite", "overwrite_scope": "partitions"}, "/overwrite/scope"),
@@ -36,14 +38,14 @@ def test_options_are_given_once(client, orders, given):
         ({"expected_version": "-1"}, "/expected_version"),
     ],
 )
-def test_options_of_a_raw_body_that_do_not_go_together(client, orders, given, pointer):
+def test_conflicting_options_of_a_raw_body_are_refused(client, orders, parameters, pointer):
     headers = {"Content-Type": NDJSON}
-    answer = client.post(f"{orders}/writes", params=given, content=LINE, headers=headers)
+    answer = client.post(f"{orders}/writes", params=parameters, content=LINE, headers=headers)
     errors = problem(answer, 400, "invalid-request")["errors"]
     assert pointer in [error["pointer"] for error in errors]
 
 
-def test_a_batch_needs_no_idempotency_key(client, orders):
+def test_batch_refuses_an_idempotency_key(client, orders):
     body = {**upsert({"id": 1}), "writer_id": "w", "batch_id": 1}
     answer = client.post(f"{orders}/writes", json=body, headers={"Idempotency-Key": "k"})
     [error] = problem(answer, 400, "invalid-request")["errors"]

@@ -52,7 +52,7 @@ def rows_of(client, path):
     return sorted(client.get(f"{path}/rows").json()["rows"], key=lambda row: row["id"])
 
 
-def test_an_accepted_write_is_answered_with_its_job(client, orders):
+def test_accepted_write_returns_its_job(client, orders):
     answer = client.post(f"{orders}/writes", json=upsert(*ROWS))
     assert answer.status_code == 202
     job = answer.json()
@@ -63,7 +63,7 @@ def test_an_accepted_write_is_answered_with_its_job(client, orders):
     assert job["committed_version"] is None
 
 
-def test_a_write_that_commits_within_the_wait_is_answered_with_its_version(client, orders, service):
+def test_write_that_commits_within_the_wait_returns_its_version(client, orders, service):
     with service.working():
         answer = client.post(
             f"{orders}/writes", json=upsert(*ROWS), headers={"Prefer": "respond-async, wait=20"}
@@ -78,7 +78,7 @@ def test_a_write_that_commits_within_the_wait_is_answered_with_its_version(clien
     assert client.get(orders).headers["etag"] == '"1"'
 
 
-def test_a_write_that_fails_within_the_wait_is_answered_with_its_problem(client, orders, service):
+def test_write_that_fails_within_the_wait_returns_its_problem(client, orders, service):
     insert = {"operation": "insert", "source": {"kind": "rows", "rows": ROWS}}
     with service.working():
         client.post(f"{orders}/writes", json=insert, headers={"Prefer": "wait=20"})
@@ -90,7 +90,7 @@ def test_a_write_that_fails_within_the_wait_is_answered_with_its_problem(client,
     assert found.json()["error"]["type"] == "/problems/duplicate-key"
 
 
-def test_a_wait_that_ends_first_is_answered_like_no_wait(client, orders):
+def test_wait_that_ends_first_returns_the_queued_job(client, orders):
     began = time.monotonic()
     answer = client.post(f"{orders}/writes", json=upsert(*ROWS), headers={"Prefer": "wait=1"})
     assert answer.status_code == 202
@@ -98,7 +98,7 @@ def test_a_wait_that_ends_first_is_answered_like_no_wait(client, orders):
     assert 0.9 < time.monotonic() - began < 5
 
 
-def test_a_job_cancelled_within_the_wait_is_no_success(client, orders, service):
+def test_job_cancelled_within_the_wait_returns_a_problem(client, orders, service):
     with service.client(client.headers["authorization"].split()[1]) as second:
 
         def cancel():
@@ -115,7 +115,7 @@ def test_a_job_cancelled_within_the_wait_is_no_success(client, orders, service):
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 @pytest.mark.parametrize("media_type", FORMS)
-def test_raw_rows_are_upserted_unless_said_otherwise(client, orders, service, media_type, encoding):
+def test_raw_rows_are_upserted_by_default(client, orders, service, media_type, encoding):
     body = gzip.compress(FORMS[media_type]) if encoding == "gzip" else FORMS[media_type]
     answer = client.post(
         f"{orders}/writes", content=body, headers={"Content-Type": media_type, "Content-Encoding": encoding}
@@ -126,7 +126,7 @@ def test_raw_rows_are_upserted_unless_said_otherwise(client, orders, service, me
     assert rows_of(client, orders) == ROWS
 
 
-def test_raw_rows_are_appended_where_there_is_no_key(client, events, service):
+def test_raw_rows_are_inserted_without_a_key(client, events, service):
     rows = b'{"at":"2026-01-01T00:00:00Z","what":"a"}\n'
     answer = client.post(f"{events}/writes", content=rows, headers={"Content-Type": NDJSON})
     assert answer.json()["operation"] == "insert"
@@ -138,7 +138,7 @@ def test_raw_rows_are_appended_where_there_is_no_key(client, events, service):
     assert [row["what"] for row in client.get(f"{events}/rows").json()["rows"]] == ["a"]
 
 
-def test_a_delete_needs_the_key_only(client, orders, service):
+def test_delete_requires_only_the_key(client, orders, service):
     client.post(f"{orders}/writes", json=upsert(*ROWS))
     answer = client.post(
         f"{orders}/writes",
@@ -151,7 +151,7 @@ def test_a_delete_needs_the_key_only(client, orders, service):
     assert rows_of(client, orders) == ROWS[1:]
 
 
-def test_a_large_raw_body_goes_to_storage_and_comes_back(client, orders, service):
+def test_large_raw_body_is_stored_and_written(client, orders, service):
     lines = b"".join(b'{"id":%d,"note":"%s"}\n' % (number, b"x" * 100) for number in range(20_000))
     assert len(lines) > service.settings.inline_bytes_max * 10
 
@@ -166,7 +166,7 @@ def test_a_large_raw_body_goes_to_storage_and_comes_back(client, orders, service
     assert (job["state"], job["rows"]["inserted"]) == ("succeeded", 20_000)
 
 
-def test_an_upload_is_written_by_name(client, orders, service):
+def test_upload_is_written_by_its_id(client, orders, service):
     content = gzip.compress(FORMS[CSV])
     upload = client.post(f"{orders}/uploads", content=content, headers={"Content-Type": OCTETS})
     assert upload.status_code == 201
@@ -183,7 +183,7 @@ def test_an_upload_is_written_by_name(client, orders, service):
 
 
 class TestIdempotency:
-    def test_a_retry_gets_the_same_job(self, client, orders, service):
+    def test_retry_returns_the_same_job(self, client, orders, service):
         headers = {"Idempotency-Key": "one"}
         first = client.post(f"{orders}/writes", json=upsert(*ROWS), headers=headers)
         assert "idempotency-replayed" not in first.headers
@@ -194,7 +194,7 @@ class TestIdempotency:
         assert again.json()["id"] == first.json()["id"]
         assert len(client.get(f"{orders}/timeline").json()["items"]) == 1
 
-    def test_a_raw_retry_gets_the_same_job(self, client, orders):
+    def test_raw_retry_returns_the_same_job(self, client, orders):
         headers = {"Idempotency-Key": '"quoted"', "Content-Type": CSV}
         first = client.post(f"{orders}/writes", content=FORMS[CSV], headers=headers)
         bare = {**headers, "Idempotency-Key": "quoted"}
@@ -217,7 +217,7 @@ class TestIdempotency:
         other = client.post(f"{orders}/writes", content=body, headers=headers, params=parameters)
         problem(other, 422, "idempotency-mismatch")
 
-    def test_keys_of_two_datasets_are_two_keys(self, client, orders):
+    def test_idempotency_keys_are_separate_per_dataset(self, client, orders):
         second = client.post(
             "/datasets",
             json={"name": "b", "schema": {"fields": [{"name": "id", "type": "int64"}]}, "record_key": ["id"]},
@@ -228,13 +228,13 @@ class TestIdempotency:
         assert client.post(f"{path}/writes", json=upsert({"id": 2}), headers=headers).status_code == 202
 
     @pytest.mark.parametrize("key", ["", "é", "x" * 256])
-    def test_a_key_is_short_printable_ascii(self, client, orders, key):
+    def test_invalid_idempotency_key_is_refused(self, client, orders, key):
         answer = client.post(
             f"{orders}/writes", json=upsert(*ROWS), headers=[("Idempotency-Key", key.encode("latin-1"))]
         )
         assert problem(answer, 400, "invalid-request")["errors"][0]["pointer"] == "/Idempotency-Key"
 
-    def test_a_key_whose_request_is_still_arriving_is_in_flight(self, client, orders, service):
+    def test_key_of_an_incomplete_request_is_in_flight(self, client, orders, service):
         reached, go_on = threading.Event(), threading.Event()
 
         def slowly():
@@ -266,7 +266,7 @@ class TestRefused:
     """What is refused leaves nothing behind: no job, no instant, no change."""
 
     @pytest.fixture(autouse=True)
-    def nothing_is_left(self, client, orders, service):
+    def no_job_and_no_file_is_left(self, client, orders, service):
         yield
         assert client.get(f"{orders}/timeline").json()["items"] == []
         folder = service.settings.data_dir / "storage"
@@ -295,7 +295,7 @@ class TestRefused:
             ({"operation": "upsert"}, "/source"),
         ],
     )
-    def test_an_envelope_that_does_not_fit(self, client, orders, envelope, pointer):
+    def test_invalid_envelope_is_refused(self, client, orders, envelope, pointer):
         members = problem(client.post(f"{orders}/writes", json=envelope), 400, "invalid-request")
         assert [error["pointer"] for error in members["errors"]] == [pointer]
 
@@ -309,7 +309,7 @@ class TestRefused:
             ({"note": "x"}, "/source/rows/0/id"),
         ],
     )
-    def test_rows_that_do_not_fit(self, client, orders, row, pointer):
+    def test_invalid_row_is_refused(self, client, orders, row, pointer):
         members = problem(client.post(f"{orders}/writes", json=upsert(row)), 422, "schema-mismatch")
         assert members["errors"][0]["pointer"] == pointer
 
@@ -325,28 +325,28 @@ class TestRefused:
             (b'{"operation":"upsert","source":{"kind":"rows","rows":' + b"[" * 100_000, "application/json"),
         ],
     )
-    def test_bytes_that_are_not_what_they_claim(self, client, orders, body, media_type):
+    def test_body_of_another_format_is_refused(self, client, orders, body, media_type):
         answer = client.post(f"{orders}/writes", content=body, headers={"Content-Type": media_type})
         problem(answer, 400, "malformed-body")
 
-    def test_gzip_that_breaks_off(self, client, orders):
+    def test_truncated_gzip_is_refused(self, client, orders):
         body = gzip.compress(FORMS[NDJSON])[:-5]
         headers = {"Content-Type": NDJSON, "Content-Encoding": "gzip"}
         problem(client.post(f"{orders}/writes", content=body, headers=headers), 400, "malformed-body")
 
     @pytest.mark.parametrize("media_type", [None, "application/xml", "text/plain", "multipart/form-data"])
-    def test_a_content_type_that_is_not_read(self, client, orders, media_type):
+    def test_unsupported_content_type_is_refused(self, client, orders, media_type):
         headers = {"Content-Type": media_type} if media_type else {}
         answer = client.post(f"{orders}/writes", content=b"x", headers=headers)
         members = problem(answer, 415, "unsupported-media-type")
         assert {"application/json", NDJSON, CSV, ARROW, PARQUET} <= set(members["accepted"])
 
     @pytest.mark.parametrize("media_type", ["application/json", NDJSON])
-    def test_a_content_encoding_that_is_not_read(self, client, orders, media_type):
+    def test_unsupported_content_encoding_is_refused(self, client, orders, media_type):
         headers = {"Content-Type": media_type, "Content-Encoding": "br"}
         problem(client.post(f"{orders}/writes", content=b"x", headers=headers), 415, "unsupported-media-type")
 
-    def test_ten_gigabytes_are_refused_before_a_byte_is_read(self, client, orders, service):
+    def test_announced_body_above_the_limit_is_refused_unread(self, client, orders, service):
         limits = {
             "application/json": service.settings.json_body_bytes_max,
             CSV: service.settings.upload_bytes_max,
@@ -358,7 +358,7 @@ class TestRefused:
         answer = _announce(client, f"{orders}/uploads", OCTETS, 10_000_000_000)
         problem(answer, 413, "body-too-large")
 
-    def test_a_body_that_turns_out_too_large(self, client, orders, service):
+    def test_body_that_exceeds_the_limit_is_refused(self, client, orders, service):
         def chunks():
             for _ in range(service.settings.upload_bytes_max // 1_000_000 + 2):
                 yield b"x" * 1_000_000
@@ -367,7 +367,7 @@ class TestRefused:
         members = problem(answer, 413, "body-too-large")
         assert members["limit_bytes"] == service.settings.upload_bytes_max
 
-    def test_a_body_that_breaks_off_leaves_no_file(self, client, orders, service):
+    def test_aborted_body_leaves_no_file(self, client, orders, service):
         url = httpx.URL(client.base_url)
         with socket.create_connection((url.host, url.port)) as connection:
             head = (
@@ -378,7 +378,7 @@ class TestRefused:
             time.sleep(0.3)
         time.sleep(0.3)
 
-    def test_an_empty_upload(self, client, orders):
+    def test_empty_upload_is_refused(self, client, orders):
         answer = client.post(f"{orders}/uploads", content=b"", headers={"Content-Type": OCTETS})
         problem(answer, 400, "malformed-body")
 

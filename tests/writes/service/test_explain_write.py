@@ -27,9 +27,16 @@ from app.writes.explanation import ExplainedFile, ExplainedKey, WriteExplanation
 from app.writes.service.accept import Body, IncomingWrite, JsonRows
 from app.writes.service.explain import ROWS_MAX, ExplainWrite
 from tests.support.lake_table import Write
-from tests.support.past_tables import DAYS, KINDS, Past, kind_of, new_past, written_past
-from tests.support.past_versions import versions_of
+from tests.support.retained_versions import versions_of
 from tests.support.table_feed import corrections_of
+from tests.support.versioned_tables import (
+    DAYS,
+    KINDS,
+    VersionedTable,
+    kind_of,
+    new_versioned_table,
+    written_versioned_table,
+)
 
 Row = dict[str, Any]
 EVERY_KIND = pytest.mark.parametrize("kind", KINDS)
@@ -48,28 +55,32 @@ WRITES = {
 
 
 @pytest.fixture(scope="module")
-def pasts(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def versioned_tables(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The table of each kind, before its last compaction."""
 
     @cache
-    def past(kind: str) -> Past:
-        found = written_past(LocalStorage(tmp_path_factory.mktemp("storage")), kind, compacted=False)
+    def versioned(kind: str) -> VersionedTable:
+        found = written_versioned_table(
+            LocalStorage(tmp_path_factory.mktemp("storage")), kind, compacted=False
+        )
         assert found.files[-1]
         return found
 
-    return past
+    return versioned
 
 
-def explain(past: Past) -> ExplainWrite:
-    return ExplainWrite(timeline=past, search=KeySearch(past.table.storage, past.table.reader, MEMORY))
+def explain(versioned: VersionedTable) -> ExplainWrite:
+    return ExplainWrite(
+        timeline=versioned, search=KeySearch(versioned.table.storage, versioned.table.reader, MEMORY)
+    )
 
 
 def explained(
-    past: Past, operation: Operation, options: WriteOptions, rows: Sequence[Row]
+    versioned: VersionedTable, operation: Operation, options: WriteOptions, rows: Sequence[Row]
 ) -> WriteExplanation:
     source = None if options.where else JsonRows(text=json.dumps(rows).encode())
     incoming = IncomingWrite(operation=operation, options=options, source=source)
-    return explain(past).write(past.dataset, incoming)
+    return explain(versioned).write(versioned.dataset, incoming)
 
 
 def keys_of(explanation: WriteExplanation) -> list[ExplainedKey]:
@@ -89,27 +100,31 @@ def some_rows(seed: int, count: int = 8) -> list[Row]:
     ]
 
 
-def live_rows(past: Past) -> dict[tuple[Any, ...], Row]:
+def live_rows(versioned: VersionedTable) -> dict[tuple[Any, ...], Row]:
     """The rows with their meta columns by key, as readers see them."""
-    tables = TableReader(past.table.storage, past.table.reader, MEMORY)
+    tables = TableReader(versioned.table.storage, versioned.table.reader, MEMORY)
     reading = ReadTable(
-        catalog=past,
-        timeline=past,
-        versions=versions_of(past),
+        catalog=versioned,
+        timeline=versioned,
+        versions=versions_of(versioned),
         tables=tables,
-        corrections=corrections_of(past),
+        corrections=corrections_of(versioned),
     )
-    page = reading.page(past.dataset, RowQuery(limit=1_000, meta=True))
-    return {tuple(row[name] for name in past.table.dataset.record_key): row for row in page.rows.to_pylist()}
+    page = reading.page(versioned.dataset, RowQuery(limit=1_000, meta=True))
+    return {
+        tuple(row[name] for name in versioned.table.dataset.record_key): row for row in page.rows.to_pylist()
+    }
 
 
 @EVERY_KIND
 @pytest.mark.parametrize("write", WRITES)
 @pytest.mark.parametrize("seed", [1, 2])
-def test_a_write_touches_what_its_explanation_says(pasts: Any, kind: str, write: str, seed: int) -> None:
-    past = pasts(kind)
+def test_write_touches_the_groups_of_its_explanation(
+    versioned_tables: Any, kind: str, write: str, seed: int
+) -> None:
+    versioned = versioned_tables(kind)
     operation, options = WRITES[write]
-    definition = past.table.dataset
+    definition = versioned.table.dataset
     if not definition.keyed and write in ("upsert", "delete"):
         pytest.skip("needs a key")
     if not definition.keyed and write == "insert":
@@ -117,10 +132,10 @@ def test_a_write_touches_what_its_explanation_says(pasts: Any, kind: str, write:
     if kind == "postpone" and write == "insert":
         pytest.skip("nobody can refuse keys before compaction")
     rows = [] if options.where else some_rows(seed)
-    explanation = explained(past, operation, options, rows)
-    assert explanation.version == past.dataset.version
+    explanation = explained(versioned, operation, options, rows)
+    assert explanation.version == versioned.dataset.version
 
-    table = past.table.fork()
+    table = versioned.table.fork()
     before = dict(table.files)
     plan = table.fork().plan(Write(operation=operation, rows=rows, options=options))
     by_group = {group.file_group: group for group in explanation.file_groups}
@@ -143,10 +158,12 @@ def test_a_write_touches_what_its_explanation_says(pasts: Any, kind: str, write:
     for path in gone & rewritten:
         assert before[path].size_bytes <= sum(group.rewritten_bytes for group in by_group.values())
     assert {file.file_group for file in new} <= set(by_group) or not definition.keyed
-    _stored_as_said(explanation, new, rows)
+    _check_stored_as_explained(explanation, new, rows)
 
 
-def _stored_as_said(explanation: WriteExplanation, new: Sequence[DataFile], rows: Sequence[Row]) -> None:
+def _check_stored_as_explained(
+    explanation: WriteExplanation, new: Sequence[DataFile], rows: Sequence[Row]
+) -> None:
     """Where new files lie, there is a row that was said to go there, or an old one that was written anew."""
     kinds = {"append": "base", "mark": "base", "rewrite": "base", "log": "log", "postpone": "postponed"}
     storings = {group.file_group: group.storing.value for group in explanation.file_groups}
@@ -160,14 +177,14 @@ def _stored_as_said(explanation: WriteExplanation, new: Sequence[DataFile], rows
 
 
 @EVERY_KIND
-def test_the_keys_of_a_batch_are_live_as_readers_see_them(pasts: Any, kind: str) -> None:
-    past = pasts(kind)
-    definition = past.table.dataset
+def test_explained_keys_are_live_where_reads_find_them(versioned_tables: Any, kind: str) -> None:
+    versioned = versioned_tables(kind)
+    definition = versioned.table.dataset
     if not definition.keyed:
         pytest.skip("needs a key")
-    live = live_rows(past)
+    live = live_rows(versioned)
     rows = some_rows(3, 20)
-    found = keys_of(explained(past, Operation.UPSERT, WriteOptions(), rows))
+    found = keys_of(explained(versioned, Operation.UPSERT, WriteOptions(), rows))
     assert sorted(key.row for key in found) == list(range(20))
     seen = set()
     for key in found:
@@ -190,15 +207,15 @@ def test_the_keys_of_a_batch_are_live_as_readers_see_them(pasts: Any, kind: str)
 
 
 @EVERY_KIND
-def test_keys_alone_say_the_same_as_a_batch(pasts: Any, kind: str) -> None:
-    past = pasts(kind)
-    definition = past.table.dataset
+def test_explanation_of_keys_equals_that_of_a_batch(versioned_tables: Any, kind: str) -> None:
+    versioned = versioned_tables(kind)
+    definition = versioned.table.dataset
     if not definition.keyed:
         pytest.skip("needs a key")
     rows = some_rows(4)
     texts = [json.dumps({name: row[name] for name in definition.record_key}) for row in rows]
-    by_keys = explain(past).keys(past.dataset, texts)
-    batch = explained(past, Operation.UPSERT, WriteOptions(), rows)
+    by_keys = explain(versioned).keys(versioned.dataset, texts)
+    batch = explained(versioned, Operation.UPSERT, WriteOptions(), rows)
     assert [group.files for group in by_keys.file_groups] == [group.files for group in batch.file_groups]
     for one, other in zip(keys_of(by_keys), keys_of(batch), strict=True):
         assert (one.row, one.key, one.hash, one.live, one.effect) == (
@@ -209,16 +226,18 @@ def test_keys_alone_say_the_same_as_a_batch(pasts: Any, kind: str) -> None:
 
 
 @EVERY_KIND
-def test_rows_are_stored_where_their_explanation_says(pasts: Any, kind: str) -> None:
-    past = pasts(kind)
-    definition = past.table.dataset
+def test_rows_are_stored_where_their_explanation_states(versioned_tables: Any, kind: str) -> None:
+    versioned = versioned_tables(kind)
+    definition = versioned.table.dataset
     if not definition.keyed or (
         definition.bucket.mode is BucketMode.POSTPONE and not definition.bucket.fixed_now
     ):
         pytest.skip("rows have no bucket yet")
     rows = some_rows(5, 12)
-    said = {key.row: key for key in keys_of(explained(past, Operation.UPSERT, WriteOptions(), rows))}
-    again = new_past_of(past)
+    explained_keys = {
+        key.row: key for key in keys_of(explained(versioned, Operation.UPSERT, WriteOptions(), rows))
+    }
+    again = new_versioned_table_of(versioned)
     again.write(Write(operation=Operation.UPSERT, rows=rows), [])
     files = {file.path.rsplit("/", 1)[1]: file for file in again.files[-1]}
     live = live_rows(again)
@@ -226,7 +245,7 @@ def test_rows_are_stored_where_their_explanation_says(pasts: Any, kind: str) -> 
     for number, row in enumerate(rows):
         stored = live[tuple(row[name] for name in definition.record_key)]
         name = stored["_hw_file_name"]
-        key = said[number]
+        key = explained_keys[number]
         if name is None:
             continue
         looked_up += 1
@@ -234,16 +253,19 @@ def test_rows_are_stored_where_their_explanation_says(pasts: Any, kind: str) -> 
     assert looked_up == (len(rows) if definition.looks_up else 0)
 
 
-def new_past_of(past: Past) -> Past:
+def new_versioned_table_of(versioned: VersionedTable) -> VersionedTable:
     """Another table with the same past."""
-    return Past(
-        table=past.table.fork(), files=list(past.files), rows=list(past.rows), schemas=dict(past.schemas)
+    return VersionedTable(
+        table=versioned.table.fork(),
+        files=list(versioned.files),
+        rows=list(versioned.rows),
+        schemas=dict(versioned.schemas),
     )
 
 
-def test_the_number_of_a_group_is_what_the_bucket_rule_gives(pasts: Any) -> None:
-    past = pasts("merge_on_read full")
-    explanation = explained(past, Operation.UPSERT, WriteOptions(), some_rows(6))
+def test_group_number_follows_the_bucket_rule(versioned_tables: Any) -> None:
+    versioned = versioned_tables("merge_on_read full")
+    explanation = explained(versioned, Operation.UPSERT, WriteOptions(), some_rows(6))
     assert explanation.bucket.key == ("day", "id")
     for group in explanation.file_groups:
         assert bucket_slot(group.file_group).bucket == group.number
@@ -251,19 +273,19 @@ def test_the_number_of_a_group_is_what_the_bucket_rule_gives(pasts: Any) -> None
             assert int(key.hash or "", 16) % explanation.bucket.count == group.number
 
 
-def test_every_index_says_why_a_file_is_read_or_not(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_every_index_explains_why_a_file_is_read(tmp_path_factory: pytest.TempPathFactory) -> None:
     answers, chance = {}, random.Random(7)
     for index in ("bucket", "simple", "bloom", "record"):
-        past = new_past(LocalStorage(tmp_path_factory.mktemp("storage")), indexed(index))
+        versioned = new_versioned_table(LocalStorage(tmp_path_factory.mktemp("storage")), indexed(index))
         for number in range(3):
             # Files of a size at which no more rows are put to them.
             rows = [
                 {"id": number * 10_000 + at, "day": DAYS[0], "n": 0, "note": chance.randbytes(20).hex()}
                 for at in range(2_000)
             ]
-            past.write(Write(operation=Operation.UPSERT, rows=rows), [])
-        assert len(past.files[-1]) == (2 if index == "bucket" else 3)
-        found = explain(past).keys(past.dataset, ['{"day": "2026-11-20", "id": 7}'])
+            versioned.write(Write(operation=Operation.UPSERT, rows=rows), [])
+        assert len(versioned.files[-1]) == (2 if index == "bucket" else 3)
+        found = explain(versioned).keys(versioned.dataset, ['{"day": "2026-11-20", "id": 7}'])
         answers[index] = {file.answer.value for file in files_of(found)}
         (key,) = keys_of(found)
         assert key.live is not None
@@ -290,27 +312,27 @@ def test_every_index_says_why_a_file_is_read_or_not(tmp_path_factory: pytest.Tem
     ],
     ids=str,
 )
-def test_keys_that_are_none_are_refused(pasts: Any, texts: list[str], pointer: str) -> None:
-    past = pasts("copy_on_write")
+def test_invalid_keys_are_refused(versioned_tables: Any, texts: list[str], pointer: str) -> None:
+    versioned = versioned_tables("copy_on_write")
     with pytest.raises((InvalidRequest, SchemaMismatch)) as error:
-        explain(past).keys(past.dataset, texts)
+        explain(versioned).keys(versioned.dataset, texts)
     assert error.value.facts["errors"][0]["pointer"] == pointer
 
 
-def test_a_dataset_without_a_key_has_none_to_explain(pasts: Any) -> None:
-    past = pasts("unaware")
+def test_keyless_dataset_refuses_an_explanation_of_keys(versioned_tables: Any) -> None:
+    versioned = versioned_tables("unaware")
     with pytest.raises(InvalidRequest, match="append-only"):
-        explain(past).keys(past.dataset, ['{"id": 1}'])
+        explain(versioned).keys(versioned.dataset, ['{"id": 1}'])
 
 
-def test_a_write_is_explained_by_a_sample_in_the_request(pasts: Any) -> None:
-    past = pasts("copy_on_write")
+def test_explanation_requires_a_sample_in_the_request(versioned_tables: Any) -> None:
+    versioned = versioned_tables("copy_on_write")
     rows = [{"id": number, "day": DAYS[0], "n": 1, "note": None} for number in range(ROWS_MAX + 1)]
     with pytest.raises(InvalidRequest, match="sample"):
-        explained(past, Operation.UPSERT, WriteOptions(), rows)
+        explained(versioned, Operation.UPSERT, WriteOptions(), rows)
     from_body = IncomingWrite(operation=Operation.UPSERT, source=Body(content=b"", format=Format.CSV))
     with pytest.raises(InvalidRequest) as error:
-        explain(past).write(past.dataset, from_body)
+        explain(versioned).write(versioned.dataset, from_body)
     assert error.value.facts["errors"][0]["pointer"] == "/source/kind"
 
 

@@ -24,8 +24,8 @@ from app.timeline.values import Advance
 from app.transactions.values import NewTransaction
 from app.writes.ports import StagedInput
 from tests.support.lakehouse import new_job
-from tests.support.past_tables import kind_of
 from tests.support.store_fixtures import Stores
+from tests.support.versioned_tables import kind_of
 from tests.support.writing import Row, Writing
 
 MONDAY: Final = "2026-11-23"

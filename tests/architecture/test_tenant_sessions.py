@@ -74,7 +74,7 @@ def faults_of(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(APP)))
-def test_stores_reach_postgres_through_the_door(path: Path) -> None:
+def test_stores_reach_postgres_through_tenant_sessions(path: Path) -> None:
     faults = faults_of(path.read_text(encoding="utf-8"))
     # The default of every tenant_id column reads the setting; it is where the tables are defined, and only
     # there.
@@ -96,15 +96,15 @@ def test_stores_reach_postgres_through_the_door(path: Path) -> None:
         "query = \"SELECT set_config('headwater.tenant_id', 'x', false)\"",
     ],
 )
-def test_every_way_around_the_door_is_found(around: str) -> None:
+def test_check_reports_every_bypass_of_tenant_sessions(around: str) -> None:
     assert faults_of(around) != []
 
 
-def test_a_tenants_transaction_is_no_way_around() -> None:
+def test_check_accepts_a_tenant_session() -> None:
     assert faults_of('"""Never SET ROLE here."""\ndef f(database):\n    return database.tenant("t")') == []
 
 
-def test_the_door_has_three_ways_in() -> None:
+def test_database_has_three_public_sessions() -> None:
     tree = ast.parse((APP / "db" / "session.py").read_text(encoding="utf-8"))
     [door] = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Database"]
     public = {

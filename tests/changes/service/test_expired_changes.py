@@ -62,14 +62,14 @@ CUT = pytest.mark.parametrize("at", ["index", "file"])
 
 
 @CUT
-def test_who_asked_for_what_is_gone_meanwhile_is_told(at: str) -> None:
+def test_changes_that_expire_during_a_read_raise_offset_expired(at: str) -> None:
     with pytest.raises(OffsetExpired) as error:
         page(Cut(history=HISTORY, at=at), 0)
     assert error.value.facts == {"since": 0, "earliest": 1}
 
 
 @CUT
-def test_who_asked_for_the_earliest_gets_what_is_the_earliest_now(at: str) -> None:
+def test_earliest_position_follows_an_expiry_during_the_read(at: str) -> None:
     found = page(Cut(history=HISTORY, at=at), StartingPosition.EARLIEST)
     assert found.events.table.column("offset").to_pylist() == [1, 2, 3]
     assert (found.next_since, found.pending, found.earliest) == (4, 0, 1)
@@ -77,12 +77,12 @@ def test_who_asked_for_the_earliest_gets_what_is_the_earliest_now(at: str) -> No
 
 @CUT
 @pytest.mark.parametrize("form", ChangeForm)
-def test_what_is_kept_is_read_all_the_same(at: str, form: ChangeForm) -> None:
+def test_retained_changes_are_read_during_an_expiry(at: str, form: ChangeForm) -> None:
     whole = page(Stored(history=HISTORY), 1, form).events.table
     assert page(Cut(history=HISTORY, at=at), 1, form).events.table == whole
 
 
-def test_a_file_that_is_missing_for_another_reason_is_told() -> None:
+def test_file_missing_for_another_reason_is_corrupt() -> None:
     class Damaged(Stored):
         def read_slice(self, file: StoredFile, schema: pa.Schema, first_row: int, rows: int) -> pa.Table:
             raise CorruptFile("there is no such file", path=file.path)

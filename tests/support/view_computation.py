@@ -47,8 +47,8 @@ class DerivationInProcess:
         schema = request.view.schema.to_arrow()
         match list(request.inputs.values()):
             case [FeedInput()]:
-                told = [(change.pop(OP_COLUMN), change) for change in inputs[0]]
-                rows = [{OP_COLUMN: op} | row for op, change in told for row in query([change])]
+                changes = [(change.pop(OP_COLUMN), change) for change in inputs[0]]
+                rows = [{OP_COLUMN: op} | row for op, change in changes for row in query([change])]
                 schema = pa.schema([OP_FIELD, *schema])
             case _:
                 rows = query(*inputs)

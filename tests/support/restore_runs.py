@@ -21,8 +21,8 @@ from app.versions.service.run_restore import StageEarlier
 from app.writes.attempt import Decoded, Merged, Planned
 from app.writes.ports import StagedInput
 from app.writes.service.plan import PlanWrites
-from tests.support.past_tables import Past, committed_at
-from tests.support.past_versions import KeptVersions
+from tests.support.retained_versions import RetainedVersions
+from tests.support.versioned_tables import VersionedTable, committed_at
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources
 
@@ -33,21 +33,21 @@ _attempts = count(1)
 class Restorer:
     """Takes one table back. `tasks` were needed to read what it was; `held`: versions, while they were read."""
 
-    past: Past
+    versioned: VersionedTable
     memory: MemoryBudget = field(default_factory=lambda: MemoryBudget(bytes_max=2**26))
-    kept: KeptVersions = field(default_factory=KeptVersions)
+    kept: RetainedVersions = field(default_factory=RetainedVersions)
     tasks: list[RestageTask] = field(default_factory=list)
-    held: list[int] = field(default_factory=list)
+    pinned: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.resources = TaskResources.on(self.past.table.storage, self.memory)
+        self.resources = TaskResources.on(self.versioned.table.storage, self.memory)
 
     def get(self, tenant_id: str, reference: str) -> Dataset:
-        return self.past.dataset
+        return self.versioned.dataset
 
     def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
         self.tasks += tasks
-        self.held += self.kept.readers.values()
+        self.pinned += self.kept.readers.values()
         staged = [
             restage(task, self.resources.storage, self.resources.slices, self.memory).staged for task in tasks
         ]
@@ -57,8 +57,8 @@ class Restorer:
         """The input of a restore."""
         job = _job(earlier)
         pins = VersionPins(leases=self.kept, lease_seconds=60, heartbeat_seconds=60)
-        staging = StageEarlier(catalog=self, timeline=self.past, pins=pins, engine=self)
-        return staging.stage(job, f"{self.past.table.name}/staged/{job.id}", "tag")
+        staging = StageEarlier(catalog=self, timeline=self.versioned, pins=pins, engine=self)
+        return staging.stage(job, f"{self.versioned.table.name}/staged/{job.id}", "tag")
 
     def run(self, earlier: RestoreTarget) -> NewCommit:
         """Takes the table back; the past notes the version that it makes."""
@@ -66,15 +66,15 @@ class Restorer:
         assert made.restored is not None
         attempt = f"20260102030405000000-{next(_attempts):06x}-9-0"
         decoded = Decoded(dataset_id="d", inputs=(made,))
-        planned = PlanWrites(catalog=self, timeline=self.past).run("t", decoded, attempt)
+        planned = PlanWrites(catalog=self, timeline=self.versioned).run("t", decoded, attempt)
         assert isinstance(planned, Planned)
         merged = planned.merged([MergeHandle(self.resources).run(task) for task in planned.tasks])
         assert isinstance(merged, Merged)
         commit = merged.commit()
-        before = self.past.table.version
-        self.past.table.publish(commit.messages)
-        if self.past.table.version > before:
-            self.past.note(self.past.rows[made.restored.result["to_version"]])
+        before = self.versioned.table.version
+        self.versioned.table.publish(commit.messages)
+        if self.versioned.table.version > before:
+            self.versioned.note(self.versioned.rows[made.restored.result["to_version"]])
         return commit
 
     def to(self, version: int) -> NewCommit:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support.deployment import INLINE_BYTES_MAX
-from tests.support.forms import (
+from tests.support.row_formats import (
     ARROW,
     CSV,
     FIELDS,
@@ -54,17 +54,17 @@ def upload(table: Table, content: bytes, form: str, compression: str = "none") -
     return answer.json()["id"]
 
 
-def holds_all(table: Table) -> bool:
+def contains_all_rows(table: Table) -> bool:
     return by_key(table.sound(), table.key) == by_key(served_rows(), table.key)
 
 
-def test_rows_in_json(typed: Table) -> None:
+def test_json_rows_of_every_type_are_written(typed: Table) -> None:
     typed.write("upsert", served_rows())
-    assert holds_all(typed)
+    assert contains_all_rows(typed)
 
 
 @pytest.mark.parametrize("media_type", FORMATS)
-def test_rows_in_every_raw_form_and_way(typed: Table, media_type: str) -> None:
+def test_raw_bodies_of_every_format_are_written(typed: Table, media_type: str) -> None:
     """Raw, gzipped and uploaded say the same: the second and the third change nothing."""
     content = written(media_type)
     jobs = [
@@ -76,7 +76,7 @@ def test_rows_in_every_raw_form_and_way(typed: Table, media_type: str) -> None:
     assert [job["rows"]["inserted"] for job in jobs] == [3, 0, 0, 0]
     assert [job["rows"]["unchanged"] for job in jobs] == [0, 3, 3, 3]
     assert {job["committed_version"] for job in jobs} == {1}
-    assert holds_all(typed)
+    assert contains_all_rows(typed)
 
 
 @pytest.mark.parametrize("media_type", [NDJSON, CSV])
@@ -112,7 +112,9 @@ def flight(day: int, carrier: str, number: int, seen: int, note: str) -> Row:
     return {"day": f"2024-01-{day:02d}", "carrier": carrier, "flight": number, "seen": seen, "note": note}
 
 
-def test_a_partitioned_dataset_with_a_key_of_several_fields(new_table: Callable[..., Table]) -> None:
+def test_partitioned_dataset_with_a_key_of_several_fields_is_upserted(
+    new_table: Callable[..., Table],
+) -> None:
     table = new_table(**PARTITIONED)
     odd = ["UA", "", "a/b=c %2F..", "ü"]
     rows = [flight(day, carrier, n, 1, "first") for day in (1, 2) for carrier in odd for n in range(5)]
@@ -127,7 +129,7 @@ def test_a_partitioned_dataset_with_a_key_of_several_fields(new_table: Callable[
     assert by_key(table.rows(version=1), table.key) == by_key(rows, table.key)
 
 
-def test_an_append_only_dataset(new_table: Callable[..., Table]) -> None:
+def test_keyless_dataset_appends_and_refuses_upserts(new_table: Callable[..., Table]) -> None:
     table = new_table(record_key=[])
     rows = [{"id": 1, "note": "twice"}, {"id": 1, "note": "twice"}, {"id": None, "note": None}]
     table.write("insert", rows)
@@ -138,7 +140,7 @@ def test_an_append_only_dataset(new_table: Callable[..., Table]) -> None:
     assert (refused.status_code, refused.json()["type"]) == (400, "/problems/invalid-request")
 
 
-def test_deletes_that_empty_buckets_and_the_table(table: Table) -> None:
+def test_deletes_may_empty_buckets_and_the_table(table: Table) -> None:
     rows = [{"id": number, "note": ""} for number in range(20)]
     table.write("insert", rows)
     table.write("delete", [{"id": number} for number in range(30)])
@@ -152,7 +154,9 @@ def test_deletes_that_empty_buckets_and_the_table(table: Table) -> None:
 
 
 @pytest.mark.parametrize(("media_type", "write"), [(ARROW, arrow_stream), (PARQUET, parquet)])
-def test_no_rows_change_nothing(table: Table, media_type: str, write: Callable[[pa.Table], bytes]) -> None:
+def test_write_without_rows_changes_nothing(
+    table: Table, media_type: str, write: Callable[[pa.Table], bytes]
+) -> None:
     table.write("insert", [{"id": 1, "note": "x"}])
     empty = pa.table({"id": pa.array([], pa.int64()), "note": pa.array([], pa.string())})
     jobs = [table.write("upsert", []), table.succeeded(post(table, write(empty), media_type))]

@@ -25,7 +25,7 @@ def postponed(version: int) -> DataFile:
     )
 
 
-def test_groups_of_the_same_files_and_vectors_are_left_alone() -> None:
+def test_groups_with_equal_files_and_vectors_are_unchanged() -> None:
     same, gone, new = data_file(0), data_file(1), data_file(1)
     marked = data_file(2)
     vector = DeletionVector(path="v", offset=0, size_bytes=1, checksum="c", cardinality=1)
@@ -37,7 +37,7 @@ def test_groups_of_the_same_files_and_vectors_are_left_alone() -> None:
     assert (plan.dropped, plan.revived) == ((), ())
 
 
-def test_writes_postponed_since_are_dropped_without_being_read() -> None:
+def test_writes_postponed_after_the_version_are_dropped_unread() -> None:
     base, early, late = data_file(), postponed(1), postponed(2)
     plan = plan_restore([base, early], [base, early, late])
     assert (plan.changed, plan.dropped, plan.revived) == (frozenset(), (late,), ())
@@ -45,14 +45,14 @@ def test_writes_postponed_since_are_dropped_without_being_read() -> None:
     assert (message.removed, message.added) == ((late.path,), ())
 
 
-def test_postponed_writes_that_come_back_keep_their_order() -> None:
+def test_restored_postponed_writes_keep_their_order() -> None:
     """The first of them was folded into a base file while the second was written."""
     first, second, base = postponed(1), postponed(2), data_file()
     plan = plan_restore([first, second], [base, second])
     assert plan.changed == {base.file_group}
     assert (plan.dropped, plan.revived) == ((second,), (first, second))
-    given = CommitMessage(file_group=base.file_group, removed=(base.path,))
-    [message] = plan.with_postponed({base.file_group: given})
+    staged_message = CommitMessage(file_group=base.file_group, removed=(base.path,))
+    [message] = plan.with_postponed({base.file_group: staged_message})
     assert (message.removed, message.added) == ((base.path, second.path), (first, second))
 
 

@@ -43,7 +43,7 @@ def staged(table: Table) -> list[str]:
     return [str(path) for path in table.deployment.storage.glob(f"*/{table.id}/staged/*")]
 
 
-def test_api_killed_while_a_body_arrives(deployment: Deployment, table: Table) -> None:
+def test_body_interrupted_by_a_killed_api_is_reaped(deployment: Deployment, table: Table) -> None:
     with sending(table, 2 * len(HALF)) as connection:
         connection.sendall(HALF)
         until(lambda: staged(table), "the body to reach storage")
@@ -56,7 +56,7 @@ def test_api_killed_while_a_body_arrives(deployment: Deployment, table: Table) -
     assert table.sound() == [{"id": 1, "note": "whole"}]
 
 
-def test_api_killed_between_accepting_and_answering(deployment: Deployment, table: Table) -> None:
+def test_write_accepted_by_a_killed_api_is_replayed_by_its_key(deployment: Deployment, table: Table) -> None:
     headers = {"Idempotency-Key": "the one"}
     rows = [{"id": 1, "note": "once"}]
     broken: list[Exception] = []
@@ -87,7 +87,7 @@ def test_api_killed_between_accepting_and_answering(deployment: Deployment, tabl
     assert table.sound() == rows
 
 
-def test_writes_commit_while_redis_is_away(deployment: Deployment, table: Table) -> None:
+def test_writes_commit_while_redis_is_down(deployment: Deployment, table: Table) -> None:
     deployment.processes["valkey"].kill()
     try:
         table.write("upsert", [{"id": 1, "note": "without"}])

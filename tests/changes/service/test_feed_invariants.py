@@ -19,31 +19,33 @@ from app.changes.handlers.feed_options import encoded
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.files.storage import LocalStorage
 from app.format.dataset import ChangelogProducer
-from tests.support.past_tables import KINDS, Past, comparable, kind_of, written_past
 from tests.support.table_feed import TableFeed
+from tests.support.versioned_tables import KINDS, VersionedTable, comparable, kind_of, written_versioned_table
 
 Row = dict[str, Any]
 SEEDS = (3,)
 # Of kinds whose feed tells of every row what it was and is.
-TELLING = [name for name in KINDS if kind_of(name).changelog.producer is ChangelogProducer.FULL]
+FULL_FEED_KINDS = [name for name in KINDS if kind_of(name).changelog.producer is ChangelogProducer.FULL]
 EVERY_FORM = pytest.mark.parametrize("form", ChangeForm)
-EVERY_KIND = pytest.mark.parametrize("kind", TELLING)
+EVERY_KIND = pytest.mark.parametrize("kind", FULL_FEED_KINDS)
 
 
 @pytest.fixture(scope="module")
-def pasts(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Past]:
+def versioned_tables(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], VersionedTable]:
     storage = LocalStorage(tmp_path_factory.mktemp("storage"))
-    return cache(lambda kind, seed: written_past(storage, kind, seed=seed))
+    return cache(lambda kind, seed: written_versioned_table(storage, kind, seed=seed))
 
 
-def reading(past: Past) -> tuple[ReadChanges, TableFeed]:
-    feed = TableFeed(table=past.table)
-    return ReadChanges(catalog=feed, index=feed, reader=past.table.reader), feed
+def reading(versioned: VersionedTable) -> tuple[ReadChanges, TableFeed]:
+    feed = TableFeed(table=versioned.table)
+    return ReadChanges(catalog=feed, index=feed, reader=versioned.table.reader), feed
 
 
-def pages(past: Past, since: int, sizes: Iterator[int], **query: Any) -> Iterator[tuple[list[Row], int]]:
+def pages(
+    versioned: VersionedTable, since: int, sizes: Iterator[int], **query: Any
+) -> Iterator[tuple[list[Row], int]]:
     """The events of each page to the end, as JSON has them, and where the next one begins."""
-    use_case, feed = reading(past)
+    use_case, feed = reading(versioned)
     while True:
         page = use_case.page(feed.dataset, since, FeedQuery(limit=next(sizes), **query))
         if page.next_since == since:
@@ -52,8 +54,8 @@ def pages(past: Past, since: int, sizes: Iterator[int], **query: Any) -> Iterato
         yield [json.loads(line) for line in encoded(page, as_ndjson=True).splitlines()], since
 
 
-def events(past: Past, **query: Any) -> list[Row]:
-    return [event for page, _ in pages(past, 0, iter(lambda: 1_000, None), **query) for event in page]
+def events(versioned: VersionedTable, **query: Any) -> list[Row]:
+    return [event for page, _ in pages(versioned, 0, iter(lambda: 1_000, None), **query) for event in page]
 
 
 class Table:
@@ -118,50 +120,50 @@ def version_of(event: Row) -> int:
 
 @EVERY_KIND
 @EVERY_FORM
-def test_folding_the_feed_up_to_any_version_gives_the_table_at_it(
-    pasts: Callable[[str, int], Past], kind: str, form: ChangeForm
+def test_folded_feed_equals_the_table_at_every_version(
+    versioned_tables: Callable[[str, int], VersionedTable], kind: str, form: ChangeForm
 ) -> None:
     for seed in SEEDS:
-        past = pasts(kind, seed)
-        key = past.table.dataset.record_key
+        versioned = versioned_tables(kind, seed)
+        key = versioned.table.dataset.record_key
         if form is ChangeForm.UPSERT and not key:
             pytest.skip("without a key nothing says which row another replaces")
         table = Table(form, key)
-        told = iter(events(past, form=form))
-        event = next(told, None)
-        for version, rows in enumerate(past.rows):
+        emitted = iter(events(versioned, form=form))
+        event = next(emitted, None)
+        for version, rows in enumerate(versioned.rows):
             while event is not None and version_of(event) <= version:
                 table.take(event)
-                event = next(told, None)
+                event = next(emitted, None)
             assert comparable(table.rows) == comparable(rows), (seed, version)
         assert event is None
 
 
 @EVERY_KIND
 def test_offsets_are_dense_and_an_update_is_two_neighbours(
-    pasts: Callable[[str, int], Past], kind: str
+    versioned_tables: Callable[[str, int], VersionedTable], kind: str
 ) -> None:
     for seed in SEEDS:
-        told = events(pasts(kind, seed))
-        assert [event["offset"] for event in told] == list(range(len(told)))
-        assert [event["version"] for event in told] == sorted(event["version"] for event in told)
-        for event, following in zip(told, [*told[1:], {"op": None}], strict=True):
+        emitted = events(versioned_tables(kind, seed))
+        assert [event["offset"] for event in emitted] == list(range(len(emitted)))
+        assert [event["version"] for event in emitted] == sorted(event["version"] for event in emitted)
+        for event, following in zip(emitted, [*emitted[1:], {"op": None}], strict=True):
             assert (event["op"] == "-C") == (following["op"] == "+C")
 
 
 @EVERY_KIND
 @EVERY_FORM
-def test_who_stops_anywhere_and_goes_on_sees_each_event_once(
-    pasts: Callable[[str, int], Past], kind: str, form: ChangeForm
+def test_reader_that_pauses_anywhere_sees_each_event_once(
+    versioned_tables: Callable[[str, int], VersionedTable], kind: str, form: ChangeForm
 ) -> None:
     for seed in SEEDS:
-        past, chance = pasts(kind, seed), random.Random(seed)
-        whole = events(past, form=form)
+        versioned, chance = versioned_tables(kind, seed), random.Random(seed)
+        whole = events(versioned, form=form)
         seen: list[Row] = []
         since = 0
         while True:
             # So many pages of random sizes, then the reader is gone and comes back with nothing but its position.
-            walk = pages(past, since, _sizes(chance), form=form)
+            walk = pages(versioned, since, _sizes(chance), form=form)
             steps = [step for step, _ in zip(walk, range(chance.randint(1, 4)), strict=False)]
             if not steps:
                 break

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from app.format.errors import NotFound, VersionExpired
 from app.jobs.tasks import NamedVersion, VersionKind
 from app.versions.service.versions import VersionOf
-from tests.support.past_tables import Past, committed_at
+from tests.support.versioned_tables import VersionedTable, committed_at
 
 
 @dataclass(kw_only=True)
-class KeptVersions:
+class RetainedVersions:
     """What `NamedVersions.get` and `ReadLeases` say of one dataset. `held` are versions with a lease."""
 
     names: Mapping[str, int] = field(default_factory=dict)
-    held: Collection[int] = ()
+    leased: Collection[int] = ()
     readers: dict[str, int] = field(default_factory=dict)
 
     def get(self, tenant_id: str, dataset_id: str, name: str) -> NamedVersion:
@@ -33,7 +33,7 @@ class KeptVersions:
         )
 
     def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
-        if version not in {*self.held, *self.names.values()}:
+        if version not in {*self.leased, *self.names.values()}:
             raise VersionExpired("gone", version=version)
 
     def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
@@ -43,7 +43,7 @@ class KeptVersions:
         self.readers.pop(reader, None)
 
 
-def versions_of(past: Past, kept: KeptVersions | None = None) -> VersionOf:
+def versions_of(versioned: VersionedTable, kept: RetainedVersions | None = None) -> VersionOf:
     """Finds versions of a table in memory."""
-    kept = kept or KeptVersions()
-    return VersionOf(timeline=past, names=kept, leases=kept)
+    kept = kept or RetainedVersions()
+    return VersionOf(timeline=versioned, names=kept, leases=kept)

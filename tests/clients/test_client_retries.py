@@ -69,7 +69,7 @@ def job(**members):
     return httpx.Response(202, json=JOB | members)
 
 
-def test_a_job_that_takes_too_long_goes_on(headwater, orders):
+def test_job_that_outlasts_the_wait_is_reported_unfinished_and_continues(headwater, orders):
     began = time.monotonic()
     with pytest.raises(JobUnfinished) as unfinished:
         headwater.write_rows(orders, [{"id": 1, "note": "a"}], wait=1.2)
@@ -80,7 +80,7 @@ def test_a_job_that_takes_too_long_goes_on(headwater, orders):
         headwater.wait(unfinished.value.job)
 
 
-def test_a_write_whose_answer_is_lost_is_sent_again_under_the_same_key(pauses):
+def test_write_with_a_lost_response_is_retried_under_the_same_key(pauses):
     client, sent = answering(httpx.ReadError("gone"), httpx.RemoteProtocolError("closed"), job())
     assert client.write_rows("orders", [{"id": 1}]).id == "j"
     assert len({request.headers["idempotency-key"] for request in sent}) == 1
@@ -88,14 +88,14 @@ def test_a_write_whose_answer_is_lost_is_sent_again_under_the_same_key(pauses):
     assert len(pauses) == 2
 
 
-def test_two_writes_have_two_keys(pauses):
+def test_two_writes_have_two_idempotency_keys(pauses):
     client, sent = answering(job(), job())
     for _ in range(2):
         client.write_rows("orders", [{"id": 1}])
     assert len({request.headers["idempotency-key"] for request in sent}) == 2
 
 
-def test_a_file_is_sent_again_from_its_start(pauses, tmp_path):
+def test_retried_file_is_sent_from_its_start(pauses, tmp_path):
     file = tmp_path / "rows.csv"
     file.write_bytes(b"id\n1\n")
     client, sent = answering(httpx.ReadTimeout("slow"), job())
@@ -103,7 +103,7 @@ def test_a_file_is_sent_again_from_its_start(pauses, tmp_path):
     assert [request.content for request in sent] == [b"id\n1\n"] * 2
 
 
-def test_the_service_says_when_to_come_back(pauses):
+def test_client_waits_as_retry_after_states(pauses):
     busy = problem(503, "unavailable", {"retry-after": "3"})
     client, _ = answering(busy, problem(409, "idempotency-in-flight", {"retry-after": "1"}), job())
     client.write_rows("orders", [{"id": 1}])
@@ -124,7 +124,7 @@ def test_a_retry_after_of_more_than_a_minute_is_a_problem_at_once(pauses):
     assert (refused.value.status, len(sent), pauses) == (503, 1, [])
 
 
-def test_patience_ends(pauses):
+def test_client_gives_up_after_six_attempts(pauses):
     client, sent = answering(*[problem(503, "unavailable")] * 10)
     with pytest.raises(Problem, match="503 unavailable: said so"):
         client.get_dataset("orders")
@@ -136,7 +136,7 @@ def test_patience_ends(pauses):
     assert len(sent) == 6
 
 
-def test_what_would_be_done_twice_is_not_sent_twice(pauses):
+def test_request_that_is_not_idempotent_is_not_retried(pauses):
     client, sent = answering(httpx.ReadError("gone"))
     with pytest.raises(httpx.ReadError):
         client.cancel("j")
@@ -149,7 +149,7 @@ def test_what_would_be_done_twice_is_not_sent_twice(pauses):
     assert client.cancel("j").state == "cancelled"
 
 
-def test_a_refusal_is_not_tried_again(pauses):
+def test_refused_request_is_not_retried(pauses):
     client, sent = answering(problem(422, "schema-mismatch"))
     with pytest.raises(Problem):
         client.write_rows("orders", [{"id": 1}])
@@ -157,7 +157,7 @@ def test_a_refusal_is_not_tried_again(pauses):
     assert pauses == []
 
 
-def test_an_answer_of_something_else_is_a_problem_too():
+def test_response_of_a_proxy_is_a_problem():
     client, _ = answering(httpx.Response(413, text="<h1>Too large</h1>"))
     with pytest.raises(Problem) as refused:
         client.write_rows("orders", [{"id": 1}])

@@ -98,7 +98,7 @@ def committed_at(version: int) -> datetime:
 
 
 @dataclass(kw_only=True)
-class Past:
+class VersionedTable:
     """A table, its files at each version, and the rows that it must have there. A timeline for readers of it."""
 
     table: LakeTable
@@ -151,34 +151,34 @@ class Past:
         return {version: committed_at(version) for version in versions}
 
 
-def new_past(storage: LocalStorage, definition: DatasetDefinition) -> Past:
+def new_versioned_table(storage: LocalStorage, definition: DatasetDefinition) -> VersionedTable:
     """An empty table whose tasks run in this process."""
     handle = MergeHandle(TaskResources.on(storage, MemoryBudget(bytes_max=2**26)))
-    return Past(
+    return VersionedTable(
         table=LakeTable(storage=storage, dataset=definition, run=lambda tasks: list(map(handle.run, tasks)))
     )
 
 
-def written_past(
+def written_versioned_table(
     storage: LocalStorage, name: str, *, seed: int = 1, writes: int = 9, compacted: bool = True
-) -> Past:
+) -> VersionedTable:
     """A table of a kind after writes of random rows, some of them deletes, compacted in the middle and at the end."""
     definition = kind_of(name)
-    past, chance = new_past(storage, definition), random.Random(seed)
+    versioned, chance = new_versioned_table(storage, definition), random.Random(seed)
     model: list[Row] = []
     for number in range(writes):
         if number == writes // 2:
-            model = _compacted(past, model)
+            model = _compacted(versioned, model)
         rows = [random_row(chance, number) for _ in range(chance.randint(4, 12))]
         if number % 3 == 2:
-            model = _deleted(past, model, rows[:4])
+            model = _deleted(versioned, model, rows[:4])
         else:
             operation = Operation.UPSERT if definition.keyed else Operation.INSERT
             model = put_rows(definition, model, rows)
-            past.write(Write(operation=operation, rows=rows), _visible(past, model))
+            versioned.write(Write(operation=operation, rows=rows), _visible(versioned, model))
     if compacted:
-        _compacted(past, model)
-    return past
+        _compacted(versioned, model)
+    return versioned
 
 
 def random_row(chance: random.Random, number: int) -> Row:
@@ -187,21 +187,21 @@ def random_row(chance: random.Random, number: int) -> Row:
     return {"id": chance.randrange(20), "day": chance.choice(DAYS), "n": chance.randrange(100), "note": note}
 
 
-def _compacted(past: Past, model: list[Row]) -> list[Row]:
-    past.write(COMPACT, model)
+def _compacted(versioned: VersionedTable, model: list[Row]) -> list[Row]:
+    versioned.write(COMPACT, model)
     return model
 
 
-def _deleted(past: Past, model: list[Row], rows: Sequence[Row]) -> list[Row]:
-    definition = past.table.dataset
+def _deleted(versioned: VersionedTable, model: list[Row], rows: Sequence[Row]) -> list[Row]:
+    definition = versioned.table.dataset
     if definition.keyed:
         gone = {_key(definition, row) for row in rows}
         kept = [row for row in model if _key(definition, row) not in gone]
         bare = [{name: row[name] for name in definition.record_key} for row in rows]
-        past.write(Write(operation=Operation.DELETE, rows=bare), _visible(past, kept))
+        versioned.write(Write(operation=Operation.DELETE, rows=bare), _visible(versioned, kept))
         return kept
     kept = [row for row in model if row["n"] >= 30]
-    past.write(Write(operation=Operation.DELETE, options=WriteOptions(where="n < 30")), kept)
+    versioned.write(Write(operation=Operation.DELETE, options=WriteOptions(where="n < 30")), kept)
     return kept
 
 
@@ -212,20 +212,20 @@ def put_rows(definition: DatasetDefinition, model: Sequence[Row], rows: Sequence
     return list({_key(definition, row): row for row in (*model, *rows)}.values())
 
 
-def _visible(past: Past, model: Sequence[Row]) -> Sequence[Row]:
+def _visible(versioned: VersionedTable, model: Sequence[Row]) -> Sequence[Row]:
     """What readers see of the rows: postponed ones wait for compaction."""
-    bucket = past.table.dataset.bucket
+    bucket = versioned.table.dataset.bucket
     waits = bucket.mode is BucketMode.POSTPONE and not bucket.fixed_now
-    return past.rows[-1] if waits else model
+    return versioned.rows[-1] if waits else model
 
 
 def _key(definition: DatasetDefinition, row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in definition.record_key)
 
 
-def kinds_of_files(past: Past) -> set[str]:
+def kinds_of_files(versioned: VersionedTable) -> set[str]:
     """What its versions were made of: kinds of files, and `vector` where a file had a deletion vector."""
-    every = [file for files in past.files for file in files]
+    every = [file for files in versioned.files for file in files]
     return {file.kind.value for file in every} | {"vector" for file in every if file.deletion_vector}
 
 

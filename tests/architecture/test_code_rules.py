@@ -47,7 +47,7 @@ def trees():
     return {path: ast.parse(path.read_text(encoding="utf-8")) for path in PYTHON}
 
 
-def test_there_is_something_to_check():
+def test_checked_files_include_code_and_tests():
     assert ROOT / "app" / "settings.py" in CODE
     assert Path(__file__) in PYTHON
 
@@ -80,7 +80,7 @@ def test_imports_are_at_the_top(trees):
     assert not found, "an import inside a function; list its file above with the reason, or move it up"
 
 
-def test_names_say_what_things_are(trees):
+def test_names_are_not_vague(trees):
     vague = {
         name(path)
         for path in PYTHON
@@ -96,7 +96,7 @@ def test_names_say_what_things_are(trees):
     assert not vague
 
 
-def test_nothing_is_left_for_later():
+def test_files_contain_no_unfinished_markers():
     found = {
         f"{name(path)}:{number}"
         for path in WRITTEN
@@ -106,7 +106,7 @@ def test_nothing_is_left_for_later():
     assert not found
 
 
-def test_every_module_says_what_it_is_for(trees):
+def test_every_module_has_a_docstring(trees):
     assert not {
         name(path) for path, tree in trees.items() if path.stat().st_size and ast.get_docstring(tree) is None
     }
@@ -116,7 +116,7 @@ LOCKS = ["build.txt", "runtime.txt", "dev.txt", "bench.txt"]
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_locks_pin_every_package_by_hash_and_name_no_host(lock):
+def test_lock_files_pin_every_package_by_hash_and_name_no_host(lock):
     text = (ROOT / "requirements" / lock).read_text()
     entries = re.split(r"\n(?=[a-z0-9])", text.strip())
     assert len(entries) > 1
@@ -138,14 +138,14 @@ def pins(lock):
 
 
 @pytest.mark.parametrize("lock", LOCKS)
-def test_the_locks_agree_with_the_development_set(lock):
+def test_lock_files_agree_with_the_development_lock(lock):
     development = pins("dev.txt")
     assert {package: development[package] for package in pins(lock) if package in development} == {
         package: versions for package, versions in pins(lock).items() if package in development
     }
 
 
-def test_the_locks_hold_what_is_asked_for():
+def test_lock_files_contain_the_direct_requirements():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     required = {re.split(r"[^a-z0-9-]", each)[0] for each in project["dependencies"]} - {"headwater-client"}
     extra = {
@@ -159,7 +159,7 @@ def test_the_locks_hold_what_is_asked_for():
     assert extra <= set(pins("dev.txt"))
 
 
-def test_nothing_refers_to_folders_outside_the_repository():
+def test_files_refer_to_no_folder_outside_the_repository():
     outside = re.compile(r"/wor[k]/|/hom[e]/[a-z]|/roo[t]/[a-z]|/tm[p]/[a-z]")  # as above
     found = {
         f"{name(path)}:{number}"
@@ -170,7 +170,7 @@ def test_nothing_refers_to_folders_outside_the_repository():
     assert not found
 
 
-def test_whoever_makes_a_job_says_who_asked(trees):
+def test_every_new_job_names_its_actor(trees):
     """`actor` has a default for tests; in the service nobody may forget it."""
     made = [
         (name(path), call)

@@ -51,8 +51,8 @@ def by_pages(client, orders, form, chance, **parameters):
     """The changes to the end, which is waited for with long polls, in pages of any size."""
     found, since = [], 0
     while not (found and is_end(found[-1])):
-        asked = {"since": since, "limit": chance.randint(1, 6), "form": form, **parameters}
-        page = msgspec.json.decode(client.get(f"{orders}/changes", params=asked).content, type=Page)
+        query = {"since": since, "limit": chance.randint(1, 6), "form": form, **parameters}
+        page = msgspec.json.decode(client.get(f"{orders}/changes", params=query).content, type=Page)
         found += [bytes(change) for change in page.changes]
         since = page.next_since
     return found
@@ -61,8 +61,8 @@ def by_pages(client, orders, form, chance, **parameters):
 def by_lines(client, orders, form, chance):
     found, since = [], 0
     while not (found and is_end(found[-1])):
-        asked = {"since": since, "limit": chance.randint(1, 6), "form": form, "feed": "longpoll"}
-        answer = client.get(f"{orders}/changes", params=asked, headers=NDJSON)
+        query = {"since": since, "limit": chance.randint(1, 6), "form": form, "feed": "longpoll"}
+        answer = client.get(f"{orders}/changes", params=query, headers=NDJSON)
         found += answer.content.splitlines()
         since = int(answer.headers["headwater-next-since"])
     return found
@@ -96,7 +96,7 @@ def _opens_a_pair(change, form):
 
 
 @pytest.mark.parametrize("form", [form.value for form in ChangeForm])
-def test_all_ways_to_read_tell_the_same_bytes_while_it_is_written(client, orders, service, form):
+def test_all_readers_get_the_same_bytes_while_the_feed_is_written(client, orders, service, form):
     found = {}
     ways = {
         "long polls": lambda by: by_pages(by, orders, form, random.Random(1), feed="longpoll", timeout=20),

@@ -51,40 +51,40 @@ INDEXES: dict[str, Row] = {
 
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
 @pytest.mark.parametrize("index", INDEXES)
-def test_upsert_through_each_pluggable_index(new_table: NewTable, index: str, table_type: str) -> None:
+def test_upsert_matches_rows_with_every_index(new_table: NewTable, index: str, table_type: str) -> None:
     table = new_table(**SCHEMA, table_type=table_type, **INDEXES[index])
-    table.ask("upsert", [row(number) for number in range(10)])
-    job = table.ask("upsert", [row(3, "b"), row(8, "b"), row(11)])
+    table.run_write("upsert", [row(number) for number in range(10)])
+    job = table.run_write("upsert", [row(3, "b"), row(8, "b"), row(11)])
     assert job["rows"] == {"inserted": 1, "updated": 2, "deleted": 0, "unchanged": 0, "quarantined": 0}
     assert notes(table) == {number: "b" if number in (3, 8) else "a" for number in [*range(10), 11]}
 
 
-def test_insert_upsert_bulk_insert_and_delete(new_table: NewTable) -> None:
+def test_insert_upsert_bulk_insert_and_delete_change_the_table(new_table: NewTable) -> None:
     table = new_table(**SCHEMA)
-    table.ask("bulk_insert", [row(1), row(2)])
-    table.ask("insert", [row(3)])
-    table.ask("upsert", [row(2, "b"), row(4)])
-    table.ask("delete", [{"id": 1}])
-    table.ask("delete", where="note = 'b' OR id > 3")
+    table.run_write("bulk_insert", [row(1), row(2)])
+    table.run_write("insert", [row(3)])
+    table.run_write("upsert", [row(2, "b"), row(4)])
+    table.run_write("delete", [{"id": 1}])
+    table.run_write("delete", where="note = 'b' OR id > 3")
     assert notes(table) == {3: "a"}
 
 
-def test_precombine_by_ordering_field_before_insert_and_upsert(new_table: NewTable) -> None:
+def test_ordering_field_selects_the_newest_row_before_and_after_the_write(new_table: NewTable) -> None:
     table = new_table(**SCHEMA, ordering_field="ts")
-    job = table.ask("insert", [row(1, "late", ts=1), row(1, "kept", ts=5), row(1, "mid", ts=3)])
+    job = table.run_write("insert", [row(1, "late", ts=1), row(1, "kept", ts=5), row(1, "mid", ts=3)])
     assert (job["rows"]["inserted"], job["rows"]["unchanged"]) == (1, 2)
-    table.ask("upsert", [row(1, "stale", ts=4)])
+    table.run_write("upsert", [row(1, "stale", ts=4)])
     assert notes(table) == {1: "kept"}
-    table.ask("upsert", [row(1, "new", ts=6), row(1, "newer", ts=7)])
+    table.run_write("upsert", [row(1, "new", ts=6), row(1, "newer", ts=7)])
     assert notes(table) == {1: "newer"}
 
 
-def test_record_key_of_several_fields_and_nested_partition_path(new_table: NewTable) -> None:
+def test_keys_of_several_fields_and_nested_partition_sources_work(new_table: NewTable) -> None:
     place = {"name": "place", "type": "struct<country: string, city: string>"}
     plain = new_table(
         schema={"fields": [*FIELDS, place]}, record_key=[], partition_by=["place.country", "truncate(2, day)"]
     )
-    plain.ask(
+    plain.run_write(
         "insert", [row(1) | {"place": {"country": "DE", "city": "B"}}, row(2, day="tue") | {"place": None}]
     )
     query = "SELECT DISTINCT partition_path FROM files WHERE dataset_id = %s ORDER BY 1"
@@ -94,7 +94,7 @@ def test_record_key_of_several_fields_and_nested_partition_path(new_table: NewTa
         "place.country=__HIVE_DEFAULT_PARTITION__/day_trunc=tu",
     ]
     keyed = new_table(**SCHEMA, record_key=["id", "day"], partition_by=["day"])
-    keyed.ask("upsert", [row(1), row(1, "b", day="tue")])
+    keyed.run_write("upsert", [row(1), row(1, "b", day="tue")])
     assert len(keyed.sound()) == 2
 
 
@@ -108,28 +108,28 @@ MERGES: dict[str, tuple[Row, str | None]] = {
 
 
 @pytest.mark.parametrize("mode", MERGES)
-def test_payload_classes_are_merge_modes(new_table: NewTable, mode: str) -> None:
+def test_merge_modes_decide_the_result_of_upserts(new_table: NewTable, mode: str) -> None:
     settings, outcome = MERGES[mode]
     table = new_table(**SCHEMA, **settings)
-    table.ask("upsert", [row(1, "a", ts=1)])
-    table.ask("upsert", [row(1, "b", ts=3)])
-    table.ask("upsert", [{"id": 1, "day": "mon", "ts": 2, "note": None}])
+    table.run_write("upsert", [row(1, "a", ts=1)])
+    table.run_write("upsert", [row(1, "b", ts=3)])
+    table.run_write("upsert", [{"id": 1, "day": "mon", "ts": 2, "note": None}])
     assert notes(table) == {1: outcome}
 
 
-def test_insert_drop_dups_counts_what_it_turns_away(new_table: NewTable) -> None:
+def test_drop_duplicates_counts_the_dropped_rows(new_table: NewTable) -> None:
     table = new_table(**SCHEMA)
-    table.ask("insert", [row(1)])
+    table.run_write("insert", [row(1)])
     refused = problem(table, "duplicate-key", "insert", [row(1, "b"), row(2)])
     assert refused["keys"] == [{"id": 1}]
-    job = table.ask("insert", [row(1, "b"), row(2)], drop_duplicates=True)
+    job = table.run_write("insert", [row(1, "b"), row(2)], drop_duplicates=True)
     assert (job["rows"]["inserted"], job["rows"]["unchanged"]) == (1, 1)
     assert notes(table) == {1: "a", 2: "a"}
 
 
-def test_a_record_that_fails_does_not_fail_the_job(new_table: NewTable) -> None:
+def test_bad_record_is_quarantined_and_its_job_succeeds(new_table: NewTable) -> None:
     table = new_table(**SCHEMA)
-    job = table.ask("upsert", [row(1), {"id": "two"}, row(3)], on_error="quarantine")
+    job = table.run_write("upsert", [row(1), {"id": "two"}, row(3)], on_error="quarantine")
     assert (job["rows"]["inserted"], job["rows"]["quarantined"]) == (2, 1)
     [record] = table.client.get(f"{table.path}/quarantine").json()["items"]
     assert (record["position"], record["job_id"]) == (1, job["id"])
@@ -141,12 +141,12 @@ def test_a_record_that_fails_does_not_fail_the_job(new_table: NewTable) -> None:
 
 
 @pytest.mark.parametrize("producer", ["full", "input", "deferred", "none"])
-def test_merge_on_read_with_inserts_into_logs(new_table: NewTable, producer: str) -> None:
+def test_merge_on_read_inserts_append_to_logs(new_table: NewTable, producer: str) -> None:
     table = new_table(**SCHEMA, table_type="merge_on_read", changelog={"producer": producer})
-    table.ask("upsert", [row(1), row(2)])
-    table.ask("insert", [row(3)])
-    table.ask("upsert", [row(1, "b")])
-    table.ask("delete", [{"id": 2}])
+    table.run_write("upsert", [row(1), row(2)])
+    table.run_write("insert", [row(3)])
+    table.run_write("upsert", [row(1, "b")])
+    table.run_write("delete", [{"id": 2}])
     before = {each["id"]: each["note"] for each in table.rows()}
     assert before == {1: "b", 3: "a"}
     query = "SELECT DISTINCT kind FROM files WHERE dataset_id = %s AND removed_version IS NULL"
@@ -166,26 +166,26 @@ def test_merge_on_read_with_inserts_into_logs(new_table: NewTable, producer: str
 
 
 @pytest.mark.parametrize("table_type", ["copy_on_write", "merge_on_read"])
-def test_save_modes_append_overwrite_ignore_and_error_if_exists(new_table: NewTable, table_type: str) -> None:
+def test_save_modes_append_overwrite_ignore_or_refuse(new_table: NewTable, table_type: str) -> None:
     table = new_table(**SCHEMA, table_type=table_type)
-    table.ask("insert", [row(1)], mode="error_if_exists")
+    table.run_write("insert", [row(1)], mode="error_if_exists")
     assert problem(table, "data-exists", "insert", [row(2)], mode="error_if_exists")["version"] == 1
-    assert table.ask("insert", [row(2)], mode="ignore")["rows"]["unchanged"] == 1
-    table.ask("upsert", [row(3)], mode="append")
+    assert table.run_write("insert", [row(2)], mode="ignore")["rows"]["unchanged"] == 1
+    table.run_write("upsert", [row(3)], mode="append")
     assert notes(table) == {1: "a", 3: "a"}
-    table.ask("upsert", [row(4)], mode="overwrite")
+    table.run_write("upsert", [row(4)], mode="overwrite")
     assert notes(table) == {4: "a"}
 
 
 @pytest.mark.parametrize("key", [["id", "day"], []], ids=["keyed", "append-only"])
-def test_dynamic_partition_overwrite_overwrite_by_filter_and_delete_partition(
+def test_overwrite_and_delete_replace_partitions_or_filtered_rows(
     new_table: NewTable, key: list[str]
 ) -> None:
     table = new_table(**SCHEMA, record_key=key, partition_by=["day"])
-    table.ask("insert", [row(1), row(2), row(3, day="tue"), row(4, day="wed")])
-    table.ask("overwrite", [row(9)], overwrite={"scope": "partitions"})
+    table.run_write("insert", [row(1), row(2), row(3, day="tue"), row(4, day="wed")])
+    table.run_write("overwrite", [row(9)], overwrite={"scope": "partitions"})
     assert sorted(notes(table)) == [3, 4, 9]
-    table.ask(
+    table.run_write(
         "overwrite", [row(8, day="wed")], overwrite={"scope": "filter", "where": "day IN ('tue', 'wed')"}
     )
     assert sorted(notes(table)) == [8, 9]
@@ -193,15 +193,15 @@ def test_dynamic_partition_overwrite_overwrite_by_filter_and_delete_partition(
         table, "invalid-request", "overwrite", [row(7)], overwrite={"scope": "filter", "where": "day = 'tue'"}
     )
     assert "does not match the filter" in outside["detail"]
-    table.ask("delete_partition", partitions=["day=m*"])
+    table.run_write("delete_partition", partitions=["day=m*"])
     assert sorted(notes(table)) == [8]
 
 
-def test_merge_schema_and_explicit_cast(new_table: NewTable) -> None:
+def test_merge_schema_adds_columns_and_explicit_cast_converts_values(new_table: NewTable) -> None:
     table = new_table()
-    table.ask("upsert", [{"id": 1, "note": "a"}])
+    table.run_write("upsert", [{"id": 1, "note": "a"}])
     problem(table, "schema-mismatch", "upsert", [{"id": 2, "note": "b", "size": 7}])
-    table.ask("upsert", [{"id": 2, "note": "b", "size": 7}], merge_schema=True)
+    table.run_write("upsert", [{"id": 2, "note": "b", "size": 7}], merge_schema=True)
     assert {each["id"]: each["size"] for each in table.sound()} == {1: None, 2: 7}
     assert [change["row"]["size"] for change in table.changes()] == [None, 7]
 
@@ -217,10 +217,10 @@ BUCKETS: dict[str, Row] = {
 
 
 @pytest.mark.parametrize("mode", BUCKETS)
-def test_each_bucket_mode(new_table: NewTable, mode: str) -> None:
+def test_every_bucket_mode_distributes_rows(new_table: NewTable, mode: str) -> None:
     table = new_table(**SCHEMA, **BUCKETS[mode])
-    table.ask("upsert", [row(number) for number in range(10)])
-    table.ask("upsert", [row(number, "b", day="tue") for number in range(5, 15)])
+    table.run_write("upsert", [row(number) for number in range(10)])
+    table.run_write("upsert", [row(number, "b", day="tue") for number in range(5, 15)])
     if mode == "postpone":
         assert table.rows() == []
         table.compact()
@@ -234,50 +234,50 @@ def test_each_bucket_mode(new_table: NewTable, mode: str) -> None:
 
 
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_bucket_unaware_with_and_without_partition_shuffle(new_table: NewTable, shuffled: bool) -> None:
+def test_keyless_inserts_work_with_and_without_partition_shuffle(new_table: NewTable, shuffled: bool) -> None:
     table = new_table(
         **SCHEMA, record_key=[], partition_by=["day"], bucket={"shuffle_by_partition": shuffled}
     )
-    table.ask("insert", [row(1), row(2, day="tue"), row(1)])
+    table.run_write("insert", [row(1), row(2, day="tue"), row(1)])
     assert sorted(each["id"] for each in table.sound()) == [1, 1, 2]
 
 
-def test_a_batch_of_a_stream_commits_once(new_table: NewTable) -> None:
+def test_writer_batch_commits_once(new_table: NewTable) -> None:
     table = new_table(**SCHEMA)
-    first = table.ask("upsert", [row(1)], writer_id="stream-1", batch_id=7)
-    again = table.ask("upsert", [row(1)], writer_id="stream-1", batch_id=7)
+    first = table.run_write("upsert", [row(1)], writer_id="stream-1", batch_id=7)
+    again = table.run_write("upsert", [row(1)], writer_id="stream-1", batch_id=7)
     assert (again["id"], table.version) == (first["id"], 1)
-    table.ask("upsert", [row(2)], writer_id="stream-1", batch_id=8)
+    table.run_write("upsert", [row(2)], writer_id="stream-1", batch_id=8)
     assert problem(table, "batch-out-of-order", "upsert", [row(3)], writer_id="stream-1", batch_id=6)
     assert notes(table) == {1: "a", 2: "a"}
 
 
-def test_snapshot_merge_strategy_with_and_without_a_key(new_table: NewTable) -> None:
+def test_snapshot_writes_the_difference_with_and_without_a_key(new_table: NewTable) -> None:
     keyed, heap = new_table(**SCHEMA), new_table(**SCHEMA, record_key=[])
     for table in (keyed, heap):
-        table.ask("snapshot", [row(1), row(2), row(3)])
-        job = table.ask("snapshot", [row(1), row(2, "b"), row(4)])
+        table.run_write("snapshot", [row(1), row(2), row(3)])
+        job = table.run_write("snapshot", [row(1), row(2, "b"), row(4)])
         assert job["rows"]["unchanged"] == 1
         assert notes(table) == {1: "a", 2: "b", 4: "a"}
-    told = [(change["op"], change["row"]["id"]) for change in keyed.changes()][3:]
-    assert sorted(told) == sorted([("-C", 2), ("+C", 2), ("-R", 3), ("+A", 4)])
-    told = [(change["op"], change["row"]["id"]) for change in heap.changes()][3:]
-    assert sorted(told) == sorted([("-R", 2), ("+A", 2), ("-R", 3), ("+A", 4)])
+    emitted = [(change["op"], change["row"]["id"]) for change in keyed.changes()][3:]
+    assert sorted(emitted) == sorted([("-C", 2), ("+C", 2), ("-R", 3), ("+A", 4)])
+    emitted = [(change["op"], change["row"]["id"]) for change in heap.changes()][3:]
+    assert sorted(emitted) == sorted([("-R", 2), ("+A", 2), ("-R", 3), ("+A", 4)])
 
 
-def test_corrections_and_retractions_as_input(new_table: NewTable) -> None:
+def test_changelog_writes_apply_corrections_and_retractions(new_table: NewTable) -> None:
     table = new_table(**SCHEMA)
-    table.ask("changelog", [{"op": "+A", "row": row(1)}, {"op": "+A", "row": row(2)}])
+    table.run_write("changelog", [{"op": "+A", "row": row(1)}, {"op": "+A", "row": row(2)}])
     pair = [{"op": "-C", "row": row(1)}, {"op": "+C", "row": row(1, "b")}, {"op": "-R", "row": row(2)}]
-    table.ask("changelog", pair)
-    table.ask("changelog", [{"op": "u", "before": row(1, "b"), "after": row(1, "c"), "ts_ms": 1}])
+    table.run_write("changelog", pair)
+    table.run_write("changelog", [{"op": "u", "before": row(1, "b"), "after": row(1, "c"), "ts_ms": 1}])
     assert notes(table) == {1: "c"}
     assert [change["op"] for change in table.changes()].count("-R") == 1
 
 
-def test_writes_to_several_datasets_are_one(new_table: NewTable) -> None:
+def test_transaction_writes_several_datasets_atomically(new_table: NewTable) -> None:
     one, other = new_table(**SCHEMA), new_table(**SCHEMA)
-    other.ask("insert", [row(1)])
+    other.run_write("insert", [row(1)])
 
     def writes(operation: str) -> Row:
         source = {"kind": "rows", "rows": [row(1, "b")]}

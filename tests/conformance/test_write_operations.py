@@ -14,7 +14,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("combination", combinations(), ids=lambda combination: combination.name)
-def test_a_short_history_is_that_of_the_model(
+def test_short_history_equals_the_model(
     combination: Combination, fault_of: Callable[[Combination], Exception | None]
 ) -> None:
     fault = fault_of(combination)

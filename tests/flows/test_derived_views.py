@@ -55,7 +55,7 @@ def view_of(view: Table) -> Row:
     return view.client.get(f"/views/{view.id}").json()
 
 
-def told(view: Table) -> list[tuple[int, str, Row]]:
+def emitted(view: Table) -> list[tuple[int, str, Row]]:
     """The feed once the view has caught up with its inputs: version, op and row of each change."""
 
     def caught_up() -> bool:
@@ -76,34 +76,34 @@ def led(place: int, match_id: int, player: str, score: int) -> Row:
     return {"place": place, "match_id": match_id, "player": player, "score": score}
 
 
-def test_a_leader_board_tells_who_overtakes_whom(scores: Table) -> None:
+def test_leader_board_view_emits_overtakings(scores: Table) -> None:
     """By place, what stands there is corrected; without a key, what is gone is retracted before what is new is told."""
     placed = new_view(scores, LEADERS, record_key=["place"], bucket={"count": 1})
     loose = new_view(scores, LEADERS, record_key=[])
     assert view_of(placed)["mode"] == view_of(loose)["mode"] == "recompute"
-    assert told(placed) == told(loose) == []
+    assert emitted(placed) == emitted(loose) == []
     scores.write("upsert", [score(1, "ann", 20), score(2, "bob", 15), score(2, "eve", 3)])
     ann, bob = led(1, 1, "ann", 20), led(2, 2, "bob", 15)
-    assert told(placed) == told(loose) == [(1, "+A", ann), (1, "+A", bob)]
+    assert emitted(placed) == emitted(loose) == [(1, "+A", ann), (1, "+A", bob)]
     # A match that was played earlier, and told late.
     scores.write("upsert", [score(3, "cid", 18)])
     cid = led(2, 3, "cid", 18)
-    assert told(placed)[2:] == [(2, "-C", bob), (2, "+C", cid)]
-    assert told(loose)[2:] == [(2, "-R", bob), (2, "+A", cid)]
+    assert emitted(placed)[2:] == [(2, "-C", bob), (2, "+C", cid)]
+    assert emitted(loose)[2:] == [(2, "-R", bob), (2, "+A", cid)]
     # A score that does not reach the board changes nothing on it.
     scores.write("upsert", [score(4, "dan", 7)])
-    assert len(told(placed)) == len(told(loose)) == 4
+    assert len(emitted(placed)) == len(emitted(loose)) == 4
     assert view_of(placed)["inputs"][0]["lag"] == 0
     scores.write("delete", [{"match_id": 1, "player": "ann"}])
     first, second = led(1, 3, "cid", 18), led(2, 2, "bob", 15)
-    assert told(placed)[4:] == [(3, "-C", ann), (3, "+C", first), (3, "-C", cid), (3, "+C", second)]
-    changes = told(loose)[4:]
+    assert emitted(placed)[4:] == [(3, "-C", ann), (3, "+C", first), (3, "-C", cid), (3, "+C", second)]
+    changes = emitted(loose)[4:]
     assert [op for _, op, _ in changes] == ["-R", "-R", "+A", "+A"]
     assert by_place(changes) == by_place(
         [(3, "-R", ann), (3, "-R", cid), (3, "+A", first), (3, "+A", second)]
     )
-    scores.ask("delete", where="score < 18")
-    assert told(placed)[8:] == told(loose)[8:] == [(4, "-R", second)]
+    scores.run_write("delete", where="score < 18")
+    assert emitted(placed)[8:] == emitted(loose)[8:] == [(4, "-R", second)]
 
 
 def by_place(changes: list[tuple[int, str, Row]]) -> list[tuple[int, str, Row]]:
@@ -111,17 +111,17 @@ def by_place(changes: list[tuple[int, str, Row]]) -> list[tuple[int, str, Row]]:
     return sorted(changes, key=lambda change: (change[1], change[2]["place"]))
 
 
-def test_a_view_of_each_row_follows_each_change(scores: Table) -> None:
+def test_row_by_row_view_follows_every_change(scores: Table) -> None:
     sql = (
         "SELECT player, match_id, upper(player) AS name, score * 10 AS points FROM {scores} WHERE score >= 10"
     )
     view = new_view(scores, sql, bucket={"count": 1})
     assert (view_of(view)["mode"], view.key) == ("row_by_row", ("match_id", "player"))
     scores.write("upsert", [score(1, "ann", 20), score(1, "bob", 5)])
-    told(view)
+    emitted(view)
     for written in (12, 13, 9):
         scores.write("upsert", [score(1, "bob", written)])
-        changes = told(view)
+        changes = emitted(view)
 
     def row(player: str, points: int) -> Row:
         return {"player": player, "match_id": 1, "name": player.upper(), "points": points}
@@ -137,18 +137,18 @@ def test_a_view_of_each_row_follows_each_change(scores: Table) -> None:
     assert {entry["operation"] for entry in items[:-1]} == {"changelog"}
 
 
-def test_a_view_that_groups_corrects_its_groups(scores: Table) -> None:
+def test_grouping_view_corrects_its_groups(scores: Table) -> None:
     sql = "SELECT player, count(*) AS matches, sum(score) AS total FROM {scores} GROUP BY player"
     view = new_view(scores, sql, bucket={"count": 1})
     assert view.key == ("player",)
     scores.write("upsert", [score(1, "ann", 20), score(2, "ann", 1), score(2, "bob", 15)])
-    told(view)
+    emitted(view)
     scores.write("delete", [{"match_id": 1, "player": "ann"}, {"match_id": 2, "player": "bob"}])
 
     def row(player: str, matches: int, total: int) -> Row:
         return {"player": player, "matches": matches, "total": total}
 
-    assert told(view) == [
+    assert emitted(view) == [
         (1, "+A", row("ann", 2, 21)),
         (1, "+A", row("bob", 1, 15)),
         (2, "-C", row("ann", 2, 21)),
@@ -157,7 +157,7 @@ def test_a_view_that_groups_corrects_its_groups(scores: Table) -> None:
     ]
 
 
-def test_a_join_sees_a_transaction_as_a_whole(scores: Table, new_table: Callable[..., Table]) -> None:
+def test_join_view_reads_a_transaction_as_a_whole(scores: Table, new_table: Callable[..., Table]) -> None:
     players = new_table(record_key=["player"], schema={"fields": [
         {"name": "player", "type": "string"}, {"name": "team", "type": "string"}]})  # fmt: skip
     join = f"""
@@ -175,12 +175,12 @@ def test_a_join_sees_a_transaction_as_a_whole(scores: Table, new_table: Callable
         ]
         assert scores.client.post("/transactions", json={"writes": writes}).status_code == 202
     until(lambda: scores.version == 3, "the transactions")
-    changes = told(view)
+    changes = emitted(view)
     # Never is one seen with its score and without its team.
     assert [(op, row["team"]) for _, op, row in changes] == [("+A", "reds")] * 3
 
 
-def test_what_cannot_be_computed_is_told(scores: Table) -> None:
+def test_view_reports_rows_that_cannot_be_computed_and_recovers(scores: Table) -> None:
     view = new_view(scores, "SELECT match_id, player, 100 / score AS share FROM {scores}")
     twice = new_view(scores, "SELECT player, score FROM {scores}", record_key=["player"])
     scores.write("upsert", [score(1, "ann", 0), score(2, "ann", 4)])
@@ -202,10 +202,10 @@ def _healed(view: Table) -> list[Row]:
     return view.rows()
 
 
-def test_the_document_shows_what_happens(deployment: Deployment, tmp_path: Path) -> None:
+def test_document_examples_return_the_documented_responses(deployment: Deployment, tmp_path: Path) -> None:
     document = ROOT / "docs" / "views.md"
     answered = list(run(document, tmp_path, deployment.url, deployment.api_key))
     assert answered
-    for example, given in answered:
+    for example, received in answered:
         if example.answer is not None:
-            check_answer(example.answer, given)
+            check_answer(example.answer, received)
