@@ -1,4 +1,4 @@
-"""Registers a dataset, writes to it, waits for the job and follows the feed, with the generated client.
+"""Registers a dataset, writes to it, waits for the jobs, follows the feed as a consumer and exports it.
 
 Takes HEADWATER_URL and HEADWATER_API_KEY from the environment; prints what it saw as one line of JSON.
 """
@@ -9,23 +9,31 @@ from pathlib import Path
 
 from headwater_api import AuthenticatedClient
 from headwater_api.api.changes import read_changes
+from headwater_api.api.consumers import put_consumer
 from headwater_api.api.datasets import change_dataset, create_dataset, list_dataset_schemas
+from headwater_api.api.exports import create_export, get_export_run
 from headwater_api.api.jobs import get_job
 from headwater_api.api.writes import create_upload, create_write
 from headwater_api.models import (
     AddField,
     AddFieldKind,
     CreateDataset,
+    CreateExport,
     CreateField,
     CreateSchema,
     CreateWrite,
     Dataset,
+    Export,
+    ExportFormat,
+    ExportQuery,
+    ExportRun,
     Feed,
     Format,
     Job,
     JobState,
     Operation,
     Problem,
+    PutConsumer,
     RenameField,
     RenameFieldKind,
     RowsSource,
@@ -46,11 +54,8 @@ client = AuthenticatedClient(
 )
 
 
-def write(dataset: Dataset, source: RowsSource | UploadSource) -> Job:
-    """The ended job of an upsert."""
-    job = create_write.sync(
-        dataset.id, client=client, body=CreateWrite(operation=Operation.UPSERT, source=source)
-    )
+def ended(job: Job | Problem | None) -> Job:
+    """The job once it has succeeded."""
     assert isinstance(job, Job), job
     while job.state in (JobState.QUEUED, JobState.RUNNING):
         found = get_job.sync(job.id, client=client, wait=20)
@@ -58,6 +63,12 @@ def write(dataset: Dataset, source: RowsSource | UploadSource) -> Job:
         job = found
     assert job.state == JobState.SUCCEEDED, job.error
     return job
+
+
+def write(dataset: Dataset, source: RowsSource | UploadSource) -> Job:
+    """The ended job of an upsert."""
+    body = CreateWrite(operation=Operation.UPSERT, source=source)
+    return ended(create_write.sync(dataset.id, client=client, body=body))
 
 
 def rows(*members: dict[str, object]) -> RowsSource:
@@ -84,6 +95,19 @@ while len(changes) < 3:
     assert not isinstance(page, Problem), page
     changes += page.changes
     since = page.next_since
+
+consumer = put_consumer.sync(dataset.id, "follower", client=client, body=PutConsumer(offset=since))
+assert consumer is not None
+assert not isinstance(consumer, Problem), consumer
+export = create_export.sync(
+    dataset.id,
+    client=client,
+    body=CreateExport(query=ExportQuery.CHANGES, format_=ExportFormat.NDJSON),
+)
+assert isinstance(export, Export), export
+ended(get_job.sync(export.runs[0].job_id, client=client))
+run = get_export_run.sync(export.id, export.runs[0].number, client=client)
+assert isinstance(run, ExportRun), run
 
 refused = create_write.sync(
     dataset.id, client=client, body=CreateWrite(operation=Operation.UPSERT, source=rows({"sensor": None}))
@@ -112,6 +136,8 @@ print(
             "versions": [first.committed_version, second.committed_version],
             "changes": [[change.offset, change.op.value, change.row.to_dict()] for change in changes],
             "since": since,
+            "consumer": [consumer.offset, consumer.lag.changes],
+            "exported": [run.rows, len(run.files)],
             "problem": refused.type_,
             "fields": [field.name for field in changed.schema.fields],
             "told_under": [first_page.schema_id, *first_page.changes[0].row.to_dict()],

@@ -155,3 +155,19 @@ def test_errors_are_problem_documents_and_json_is_the_first_media_type(operation
             assert media_types[0] == "application/json"
     if not public:
         assert {"401", "403", "500", "503"} <= set(operation["responses"])
+
+
+def test_parameters_of_a_path_are_in_its_order():
+    for path, operations in DOCUMENT["paths"].items():
+        for operation in operations.values():
+            parameters = [_target(each) for each in operation.get("parameters", [])]
+            named = [each["name"] for each in parameters if each["in"] == "path"]
+            assert named == re.findall(r"{(\w+)}", path), operation["operationId"]
+
+
+def test_each_success_but_an_empty_one_has_content():
+    for path in DOCUMENT["paths"].values():
+        for method, operation in path.items():
+            for status, response in operation["responses"].items():
+                if status.startswith("2") and status != "204" and method != "head":
+                    assert _target(response).get("content"), operation["operationId"]

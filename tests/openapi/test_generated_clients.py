@@ -14,6 +14,12 @@ HERE = Path(__file__).parent
 DOCUMENT = HERE.parents[1] / "openapi" / "openapi.json"
 TYPESCRIPT = HERE.parents[1] / "clients" / "typescript"
 OUT_OF_REACH = ("ENOTFOUND", "EAI_AGAIN", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "ENETUNREACH")
+PIP_OUT_OF_REACH = (
+    "Temporary failure in name resolution",
+    "Failed to establish",
+    "Connection refused",
+    "timed out",
+)
 GO_OUT_OF_REACH = ("dial tcp", "no such host", "connection refused", "i/o timeout")
 
 needs_npm = pytest.mark.skipif(
@@ -82,6 +88,37 @@ def test_generated_python_client_follows_the_api(service, tmp_path):
             PYTHONPATH=str(tmp_path),
         )
     assert json.loads(printed) == SEEN
+
+
+@pytest.mark.skipif(
+    shutil.which("java") is None, reason="Java, which runs OpenAPI Generator, is not installed"
+)
+def test_a_python_client_of_another_generator(service, tmp_path):
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
+    installed = subprocess.run(
+        [*pip, "--target", "generator", "-r", HERE / "openapi_generator" / "requirements.txt"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    if installed.returncode != 0 and any(sign in installed.stderr for sign in PIP_OUT_OF_REACH):
+        pytest.skip("the Python package index cannot be reached")
+    assert installed.returncode == 0, installed.stderr
+    (archive,) = (tmp_path / "generator").rglob("openapi-generator.jar")
+    only = "apiTests=false,modelTests=false,apiDocs=false,modelDocs=false"
+    generator = ["java", "-jar", archive, "generate", "-g", "python", "--global-property", only]
+    run([*generator, "-i", DOCUMENT, "-o", "client", "--package-name", "headwater_api"], tmp_path)
+    with service.working():
+        printed = run(
+            [sys.executable, HERE / "openapi_generator" / "follow.py"],
+            tmp_path,
+            HEADWATER_URL=service.url,
+            HEADWATER_API_KEY=service.new_key("another python client"),
+            PYTHONPATH=str(tmp_path / "client"),
+        )
+    assert json.loads(printed) == FOLLOWED
 
 
 @pytest.mark.skipif(shutil.which("go") is None, reason="Go, which compiles the Go client, is not installed")

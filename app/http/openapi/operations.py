@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from http import HTTPStatus
 from inspect import cleandoc
-from typing import Any, Final
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
 from litestar import Response
@@ -107,6 +107,9 @@ def _parameters(handler: HTTPRouteHandler, components: Components) -> list[dict[
         for name, field in _fields(handler.parsed_fn_signature.parameters)
         if type(field.kwarg_definition) in _IN
     ]
+    # Generated functions take what is in the path by position, in its order.
+    (path,) = handler.paths
+    found.sort(key=lambda each: path.find(f"{{{each['name']}:") if each["in"] == "path" else len(path))
     options = options_type(handler)
     return found if options is None else [*found, *_options(options, components)]
 
@@ -186,7 +189,7 @@ def _answers(handler: HTTPRouteHandler, documentation: Documentation) -> Mapping
     value: Any = returned.annotation
     if returned.is_subclass_of(Response):
         response_class = returned.origin or returned.annotation
-        value = returned.args[0] if returned.args else None
+        value = returned.args[0] if returned.args else _content_type(response_class)
     declared: Mapping[int, Answer] | None = getattr(response_class, "answers", None)
     if declared is not None:
         return declared
@@ -200,6 +203,15 @@ def _answers(handler: HTTPRouteHandler, documentation: Documentation) -> Mapping
         each: Answer(description=text, content=content, headers=headers)
         for each, text in {status: described, **documentation.statuses}.items()
     }
+
+
+def _content_type(response_class: Any) -> Any:
+    """The type that a class of responses has as its content: `class AcceptedExport(ApiResponse[ExportResponse])`."""
+    for base in getattr(response_class, "__orig_bases__", ()):
+        arguments = get_args(base)
+        if arguments and not isinstance(arguments[0], TypeVar):
+            return arguments[0]
+    return None
 
 
 def _first_sentence(type_: Any) -> str:

@@ -1,12 +1,15 @@
-// Registers a dataset, writes to it, waits for the job and follows the feed, against a live service.
+// Registers a dataset, writes to it, waits for the jobs, follows the feed as a consumer and exports it.
 // Takes HEADWATER_URL and HEADWATER_API_KEY from the environment; prints what it saw as one line of JSON.
 
 import {
   changeDataset,
   connect,
   createDataset,
+  createExport,
   createWrite,
+  getExportRun,
   listDatasetSchemas,
+  putConsumer,
   readChanges,
   value,
   waitForJob,
@@ -54,6 +57,17 @@ while (changes.length < 3) {
   since = page.next_since;
 }
 
+const consumer = await value(
+  putConsumer({ client, path: { dataset: dataset.id, name: 'follower' }, body: { offset: since } }),
+);
+const exported = await value(
+  createExport({ client, path: { dataset: dataset.id }, body: { query: 'changes', format: 'ndjson' } }),
+);
+await waitForJob(client, exported.runs[0].job_id, 60);
+const run = await value(
+  getExportRun({ client, path: { export: exported.id, number: exported.runs[0].number } }),
+);
+
 const refused = await createWrite({
   client,
   path: { dataset: dataset.id },
@@ -84,6 +98,8 @@ console.log(
     versions: jobs.map((job) => job.committed_version),
     changes: changes.map((change) => [change.offset, change.op, change.row]),
     since,
+    consumer: [consumer.offset, consumer.lag.changes],
+    exported: [run.rows, run.files.length],
     problem: problem.type,
     fields: changed.schema.fields.map((field) => field.name),
     told_under: [firstPage.schema_id, ...Object.keys((firstPage.changes[0] as Change).row)],

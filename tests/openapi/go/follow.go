@@ -74,7 +74,7 @@ func main() {
 		log.Fatal(err)
 	}
 
-	registered, err := client.CreateDatasetWithResponse(background, body[headwater.CreateDatasetJSONRequestBody](
+	registered, err := client.CreateDatasetWithResponse(background, nil, body[headwater.CreateDatasetJSONRequestBody](
 		`{"name": "readings", "record_key": ["sensor"], "schema": {"fields": [
 			{"name": "sensor", "type": "string"}, {"name": "value", "type": "double"}]}}`))
 	dataset := value(registered.Body, err, registered.JSON201)
@@ -100,7 +100,7 @@ func main() {
 		body[headwater.PutConsumerJSONRequestBody](`{"offset": %d}`, since))
 	consumer := value(committed.Body, err, committed.JSON200, committed.JSON201)
 
-	begun, err := client.CreateExportWithResponse(background, dataset.Id,
+	begun, err := client.CreateExportWithResponse(background, dataset.Id, nil,
 		body[headwater.CreateExportJSONRequestBody](`{"query": "changes", "format": "ndjson"}`))
 	export := value(begun.Body, err, begun.JSON202)
 	running, err := client.GetJobWithResponse(background, export.Runs[0].JobId, nil)
