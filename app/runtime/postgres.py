@@ -8,17 +8,15 @@ import subprocess
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
-from typing import LiteralString, Self
+from typing import LiteralString
 
 import psycopg
 from psycopg import sql
 
 from app.runtime.account import Account, account_for
 from app.runtime.child import ChildSpec
-from app.runtime.loopback import LOOPBACK, free_port
-from app.runtime.private_file import kept_secret
-from app.runtime.single_server import SingleServer
+from app.runtime.embedded_server import EmbeddedServer
+from app.runtime.loopback import LOOPBACK
 
 OWNER = "headwater_owner"
 APPLICATION = "headwater_app"
@@ -54,7 +52,7 @@ def programs() -> Path:
     return Path(package.origin).parent / "pginstall18" / "bin"
 
 
-class EmbeddedPostgres:
+class EmbeddedPostgres(EmbeddedServer):
     """A PostgreSQL cluster in ``directory / "postgres"``, on a loopback port chosen anew for each value.
 
     For tests: ``with EmbeddedPostgres(tmp_path, durable=False) as postgres: connect(postgres.url)``.
@@ -63,14 +61,11 @@ class EmbeddedPostgres:
 
     def __init__(self, directory: Path, *, durable: bool = True) -> None:
         """``durable=False`` skips fsync: safe when processes are killed, not when the machine is."""
-        self.directory = directory.absolute()
+        super().__init__(directory)
         self.cluster = self.directory / "postgres"
         self.durable = durable
-        self.port = free_port()
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._owner_password = kept_secret(self.directory / "postgres-owner.password")
-        self._application_password = kept_secret(self.directory / "postgres-app.password")
-        self._server: SingleServer | None = None
+        self._owner_password = self._password("postgres-owner")
+        self._application_password = self._password("postgres-app")
 
     @property
     def url(self) -> str:
@@ -128,32 +123,6 @@ class EmbeddedPostgres:
                 )
             if not _exists(connection, "SELECT FROM pg_database WHERE datname = %s", DATABASE):
                 connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE)))
-
-    def start(self) -> str:
-        """Run the server as a child of this process, provisioned; the URL of the application's role."""
-        self._server = SingleServer(self.child(), self.directory / "logs")
-        try:
-            self._server.start()
-            self.provision()
-        except BaseException:
-            self.stop()
-            raise
-        return self.url
-
-    def stop(self) -> None:
-        """End a server that ``start`` began."""
-        if self._server is not None:
-            self._server.stop()
-            self._server = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
     def _url(self, role: str, password: str, database: str) -> str:
         return f"postgresql://{role}:{password}@{LOOPBACK}:{self.port}/{database}"

@@ -2,15 +2,13 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import redis
 
 from app.runtime.child import ChildSpec
-from app.runtime.loopback import LOOPBACK, free_port
-from app.runtime.private_file import kept_secret, write_private
-from app.runtime.single_server import SingleServer
+from app.runtime.embedded_server import EmbeddedServer
+from app.runtime.loopback import LOOPBACK
+from app.runtime.private_file import write_private
 
 # Nothing is stored: the server carries notifications, and the poll finds the jobs whose notification was lost.
 CONFIGURATION = """\
@@ -45,7 +43,7 @@ def program() -> Path:
     return found
 
 
-class EmbeddedValkey:
+class EmbeddedValkey(EmbeddedServer):
     """A Valkey server with its files in ``directory / "valkey"``, on a loopback port of its own.
 
     For tests: ``with EmbeddedValkey(tmp_path) as server: redis.Redis.from_url(server.url)``.
@@ -53,16 +51,13 @@ class EmbeddedValkey:
     """
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory.absolute()
-        self.port = free_port()
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._password = kept_secret(self.directory / "valkey.password")
-        self._server: SingleServer | None = None
+        super().__init__(directory)
+        self._secret = self._password("valkey")
 
     @property
     def url(self) -> str:
         """The server's first database."""
-        return f"redis://:{self._password}@{LOOPBACK}:{self.port}/0"
+        return f"redis://:{self._secret}@{LOOPBACK}:{self.port}/0"
 
     def child(self) -> ChildSpec:
         """Write the configuration; the command that runs the server."""
@@ -73,7 +68,7 @@ class EmbeddedValkey:
         write_private(
             configuration,
             CONFIGURATION.format(
-                host=LOOPBACK, port=self.port, password=self._password, directory=_quoted(home)
+                host=LOOPBACK, port=self.port, password=self._secret, directory=_quoted(home)
             ),
         )
         return ChildSpec(
@@ -91,31 +86,6 @@ class EmbeddedValkey:
                 return bool(client.ping())
         except redis.RedisError:
             return False
-
-    def start(self) -> str:
-        """Run the server as a child of this process; its URL."""
-        self._server = SingleServer(self.child(), self.directory / "logs")
-        try:
-            self._server.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self.url
-
-    def stop(self) -> None:
-        """End a server that ``start`` began."""
-        if self._server is not None:
-            self._server.stop()
-            self._server = None
-
-    def __enter__(self) -> Self:
-        self.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()
 
 
 def _quoted(path: Path) -> str:

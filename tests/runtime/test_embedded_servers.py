@@ -10,7 +10,8 @@ import pytest
 import redis
 
 from app.runtime.account import account_for
-from app.runtime.child import launch, reap
+from app.runtime.child import ChildSpec, launch, reap
+from app.runtime.embedded_server import EmbeddedServer, ServerError
 from app.runtime.postgres import EmbeddedPostgres, PostgresError
 from app.runtime.valkey import EmbeddedValkey
 
@@ -117,3 +118,40 @@ def test_valkey_requires_its_password(tmp_path):
     assert mode(folder / "valkey.password") == 0o600
     assert mode(folder / "valkey" / "valkey.conf") == 0o600
     assert not server.is_ready()
+
+
+class Script(EmbeddedServer):
+    """A shell script that never becomes ready."""
+
+    def __init__(self, directory, script, *, ready_seconds_max=30.0):
+        super().__init__(directory)
+        self.spec = ChildSpec(
+            name="script",
+            command=("/bin/sh", "-c", script),
+            ready=self.is_ready,
+            ready_seconds_max=ready_seconds_max,
+        )
+
+    @property
+    def url(self):
+        return f"script://127.0.0.1:{self.port}"
+
+    def child(self):
+        return self.spec
+
+    def is_ready(self):
+        return False
+
+
+def test_a_server_that_exits_is_reported_with_the_end_of_its_log(tmp_path):
+    server = Script(tmp_path, "echo no such option; exit 3")
+    with pytest.raises(ServerError, match="script exited with code 3: no such option"):
+        server.start()
+
+
+def test_a_server_that_is_not_ready_in_time_is_stopped(tmp_path):
+    pid_file = tmp_path / "pid"
+    server = Script(tmp_path, f"echo $$ > {pid_file}; echo waiting; exec sleep 60", ready_seconds_max=0.5)
+    with pytest.raises(ServerError, match=r"script was not ready after 0.5 s: waiting"):
+        server.start()
+    assert not psutil.pid_exists(int(pid_file.read_text()))
