@@ -1,4 +1,4 @@
-"""The ASGI application: resources, and what applies to all of them."""
+"""The ASGI application: its resources, and the handling that all of them share."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 
 def application(services: Services, lifespan: Sequence[Lifespan] = ()) -> ASGIApp:
-    """The application on these services. `lifespan`: what runs beside it, from its start to its stop."""
+    """The application with these services. `lifespan`: context managers that run from its start to its stop."""
     litestar = Litestar(
         route_handlers=[*options_handlers([*ROUTES, get_schema]), *ROUTES, get_schema],
         dependencies=dependencies(services),
@@ -45,9 +45,9 @@ def application(services: Services, lifespan: Sequence[Lifespan] = ()) -> ASGIAp
         state=State({"services": services}),
         lifespan=list(lifespan),
         logging_config=None,
-        # The document is made by `openapi`; the framework's own pages load scripts from elsewhere.
+        # `openapi` creates the document; the framework's own pages load scripts from other hosts.
         openapi_config=None,
-        # Of JSON bodies that are decoded for a handler; others are bounded where they are read.
+        # For JSON bodies that are decoded for a handler; other bodies are limited where they are read.
         request_max_body_size=JSON_BODY_BYTES_MAX,
     )
     resolve_in_sequence(litestar)

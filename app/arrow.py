@@ -1,8 +1,8 @@
-"""Arrow without pandas. Import this before anything that makes an Arrow array.
+"""Arrow without pandas. Import this module before any other that creates an Arrow array.
 
-pyarrow looks for pandas when it makes the first array from Python values, to recognise pandas' own types.
-Nothing here uses them, and pandas costs every process 40 MB and a third of a second; so pyarrow is told,
-once, that there is none. Whoever imports pandas afterwards still gets it.
+When pyarrow creates the first array from Python values, it imports pandas to recognise pandas' types. The service does
+not use them, and pandas costs every process 40 MB and a third of a second. So this module makes that one import fail.
+Later imports of pandas succeed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _NoPandas(MetaPathFinder):
         self, name: str, _path: Sequence[str] | None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if name == "pandas":
-            raise ModuleNotFoundError("pandas is left out", name=name)
+            raise ModuleNotFoundError("pandas is not loaded for pyarrow", name=name)
         return None
 
 

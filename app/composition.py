@@ -1,4 +1,4 @@
-"""Which rooms take part in the transactions of the core rooms. Part of every composition root."""
+"""The participants of other rooms in the transactions of the core rooms. Part of every composition root."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from app.timeline.repository.timeline import TimelineStore
 from app.views.repository.participant import ViewParticipant
 
 _VIEWS: Final = ViewParticipant()
-# The order of each is the order in which rows are locked.
+# The order of each tuple is the order in which rows are locked.
 COMMIT_PARTICIPANTS: Final = (_VIEWS, ConsumerParticipant())
 FAILURE_PARTICIPANTS: Final = (_VIEWS,)
 CATALOG_PARTICIPANTS: Final = CatalogParticipants(

@@ -15,7 +15,7 @@ from app.timeline.service.read_timeline import ReadTimeline
 
 
 def datasets(platform: Platform) -> Datasets:
-    """Datasets in the API."""
+    """The use cases of datasets for the API."""
     return Datasets(catalog=platform.stores.catalog, metastore=bool(platform.settings.metastore_uri))
 
 
@@ -39,12 +39,12 @@ def feed_starts(platform: Platform) -> FeedStarts:
 
 
 def consumers(platform: Platform) -> Consumers:
-    """Positions in feeds, in the API."""
+    """The use cases of consumers for the API."""
     return Consumers(index=ConsumerStore(platform.database))
 
 
 def read_timeline(platform: Platform) -> ReadTimeline:
-    """Timelines in the API."""
+    """The use cases of timelines for the API."""
     return ReadTimeline(
         timeline=platform.stores.timeline,
         archives=TimelineArchiveStore(platform.database),

@@ -1,4 +1,4 @@
-"""The API process: wires settings, store, files and services to the application, and serves it.
+"""The API process: connects settings, store, files and services to the application, and serves it.
 
 python -m app.main
 """
@@ -42,14 +42,14 @@ _STOP_SECONDS_MAX: Final = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Api:
-    """The application with what must be told of a stop, and the services behind it."""
+    """The application, the objects that a stop must notify, and the services behind it."""
 
     app: ASGIApp
     services: Services
 
 
 def compose(settings: Settings) -> Api:
-    """Wires everything. Connects to nothing yet: that happens when it is first needed."""
+    """Composes the application. Connects to no server yet: connections are opened when first needed."""
     database = Database(settings.database_url, application_name="headwater api")
     queue = WorkQueue(settings.redis_url)
     announcements = Announcements(settings.redis_url)
@@ -97,7 +97,7 @@ async def _announcement_listener(redis_url: str, subscriptions: Subscriptions) -
 
 
 class Server(uvicorn.Server):
-    """Tells waiting requests to answer before it waits for them."""
+    """Makes waiting requests return before it waits for them to end."""
 
     def __init__(self, config: uvicorn.Config, subscriptions: Subscriptions) -> None:
         super().__init__(config)
@@ -122,7 +122,7 @@ def server(api: Api, host: str, port: int) -> Server:
         # The application writes its own line for each request.
         access_log=False,
         server_header=False,
-        # Longer than most clients keep a connection, so that it is they who close it.
+        # Longer than most clients keep a connection, so that the client closes it.
         timeout_keep_alive=75,
         timeout_graceful_shutdown=_STOP_SECONDS_MAX,
     )
@@ -130,7 +130,7 @@ def server(api: Api, host: str, port: int) -> Server:
 
 
 def configure_logging() -> None:
-    """One line each, with its time, to standard error."""
+    """Logs to standard error, one line per event, with its time."""
     logging.basicConfig(
         stream=sys.stderr,
         level=logging.INFO,
@@ -146,7 +146,7 @@ def main() -> None:
         settings = Settings.from_environment()
     except SettingsError as error:
         sys.exit(f"headwater: {error}")
-    # Threads decode and write while the event loop answers: it must not wait 5 ms, the default, for each of its turns.
+    # Threads decode and write while the event loop answers: it must not wait 5 ms, the default, for the lock each time.
     sys.setswitchinterval(0.001)
     keep_freed_memory()
     server(compose(settings), settings.host, settings.port).run()

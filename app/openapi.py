@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the handlers: what is served, committed, and generated from."""
+"""The OpenAPI document, derived from the handlers. It is served, committed, and the source of generated clients."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _TITLES: Final = {
 
 @cache
 def schema_json() -> bytes:
-    """The document as JSON, ready to be written to a file. Needs no database and no settings."""
+    """The document as JSON. Needs no database and no settings."""
     return orjson.dumps(_document(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
@@ -102,7 +102,7 @@ async def get_schema(threads: Provided[Threads]) -> ApiResponse[bytes]:
 def _document() -> dict[str, Any]:
     components = Components()
     components.schema_of(Problem)
-    # The facts of an error are further members of the document.
+    # The facts of an error are additional members of the document.
     components.schemas["Problem"]["additionalProperties"] = True
     paths: dict[str, dict[str, Any]] = {}
     for handler in ROUTES:
@@ -133,7 +133,9 @@ def _document() -> dict[str, Any]:
 
 
 def _name_changes(components: Components) -> None:
-    """The forms of a change: the reader chose one, no member distinguishes them, and generated code tries each."""
+    """Names the delivery formats of a change. The request selects one and no member distinguishes them, so generated
+    code tries each.
+    """
     for form in (DebeziumChange, DeltaChange):
         components.schema_of(form)
     components.name_symbols([ChangeOp, DebeziumOp])

@@ -1,4 +1,4 @@
-"""Page tokens: where a listing goes on, opaque to its users."""
+"""Page tokens: positions in a listing, opaque to clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOKEN_CHARACTERS_MAX: Final = 1_024
 
 
 def encode_token(position: str) -> str:
-    """The token of the page that follows `position`."""
+    """The token of the page that starts behind `position`."""
     return urlsafe_b64encode(msgspec.msgpack.encode(position)).decode().rstrip("=")
 
 
@@ -41,7 +41,7 @@ def unknown_token() -> InvalidRequest:
 
 
 def decode_number(token: str, maximum: int) -> int:
-    """The number in a token. Raises InvalidRequest for a text that is none."""
+    """The number in a token. Raises InvalidRequest for an invalid token."""
     position = decode_token(token)
     if (
         not (position.isascii() and position.isdigit())
@@ -53,7 +53,7 @@ def decode_number(token: str, maximum: int) -> int:
 
 
 def decode_id(token: str) -> str:
-    """The id in a token. Raises InvalidRequest for a text that is none."""
+    """The id in a token. Raises InvalidRequest for an invalid token."""
     position = decode_token(token)
     if not is_uuid(position):
         raise unknown_token()
@@ -63,7 +63,7 @@ def decode_id(token: str) -> str:
 def page_of(
     rows: Sequence[Any], page_size: int, position: Callable[[Any], str], item: Callable[[Any], Any]
 ) -> Page:
-    """A page of `rows`, which were read with a limit of `page_size` + 1 to see whether more follow."""
+    """A page of `rows`, which were read with a limit of `page_size` + 1 to detect a next page."""
     kept = rows[:page_size]
     more = len(rows) > page_size
     return Page(
@@ -72,7 +72,7 @@ def page_of(
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of a listing; `next_token` is None on the last."""
+    """A page of a listing. `next_token` is None on the last page."""
 
     items: list[Any]
     next_token: str | None

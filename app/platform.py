@@ -1,4 +1,6 @@
-"""What features are composed from: the core repositories, storage, settings, and the way to wake the relay."""
+"""The dependencies that features are composed from: the core repositories, storage, settings, and a callback of the
+relay.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from app.timeline.service.version_pins import VersionPins
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stores:
-    """The core repositories, which call the other rooms' participants in their transactions."""
+    """The core repositories, which call the participants of other rooms in their transactions."""
 
     database: Database
     catalog: CatalogStore
@@ -32,7 +34,7 @@ class Stores:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Platform:
-    """What a process shares among its features. `wake`: called after messages were left for the relay."""
+    """The dependencies that the features of a process share. `wake`: called after messages were added to the outbox."""
 
     settings: Settings
     stores: Stores
@@ -43,7 +45,7 @@ class Platform:
 
     @classmethod
     def on(cls, settings: Settings, stores: Stores, wake: Callable[[], None]) -> Platform:
-        """Connects to nothing yet."""
+        """The platform on these settings. Connects to no server yet."""
         storage = open_storage(settings.storage_uri)
         return cls(
             settings=settings,
@@ -72,7 +74,7 @@ class Platform:
 
     @property
     def pins(self) -> VersionPins:
-        """Pins the versions that a task of this process reads."""
+        """Pins for the versions that a task of this process reads."""
         settings = self.settings
         return VersionPins(
             leases=self.leases,

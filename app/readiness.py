@@ -1,4 +1,4 @@
-"""Whether the API is ready: the database, a worker, and Redis."""
+"""The readiness of the API: the database, a worker, and Redis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.jobs.repository.workers import WorkerStore
 from app.messaging.announcements import Announcements
 from app.settings import Settings
 
-# Between two polls of a worker its sign of life is old; three missed ones mean that it is gone.
+# A worker reports with each poll; after three missed polls it counts as gone.
 _POLLS_MISSED_MAX: Final = 3
 
 
@@ -39,9 +39,11 @@ def _database_checks(workers: WorkerStore, seconds: float) -> list[Check]:
         alive = workers.alive(seconds)
     except HeadwaterError as error:
         return [Check(name="database", ok=False, detail=error.detail)]
-    # No tables yet, say, or those of another release. The log has the statement, the answer does not.
+    # For example there are no tables yet, or those of another release. The log has the statement, the reply does not.
     except Exception as error:
-        logging.getLogger(__name__).warning("the database does not fit this release: %s", error)
+        logging.getLogger(__name__).warning(
+            "the schema of the database does not match this release: %s", error
+        )
         return [Check(name="database", ok=False, detail="it does not have this release's schema")]
-    detail = "" if alive else "no worker has polled lately: writes are accepted and wait"
+    detail = "" if alive else "no worker has polled recently: writes are accepted and wait"
     return [Check(name="database", ok=True), Check(name="worker", ok=alive > 0, detail=detail)]

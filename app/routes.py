@@ -1,4 +1,4 @@
-"""Every resource."""
+"""The routes of all features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Composes what the API serves from its features."""
+"""Composes the services of the API from its features."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from app.writes.compose import accept_write, explain_write
 
 
 def api_services(platform: Platform, readiness: Callable[[], list[Check]]) -> Services:
-    """The use cases behind the resources."""
+    """The services behind the API's resources."""
     settings, stores = platform.settings, platform.stores
-    # What reads have no memory for goes through a folder of their own.
+    # Data of reads that do not fit into memory go to a folder of their own.
     memory = MemoryBudget(bytes_max=settings.read_memory_bytes, scratch=settings.data_dir / "reads")
     threads, subscriptions = Threads(), Subscriptions()
     changes = core.read_changes(platform)

@@ -1,4 +1,4 @@
-"""The one value that says how a process is set up, read once from the environment at its start."""
+"""The settings of a process, read once from the environment at its start."""
 
 import math
 import os
@@ -14,7 +14,7 @@ GIBIBYTE = 1024 * MEBIBYTE
 
 
 class SettingsError(Exception):
-    """The environment sets Headwater up wrongly; the message names the variable, its fault and a cure."""
+    """The environment has invalid settings. The message has the variable, the fault and the remedy."""
 
 
 def _text(value: str) -> str:
@@ -71,9 +71,9 @@ def _flag(value: str) -> bool:
 def _postgres_url(value: str) -> str:
     scheme, separator, rest = value.partition("://")
     if not separator or scheme not in {"postgresql", "postgres", "postgresql+psycopg"} or not rest:
-        # The value is left out of the message: it may hold a password.
+        # The message omits the value, which may contain a password.
         raise ValueError("must look like postgresql://user:password@host:5432/database")
-    # One spelling that libpq and SQLAlchemy (whose default driver for it is psycopg) both take.
+    # One form that libpq and SQLAlchemy (with psycopg as its default driver) both accept.
     return f"postgresql://{rest}"
 
 
@@ -97,136 +97,136 @@ def _path(value: str) -> Path:
 
 
 def _env(variable: str, parse: Callable[[str], Any]) -> dict[str, Any]:
-    """Field metadata: the variable that sets the field, and how its text is read and checked."""
+    """Field metadata: the variable that sets the field, and the function that parses and checks it."""
     return {"variable": variable, "parse": parse}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """How this process is set up. Sizes are bytes, times are seconds.
+    """The settings of this process. Sizes are in bytes, times are in seconds.
 
-    Passwords in the URLs stay out of ``repr``, so that a log line with the settings gives none away.
+    Passwords in the URLs are excluded from ``repr``, so that log lines with the settings do not disclose them.
     """
 
     database_url: str = field(repr=False, metadata=_env("HEADWATER_DATABASE_URL", _postgres_url))
-    """Postgres as the application's role, which row level security binds."""
+    """Postgres with the application's role, which row level security restricts."""
     migration_database_url: str = field(
         repr=False,
         default="",
         metadata=_env("HEADWATER_MIGRATION_DATABASE_URL", _postgres_url),
     )
-    """Postgres as the schema's owner, for migrations; the application's URL unless set."""
+    """Postgres with the schema's owner, for migrations; by default the application's URL."""
     redis_url: str = field(
         repr=False,
         metadata=_env(
             "HEADWATER_REDIS_URL", _url_of("redis", "rediss", example="redis://:password@host:6379/0")
         ),
     )
-    """Redis for wake-ups; losing it costs latency, never data."""
+    """Redis for notifications; its loss costs latency, never data."""
     data_dir: Path = field(
         default_factory=lambda: Path(".headwater").absolute(), metadata=_env("HEADWATER_DATA_DIR", _path)
     )
-    """Local folder of this process: staging, logs, Spark's scratch space."""
+    """The local folder of this process: staging, logs, Spark's scratch space."""
     storage_uri: str = field(
         default="",
         metadata=_env(
             "HEADWATER_STORAGE_URI", _url_of("file", "s3", example="file:///path or s3://bucket/prefix")
         ),
     )
-    """Root of all tables' files; the folder ``storage`` in the data directory unless set."""
+    """The root of all tables' files; by default the folder ``storage`` in the data directory."""
     spark_master: str = field(default="local[*]", metadata=_env("HEADWATER_SPARK_MASTER", _spark_master))
     host: str = field(default="127.0.0.1", metadata=_env("HEADWATER_HOST", _text))
     port: int = field(default=8080, metadata=_env("HEADWATER_PORT", _whole_number(1, 65535)))
 
     worker_threads: int = field(default=4, metadata=_env("HEADWATER_WORKER_THREADS", _whole_number(1, 256)))
-    """Jobs that one worker process runs at a time."""
+    """The number of jobs that one worker process runs at a time."""
     dataset_writers_max: int = field(
         default=1, metadata=_env("HEADWATER_DATASET_WRITERS_MAX", _whole_number(1))
     )
-    """Write jobs of one dataset that run at a time; those that wait are committed as a group."""
+    """The number of write jobs of one dataset that run at a time. Waiting jobs are committed as a group."""
     task_threads: int = field(default=2, metadata=_env("HEADWATER_TASK_THREADS", _whole_number(1, 64)))
-    """Exports and verifications that one worker process runs at a time, beside writes."""
+    """The number of exports and verifications that one worker process runs at a time, beside writes."""
     follow_threads: int = field(default=4, metadata=_env("HEADWATER_FOLLOW_THREADS", _whole_number(1, 64)))
-    """Webhooks, export schedules and views that one worker process looks after at a time."""
+    """The number of webhooks, export schedules and views that one worker process processes at a time."""
     group_commit_jobs_max: int = field(
         default=256, metadata=_env("HEADWATER_GROUP_COMMIT_JOBS_MAX", _whole_number(1))
     )
     replans_max: int = field(default=5, metadata=_env("HEADWATER_REPLANS_MAX", _whole_number(0)))
-    """Times that a write plans again after a conflict before it fails."""
+    """The number of new plans that a write makes after conflicts before it fails."""
     attempts_max: int = field(default=5, metadata=_env("HEADWATER_ATTEMPTS_MAX", _whole_number(1)))
-    """Times that a job is claimed before it fails for good."""
+    """The number of claims of a job before it fails permanently."""
 
     task_memory_bytes: int = field(
         default=1 * GIBIBYTE, metadata=_env("HEADWATER_TASK_MEMORY_BYTES", _whole_number(1024))
     )
-    """Memory that one task takes for rows; what does not fit is merged in parts, through the scratch folder."""
+    """The memory that one task uses for rows. Rows that do not fit are merged in parts, through the scratch folder."""
     read_memory_bytes: int = field(
         default=256 * MEBIBYTE, metadata=_env("HEADWATER_READ_MEMORY_BYTES", _whole_number(1024))
     )
-    """Memory that one page of rows takes to merge logs; what does not fit goes through the data directory."""
+    """The memory that one page of rows uses to merge logs. Rows that do not fit go to the data directory."""
     read_inline_bytes_max: int = field(
         default=64 * MEBIBYTE, metadata=_env("HEADWATER_READ_INLINE_BYTES_MAX", _whole_number(0))
     )
-    """Largest result of a read job that is given in one answer; a larger one is given as files."""
+    """The largest result of a read job that is returned in one reply. A larger result is returned as files."""
     read_result_seconds: float = field(
         default=86400.0, metadata=_env("HEADWATER_READ_RESULT_SECONDS", _seconds)
     )
-    """How long the result of a read job is kept."""
+    """The time after which the result of a read job expires."""
     hot_bytes_max: int = field(
         default=8 * GIBIBYTE, metadata=_env("HEADWATER_HOT_BYTES_MAX", _whole_number(0))
     )
-    """Room on the local disk for copies of data files in which rows are looked up by key; 0 keeps none."""
+    """The disk space for hot copies of data files in which rows are looked up by key; 0 disables them."""
 
     lease_seconds: float = field(default=60.0, metadata=_env("HEADWATER_LEASE_SECONDS", _seconds))
     heartbeat_seconds: float = field(default=15.0, metadata=_env("HEADWATER_HEARTBEAT_SECONDS", _seconds))
     poll_seconds: float = field(default=5.0, metadata=_env("HEADWATER_POLL_SECONDS", _seconds))
-    """How often the database is asked for jobs whose wake-up was lost."""
+    """The interval at which the database is polled for jobs whose notification was lost."""
 
     table_services: bool = field(default=True, metadata=_env("HEADWATER_TABLE_SERVICES", _flag))
-    """Whether this worker sees to what datasets have done by themselves; what is asked for is done either way."""
+    """Whether this worker runs table services automatically. Requested services always run."""
     maintenance_poll_seconds: float = field(default=1.0, metadata=_env("HEADWATER_KEEP_SECONDS", _seconds))
-    """How often the database is asked for datasets that have new versions, or whose table services want to look."""
+    """The interval at which the database is polled for datasets with new versions or due table services."""
 
     reap_seconds: float = field(default=900.0, metadata=_env("HEADWATER_REAP_SECONDS", _seconds))
-    """How often a worker looks for files that no commit refers to."""
+    """The interval at which a worker searches for files that no commit refers to."""
     orphan_grace_seconds: float = field(
         default=3600.0, metadata=_env("HEADWATER_ORPHAN_GRACE_SECONDS", _seconds)
     )
-    """How old an unreferenced file must be before it is deleted."""
+    """The age at which an unreferenced file is deleted."""
     retention_seconds: float = field(default=300.0, metadata=_env("HEADWATER_RETENTION_SECONDS", _seconds))
-    """How often a worker looks for changes that have outlived the retention of their feed."""
+    """The interval at which a worker searches for changes beyond the retention of their feed."""
     follower_lag_seconds: float = field(
         default=604800.0, metadata=_env("HEADWATER_FOLLOWER_LAG_SECONDS", _seconds)
     )
-    """How far behind a webhook, an export or a view may be, unless it says so, and still keep what it has not seen."""
+    """The default lag of a webhook, an export or a view up to which its unread changes do not expire."""
     upload_keep_seconds: float = field(
         default=86400.0, metadata=_env("HEADWATER_UPLOAD_KEEP_SECONDS", _seconds)
     )
-    """How long an upload waits for a write that names it."""
+    """The time after which an upload that no write names expires."""
 
     webhook_retry_seconds: tuple[float, ...] = field(
         default=(5.0, 300.0, 1800.0, 7200.0, 18000.0, 36000.0, 50400.0, 72000.0, 86400.0),
         metadata=_env("HEADWATER_WEBHOOK_RETRY_SECONDS", _times),
     )
-    """Times between the attempts at a webhook's message, which is given up after the last."""
+    """The delays between the attempts to deliver a webhook's message. It is dropped after the last attempt."""
     webhook_dead_max: int = field(default=3, metadata=_env("HEADWATER_WEBHOOK_DEAD_MAX", _whole_number(1)))
-    """Messages given up in a row after which a webhook is paused."""
+    """The number of consecutive dropped messages after which a webhook is paused."""
     webhook_keep_seconds: float = field(
         default=2592000.0, metadata=_env("HEADWATER_WEBHOOK_KEEP_SECONDS", _seconds)
     )
-    """How long it is told what became of a webhook's message."""
+    """The time for which the deliveries of a webhook's messages are listed."""
     webhook_http: bool = field(default=False, metadata=_env("HEADWATER_WEBHOOK_HTTP", _flag))
     """Whether webhooks may be sent unencrypted."""
     webhook_allow: tuple[str, ...] = field(
         default=(), metadata=_env("HEADWATER_WEBHOOK_ALLOW", _networks_and_hosts)
     )
-    """Networks and hosts that webhooks may be sent to though they are not on the public internet, on any port."""
+    """Networks and hosts outside the public internet that webhooks may be sent to, on any port."""
 
     metastore_uri: str = field(
         default="",
         metadata=_env("HEADWATER_METASTORE_URI", _url_of("thrift", example="thrift://metastore:9083")),
     )
-    """The Hive metastore that datasets may have themselves reported to."""
+    """The Hive metastore to which datasets may be reported."""
 
     json_body_bytes_max: int = field(
         default=16 * MEBIBYTE, metadata=_env("HEADWATER_JSON_BODY_BYTES_MAX", _whole_number(1024))
@@ -234,13 +234,13 @@ class Settings:
     inline_bytes_max: int = field(
         default=8 * MEBIBYTE, metadata=_env("HEADWATER_INLINE_BYTES_MAX", _whole_number(1024))
     )
-    """Largest body of rows that the API decodes itself; a larger one is stored as it came and decoded on Spark."""
+    """The largest body of rows that the API decodes itself. A larger body is stored unchanged and decoded on Spark."""
     upload_bytes_max: int = field(
         default=5 * GIBIBYTE, metadata=_env("HEADWATER_UPLOAD_BYTES_MAX", _whole_number(1024))
     )
 
     def __post_init__(self) -> None:
-        # Two defaults follow from other fields, and a frozen dataclass lets its birth set them only this way.
+        # Two defaults follow from other fields; a frozen dataclass allows this assignment only here.
         if not self.migration_database_url:
             object.__setattr__(self, "migration_database_url", self.database_url)
         if not self.storage_uri:
@@ -253,7 +253,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """Read and check every variable.
+        """Reads and checks every variable.
 
         Raises:
             SettingsError: a variable is missing or malformed.
@@ -275,4 +275,4 @@ class Settings:
 
 
 VARIABLES: dict[str, str] = {setting.metadata["variable"]: setting.name for setting in fields(Settings)}
-"""Every environment variable that sets Headwater up, with the name of its field."""
+"""Every environment variable of the settings, with the name of its field."""

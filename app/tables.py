@@ -1,4 +1,4 @@
-"""All tables of the service: importing this module makes them known to `app.db.columns.metadata`."""
+"""All tables of the service. The import of this module adds them to `app.db.columns.metadata`."""
 
 from __future__ import annotations
 

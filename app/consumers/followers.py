@@ -1,4 +1,4 @@
-"""Positions in feeds, and what follows a feed by itself."""
+"""Positions in feeds, and their followers: webhooks, exports and views."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgspec
 
 
 class ConsumerKind(str, Enum):
-    """Who moves the position: a reader its own; those of the others are moved by workers.
+    """The kind of a consumer, which determines who moves its position: a reader, or workers.
 
-    That of a `partition_webhook` is none in the feed: it counts events of partitions.
+    The position of a `partition_webhook` is not in the feed: it counts events of partitions.
     """
 
     READER = "reader"
@@ -23,11 +23,11 @@ class ConsumerKind(str, Enum):
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
-    """A durable position in the feed of a dataset: the changes before it are done with.
+    """A durable position in the feed of a dataset: the changes before it are processed.
 
-    `revision` counts its changes. `max_lag_rows`, `max_lag_seconds`: how far behind the head it may be and still keep
-    the feed from being cut before it (None: however far). `member` holds the consumer until `lease_until`;
-    `lease_epoch` counts the holds.
+    `revision` counts the updates of the position. `max_lag_rows`, `max_lag_seconds`: how far behind the head it may be
+    and still protect its changes from expiry (None: no limit). `member` holds the lease until `lease_until`;
+    `lease_epoch` counts the leases.
     """
 
     dataset_id: str
@@ -45,32 +45,32 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Follower(Protocol):
-    """What is done with new changes, by kind of consumer."""
+    """Processes new changes, by kind of consumer."""
 
     def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
-        """Does the next bounded piece of work for a consumer that is held by this worker for a minute or two.
+        """Processes the next bounded batch for a consumer that this worker has claimed for a minute or two.
 
-        Returns when to look at it again: after so many seconds, whatever is written meanwhile (`math.inf`: not by
-        itself), or, with None, whenever its position is behind the head; it may be at once. The work is such that
-        doing a piece of it twice does no harm: a worker may die before it says that it is done.
+        Returns when the consumer is due again: after this number of seconds, whatever is written meanwhile (`math.inf`:
+        never by itself), or, for None, once its position is behind the head, possibly at once. Batches must be
+        idempotent: a worker may end before it records that a batch is done.
         """
         ...
 
 
 class Followers(Protocol):
-    """Consumers that workers serve: webhooks, exports, views."""
+    """Consumers that workers process: webhooks, exports, views."""
 
     def due(self, limit: int) -> list[tuple[str, str]]:
-        """Tenants and datasets with followers that are due and that nobody holds."""
+        """Tenants and datasets with followers that are due and not claimed."""
         ...
 
     def claim(self, tenant_id: str, dataset_id: str, owner: str, lease_seconds: float) -> Consumer | None:
-        """A follower of the dataset that is due, held by `owner` now; None if there is none that is free."""
+        """A follower of the dataset that is due, now claimed by `owner`; None if no such follower is free."""
         ...
 
     def settle(self, tenant_id: str, consumer: Consumer, wake_after_seconds: float | None) -> None:
-        """Ends the hold, and says when the follower is due again, as `Follower.follow` returned it.
+        """Releases the claim and sets when the follower is due again, as `Follower.follow` returned it.
 
-        Changes nothing if the hold was lost meanwhile.
+        Does nothing if the claim was lost meanwhile.
         """
         ...

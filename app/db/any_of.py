@@ -10,5 +10,5 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 
 def any_of(column: Column[Any], values: Collection[str] | Collection[int]) -> ColumnElement[bool]:
-    """`column = ANY(values)`: one parameter, where IN would make as many and end at 65,535."""
+    """`column = ANY(values)`: one parameter, where IN has one per value and is limited to 65,535."""
     return column == any_(literal(list(values), ARRAY(column.type)))

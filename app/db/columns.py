@@ -1,4 +1,4 @@
-"""What the tables are made of: columns and references of one form each."""
+"""Columns and references that the tables share."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def id_column(name: str, *, nullable: bool = False) -> Column[str]:
 
 
 def text_column(name: str, *, nullable: bool = False) -> Column[str]:
-    # Bytewise order: the same on every server, and the order that paging tokens continue.
+    # Bytewise order: the same on every server, and the order of paging tokens.
     return Column(name, Text(collation="C"), nullable=nullable)
 
 

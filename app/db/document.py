@@ -9,7 +9,7 @@ from sqlalchemy import JSON, Dialect
 from sqlalchemy.types import TypeDecorator
 
 ENCODER: Final = msgspec.json.Encoder(enc_hook=str)
-"""Facts of an error may hold anything; what JSON has no form for is kept as its text."""
+"""Error facts may have any type; values without a JSON form are stored as their text."""
 
 
 class Document(TypeDecorator[Any]):

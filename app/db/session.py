@@ -1,7 +1,7 @@
-"""The one door to Postgres. Whatever passes it acts as one tenant, or as the relay, and as no one else.
+"""The only access to Postgres. Every connection acts as one tenant, as one credential, or as the relay.
 
-A connection takes the application's role when it is opened, and a transaction takes its tenant when it
-begins; row level security does the rest. Nothing else in this package opens a connection (a test holds that).
+A connection takes the application's role when it is opened, and a transaction takes its tenant when it starts; row
+level security does the rest. Nothing else in this package opens a connection (a test checks this).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SHARED: ContextVar[_Shared | None] = ContextVar("shared_transaction", default=N
 
 
 class CommitInDoubt(Unavailable):
-    """The connection broke once COMMIT was sent: whether the transaction happened is not known."""
+    """The connection broke after COMMIT was sent: whether the transaction was committed is unknown."""
 
 
 class Database:
@@ -56,7 +56,7 @@ class Database:
     ) -> None:
         """`url`: postgresql://… of a login that may take both roles.
 
-        No connection is made before it is needed.
+        Connects lazily.
         """
         self._engine = create_engine(
             make_url(url).set(drivername="postgresql+psycopg"),
@@ -78,7 +78,7 @@ class Database:
 
         @event.listens_for(self._engine, "connect")
         def settle(connection: Any, _record: Any) -> None:
-            # Outside of a transaction, so that no rollback takes the settings back.
+            # Outside of a transaction, so that no rollback reverts the settings.
             connection.autocommit = True
             calls = ", ".join("set_config(%s, %s, false)" for _ in settings)
             connection.execute(f"SELECT {calls}", [word for pair in settings.items() for word in pair])
@@ -109,13 +109,13 @@ class Database:
 
     @contextmanager
     def credential(self, digest: bytes) -> Iterator[Connection]:
-        """A transaction that sees the API key with this digest, and nothing else."""
+        """A transaction that sees the API key with this digest, and no other row."""
         with self._transaction(_AS_CREDENTIAL, {"value": digest.hex()}) as connection:
             yield connection
 
     @contextmanager
     def relay(self) -> Iterator[Connection]:
-        """A transaction that sees who has work, in every tenant, but none of the tenants' data."""
+        """A transaction that sees which tenants and datasets have work, but none of the tenants' data."""
         with self._transaction(_AS_RELAY, {}) as connection:
             yield connection
 
@@ -134,7 +134,7 @@ class Database:
             finally:
                 connection.close()
         except (OperationalError, PoolTimeout) as error:
-            raise Unavailable("The database does not answer; nothing was changed, try again") from error
+            raise Unavailable("The database does not answer; no data was changed. Try again") from error
 
     def _begin(self, opening: Executable, values: dict[str, str]) -> Connection:
         try:
@@ -142,8 +142,8 @@ class Database:
         except DBAPIError as error:
             if not error.connection_invalidated:
                 raise
-        # The pooled connection was dead (a restarted server, say). That emptied the pool: the next one is
-        # new.
+        # The pooled connection was dead, for example after a restart of the server. This has emptied the pool: the next
+        # connection is new.
         return self._open(opening, values)
 
     def _open(self, opening: Executable, values: dict[str, str]) -> Connection:
@@ -161,7 +161,7 @@ def _commit(connection: Connection) -> None:
         connection.commit()
     except DBAPIError as error:
         if error.connection_invalidated:
-            raise CommitInDoubt("The database was lost at the commit, which may have happened") from error
+            raise CommitInDoubt("The connection broke at the commit; the change may be committed") from error
         raise
 
 

@@ -1,4 +1,4 @@
-"""Announcing that a dataset has new changes or a job of it has ended: Redis publish and subscribe."""
+"""Announcements that a dataset has new changes, or that a job of it has ended: Redis publish and subscribe."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _log = logging.getLogger(__name__)
 
 
 class Announcement(msgspec.Struct, frozen=True, kw_only=True):
-    """The dataset that something happened to."""
+    """An announcement about a dataset."""
 
     tenant_id: str
     dataset_id: str
 
 
 class Announcements:
-    """Publishes announcements. One value serves any number of threads."""
+    """Publishes announcements. Safe to use from any number of threads."""
 
     def __init__(self, redis_url: str) -> None:
         self._redis = Redis.from_url(
@@ -34,7 +34,7 @@ class Announcements:
         )
 
     def publish(self, tenant_id: str, dataset_id: str) -> None:
-        """Raises RedisError if Redis is out of reach."""
+        """Publishes an announcement. Raises RedisError if Redis is out of reach."""
         self._redis.publish(
             CHANNEL, msgspec.json.encode(Announcement(tenant_id=tenant_id, dataset_id=dataset_id))
         )
@@ -52,7 +52,7 @@ class Announcements:
 
 
 async def listen(redis_url: str, notify: Callable[[str, str], None]) -> None:
-    """Calls `ring(tenant_id, dataset_id)` for every announcement until cancelled; reconnects when cut off."""
+    """Calls `notify(tenant_id, dataset_id)` for every announcement until cancelled. Reconnects after a disconnect."""
     pause_seconds = 0.1
     connected = True
     while True:
@@ -69,13 +69,13 @@ async def listen(redis_url: str, notify: Callable[[str, str], None]) -> None:
             ):
                 await subscription.subscribe(CHANNEL)
                 if not connected:
-                    _log.info("Redis is back; wake-ups come through it again")
+                    _log.info("Redis is reachable again; waiting requests are notified through it")
                 connected, pause_seconds = True, 0.1
                 async for message in subscription.listen():
                     _notify(message["data"], notify)
         except (RedisError, OSError) as error:
             if connected:
-                _log.warning("no wake-ups from Redis (%s); waiting requests poll instead", error)
+                _log.warning("no notifications from Redis (%s); waiting requests poll instead", error)
             connected = False
         await asyncio.sleep(pause_seconds)
         pause_seconds = min(pause_seconds * 2, _PAUSE_SECONDS_MAX)
@@ -85,6 +85,6 @@ def _notify(data: bytes, notify: Callable[[str, str], None]) -> None:
     try:
         announcement = msgspec.json.decode(data, type=Announcement)
     except msgspec.MsgspecError:
-        _log.warning("ignored a message on %s that is no announcement", CHANNEL)
+        _log.warning("ignored a malformed message on the channel %s", CHANNEL)
         return
     notify(announcement.tenant_id, announcement.dataset_id)

@@ -1,4 +1,4 @@
-"""What a relay sends: work to the queue, changes to whoever waits for them."""
+"""Sends the messages of the outbox: tasks to the queue, announcements to subscribers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class OutboxSender:
     announcements: Announcements
 
     def __call__(self, message: OutboxMessage) -> None:
-        """Raises what the transport raises if Redis is out of reach."""
+        """Sends one message. Raises the transport's exception if Redis is out of reach."""
         match message.topic:
             case "work":
                 self.queue.send(WRITE_TASK, message.tenant_id, message.dataset_id)
@@ -31,5 +31,5 @@ class OutboxSender:
             case "changes":
                 self.announcements.publish(message.tenant_id, message.dataset_id)
             case topic:
-                # Posted by a later release; holding it back would hold back everything behind it too.
+                # A later release has posted it. Keeping it would block all messages behind it.
                 _log.warning("dropped a message of the unknown topic %r", topic)

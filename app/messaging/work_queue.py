@@ -1,4 +1,4 @@
-"""Telling workers that a dataset has something to do: Celery messages."""
+"""The work queue: Celery messages that a dataset has work."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _TIMEOUT_SECONDS: Final = 2.0
 
 
 def celery_app(redis_url: str) -> Celery:
-    """The queue as senders and workers must agree on it.
+    """The queue's configuration, shared by senders and workers.
 
-    A task is a hint that a dataset has work. The database says what the work is and who may do it, so tasks
-    are acknowledged early, keep no result, and carry nothing but ids.
+    A task is a hint that a dataset has work. The database determines the work and its owner, so tasks are acknowledged
+    early, keep no result, and contain only ids.
     """
     celery = Celery("headwater", broker=redis_url, set_as_current=False)
     celery.conf.update(
@@ -29,7 +29,7 @@ def celery_app(redis_url: str) -> Celery:
         task_acks_late=False,
         task_default_queue="headwater",
         task_ignore_result=True,
-        # The relay sends again what it could not send; Celery's own retries would hold its transaction open.
+        # The relay resends messages; Celery's own retries would keep its transaction open.
         task_publish_retry=False,
         task_serializer="json",
         worker_prefetch_multiplier=1,
@@ -39,13 +39,13 @@ def celery_app(redis_url: str) -> Celery:
 
 
 class WorkQueue:
-    """Sends tasks. One value serves any number of threads."""
+    """Sends tasks. Safe to use from any number of threads."""
 
     def __init__(self, redis_url: str) -> None:
         self._celery = celery_app(redis_url)
 
     def send(self, task: str, tenant_id: str, dataset_id: str) -> None:
-        """Raises what kombu raises if Redis is out of reach."""
+        """Sends a task. Raises kombu's exception if Redis is out of reach."""
         self._celery.send_task(task, args=[tenant_id, dataset_id])
 
     def close(self) -> None:

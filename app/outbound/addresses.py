@@ -1,6 +1,6 @@
-"""Which places may be reached on a user's behalf: the public internet, and what the operator adds to it.
+"""Addresses that the service may connect to for a client: the public internet, and the operator's additions.
 
-A URL of a user's is a way into the network that the service runs in, unless every address it can lead to is checked.
+A client's URL gives access to the service's network, unless every address that it resolves to is checked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ URL_CHARACTERS_MAX: Final = 2_000
 _HOST: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?")
 _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 
-# From IANA's registries of special-purpose addresses. Spelled out, since Python's own flags differ by release.
+# From IANA's registries of special-purpose addresses. Listed here, because Python's own flags differ by release.
 _NOT_PUBLIC: Final = tuple(
     ipaddress.ip_network(text)
     for text in (
@@ -39,7 +39,7 @@ _NOT_PUBLIC: Final = tuple(
         "203.0.113.0/24",
         "224.0.0.0/4",
         "240.0.0.0/4",
-        # Public by its number, but inside every machine of one cloud: its metadata service.
+        # A public address that is the metadata service inside every machine of one cloud.
         "168.63.129.16/32",
         "2001::/23",
         "2001:db8::/32",
@@ -48,17 +48,17 @@ _NOT_PUBLIC: Final = tuple(
     )
 )
 _PUBLIC_V6: Final = ipaddress.IPv6Network("2000::/3")
-# Addresses that stand for one of IPv4, which is in their last four bytes.
+# Addresses that embed an IPv4 address in their last four bytes.
 _EMBEDDING: Final = (ipaddress.IPv6Network("::ffff:0:0/96"), ipaddress.IPv6Network("64:ff9b::/96"))
 
 
 class AddressRefused(Exception):
-    """A place that must not be reached; the message says why."""
+    """An address that must not be connected to. The message has the reason."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """Where a URL leads before its host is looked up. `host` is without the brackets of an IPv6 address."""
+    """The parts of a URL before name resolution. `host` is without the brackets of an IPv6 address."""
 
     scheme: str
     host: str
@@ -68,7 +68,7 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rules:
-    """What is allowed. `networks` and `hosts` are the operator's, and as trusted as the operator is."""
+    """The allowed targets. `networks` and `hosts` are the operator's additions, and trusted."""
 
     http: bool = False
     networks: tuple[Network, ...] = ()
@@ -86,27 +86,27 @@ class Rules:
         return cls(http=http, networks=tuple(networks), hosts=frozenset(hosts))
 
     def target(self, url: str) -> Target:
-        """Where a URL leads. Raises Refused for one that is not as it must be, whatever its host is."""
+        """The target of a URL. Raises AddressRefused for an invalid or forbidden URL; does not resolve its host."""
         if len(url) > URL_CHARACTERS_MAX:
             raise AddressRefused(f"it has more than {URL_CHARACTERS_MAX} characters")
-        # Parsers pass over some of these, each over others.
+        # Parsers ignore some of these characters, but not the same ones.
         if not url.isascii() or any(character <= " " or character in '\\"<>^`{|}\x7f' for character in url):
-            raise AddressRefused("it has characters that a URL does not have; encode them (a host as xn--…)")
+            raise AddressRefused("it has characters that a URL cannot contain; encode them (a host as xn--…)")
         try:
             parts = urlsplit(url)
             port = parts.port
         except ValueError as error:
-            raise AddressRefused(f"it is no URL: {error}") from None
+            raise AddressRefused(f"it is not a URL: {error}") from None
         schemes = ("https", "http") if self.http else ("https",)
         if parts.scheme not in schemes:
             raise AddressRefused(f"expected {' or '.join(f'{scheme}://' for scheme in schemes)}")
         if "@" in parts.netloc:
-            raise AddressRefused("it has a user name; a receiver knows the service by the signature")
+            raise AddressRefused("it has a user name; a receiver identifies the service by the signature")
         if "#" in url:
             raise AddressRefused("it has a fragment, which is never sent")
         host = _normal(parts.hostname or "")
         if not (_HOST.fullmatch(host) or _is_v6(host)):
-            raise AddressRefused(f"{host!r} is no host")
+            raise AddressRefused(f"{host!r} is not a host name or an address")
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         return Target(
             scheme=parts.scheme,
@@ -116,7 +116,7 @@ class Rules:
         )
 
     def check(self, target: Target, addresses: Sequence[str]) -> list[str]:
-        """The addresses of a host. Raises Refused unless there is one and all of them may be reached."""
+        """The addresses of a host. Raises AddressRefused if there is no address, or if one of them is forbidden."""
         if not addresses:
             raise AddressRefused(f"{target.host} has no address")
         trusted = target.host in self.hosts
@@ -124,15 +124,19 @@ class Rules:
             address = ipaddress.ip_address(text)
             allowed = trusted or any(address in network for network in self.networks)
             if not allowed and not is_public(address):
-                # Which one is not said: names of the inside are nobody's business outside.
-                raise AddressRefused(f"{target.host} leads to an address that is not on the public internet")
+                # The message omits the address: names of the internal network must not be disclosed.
+                raise AddressRefused(
+                    f"{target.host} resolves to an address that is not on the public internet"
+                )
             if not allowed and target.port not in PORTS:
-                raise AddressRefused(f"port {target.port} is none of {', '.join(map(str, PORTS))}")
+                raise AddressRefused(
+                    f"port {target.port} is not allowed; expected one of {', '.join(map(str, PORTS))}"
+                )
         return list(addresses)
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address is one of the public internet's, for one machine."""
+    """Whether an address is a unicast address of the public internet."""
     if isinstance(address, ipaddress.IPv6Address):
         if any(address in network for network in _EMBEDDING):
             return is_public(ipaddress.IPv4Address(address.packed[-4:]))

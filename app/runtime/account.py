@@ -1,4 +1,4 @@
-"""The account that PostgreSQL runs as when Headwater itself runs as root, which PostgreSQL refuses to be."""
+"""The account that runs PostgreSQL when Headwater runs as root, since PostgreSQL refuses to run as root."""
 
 import os
 import pwd
@@ -6,36 +6,37 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-# An account that PostgreSQL's own packages make comes first; `nobody` is on every system. None is created:
-# starting a server for a demo is no reason to change a machine's list of users.
+# The account of PostgreSQL's own packages is tried first; `nobody` exists on every system. No account is created: a
+# demo must not change a machine's list of users.
 CANDIDATES = ("postgres", "nobody")
 
 
 class AccountError(Exception):
-    """No account fits, or it cannot be let through to a folder; the message says which and what to do."""
+    """No account fits, or a folder cannot be opened to it. The message says which, and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Account:
-    """A user to run a child as, with the supplementary groups that let it reach its files."""
+    """A user to run a child as, with the supplementary groups that give it access to its files."""
 
     uid: int
     gid: int
     groups: tuple[int, ...] = ()
 
     def owns(self, path: Path) -> None:
-        """Make a file or folder this account's."""
+        """Changes the owner of a file or folder to this account."""
         os.chown(path, self.uid, self.gid)
 
 
 def account_for(*paths: Path) -> Account | None:
-    """The account to run a server as that must reach ``paths``; None when this process is no root.
+    """The account to run a server that needs access to ``paths``; None unless this process runs as root.
 
-    A folder on the way that others may not search (as `/root` is) gets the search bit for its *group*, and
-    the account that group: narrower than opening it to everyone, and its files stay as unreadable as before.
+    A parent folder that others may not search (such as `/root`) gets the search bit for its *group*, and the account
+    that group: this opens it to fewer users than a bit for everyone, and its files stay as unreadable as before.
+
 
     Raises:
-        AccountError: there is no such account, or a folder on the way cannot be opened.
+        AccountError: there is no such account, or a parent folder cannot be opened to it.
     """
     if os.geteuid() != 0:
         return None
@@ -71,7 +72,7 @@ def _first_entry() -> pwd.struct_passwd:
 
 
 def _folders_on_the_way(paths: tuple[Path, ...]) -> list[Path]:
-    """Every folder above the paths, outermost first, for each path as given and with its links followed."""
+    """Every parent folder of the paths, outermost first, for each path as specified and with its links resolved."""
     folders: set[Path] = set()
     for path in paths:
         folders.update(path.absolute().parents)

@@ -1,4 +1,4 @@
-"""One child process: what to run, and how to start, judge and stop it."""
+"""One child process: its command, and how to start, check and stop it."""
 
 import contextlib
 import os
@@ -17,13 +17,13 @@ TETHER = Path(__file__).with_name("tether.py")
 
 
 def always_ready() -> bool:
-    """Readiness of a child that is as good as ready once it runs."""
+    """The readiness of a child that counts as ready once it runs."""
     return True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChildSpec:
-    """What to run, and how to tell that it serves and how to end it."""
+    """The command of a child, how to check its readiness, and how to stop it."""
 
     name: str
     command: tuple[str, ...]
@@ -31,15 +31,15 @@ class ChildSpec:
     """Variables on top of the supervisor's own."""
     directory: Path | None = None
     ready: Callable[[], bool] = always_ready
-    """Asked again and again after the start; must not block for more than a second or so."""
+    """Called repeatedly after the start; must not block for more than about a second."""
     ready_seconds_max: float = 60.0
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds_max: float = 15.0
-    """Time to end by itself after the stop signal; then the whole process group is killed."""
+    """The time to end after the stop signal; then the whole process group is killed."""
     death_signal: signal.Signals = signal.SIGKILL
-    """What the kernel sends the child when the supervisor itself is killed."""
+    """The signal that the kernel sends to the child when the supervisor is killed."""
     account: Account | None = None
-    """The user to run as; the supervisor's own unless given."""
+    """The user to run as; by default the supervisor's own."""
 
     def __post_init__(self) -> None:
         if not self.name or not self.command:
@@ -47,10 +47,10 @@ class ChildSpec:
 
 
 def launch(spec: ChildSpec, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
-    """Start the child as leader of its own process group, tied to the life of the calling thread.
+    """Starts the child as leader of its own process group, bound to the life of the calling thread.
 
-    Its own group keeps a terminal's Ctrl-C away from it: the supervisor alone decides the order of the stop.
-    The calling thread must live as long as the child may, since the kernel's death signal follows the thread.
+    A process group of its own protects it from a terminal's Ctrl-C: only the supervisor determines the order of the
+    stop. The calling thread must live as long as the child may, since the kernel's death signal follows the thread.
     """
     tether = [sys.executable, "-I", "-S", str(TETHER), "--parent", str(os.getpid())]
     tether += ["--death-signal", str(int(spec.death_signal))]
@@ -69,14 +69,14 @@ def launch(spec: ChildSpec, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
 
 
 def has_ended(process: subprocess.Popen[bytes]) -> bool:
-    """Whether the child has ended, leaving it unreaped, so that its number still names its group."""
+    """Whether the child has ended. Does not reap it, so that its number still identifies its group."""
     if process.returncode is not None:
         return True
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def reap(process: subprocess.Popen[bytes]) -> int:
-    """Kill the rest of an ended child's process group; return the child's exit code (negative: a signal)."""
+    """Kills the rest of an ended child's process group, and returns the child's exit code (negative: a signal)."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -84,10 +84,10 @@ def reap(process: subprocess.Popen[bytes]) -> int:
 
 
 def stop(process: subprocess.Popen[bytes], spec: ChildSpec) -> bool:
-    """End the child: its stop signal, then, after the bounded time, SIGKILL to its whole group.
+    """Stops the child: sends its stop signal, then, after the time limit, SIGKILL to its whole group.
 
     Returns:
-        Whether it ended by itself within the time.
+        Whether it ended within the time limit.
     """
     deadline = time.monotonic() + spec.stop_seconds_max
     if not has_ended(process):
@@ -100,7 +100,7 @@ def stop(process: subprocess.Popen[bytes], spec: ChildSpec) -> bool:
 
 
 def describe_exit(code: int) -> str:
-    """A child's exit code in words."""
+    """A description of a child's exit code."""
     if code >= 0:
         return f"exited with code {code}"
     try:

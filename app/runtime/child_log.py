@@ -1,4 +1,4 @@
-"""A child's output, line by line, into a bounded file."""
+"""Copies a child's output line by line into a bounded file."""
 
 import logging
 import subprocess
@@ -13,9 +13,9 @@ LINE_BYTES_MAX = 64 * 1024
 
 
 class ChildLog:
-    """Writes what a child prints to ``logs / NAME.log``, each line with time, name and process number.
+    """Writes the output of a child to ``logs / NAME.log``, each line with time, name and process number.
 
-    Older lines move to ``NAME.log.1`` and on, so that a chatty child cannot fill the disk.
+    Older lines move to ``NAME.log.1`` and on, so that a child with much output cannot fill the disk.
     """
 
     def __init__(self, logs: Path, name: str) -> None:
@@ -29,11 +29,11 @@ class ChildLog:
         self._pumps: list[threading.Thread] = []
 
     def follow(self, process: subprocess.Popen[bytes]) -> None:
-        """Copy the child's output until it ends. The child must have been started with its output piped."""
+        """Copies the child's output until it ends. The child must be started with its output piped."""
         if process.stdout is None:
             raise ValueError("the child's output is not piped")
         self._pumps = [pump for pump in self._pumps if pump.is_alive()]
-        # A daemon: a grandchild that outlives the child may hold the pipe open for ever.
+        # A daemon thread: a grandchild that outlives the child may keep the pipe open.
         pump = threading.Thread(
             target=self._pump, args=(process.stdout, process.pid), name=f"log-{self.name}", daemon=True
         )
@@ -41,21 +41,21 @@ class ChildLog:
         pump.start()
 
     def tail(self, lines: int = 15) -> str:
-        """Where the log is, and its last lines."""
+        """The path of the log, and its last lines."""
         for pump in self._pumps:
             pump.join(timeout=0.5)
         last = self.path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
         return f"log: {self.path}\n" + "\n".join(f"  {line}" for line in last)
 
     def close(self) -> None:
-        """Stop writing, after the last lines of children that have ended."""
+        """Closes the log, after the last lines of children that have ended."""
         for pump in self._pumps:
             pump.join(timeout=0.5)
         self._handler.close()
 
     def _pump(self, output: IO[bytes], pid: int) -> None:
         with output:
-            # Bounded, since a line that never ends would otherwise grow in this process's memory.
+            # Bounded, since a line without an end would otherwise fill this process's memory.
             while line := output.readline(LINE_BYTES_MAX):
                 text = line.decode("utf-8", errors="replace").rstrip()
                 message = f"{self.name}[{pid}] {text}"

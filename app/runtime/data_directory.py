@@ -1,4 +1,4 @@
-"""The one folder that an embedded Headwater keeps everything in."""
+"""The folder with all data of an embedded Headwater."""
 
 import fcntl
 import os
@@ -12,11 +12,11 @@ from app.runtime.private_file import write_private
 
 
 class DataDirectoryError(Exception):
-    """The folder cannot be used; the message says why."""
+    """The folder cannot be used. The message has the reason."""
 
 
 class ServiceNote(msgspec.Struct, frozen=True, kw_only=True):
-    """What scripts need to reach the running service; the contents of ``headwater.json``."""
+    """The contents of ``headwater.json``: the address and key with which scripts reach the running service."""
 
     url: str
     api_key: str
@@ -24,9 +24,9 @@ class ServiceNote(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DataDirectory:
-    """A data folder held by this process alone, from ``__enter__`` to ``__exit__``.
+    """A data folder locked by this process, from ``__enter__`` to ``__exit__``.
 
-    The lock is the kernel's, on an open file: it ends with the process however that ends, so none is stale.
+    The kernel holds the lock on an open file. It ends with the process, whatever the cause, so a lock is never stale.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,12 +49,12 @@ class DataDirectory:
             holder = os.pread(lock, 32, 0).decode("ascii", errors="replace").strip() or "unknown"
             os.close(lock)
             raise DataDirectoryError(
-                f"a Headwater (pid {holder}) is running on {self.path}; stop it or choose another folder"
+                f"another Headwater (pid {holder}) is running on {self.path}; stop it, or choose another folder"
             ) from None
         os.ftruncate(lock, 0)
         os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
         self._lock = lock
-        # A note of a supervisor that was killed names a service that is gone.
+        # The note of a killed supervisor refers to a service that no longer runs.
         self.note_file.unlink(missing_ok=True)
         return self
 
@@ -67,6 +67,6 @@ class DataDirectory:
             self._lock = None
 
     def announce(self, url: str, api_key: str) -> None:
-        """Write ``headwater.json`` in one step, readable by its owner only: the service is up."""
+        """Writes ``headwater.json`` atomically, readable by its owner only. Called when the service is ready."""
         note = ServiceNote(url=url, api_key=api_key, pid=os.getpid())
         write_private(self.note_file, msgspec.json.encode(note).decode() + "\n")

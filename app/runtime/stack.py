@@ -1,4 +1,4 @@
-"""Everything that `headwater up` runs: the embedded servers, the first key, the API and the worker."""
+"""All processes of `headwater up`: the embedded servers, the first key, the API and the worker."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ READY_SECONDS_MAX = 180.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Programs:
-    """What the three processes of our own run: the arguments of a Python interpreter."""
+    """The programs of the three Python processes, as arguments of a Python interpreter."""
 
     init: tuple[str, ...] = ("-m", "clients.cli", "init")
     api: tuple[str, ...] = ("-m", "app.main")
@@ -31,7 +31,7 @@ class Programs:
 
 
 class StackError(Exception):
-    """The service cannot be started as asked; the message says why."""
+    """The service cannot be started with these options. The message has the reason."""
 
 
 def run(
@@ -40,13 +40,14 @@ def run(
     environment: Mapping[str, str] = os.environ,
     programs: Programs = Programs(),
 ) -> None:
-    """Start everything, announce it in ``headwater.json``, keep it running until SIGINT or SIGTERM, stop it.
+    """Starts all processes, writes ``headwater.json``, monitors them until SIGINT or SIGTERM, and stops them.
 
-    Servers whose URL the environment sets are used rather than embedded. Port 0 takes any free one.
+    Servers whose URL the environment sets are used instead of embedded ones. Port 0 selects any free port.
+
 
     Raises:
-        StackError, StartError, DataDirectoryError, PostgresError, ValkeyError, JavaError, AccountError: it
-        cannot be started; whatever was started is stopped.
+        StackError, StartError, DataDirectoryError, PostgresError, ValkeyError, JavaError, AccountError: the start
+        failed; all started processes are stopped.
     """
     port = port or free_port()
     if not is_free(port):
@@ -84,16 +85,16 @@ def _start(
     owner_url = _start_servers(supervisor, directory, environment, variables)
     supervisor.run(_initialisation(programs, directory, variables, owner_url))
     api_key = _operator_key(directory)
-    # The owner's URL ends here: what serves requests runs as the role that row level security binds.
+    # The owner's URL is not passed on: the processes that serve requests use the role with row level security.
     serving = {**variables, "HEADWATER_MIGRATION_DATABASE_URL": variables["HEADWATER_DATABASE_URL"]}
     supervisor.start(_server("api", programs.api, serving, port), wait=False)
     supervisor.start(_server("worker", programs.worker, serving, port), wait=False)
-    # The API says ready once the worker has registered, so one question covers both.
+    # The API is ready once the worker has registered, so one check covers both.
     supervisor.wait_ready("api")
     supervisor.wait_ready("worker")
     url = f"http://{LOOPBACK}:{port}"
     directory.announce(url, api_key)
-    to_standard_error(f"serving on {url}; the key is in {directory.note_file}; Ctrl-C stops everything")
+    to_standard_error(f"serving on {url}; the key is in {directory.note_file}; Ctrl-C stops all processes")
 
 
 def _start_servers(
@@ -102,7 +103,7 @@ def _start_servers(
     environment: Mapping[str, str],
     variables: dict[str, str],
 ) -> str:
-    """Start the servers that the environment does not name, add their URLs, and return the schema owner's."""
+    """Starts the servers that the environment does not specify, adds their URLs, and returns the schema owner's URL."""
     if database_url := environment.get("HEADWATER_DATABASE_URL"):
         owner_url = environment.get("HEADWATER_MIGRATION_DATABASE_URL", database_url)
     else:
@@ -123,9 +124,9 @@ def _start_servers(
 def _initialisation(
     programs: Programs, directory: DataDirectory, variables: Mapping[str, str], owner_url: str
 ) -> ChildSpec:
-    """The command that brings the schema to head and makes the first key.
+    """The command that migrates the schema to head and creates the first key.
 
-    A process of its own: the database toolkit it needs would otherwise stay in the supervisor's memory.
+    It is a separate process, because the database toolkit would otherwise stay in the supervisor's memory.
     """
     return ChildSpec(
         name="init",
@@ -140,8 +141,8 @@ def _operator_key(directory: DataDirectory) -> str:
         return directory.key_file.read_text(encoding="utf-8").strip()
     except FileNotFoundError:
         raise StackError(
-            f"{directory.key_file} is missing, and the database has an operator key already, of which it "
-            "keeps only a digest. Put the key back into that file (mode 0600), or start on a new --data"
+            f"{directory.key_file} is missing, but the database already has an operator key, of which it "
+            "stores only a digest. Restore the key to that file (mode 0600), or use a new --data folder"
         ) from None
 
 
@@ -152,13 +153,13 @@ def _server(name: str, arguments: tuple[str, ...], variables: Mapping[str, str],
         environment=variables,
         ready=lambda: answers_ready(port),
         ready_seconds_max=READY_SECONDS_MAX,
-        # A worker ends its running step or gives the job back, and the API its open requests.
+        # A worker ends its running step or releases the job, and the API its open requests.
         stop_seconds_max=20.0,
     )
 
 
 def answers_ready(port: int) -> bool:
-    """Whether the API says that everything it needs, a worker included, is there."""
+    """Whether the API reports that all its dependencies, a worker included, are available."""
     connection = HTTPConnection(LOOPBACK, port, timeout=2)
     try:
         connection.request("GET", "/health/ready")
@@ -170,14 +171,14 @@ def answers_ready(port: int) -> bool:
 
 
 def _python_path(environment: Mapping[str, str]) -> str:
-    """Let children import this very code in whatever folder they run; Spark hands it on to its workers."""
+    """A PYTHONPATH with which children import this code in any folder; Spark passes it on to its workers."""
     root = str(Path(app.__file__).parent.parent) if app.__file__ else ""
     return os.pathsep.join(part for part in (root, environment.get("PYTHONPATH")) if part)
 
 
 @contextlib.contextmanager
 def _stopping_on_signals(supervisor: Supervisor) -> Iterator[None]:
-    """Turn SIGINT and SIGTERM into the supervisor's orderly stop, a second one included."""
+    """Converts SIGINT and SIGTERM, also a second one, into an orderly stop of the supervisor."""
     signals = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, lambda *_: supervisor.request_stop()) for number in signals]
     try:

@@ -1,4 +1,4 @@
-"""Keeps child processes running: starts them in order, restarts what dies, stops them in reverse order."""
+"""Supervises child processes: starts them in order, restarts those that exit, stops them in reverse order."""
 
 import subprocess
 import sys
@@ -15,34 +15,34 @@ TICK_SECONDS = 0.05
 
 
 class StartError(Exception):
-    """A child did not become ready; the message names it and its log, and holds the log's last lines."""
+    """A child did not become ready. The message has its name, the path of its log, and the log's last lines."""
 
 
 class StopRequestedError(Exception):
-    """The stop was asked for while the start was still under way."""
+    """The stop was requested during the start."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RestartPolicy:
-    """How long a dead child waits for its restart. Times are seconds."""
+    """The delay before an exited child is restarted. Times are in seconds."""
 
     steady_seconds: float = 30.0
-    """A child that lived this long was well: its next restart comes at once."""
+    """A child that lived for this time was healthy: its next restart is immediate."""
     delay_seconds_first: float = 0.5
     delay_seconds_max: float = 30.0
     deaths_before_ready_max: int = 5
-    """A child that dies this often before it was ever ready is set up wrongly; the start fails."""
+    """A child that exits this number of times before it was ready is misconfigured; the start fails."""
 
     def delay_seconds(self, rapid_deaths: int) -> float:
-        """Wait before the next restart after so many deaths in a row that each followed a short life."""
+        """The delay before the next restart after this number of consecutive short lives."""
         if rapid_deaths <= 1:
             return 0.0
-        # The exponent is bounded, so that a child that crashes for days cannot overflow a float.
+        # The exponent is limited, so that a child that crashes for days cannot overflow a float.
         return min(self.delay_seconds_max, self.delay_seconds_first * 2.0 ** min(rapid_deaths - 2, 30))
 
 
 class _Child:
-    """What the supervisor knows of one child; changed by the supervisor's own thread only."""
+    """The supervisor's state of one child; changed by the supervisor's own thread only."""
 
     def __init__(self, spec: ChildSpec, log: ChildLog) -> None:
         self.spec = spec
@@ -61,15 +61,15 @@ class _Child:
 
 
 def to_standard_error(message: str) -> None:
-    """Report to whoever started Headwater."""
+    """Reports a message to the user who started Headwater."""
     print(f"headwater: {message}", file=sys.stderr, flush=True)
 
 
 class Supervisor:
-    """Starts, watches and stops children.
+    """Starts, monitors and stops children.
 
-    All methods but ``request_stop`` belong to one thread, which must live as long as the children:
-    the kernel ends them when it does. ``request_stop`` may be called from anywhere, signal handlers too.
+    All methods except ``request_stop`` belong to one thread, which must live as long as the children: the kernel ends
+    them when it ends. ``request_stop`` may be called from any thread and from signal handlers.
     """
 
     def __init__(
@@ -86,19 +86,19 @@ class Supervisor:
         self._stop_requested = threading.Event()
 
     def pid(self, name: str) -> int | None:
-        """The child's process number, None while it is between two lives."""
+        """The child's process number; None before it is restarted."""
         process = self._children[name].process
         return None if process is None else process.pid
 
     def start(self, spec: ChildSpec, *, wait: bool = True) -> None:
-        """Start a child; with ``wait``, return once it is ready.
+        """Starts a child; with ``wait``, returns once it is ready.
 
         Raises:
-            StartError: it was not ready in time, or died again and again.
-            StopRequestedError: the stop was asked for meanwhile.
+            StartError: it was not ready in time, or exited repeatedly.
+            StopRequestedError: the stop was requested meanwhile.
         """
         if spec.name in self._children:
-            raise ValueError(f"a child named {spec.name} runs already")
+            raise ValueError(f"a child with the name {spec.name} is already running")
         child = _Child(spec, ChildLog(self.logs, spec.name))
         self._children[spec.name] = child
         child.launch()
@@ -106,7 +106,7 @@ class Supervisor:
             self.wait_ready(spec.name)
 
     def wait_ready(self, name: str) -> None:
-        """Return once the child is ready, minding all others meanwhile. Raises as ``start`` does."""
+        """Returns once the child is ready, and supervises all others meanwhile. Raises as ``start`` does."""
         child = self._children[name]
         began = time.monotonic()
         deadline = began + child.spec.ready_seconds_max
@@ -114,7 +114,7 @@ class Supervisor:
             self._pause()
             if child.rapid_deaths >= self._policy.deaths_before_ready_max:
                 raise StartError(
-                    f"{name} died {child.rapid_deaths} times without serving; {child.log.tail()}"
+                    f"{name} exited {child.rapid_deaths} times without becoming ready; {child.log.tail()}"
                 )
             if time.monotonic() > deadline:
                 limit = child.spec.ready_seconds_max
@@ -123,11 +123,11 @@ class Supervisor:
         self._report(f"{name} is ready ({time.monotonic() - began:.1f} s)")
 
     def run(self, spec: ChildSpec) -> None:
-        """Run a command to its end, minding the children meanwhile.
+        """Runs a command to its end, and supervises the children meanwhile.
 
         Raises:
             StartError: it failed, or ran longer than ``spec.ready_seconds_max``.
-            StopRequestedError: the stop was asked for meanwhile; the command is stopped first.
+            StopRequestedError: the stop was requested meanwhile; the command is stopped first.
         """
         log = ChildLog(self.logs, spec.name)
         process = launch(spec, subprocess.PIPE)
@@ -149,16 +149,16 @@ class Supervisor:
             raise StartError(f"{spec.name} {describe_exit(code)}; {log.tail()}")
 
     def monitor(self) -> None:
-        """Mind the children until the stop is asked for."""
+        """Supervises the children until the stop is requested."""
         while not self._stop_requested.wait(TICK_SECONDS):
             self._restart_ended()
 
     def request_stop(self) -> None:
-        """Make ``monitor`` return, and a start under way give up."""
+        """Makes ``monitor`` return, and aborts a start in progress."""
         self._stop_requested.set()
 
     def stop(self) -> None:
-        """Stop all children, the last started first, each within its bounded time."""
+        """Stops all children, the last started first, each within its time limit."""
         for child in reversed(self._children.values()):
             if child.process is not None and not stop(child.process, child.spec):
                 limit = child.spec.stop_seconds_max
@@ -168,7 +168,7 @@ class Supervisor:
         self._children.clear()
 
     def _pause(self) -> None:
-        """One beat of a wait: let time pass, mind the children, give up when asked to."""
+        """One step of a wait: sleeps, supervises the children, and raises if a stop was requested."""
         if self._stop_requested.wait(TICK_SECONDS):
             raise StopRequestedError
         self._restart_ended()
@@ -182,7 +182,7 @@ class Supervisor:
                 self._record_exit(child, child.process)
 
     def _record_exit(self, child: _Child, process: subprocess.Popen[bytes]) -> None:
-        """Take note of a death and set the time of the restart."""
+        """Records an exit and schedules the restart."""
         code = reap(process)
         child.process = None
         lived_seconds = time.monotonic() - child.started_at

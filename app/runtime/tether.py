@@ -1,8 +1,8 @@
-"""Run a command that dies with its parent: ``python -I -S tether.py OPTIONS -- COMMAND…``.
+"""Runs a command that ends with its parent: ``python -I -S tether.py OPTIONS -- COMMAND…``.
 
-Started by ``app.runtime.child`` as a program of its own. The same calls in a ``preexec_fn`` would run Python
-between fork and exec in a process that has threads, which can deadlock; here there is one thread and no fork.
-Uses the standard library only, and is not imported by anything.
+``app.runtime.child`` starts it as a separate program. The same calls in a ``preexec_fn`` would run Python between fork
+and exec in a process with threads, which can deadlock; here there is one thread and no fork. It uses the standard
+library only, and no module imports it.
 """
 
 import argparse
@@ -15,20 +15,22 @@ PR_SET_PDEATHSIG = 1
 
 
 def become(uid: int, gid: int, groups: list[int]) -> None:
-    """Give up root for good: supplementary groups first, the user last, as each step needs root."""
+    """Drops root permanently: supplementary groups first, the user last, since each step needs root."""
     os.setgroups(groups)
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
 
 
 def die_with_parent(parent: int, death_signal: int) -> None:
-    """Have the kernel send ``death_signal`` to this process, also after exec, when its parent dies."""
-    if sys.platform != "linux":  # elsewhere a killed supervisor leaves its children; a clean stop does not
+    """Sets the signal that the kernel sends to this process, also after exec, when its parent ends."""
+    if (
+        sys.platform != "linux"
+    ):  # elsewhere a killed supervisor leaves its children running; a clean stop does not
         return
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(PR_SET_PDEATHSIG, death_signal, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
-    # A parent that died before the call above sends no signal any more.
+    # A parent that ended before the call above sends no signal.
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -44,7 +46,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.uid is not None:
         become(arguments.uid, arguments.gid, [int(group) for group in arguments.groups.split(",") if group])
-    # After the change of user: the kernel forgets the death signal when credentials change.
+    # After the change of user: the kernel clears the death signal when credentials change.
     die_with_parent(arguments.parent, arguments.death_signal)
     try:
         os.execvp(arguments.command[0], arguments.command)  # noqa: S606 - no shell is the point

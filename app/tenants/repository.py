@@ -1,4 +1,4 @@
-"""Tenants and their API keys. A key is shown once, when it is made; the database holds its digest only."""
+"""Tenants and their API keys. A key is returned once, when it is created; the database stores only its digest."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ API_KEY: Final = re.compile(r"hw_[A-Za-z0-9_-]{43}")
 
 
 class TenantExists(HeadwaterError):
-    """Another tenant has the name."""
+    """Another tenant has this name."""
 
     code = "tenant-exists"
-    title = "A tenant of this name exists"
+    title = "A tenant of this name already exists"
 
 
 class MadeKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A new API key: `api_key` is its text, which nobody can read again."""
+    """A new API key. `api_key` is its text, which cannot be read again."""
 
     key_id: str
     api_key: str
@@ -39,12 +39,12 @@ class MadeKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def new_api_key() -> str:
-    """256 random bits behind a prefix that scanners for leaked secrets can look for."""
+    """256 random bits behind a prefix that scanners for leaked secrets can recognise."""
     return f"hw_{secrets.token_urlsafe(32)}"
 
 
 def key_digest(api_key: str) -> bytes:
-    """What is stored of a key. Its text is random and long, so a plain hash cannot be guessed back."""
+    """The stored form of a key. Its text is random and long, so a plain hash cannot be reversed."""
     return hashlib.sha256(api_key.encode()).digest()
 
 
@@ -69,25 +69,24 @@ class TenantStore:
         return Principal(tenant_id=row.tenant_id, key_id=row.id, scopes=frozenset(row.scopes))
 
     def add_tenant(self, name: str, *, tenant_id: str | None = None) -> str:
-        """Makes a tenant and returns its id. Raises TenantExists."""
+        """Creates a tenant and returns its id. Raises TenantExists."""
         tenant_id = tenant_id or new_id()
         with self._database.tenant(tenant_id) as connection:
             new = insert(tenants).values(name=name).on_conflict_do_nothing().returning(tenants.c.tenant_id)
             if connection.execute(new).one_or_none() is None:
-                raise TenantExists(f"There is a tenant named {name!r} already", name=name)
+                raise TenantExists(f"There is already a tenant named {name!r}", name=name)
         return tenant_id
 
     def add_key(
         self, tenant_id: str, scopes: Iterable[str], *, name: str = "", api_key: str | None = None
     ) -> MadeKey:
-        """Makes a key with these scopes. `api_key`: its text, for an operator who brings one (`hw_` + 43
-        characters).
+        """Creates a key with these scopes. `api_key`: its text, if the operator specifies it (`hw_` + 43 characters).
 
         Raises ValueError for a text of another form, NotFound if there is no such tenant.
         """
         api_key = api_key or new_api_key()
         if not API_KEY.fullmatch(api_key):
-            raise ValueError("an API key is 'hw_' and 43 characters of A-Z, a-z, 0-9, '_', '-'")
+            raise ValueError("expected an API key of 'hw_' and 43 characters of A-Z, a-z, 0-9, '_', '-'")
         key_id = new_id()
         with self._database.tenant(tenant_id) as connection:
             if connection.execute(select(tenants.c.tenant_id)).one_or_none() is None:
@@ -97,7 +96,7 @@ class TenantStore:
         return MadeKey(key_id=key_id, api_key=api_key)
 
     def revoke_key(self, tenant_id: str, key_id: str) -> None:
-        """Ends a key at once. Raises NotFound if the tenant has no such live key."""
+        """Revokes a key immediately. Raises NotFound if the tenant has no such live key."""
         live = api_keys.c.id == key_id, api_keys.c.revoked_at.is_(None)
         with self._database.tenant(tenant_id) as connection:
             if (

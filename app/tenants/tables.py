@@ -1,8 +1,8 @@
-"""The tables.
+"""The tables of tenants and API keys.
 
-Every row belongs to a tenant: `tenant_id` leads every key, and its default is the tenant of the transaction,
-so that no statement names it; row level security (see the migrations) hides all others. Two keys reach across
-tenants because they must: the digest of an API key tells which tenant asks, and tenants' own names differ.
+Every row belongs to a tenant: `tenant_id` is the first column of every key, and its default is the tenant of the
+transaction, so that no statement names it; row level security (see the migrations) hides all others. Two keys are
+unique across tenants: the digest of an API key, which determines the tenant of a request, and the names of tenants.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values that the use cases and their ports exchange."""
+"""Values of tenants that the services and their ports use."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks: the tenant and the scopes of the credential. Nothing else ever names the tenant."""
+    """The principal of a request: the tenant and the scopes of the credential. No other value determines the tenant."""
 
     tenant_id: str
     key_id: str

@@ -196,7 +196,10 @@ def test_directory_in_use_is_refused(start):
     service = start()
     service.note()
     second = start()
-    assert f"a Headwater (pid {service.process.pid}) is running" in second.process.communicate(timeout=30)[1]
+    assert (
+        f"another Headwater (pid {service.process.pid}) is running"
+        in second.process.communicate(timeout=30)[1]
+    )
     assert second.process.returncode == 1
     assert service.request_environment()["pid"]
 
