@@ -34,6 +34,9 @@ test: check ## everything CI checks
 histories: setup ## many random histories on the real stack (HISTORIES=50)
 	@HISTORIES=$(HISTORIES) $(BIN)/python -m pytest tests/flows/test_histories.py
 
+figures: setup ## structure of the code in figures: folders, import chains, restated classes, lines
+	@$(BIN)/python -m tests.architecture.figures
+
 mutants: setup ## take guards of the commit path out of a copy, one at a time: their tests must fail (MUTANTS="--share 10")
 	@$(BIN)/python -m tests.mutants $(MUTANTS)
 

@@ -105,12 +105,12 @@ def _accepted() -> Iterator[None]:
         yield
     except httpx.HTTPStatusError as error:
         refused = error.response.is_client_error
-        raise Omitted(_told(error.response.json(), refused=refused)) from error
+        raise Omitted(_description(error.response.json(), refused=refused)) from error
     except JobFailed as error:
-        raise Omitted(_told(error.problem, refused=False)) from error
+        raise Omitted(_description(error.problem, refused=False)) from error
 
 
-def _told(problem: Mapping[str, Any], *, refused: bool) -> str:
+def _description(problem: Mapping[str, Any], *, refused: bool) -> str:
     detail = problem.get("detail") or problem["title"]
     faults = [f"{fault['pointer']}: {fault['detail']}" for fault in problem.get("errors", ())]
     what = "not accepted by the service" if refused else "failed in the service"

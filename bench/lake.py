@@ -109,7 +109,7 @@ def measure(lake: Lake, workload: Workload, inputs: Path) -> Measured:
             print(measured.notes[-1], flush=True)
             continue
         measured.samples.append(found)
-        print(f"{lake.name}, {case}: {_told(found)}", flush=True)
+        print(f"{lake.name}, {case}: {_description(found)}", flush=True)
     return measured
 
 
@@ -196,6 +196,6 @@ def _read(lake: Lake, case: str, run: int, where: str | None) -> Sample:
     return Sample(case=case, run=run, rows=rows, seconds=seconds, cpu_seconds=cpu_seconds)
 
 
-def _told(sample: Sample) -> str:
+def _description(sample: Sample) -> str:
     times = {"": sample.seconds, **sample.parts, **sample.changes}
     return ", ".join(f"{name} {seconds:.2f} s".strip() for name, seconds in times.items())

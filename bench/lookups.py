@@ -150,7 +150,7 @@ def one_by_one(keys: pa.ChunkedArray) -> np.ndarray:
     return np.fromiter(map(xxhash.xxh64_intdigest, keys.to_pylist()), dtype=np.uint64, count=len(keys))
 
 
-def asked(
+def lookup_times(
     storage: LocalStorage, hot: KeyLookup, cold: KeyLookup, buckets: list[Bucket], count: int
 ) -> Iterator[dict[str, Any]]:
     """What `count` keys, half of them in the bucket, take to find in one bucket."""
@@ -226,7 +226,7 @@ def measure(scratch: Path, rows: int, count: int) -> list[dict[str, Any]]:
             list(cold.find_rows([file], bucket.keys(2, known=1), KEY, SCHEMA))
             list(hot.find_rows([file], bucket.keys(2, known=1), KEY, SCHEMA))
     for per_bucket in (rows // count // 1_000, rows // count // 10):
-        figures += asked(storage, hot, cold, buckets, per_bucket)
+        figures += lookup_times(storage, hot, cold, buckets, per_bucket)
     figures += [upserts(hot, buckets, rows // 1_000), upserts(hot, buckets, rows // 10)]
     return figures
 

@@ -57,7 +57,7 @@ def rows_sql(plan: ViewPlan, relations: Mapping[str, str], record_key: Sequence[
         return rows
     key = ", ".join(map(quoted, record_key))
     columns = ", ".join(quoted(name) for name in plan.schema.names())
-    said = text_literal(f"several rows of the view have the same key ({', '.join(record_key)}), such as ")
-    fault = f"concat({said}, to_json(struct({key})))"
+    message = text_literal(f"several rows of the view have the same key ({', '.join(record_key)}), such as ")
+    fault = f"concat({message}, to_json(struct({key})))"
     counted = f"SELECT *, count(*) OVER (PARTITION BY {key}) AS {_ROWS_PER_KEY} FROM ({rows})"
     return f"SELECT {columns} FROM ({counted}) WHERE assert_true({_ROWS_PER_KEY} = 1, {fault}) IS NULL"

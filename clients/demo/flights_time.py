@@ -27,9 +27,9 @@ def take_back(screen: Screen, client: Headwater, dataset: Dataset) -> None:
     )
     for change in client.changes(dataset, since=before.next_offset):
         row = f"{' '.join(str(change.row[name]) for name in KEY)}, {change.row['arr_delay']:,} minutes late"
-        told = Text(f"  {change.offset:,} {change.op} {row}")
-        told.stylize("red" if change.op == "-C" else "green")
-        screen.console.print(told)
+        line = Text(f"  {change.offset:,} {change.op} {row}")
+        line.stylize("red" if change.op == "-C" else "green")
+        screen.console.print(line)
     client.create_tag(dataset, "as-flown", wait=_WAIT_SECONDS_MAX)
     late = sum(1 for _ in client.rows(dataset, tag="as-flown", where="arr_delay >= 600"))
     screen.say(f"That version is tagged as-flown; {late:,} of its flights came ten hours late or more.")

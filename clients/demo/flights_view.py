@@ -66,7 +66,7 @@ def _show_correction(
     _current(client, view, head)
     seconds = time.monotonic() - sent
     for change in client.changes(view.id, since=since):
-        screen.console.print(Text(f"  {_told(change)}", style="red" if change.op == "-C" else "green"))
+        screen.console.print(Text(f"  {_change_line(change)}", style="red" if change.op == "-C" else "green"))
     screen.say(f"The view's own feed had that {seconds:.1f} s after the correction was sent.")
 
 
@@ -88,7 +88,7 @@ def _name(row: Mapping[str, Any]) -> str:
     return f"{carrier} {flight} from {origin}, planned for {planned[:16].replace('T', ' ')}"
 
 
-def _told(change: Change) -> str:
+def _change_line(change: Change) -> str:
     row = ", ".join(
         f"{name} {value:,}" if isinstance(value, int) else value for name, value in change.row.items()
     )
@@ -99,11 +99,11 @@ def verify(screen: Screen, client: Headwater, dataset: Dataset) -> bool:
     """Has the service itself fold the feed and compare. Raises JobUnfinished, Problem."""
     began = time.monotonic()
     found = client.verify(dataset, wait=_WAIT_SECONDS_MAX).result or {}
-    said = (
+    verdict = (
         "the table is what its feed says" if found["equal"] else f"they differ: {found['first_difference']}"
     )
     screen.say(
         f"\nVerified on Spark in {time.monotonic() - began:.1f} s: {found['changes']:,} changes folded, "
-        f"{found['rows']:,} rows compared, {said}."
+        f"{found['rows']:,} rows compared, {verdict}."
     )
     return bool(found["equal"])

@@ -57,15 +57,15 @@ class Bar:
         self._total = total
         self._unit = unit
         self._began = time.monotonic()
-        self._said = 0
+        self._tenths_shown = 0
         self._task: TaskID = progress.add_task(what, total=total, rate="")
 
     def move(self, done: int, count: int) -> None:
         """Shows that `done` is done."""
         if self._screen.console.is_terminal:
             self._progress.update(self._task, completed=done, rate=self._rate(count))
-        elif self._total and done * _TENTHS // self._total > self._said:
-            self._said = done * _TENTHS // self._total
+        elif self._total and done * _TENTHS // self._total > self._tenths_shown:
+            self._tenths_shown = done * _TENTHS // self._total
             self._screen.say(f"  {self._what}: {done:,} of {self._total:,}, {self._rate(count)}")
 
     def end(self, done: int) -> None:

@@ -64,8 +64,8 @@ class Problem(Exception):
         return msgspec.convert(self.document.get("errors", ()), tuple[FieldError, ...])
 
     def _text(self) -> str:
-        said = f"{self.status} {self.code}: {self.detail or self.title}"
-        return "; ".join([said, *(f"{error.pointer}: {error.detail}" for error in self.errors)])
+        summary = f"{self.status} {self.code}: {self.detail or self.title}"
+        return "; ".join([summary, *(f"{error.pointer}: {error.detail}" for error in self.errors)])
 
 
 class JobUnfinished(TimeoutError):

@@ -126,21 +126,21 @@ class ReadJobCalls(DownloadCalls):
         **options: Unpack[ReadOptions],
     ) -> Job:
         """A read job, whose result `result_files`, `download_result`, or `GET /jobs/{id}/result` gives."""
-        asked: dict[str, Any] = {**options, "format": format, "disposition": disposition}
+        request: dict[str, Any] = {**options, "format": format, "disposition": disposition}
         if "order_by" in options:
-            asked["order_by"] = [
+            request["order_by"] = [
                 OrderBy(column=each) if isinstance(each, str) else each for each in options["order_by"]
             ]
         return await self._start(
             f"{dataset_path(dataset)}/reads",
-            body=msgspec.json.encode(asked),
+            body=msgspec.json.encode(request),
             headers={"Content-Type": JSON},
             idempotency_key=made_up(idempotency_key),
             wait=wait,
         )
 
     async def result_files(self, job: Job | str) -> ResultFiles:
-        """The files of a read job that was asked for them, or whose result was too large for one answer."""
+        """The files of a read job that was requested in files, or whose result was too large for one answer."""
         return decoded(ResultFiles, await self._get(f"{job_path(job)}/result"))
 
     async def download_result(self, job: Job | str, folder: Path) -> list[Path]:

@@ -80,11 +80,11 @@ class TimeTravelCalls(JobCalls):
 
     async def delete_savepoint(self, dataset: Dataset | str, name: str) -> None:
         """Ends a savepoint: its version is kept no longer than the history says."""
-        await self._forget(dataset, "savepoints", name)
+        await self._delete(dataset, "savepoints", name)
 
     async def delete_tag(self, dataset: Dataset | str, name: str) -> None:
         """Ends a tag: its version is kept no longer than the history says."""
-        await self._forget(dataset, "tags", name)
+        await self._delete(dataset, "tags", name)
 
     async def restore(
         self,
@@ -147,7 +147,7 @@ class TimeTravelCalls(JobCalls):
             for item in page.items:
                 yield item
 
-    async def _forget(self, dataset: Dataset | str, kind: Kind, name: str) -> None:
+    async def _delete(self, dataset: Dataset | str, kind: Kind, name: str) -> None:
         path = f"{dataset_path(dataset)}/{kind}/{quote(name, safe='')}"
         await self._send("DELETE", path)
 
