@@ -16,7 +16,7 @@ from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 from app.http.threads import Threads
 from app.idempotency.service import RunOnce
-from app.idempotency.values import KeyedRequest, Outcome, Refused, StoredReply
+from app.idempotency.values import KeyedRequest, Outcome, RefusedRequest, StoredReply
 
 REPLAYED: Final = {
     "Idempotency-Replayed": "`true` if this is the stored reply to an earlier request with the same key."
@@ -64,7 +64,7 @@ class Idempotency:
                 if not is_final(error):
                     raise
                 results.append(error)
-                raise Refused(_problem(self.request, error)) from error
+                raise RefusedRequest(_problem(self.request, error)) from error
             results.append(reply)
             return _stored(reply)
 

@@ -13,7 +13,7 @@ from app.db.columns import CURRENT_TENANT
 from app.db.session import Database
 from app.format.errors import IdempotencyInFlight, IdempotencyMismatch
 from app.idempotency.tables import idempotency_keys
-from app.idempotency.values import KeyedRequest, Outcome, Refused, StoredReply
+from app.idempotency.values import KeyedRequest, Outcome, RefusedRequest, StoredReply
 
 # Until the transaction ends, in whichever process that is. If it dies, the key is free.
 _LOCK: Final = text(
@@ -45,7 +45,7 @@ class ReplyStore:
             try:
                 with connection.begin_nested():
                     reply = act()
-            except Refused as refused:
+            except RefusedRequest as refused:
                 reply = refused.reply
             _store(connection, request, reply, keep_seconds)
             return Outcome(reply=reply, replayed=False)

@@ -36,7 +36,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     replayed: bool
 
 
-class Refused(Exception):
+class RefusedRequest(Exception):
     """The request is refused for good. What it did so far is rolled back, and its reply is kept."""
 
     def __init__(self, reply: StoredReply) -> None:

@@ -15,8 +15,8 @@ from app.sql.syntax import (
     InList,
     InQuery,
     Is,
-    IsNull,
-    Like,
+    LikePredicate,
+    NullTest,
     Text,
     Unary,
 )
@@ -112,7 +112,7 @@ class ExpressionParser(OperandParser):
         if self.take("LIKE"):
             return self._like(start, left, negated)
         if self.take("NULL"):
-            return IsNull(start, left, negated)
+            return NullTest(start, left, negated)
         self.expect("IN")
         self.expect("(")
         if self.starts_query():
@@ -129,7 +129,7 @@ class ExpressionParser(OperandParser):
         if operand is None:
             self.unexpected(" or ".join(operands))
         if operand == "NULL":
-            return IsNull(start, left, negated)
+            return NullTest(start, left, negated)
         if operand != "DISTINCT FROM":
             return Is(start, left, operand == "TRUE", negated)
         same = Binary(start, "<=>", left, self.expression(_SUM))
@@ -144,7 +144,7 @@ class ExpressionParser(OperandParser):
             expected = f"at most {PATTERN_CHARACTERS_MAX:,} characters"
             raise self.invalid(written.at, "the pattern is too long", expected)
         pattern = self._pattern(written, None if escape is None else escape.value)
-        return Like(start, left, Text(written.at, pattern), negated)
+        return LikePredicate(start, left, Text(written.at, pattern), negated)
 
     def _pattern(self, written: Text, escape: str | None) -> str:
         """The pattern with a backslash as the escape character. Without ESCAPE there is no escape character, as in the

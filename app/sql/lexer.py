@@ -11,7 +11,7 @@ from app.format.errors import HeadwaterError
 from app.sql.language import Language
 
 
-class Kind(Enum):
+class TokenKind(Enum):
     """The kind of a token."""
 
     WORD = auto()
@@ -28,7 +28,7 @@ class Token:
     empty for any other token. `at`: the number of characters before it.
     """
 
-    kind: Kind
+    kind: TokenKind
     text: str
     word: str
     at: int
@@ -57,12 +57,12 @@ def tokens(text: str, language: Language) -> list[Token]:
     at = _blanks(text, 0, language)
     while at < len(text):
         token, end = _token(text, at, language)
-        if token.kind is Kind.NUMBER and _ends_with_letters(text, end, language):
+        if token.kind is TokenKind.NUMBER and _ends_with_letters(text, end, language):
             expected = "a number such as 5, -1.5 or 2e9"
             raise language.invalid(text, at, "a number cannot end with letters", expected)
         found.append(token)
         at = _blanks(text, end, language)
-    return [*found, Token(kind=Kind.END, text="", word="", at=len(text))]
+    return [*found, Token(kind=TokenKind.END, text="", word="", at=len(text))]
 
 
 def _ends_with_letters(text: str, end: int, language: Language) -> bool:
@@ -113,17 +113,17 @@ def _token(text: str, at: int, language: Language) -> tuple[Token, int]:
     written, end = found.group(), found.end()
     match found.lastgroup:
         case "string":
-            return Token(Kind.STRING, written[1:-1].replace("''", "'"), "", at), end
+            return Token(TokenKind.STRING, written[1:-1].replace("''", "'"), "", at), end
         case "quoted":
             return _quoted(text, at, written, language), end
         case "number":
-            return Token(Kind.NUMBER, written, "", at), end
+            return Token(TokenKind.NUMBER, written, "", at), end
         case "word":
             # A non-ASCII letter may become a keyword in capitals.
-            return Token(Kind.WORD, written, written.upper() if written.isascii() else written, at), end
+            return Token(TokenKind.WORD, written, written.upper() if written.isascii() else written, at), end
     if written not in language.signs:
         raise _not_part(text, at, written, language)
-    return Token(Kind.SIGN, written, written, at), end
+    return Token(TokenKind.SIGN, written, written, at), end
 
 
 def _quoted(text: str, at: int, written: str, language: Language) -> Token:
@@ -132,7 +132,7 @@ def _quoted(text: str, at: int, written: str, language: Language) -> Token:
         allowed = " or ".join(sorted(language.name_quotes))
         reason = f"{quote} does not enclose names in {language.name}"
         raise language.invalid(text, at, reason, f"{allowed} around names, ' around strings")
-    return Token(Kind.QUOTED, written[1:-1].replace(quote * 2, quote), "", at)
+    return Token(TokenKind.QUOTED, written[1:-1].replace(quote * 2, quote), "", at)
 
 
 def _not_part(text: str, at: int, sign: str, language: Language) -> HeadwaterError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from app.sql.lexer import Kind, Token
+from app.sql.lexer import Token, TokenKind
 from app.sql.reader import TokenReader
 from app.sql.syntax import (
     Case,
@@ -88,13 +88,13 @@ class OperandParser(TokenReader):
     def _operand(self) -> Expression:
         token = self.here
         match token.kind:
-            case Kind.NUMBER:
+            case TokenKind.NUMBER:
                 return Number(token.at, self.advance().text)
-            case Kind.STRING:
+            case TokenKind.STRING:
                 return Text(token.at, self.advance().text)
-            case Kind.QUOTED:
+            case TokenKind.QUOTED:
                 return self._name_or_call(token)
-            case Kind.WORD:
+            case TokenKind.WORD:
                 return self._word(token)
         if not self.take("("):
             self.unexpected(_OPERAND)
@@ -114,9 +114,11 @@ class OperandParser(TokenReader):
                 return self._case()
             case "EXISTS" if self.is_reserved("EXISTS"):
                 return self._exists()
-            case "INTERVAL" if following.kind in {Kind.NUMBER, Kind.STRING} or following.word == "-":
+            case "INTERVAL" if (
+                following.kind in {TokenKind.NUMBER, TokenKind.STRING} or following.word == "-"
+            ):
                 return self._interval()
-        if token.word in self.language.typed and following.kind is Kind.STRING:
+        if token.word in self.language.typed and following.kind is TokenKind.STRING:
             self.position += 2
             return TypedText(token.at, token.word, following.text)
         return self._name_or_call(token)
@@ -127,7 +129,7 @@ class OperandParser(TokenReader):
         if not self.is_name(token):
             self.unexpected(_OPERAND)
         parts = [self.advance()]
-        while self.here.word == "." and self.ahead().kind in {Kind.WORD, Kind.QUOTED}:
+        while self.here.word == "." and self.ahead().kind in {TokenKind.WORD, TokenKind.QUOTED}:
             self.advance()
             parts.append(self.advance())
         return Name(token.at, tuple(part.text for part in parts), tuple(part.at for part in parts))

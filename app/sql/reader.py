@@ -7,7 +7,7 @@ from typing import Final, NoReturn, TypeVar
 
 from app.format.errors import HeadwaterError
 from app.sql.language import Language
-from app.sql.lexer import Kind, Token, tokens
+from app.sql.lexer import Token, TokenKind, tokens
 from app.sql.nesting import check_nesting
 
 QUOTES: Final = "double quotes enclose names, single quotes strings"
@@ -49,15 +49,15 @@ class TokenReader:
             self.unexpected(" ".join(words))
 
     def end(self, expected: str) -> None:
-        if self.here.kind is not Kind.END:
+        if self.here.kind is not TokenKind.END:
             self.unexpected(expected)
 
     def unexpected(self, expected: str) -> NoReturn:
         token = self.here
-        if token.kind is Kind.END:
+        if token.kind is TokenKind.END:
             raise self.invalid(token.at, "it ends too early", expected)
         reason = f"unexpected {token.text[:_SHOWN_CHARACTERS]!r}"
-        if token.kind is Kind.QUOTED and self.text[token.at] == '"':
+        if token.kind is TokenKind.QUOTED and self.text[token.at] == '"':
             reason += f" ({QUOTES})"
         raise self.invalid(token.at, self.language.refused.get(token.word, reason), expected)
 
@@ -69,8 +69,8 @@ class TokenReader:
         return self.here.word in words and self.here.word in self.language.reserved
 
     def is_name(self, token: Token) -> bool:
-        return token.kind is Kind.QUOTED or (
-            token.kind is Kind.WORD and token.word not in self.language.reserved
+        return token.kind is TokenKind.QUOTED or (
+            token.kind is TokenKind.WORD and token.word not in self.language.reserved
         )
 
     def name(self, expected: str) -> str:

@@ -104,7 +104,7 @@ class Connective(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class IsNull(Node):
+class NullTest(Node):
     operand: Expression
     negated: bool
 
@@ -141,7 +141,7 @@ class InQuery(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Like(Node):
+class LikePredicate(Node):
     """`pattern`: `%` is any text, `_` any character, `\\` escapes the next character."""
 
     operand: Expression
@@ -175,7 +175,7 @@ class Order(Node):
 
 
 @dataclass(frozen=True, slots=True)
-class Bound(Node):
+class FrameBound(Node):
     """An end of a frame of rows: `rows` before (negative) or after the current row, 0 for the current row, None for no
     end.
     """
@@ -189,7 +189,7 @@ class Window(Node):
 
     partition: tuple[Expression, ...]
     order: tuple[Order, ...]
-    frame: tuple[Bound, Bound] | None
+    frame: tuple[FrameBound, FrameBound] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,8 +234,8 @@ class Scalar(Node):
 
 Literal: TypeAlias = Number | Text | Truth | Null | TypedText
 Expression: TypeAlias = (
-    Name | Number | Text | Truth | Null | TypedText | Interval | Unary | Binary | Connective | IsNull | Is | Between
-    | InList | InQuery | Like | Case | Cast | Call | Member | Element | Exists | Scalar
+    Name | Number | Text | Truth | Null | TypedText | Interval | Unary | Binary | Connective | NullTest | Is | Between
+    | InList | InQuery | LikePredicate | Case | Cast | Call | Member | Element | Exists | Scalar
 )  # fmt: skip
 
 

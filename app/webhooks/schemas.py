@@ -255,9 +255,9 @@ def registration(data: CreateWebhook) -> Registration:
     """The webhook that a request registers. Raises InvalidRequest."""
     start = start_of(data.since, data.since_version, data.since_time)
     definition = msgspec.convert(data, WebhookDefinition, from_attributes=True)
-    telling = msgspec.convert(data, DeliveryFormat, from_attributes=True)
+    delivery_format = msgspec.convert(data, DeliveryFormat, from_attributes=True)
     return Registration(
-        definition=msgspec.structs.replace(definition, telling=telling),
+        definition=msgspec.structs.replace(definition, delivery_format=delivery_format),
         since=StartingPosition.NOW if start is None else start,
         secret=data.secret,
         max_lag=data.max_lag or MaxLag(),
@@ -267,9 +267,9 @@ def registration(data: CreateWebhook) -> Registration:
 def changed_webhook(webhook: Webhook, data: UpdateWebhook) -> WebhookChange:
     """The webhook as a request changes it. Raises InvalidRequest."""
     definition = patched(webhook.definition, data)
-    telling = patched(webhook.definition.telling, data)
+    delivery_format = patched(webhook.definition.delivery_format, data)
     return WebhookChange(
-        definition=msgspec.structs.replace(definition, telling=telling),
+        definition=msgspec.structs.replace(definition, delivery_format=delivery_format),
         state=webhook.state if data.state is msgspec.UNSET else data.state,
         max_lag=webhook.max_lag if data.max_lag is msgspec.UNSET else data.max_lag or MaxLag(),
         since=start_of(data.since, data.since_version, data.since_time),
@@ -307,7 +307,7 @@ def _members(webhook: Webhook) -> dict[str, Any]:
     """What a webhook and its definition have in common with its response, and what differs."""
     path = webhook_path(webhook.id)
     return {
-        **msgspec.structs.asdict(webhook.definition.telling),
+        **msgspec.structs.asdict(webhook.definition.delivery_format),
         **msgspec.structs.asdict(webhook.definition),
         **msgspec.structs.asdict(webhook),
         "dataset": DatasetIdentity(id=webhook.dataset_id, name=webhook.dataset),

@@ -60,14 +60,15 @@ class DeliveryFormat(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user asked for. `telling` has no schema: each message is told under the latest there is.
+    """What a user asked for. `delivery_format` has no schema: each message is told under the latest there is.
 
-    `events`: what positions count, and messages hold up to `batch_changes_max` of. Only changes have a `telling`.
+    `events`: what positions count, and messages hold up to `batch_changes_max` of. Only changes have a
+    `delivery_format`.
     """
 
     url: str
     events: WebhookEvents = WebhookEvents.CHANGES
-    telling: DeliveryFormat = DeliveryFormat()
+    delivery_format: DeliveryFormat = msgspec.field(name="telling", default=DeliveryFormat())
     batch_changes_max: int = 100
     description: str | None = None
 
@@ -102,7 +103,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     webhook_id: str
     since: int
     next_since: int
-    telling: DeliveryFormat
+    delivery_format: DeliveryFormat
     state: DeliveryState
     attempts: int
     next_attempt_at: datetime | None

@@ -16,7 +16,11 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 CODE: Final = ("app", "workers", "clients")
-FEATURES: Final = {"webhooks": r"webhook", "exports": r"export", "read jobs": r"reads/|read_(job|result|handle)"}
+FEATURES: Final = {
+    "webhooks": r"webhook",
+    "exports": r"export",
+    "read jobs": r"reads/|read_(job|result|handle)",
+}
 
 # Two classes restate each other if they share this part of the fields that either has.
 _EQUAL_SHARE: Final = 0.7
@@ -196,7 +200,10 @@ def described(document: Mapping[str, Any]) -> tuple[int, int]:
 def operations(document: Mapping[str, Any]) -> tuple[int, int]:
     """How many operations have an example, in a body or an answer, and how many there are."""
     found = [
-        operation for path in document["paths"].values() for operation in path.values() if isinstance(operation, dict)
+        operation
+        for path in document["paths"].values()
+        for operation in path.values()
+        if isinstance(operation, dict)
     ]
     return sum('"example' in json.dumps(operation) for operation in found), len(found)
 
@@ -211,7 +218,10 @@ def figures() -> dict[str, object]:
     with_example, number = operations(document)
     return {
         "modules in one folder, at most": f"{folders[most]} ({most})",
-        **{f"folders with code of {name}": len(feature_folders(pattern)) for name, pattern in FEATURES.items()},
+        **{
+            f"folders with code of {name}": len(feature_folders(pattern))
+            for name, pattern in FEATURES.items()
+        },
         "longest import chain": f"{len(chain)} ({' > '.join(chain)})",
         "groups of classes with 70 % equal fields": len(restated(*CODE)),
         "handlers that return Response[Any]": len(untyped_handlers()),

@@ -76,7 +76,7 @@ def led(place: int, match_id: int, player: str, score: int) -> Row:
     return {"place": place, "match_id": match_id, "player": player, "score": score}
 
 
-def test_leader_board_view_emits_overtakings(scores: Table) -> None:
+def test_ranking_view_emits_overtakings(scores: Table) -> None:
     """By place, what stands there is corrected; without a key, what is gone is retracted before what is new is told."""
     placed = new_view(scores, LEADERS, record_key=["place"], bucket={"count": 1})
     loose = new_view(scores, LEADERS, record_key=[])

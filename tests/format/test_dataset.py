@@ -111,7 +111,7 @@ def test_key_and_partition_fields_become_required() -> None:
     assert [entry.id for entry in definition.schema.fields] == [1, 2, 3, 4, 5]
 
 
-def test_overflowing_sums_require_a_table_that_looks_rows_up() -> None:
+def test_overflowing_sums_require_a_table_that_finds_rows() -> None:
     fields = [
         CreateField(name="k", type="string"),
         CreateField(name="n", type="int32"),

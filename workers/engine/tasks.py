@@ -26,7 +26,7 @@ from app.files.storage import open_storage
 from app.format.errors import HeadwaterError, error_of
 from app.reads.tasks import ReadPart, ReadPartResult
 from workers.engine.decode.decode_handle import (
-    Decoded,
+    DecodedRows,
     DecodeTask,
     Inferred,
     InferTask,
@@ -55,7 +55,7 @@ Task = (
 TaskResult = (
     Prepared
     | Inferred
-    | Decoded
+    | DecodedRows
     | CommitMessage
     | FoldVerdict
     | ExportedPart

@@ -50,7 +50,7 @@ class FileFinder:
         if storing is Storing.MARK and scope is None:
             return {number: self._by_position(dataset, files, number, hashes) for number in base}
         if storing not in (Storing.REWRITE, Storing.MARK):
-            return dict.fromkeys(base, FileAnswer.NOT_ASKED)
+            return dict.fromkeys(base, FileAnswer.NOT_CONSULTED)
         return {
             number: self._answer(dataset, files, number, hashes, scope, alone=len(base) < 2)
             for number in base

@@ -23,7 +23,7 @@ class FileAnswer(str, Enum):
     SCAN_FOUND_NONE = "scan_found_none"
     NO_INDEX = "no_index"
     MERGED = "merged"
-    NOT_ASKED = "not_asked"
+    NOT_CONSULTED = "not_consulted"
 
     @property
     def read(self) -> bool:
@@ -36,5 +36,5 @@ _NOT_READ = (
     FileAnswer.BLOOM_HOLDS_NONE,
     FileAnswer.RECORD_FOUND_NONE,
     FileAnswer.SCAN_FOUND_NONE,
-    FileAnswer.NOT_ASKED,
+    FileAnswer.NOT_CONSULTED,
 )

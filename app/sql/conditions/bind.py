@@ -63,13 +63,13 @@ class ConditionBinder:
 
     def _predicate(self, node: syntax.Expression) -> Condition:
         match node:
-            case syntax.IsNull():
+            case syntax.NullTest():
                 return _negated(IsNull(column=self._column(node.operand)), node.negated)
             case syntax.InList():
                 return _negated(self._one_of(node), node.negated)
             case syntax.Between():
                 return _negated(self._between(node), node.negated)
-            case syntax.Like():
+            case syntax.LikePredicate():
                 return _negated(self._like(node), node.negated)
             case syntax.Binary() if node.operator in _OPERATORS:
                 return _negated(self._comparison(node), node.operator == "<>")
@@ -125,7 +125,7 @@ class ConditionBinder:
         high = self._compared(column, Operator.LESS_OR_EQUAL, node.high)
         return And(operands=(low, high))
 
-    def _like(self, node: syntax.Like) -> Condition:
+    def _like(self, node: syntax.LikePredicate) -> Condition:
         column = self._column(node.operand)
         if column.type != "string":
             raise self._fault(node.operand.at, f"LIKE does not support {column.type}", "a column of strings")

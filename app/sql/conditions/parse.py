@@ -11,7 +11,7 @@ from app.sql.conditions.bind import ConditionBinder
 from app.sql.conditions.language import CONDITIONS
 from app.sql.conditions.tree import Filter
 from app.sql.expression_parser import ExpressionParser
-from app.sql.lexer import Kind, Token
+from app.sql.lexer import Token, TokenKind
 
 _TIGHT_BEFORE: Final = frozenset({")", ",", "."})
 _TIGHT_AFTER: Final = frozenset({"(", ".", "-", "X"})
@@ -20,7 +20,7 @@ _TIGHT_AFTER: Final = frozenset({"(", ".", "-", "X"})
 def parse_filter(text: str, schema: Schema) -> Filter:
     """The filter that `text` describes for rows of `schema`. Raises InvalidFilter."""
     parser = ExpressionParser(text, CONDITIONS)
-    if parser.here.kind is Kind.END:
+    if parser.here.kind is TokenKind.END:
         raise CONDITIONS.invalid(text, 0, "the filter is empty", "a condition")
     expression = parser.expression()
     parser.end("AND, OR or the end of the filter")
@@ -32,19 +32,19 @@ def _canonical(tokens: Sequence[Token]) -> str:
     parts: list[str] = []
     tight = True
     for token, following in pairwise(tokens):
-        typed = token.word in CONDITIONS.typed and following.kind is Kind.STRING
+        typed = token.word in CONDITIONS.typed and following.kind is TokenKind.STRING
         keyword = typed or (token.word in CONDITIONS.reserved and parts[-1:] != ["."])
         if not tight and token.word not in _TIGHT_BEFORE:
             parts.append(" ")
         parts.append(token.word if keyword else _spelling(token))
-        tight = token.word in _TIGHT_AFTER and (typed or token.kind is Kind.SIGN)
+        tight = token.word in _TIGHT_AFTER and (typed or token.kind is TokenKind.SIGN)
     return "".join(parts)
 
 
 def _spelling(token: Token) -> str:
     match token.kind:
-        case Kind.QUOTED:
+        case TokenKind.QUOTED:
             return '"' + token.text.replace('"', '""') + '"'
-        case Kind.STRING:
+        case TokenKind.STRING:
             return "'" + token.text.replace("'", "''") + "'"
     return "<>" if token.word == "!=" else token.text

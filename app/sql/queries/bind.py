@@ -14,7 +14,7 @@ from app.sql.queries.parse import ParsedView
 from app.sql.queries.plan import ViewInput, ViewPlan
 from app.sql.queries.queries import BoundSelect, QueryBinder
 from app.sql.queries.relation_types import relation_type, spark_type
-from app.sql.queries.scope import Column
+from app.sql.queries.scope import ScopeColumn
 from app.sql.queries.sources import Environment, InputTable
 from app.sql.queries.values import Binding
 from app.sql.syntax import Select, Table
@@ -56,7 +56,7 @@ def bind_view(parsed: ParsedView, inputs: Mapping[str, InputTable]) -> ViewPlan:
     )
 
 
-def _field(binding: Binding, at: int, number: int, column: Column) -> Field:
+def _field(binding: Binding, at: int, number: int, column: ScopeColumn) -> Field:
     if isinstance(column.type, Untyped):
         reason = f"the type of column {shown(column.name)} is not certain"
         raise binding.at(at, reason, "CAST(NULL AS type)")

@@ -6,9 +6,9 @@ from typing import Final
 
 from app.format.schema.types import DataType, Timestamp, TypeSyntaxError, parse_type
 from app.sql.expression_parser import ExpressionParser
-from app.sql.lexer import Kind
+from app.sql.lexer import TokenKind
 from app.sql.queries.relation_types import relation_type
-from app.sql.syntax import Bound, Call, Cast, Expression, Order, Window
+from app.sql.syntax import Call, Cast, Expression, FrameBound, Order, Window
 
 _ROWS_DIGITS_MAX: Final = 9
 _TYPE_NAMES: Final = {"tinyint": "int8", "smallint": "int16", "timestamp_ltz": "timestamp", "real": "float"}
@@ -18,7 +18,7 @@ class CallParser(ExpressionParser):
     """Reads calls. Raises InvalidView throughout."""
 
     def call(self) -> Expression:
-        if self.here.kind is Kind.QUOTED:
+        if self.here.kind is TokenKind.QUOTED:
             raise self.invalid(self.here.at, "names of functions cannot be quoted", "a function")
         match self.here.word:
             case "CAST" | "TRY_CAST":
@@ -61,14 +61,14 @@ class CallParser(ExpressionParser):
                 self.expect("LAST")
         return Order(start, key, descending, nulls_first)
 
-    def _frame(self) -> tuple[Bound, Bound] | None:
+    def _frame(self) -> tuple[FrameBound, FrameBound] | None:
         kind = self.advance()
         if self.take("BETWEEN"):
             low = self._bound("PRECEDING")
             self.expect("AND")
             high = self._bound("FOLLOWING")
         else:
-            low, high = self._bound("PRECEDING"), Bound(kind.at, 0)
+            low, high = self._bound("PRECEDING"), FrameBound(kind.at, 0)
         if kind.word == "ROWS":
             if low.rows is not None and high.rows is not None and low.rows > high.rows:
                 raise self.invalid(kind.at, "the frame ends before it begins", "the earlier bound first")
@@ -80,23 +80,23 @@ class CallParser(ExpressionParser):
         expected = "ROWS BETWEEN …, or RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
         raise self.invalid(kind.at, "a RANGE of values is not part of the SQL of views", expected)
 
-    def _bound(self, unbounded: str) -> Bound:
+    def _bound(self, unbounded: str) -> FrameBound:
         start = self.here.at
         if self.take("UNBOUNDED", unbounded):
-            return Bound(start, None)
+            return FrameBound(start, None)
         if self.take("CURRENT", "ROW"):
-            return Bound(start, 0)
+            return FrameBound(start, 0)
         if (
-            self.here.kind is not Kind.NUMBER
+            self.here.kind is not TokenKind.NUMBER
             or not self.here.text.isdecimal()
             or len(self.here.text) > _ROWS_DIGITS_MAX
         ):
             self.unexpected(f"UNBOUNDED {unbounded}, CURRENT ROW, or a number of rows PRECEDING or FOLLOWING")
         rows = int(self.advance().text)
         if self.take("PRECEDING"):
-            return Bound(start, -rows)
+            return FrameBound(start, -rows)
         self.expect("FOLLOWING")
-        return Bound(start, rows)
+        return FrameBound(start, rows)
 
     def _cast(self) -> Expression:
         token = self.advance()
@@ -110,7 +110,7 @@ class CallParser(ExpressionParser):
     def _type(self) -> DataType:
         start = self.here.at
         opened = 0
-        while self.here.kind is not Kind.END and (opened or self.here.word != ")"):
+        while self.here.kind is not TokenKind.END and (opened or self.here.word != ")"):
             opened += {"(": 1, ")": -1}.get(self.advance().word, 0)
         written = self.text[start : self.here.at].strip()
         try:

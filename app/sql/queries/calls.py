@@ -11,7 +11,7 @@ from app.sql.queries.clause import Clause
 from app.sql.queries.coercion import Untyped, common_type, is_flat
 from app.sql.queries.functions import FUNCTIONS, REFUSED_FUNCTIONS, Function, Role
 from app.sql.queries.values import NOTHING, Binding, Misfit, Value, common_numbers, converted, made
-from app.sql.syntax import Bound, Call, Expression, Order, Window
+from app.sql.syntax import Call, Expression, FrameBound, Order, Window
 
 # The result depends on the order of rows that ORDER BY leaves equal.
 _BY_POSITION: Final = frozenset({"row_number", "ntile", "lag", "lead"})
@@ -176,7 +176,7 @@ def _key(key: Order, value: Value) -> str:
     return f"{value.sql} {'DESC' if key.descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
 
 
-def _bound(bound: Bound, unbounded: str) -> str:
+def _bound(bound: FrameBound, unbounded: str) -> str:
     if bound.rows is None:
         return f"UNBOUNDED {unbounded}"
     if bound.rows == 0:

@@ -44,11 +44,11 @@ from app.sql.syntax import (
     InQuery,
     Interval,
     Is,
-    IsNull,
-    Like,
+    LikePredicate,
     Member,
     Name,
     Null,
+    NullTest,
     Number,
     Scalar,
     Text,
@@ -102,7 +102,7 @@ class Binder(CallBinder):
                 operands = [self.condition(operand) for operand in node.operands]
                 sql = f" {node.operator} ".join(operand.sql for operand in operands)
                 return made(node.at, f"({sql})", BOOLEAN, operands)
-            case IsNull():
+            case NullTest():
                 operand = self.value(node.operand)
                 sql = f"({operand.sql} IS {'NOT ' if node.negated else ''}NULL)"
                 return made(node.at, sql, BOOLEAN, [operand], nullable=False)
@@ -119,7 +119,7 @@ class Binder(CallBinder):
                 listed = ", ".join(candidate.sql for candidate in candidates)
                 sql = f"({operand.sql} {'NOT ' if node.negated else ''}IN ({listed}))"
                 return made(node.at, sql, BOOLEAN, [operand, *candidates])
-            case Like():
+            case LikePredicate():
                 return self._like(node)
             case Case():
                 return self._case(node)
@@ -267,7 +267,7 @@ class Binder(CallBinder):
             for value in values
         ]
 
-    def _like(self, node: Like) -> Value:
+    def _like(self, node: LikePredicate) -> Value:
         operand = self.value(node.operand)
         if operand.type != STRING:
             raise self.binding.mistyped(operand, "LIKE", "a string")

@@ -14,8 +14,8 @@ from app.sql.queries.coercion import SqlType, Untyped, common_type, is_flat
 from app.sql.queries.expressions import Binder
 from app.sql.queries.functions import FUNCTIONS, Role
 from app.sql.queries.relation_types import quoted, spark_type
-from app.sql.queries.scope import Column, Scope
-from app.sql.queries.sources import Bound, Environment, From, InputTable, Named, SourceBinder
+from app.sql.queries.scope import Scope, ScopeColumn
+from app.sql.queries.sources import BoundQuery, Environment, From, InputTable, Named, SourceBinder
 from app.sql.queries.values import Binding, Value, converted
 from app.sql.syntax import Call, Expression, Item, Name, Node, Number, Query, Select, SetOperation, Star
 
@@ -31,7 +31,7 @@ class BoundSelect:
     `clause`: the clause of its SELECT list.
     """
 
-    bound: Bound
+    bound: BoundQuery
     clause: Clause
     source: From
     values: tuple[Value, ...]
@@ -51,7 +51,7 @@ class QueryBinder(SourceBinder):
         self._environment = Environment()
         self._subquery_reads = 0
 
-    def query(self, node: Query, environment: Environment, names: Sequence[str] = ()) -> Bound:
+    def query(self, node: Query, environment: Environment, names: Sequence[str] = ()) -> BoundQuery:
         bound = self._query(node, environment, None, named=not names)
         return self._renamed(node.at, bound, names) if names else bound
 
@@ -79,7 +79,9 @@ class QueryBinder(SourceBinder):
         self._subquery_reads += bound.reads
         return Subquery(bound.sql, values, bound.single_row)
 
-    def _query(self, node: Query, environment: Environment, outer: Scope | None, *, named: bool) -> Bound:
+    def _query(
+        self, node: Query, environment: Environment, outer: Scope | None, *, named: bool
+    ) -> BoundQuery:
         around, parts = self._environment, []
         for common in node.common:
             bound = self.query(common.query, environment, common.columns)
@@ -94,7 +96,7 @@ class QueryBinder(SourceBinder):
         self._environment = around
         return replace(found, sql=f"WITH {', '.join(parts)} {found.sql}") if parts else found
 
-    def _united(self, node: SetOperation, environment: Environment, *, named: bool) -> Bound:
+    def _united(self, node: SetOperation, environment: Environment, *, named: bool) -> BoundQuery:
         left = self._query(node.left, environment, None, named=named)
         right = self._query(node.right, environment, None, named=False)
         if len(left.columns) != len(right.columns):
@@ -115,7 +117,7 @@ class QueryBinder(SourceBinder):
         )
         word = f"{node.operator} ALL" if node.all else node.operator
         sql = f"{_as_types(left, types)} {word} {_as_types(right, types)}"
-        return Bound(sql, columns, self._checked_reads(node.at, left.reads + right.reads))
+        return BoundQuery(sql, columns, self._checked_reads(node.at, left.reads + right.reads))
 
     def _checked_reads(self, at: int, reads: int) -> int:
         if reads > READS_MAX:
@@ -148,7 +150,7 @@ class QueryBinder(SourceBinder):
             self._check_grouped([value for _, value in values] + [each for each in (having, qualify) if each])
         names = self._names(values, named=named)
         columns = tuple(
-            Column(name, quoted(name), value.type, value.nullable)
+            ScopeColumn(name, quoted(name), value.type, value.nullable)
             for name, (_, value) in zip(names, values, strict=True)
         )
         if node.distinct and any(_has_map(column.type) for column in columns):
@@ -168,7 +170,7 @@ class QueryBinder(SourceBinder):
         reads = self._checked_reads(node.at, source.reads + self._subquery_reads)
         self._subquery_reads = around
         return BoundSelect(
-            Bound(sql, columns, reads, single_row=single),
+            BoundQuery(sql, columns, reads, single_row=single),
             clause,
             source,
             tuple(value for _, value in values),
@@ -283,7 +285,7 @@ class QueryBinder(SourceBinder):
         self._check_names(names, [item.at for item, _ in values])
         return names
 
-    def _renamed(self, at: int, bound: Bound, names: Sequence[str]) -> Bound:
+    def _renamed(self, at: int, bound: BoundQuery, names: Sequence[str]) -> BoundQuery:
         """A query with its columns renamed to those of its alias."""
         if len(names) != len(bound.columns):
             reason = f"{len(names)} names are listed for {len(bound.columns)} columns"
@@ -312,7 +314,7 @@ class QueryBinder(SourceBinder):
             seen.add(name.casefold())
 
 
-def _nullable(node: SetOperation, one: Column, other: Column) -> bool:
+def _nullable(node: SetOperation, one: ScopeColumn, other: ScopeColumn) -> bool:
     match node.operator:
         case "UNION":
             return one.nullable or other.nullable
@@ -321,7 +323,7 @@ def _nullable(node: SetOperation, one: Column, other: Column) -> bool:
     return one.nullable
 
 
-def _as_types(bound: Bound, types: Sequence[SqlType]) -> str:
+def _as_types(bound: BoundQuery, types: Sequence[SqlType]) -> str:
     """The query in parentheses, with its columns converted to these types."""
     if all(column.type == type_ for column, type_ in zip(bound.columns, types, strict=True)):
         return f"({bound.sql})"

@@ -16,7 +16,7 @@ from app.sql.syntax import Name
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ScopeColumn:
     """A column of a relation. `sql`: its SQL. `origin`: the names of its dataset and column, if it belongs to a
     dataset.
     """
@@ -54,7 +54,7 @@ class Relation:
     """
 
     alias: str | None
-    columns: tuple[Column, ...]
+    columns: tuple[ScopeColumn, ...]
     key: tuple[str, ...] = ()
     dataset: str | None = None
 
@@ -62,7 +62,7 @@ class Relation:
         """The relation with nullable columns."""
         return replace(self, columns=_maybe_missing(self.columns))
 
-    def tie_breakers(self) -> Iterator[Column]:
+    def tie_breakers(self) -> Iterator[ScopeColumn]:
         """Columns that order its rows, except those with equal values throughout."""
         for column in self.columns:
             if column.name in self.key or (not self.key and is_flat(column.type)):
@@ -78,7 +78,7 @@ class Scope:
     """
 
     relations: tuple[Relation, ...] = ()
-    merged: tuple[Column, ...] = ()
+    merged: tuple[ScopeColumn, ...] = ()
     hidden: frozenset[str] = frozenset()
 
     def after_outer_join(self) -> Scope:
@@ -86,14 +86,14 @@ class Scope:
         relations = tuple(relation.after_outer_join() for relation in self.relations)
         return replace(self, relations=relations, merged=_maybe_missing(self.merged))
 
-    def find(self, table: str | None, name: str) -> list[Column]:
+    def find(self, table: str | None, name: str) -> list[ScopeColumn]:
         """The columns that the name may refer to."""
         return [column for column in self.starred(table) if _same(column.name, name)]
 
     def has_table(self, table: str) -> bool:
         return any(relation.alias is not None and _same(relation.alias, table) for relation in self.relations)
 
-    def starred(self, table: str | None) -> list[Column]:
+    def starred(self, table: str | None) -> list[ScopeColumn]:
         """The columns of `*`, or of `table.*`."""
         if table is None:
             return [*self.merged, *(column for column in self._columns() if column.sql not in self.hidden)]
@@ -104,7 +104,7 @@ class Scope:
             for column in relation.columns
         ]
 
-    def _columns(self) -> Iterator[Column]:
+    def _columns(self) -> Iterator[ScopeColumn]:
         for relation in self.relations:
             yield from relation.columns
 
@@ -114,7 +114,7 @@ class Scope:
 
 def column_of(name: Name, scope: Scope, binding: Binding) -> Value | None:
     """The value of a column, or of a member of one; None if the scope has no such column. Raises InvalidView."""
-    found: list[Column] = []
+    found: list[ScopeColumn] = []
     used = 0
     if len(name.parts) > 1 and scope.has_table(name.parts[0]):
         found, used = scope.find(name.parts[0], name.parts[1]), 2
@@ -157,7 +157,7 @@ def no_column(name: Name, scopes: Iterable[Scope], binding: Binding) -> Headwate
     return binding.at(name.at, reason, expected)
 
 
-def _maybe_missing(columns: tuple[Column, ...]) -> tuple[Column, ...]:
+def _maybe_missing(columns: tuple[ScopeColumn, ...]) -> tuple[ScopeColumn, ...]:
     return tuple(replace(column, nullable=True) for column in columns)
 
 

@@ -13,7 +13,7 @@ from app.sql.queries.clause import Clause, Subquery
 from app.sql.queries.coercion import common_type, is_flat
 from app.sql.queries.expressions import Binder
 from app.sql.queries.relation_types import quoted, relation_type
-from app.sql.queries.scope import Column, Relation, Scope
+from app.sql.queries.scope import Relation, Scope, ScopeColumn
 from app.sql.queries.values import Binding, Value, converted
 from app.sql.syntax import Derived, Join, Query, Side, Source, Table
 
@@ -28,13 +28,13 @@ class InputTable(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class BoundQuery:
     """A query that is bound. `values`: its columns as values, under unique names if these were requested. `reads`: the
     number of reads of datasets. `single_row`: it always has one row.
     """
 
     sql: str
-    columns: tuple[Column, ...]
+    columns: tuple[ScopeColumn, ...]
     reads: int
     single_row: bool = False
 
@@ -44,7 +44,7 @@ class Named:
     """A query of WITH. `name`: its name in the SQL."""
 
     name: str
-    bound: Bound
+    bound: BoundQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class SourceBinder:
         self.numbers = {name: number for number, name in enumerate(inputs, start=1)}
         self._sources = count(1)
 
-    def query(self, node: Query, environment: Environment, names: Sequence[str] = ()) -> Bound:
+    def query(self, node: Query, environment: Environment, names: Sequence[str] = ()) -> BoundQuery:
         """Binds a query, with these names for its columns or their own; implemented by the binder of queries."""
         raise NotImplementedError
 
@@ -105,7 +105,7 @@ class SourceBinder:
             return From(f"{named.name} AS {alias}", Scope((relation,)), named.bound.reads)
         definition = self.inputs[node.name]
         columns = tuple(
-            Column(
+            ScopeColumn(
                 name=each.name,
                 sql=f"{alias}.{quoted(each.name)}",
                 type=relation_type(each.data_type()),
@@ -127,7 +127,7 @@ class SourceBinder:
         left, right = self.source(node.left, environment), self.source(node.right, environment)
         self._check_aliases(node, left.scope, right.scope)
         both = _beside(left.scope, right.scope)
-        merged: tuple[Column, ...] = ()
+        merged: tuple[ScopeColumn, ...] = ()
         condition = ""
         if node.using:
             pairs = [self._pair(node, name, left.scope, right.scope) for name in node.using]
@@ -171,11 +171,11 @@ class SourceBinder:
         return converted(sides[0], type_), converted(sides[1], type_)
 
 
-def _under(alias: str, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+def _under(alias: str, columns: tuple[ScopeColumn, ...]) -> tuple[ScopeColumn, ...]:
     return tuple(replace(column, sql=f"{alias}.{quoted(column.name)}", origin=None) for column in columns)
 
 
-def _merged(side: Side, one: Value, other: Value) -> Column:
+def _merged(side: Side, one: Value, other: Value) -> ScopeColumn:
     """The column that USING merges from two."""
     name = one.name or other.name
     match side:
@@ -185,14 +185,14 @@ def _merged(side: Side, one: Value, other: Value) -> Column:
             sql, nullable = f"coalesce({one.sql}, {other.sql})", one.nullable or other.nullable
         case _:
             sql, nullable = one.sql, one.nullable
-    return Column(name=name or "", sql=sql, type=one.type, nullable=nullable)
+    return ScopeColumn(name=name or "", sql=sql, type=one.type, nullable=nullable)
 
 
 def _beside(left: Scope, right: Scope) -> Scope:
     return Scope(left.relations + right.relations, left.merged + right.merged, left.hidden | right.hidden)
 
 
-def _joined(side: Side, left: Scope, right: Scope, merged: tuple[Column, ...]) -> Scope:
+def _joined(side: Side, left: Scope, right: Scope, merged: tuple[ScopeColumn, ...]) -> Scope:
     """The scope of a join: `merged` replaces its columns; columns of rows that may be missing are nullable."""
     made_of = [column for each in merged for scope in (left, right) for column in scope.find(None, each.name)]
     if side in (Side.RIGHT, Side.FULL):

@@ -73,7 +73,12 @@ class DeliveryStore:
             )
 
     def begin(
-        self, tenant_id: str, consumer: Consumer, delivery_id: str, telling: DeliveryFormat, next_since: int
+        self,
+        tenant_id: str,
+        consumer: Consumer,
+        delivery_id: str,
+        delivery_format: DeliveryFormat,
+        next_since: int,
     ) -> Delivery | None:
         """Makes the message of the changes from the consumer's position to `next_since`; None if the hold was lost."""
         webhook_id = consumer.name.removeprefix(follower_name(""))
@@ -88,7 +93,7 @@ class DeliveryStore:
                     webhook_id=webhook_id,
                     since=consumer.position,
                     next_since=next_since,
-                    telling=telling,
+                    telling=delivery_format,
                     state=DeliveryState.PENDING.value,
                     next_attempt_at=func.clock_timestamp(),
                 )

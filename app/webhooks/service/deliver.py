@@ -99,7 +99,7 @@ class DeliverWebhooks:
         batch = self.messages.next_batch(dataset, work.webhook.definition, position_holder.position)
         if batch.changes is not None:
             delivery = self.deliveries.begin(
-                dataset.tenant_id, position_holder, new_id(), batch.telling, batch.next_since
+                dataset.tenant_id, position_holder, new_id(), batch.delivery_format, batch.next_since
             )
             return delivery is not None and self._attempt(dataset, work, delivery, batch.changes)
         if batch.next_since > position_holder.position:

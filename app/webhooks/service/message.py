@@ -27,10 +27,10 @@ BODY_BYTES_MAX: Final = 1024 * 1024
 class MessageBatch(msgspec.Struct, frozen=True, kw_only=True):
     """The changes, or events, of the next message, up to `next_since`, as JSON, or None if there are none.
 
-    `telling` names the schema.
+    `delivery_format` names the schema.
     """
 
-    telling: DeliveryFormat
+    delivery_format: DeliveryFormat
     next_since: int
     changes: bytes | None
 
@@ -47,31 +47,35 @@ class Messages:
         read = self._events if definition.events is WebhookEvents.PARTITIONS else self._changes
         limit = definition.batch_changes_max
         while True:
-            batch = read(dataset, definition.telling, position, limit)
+            batch = read(dataset, definition.delivery_format, position, limit)
             if batch.changes is None or len(batch.changes) <= BODY_BYTES_MAX or limit == 1:
                 return batch
             limit = max(1, min(limit // 2, limit * BODY_BYTES_MAX // len(batch.changes)))
 
-    def _changes(self, dataset: Dataset, telling: DeliveryFormat, position: int, limit: int) -> MessageBatch:
-        page = self.read_changes.page(dataset, position, _query(telling, limit, None))
+    def _changes(
+        self, dataset: Dataset, delivery_format: DeliveryFormat, position: int, limit: int
+    ) -> MessageBatch:
+        page = self.read_changes.page(dataset, position, _query(delivery_format, limit, None))
         changes = _encoded(page, [page.events.table]) if page.events.table.num_rows else None
-        resolved = msgspec.structs.replace(telling, schema_id=page.schema_id)
-        return MessageBatch(telling=resolved, next_since=page.next_since, changes=changes)
+        resolved = msgspec.structs.replace(delivery_format, schema_id=page.schema_id)
+        return MessageBatch(delivery_format=resolved, next_since=page.next_since, changes=changes)
 
-    def _events(self, dataset: Dataset, telling: DeliveryFormat, position: int, limit: int) -> MessageBatch:
+    def _events(
+        self, dataset: Dataset, delivery_format: DeliveryFormat, position: int, limit: int
+    ) -> MessageBatch:
         found = self.partitions.events(dataset, position, limit)
         events = msgspec.json.encode(found.items) if found.items else None
-        return MessageBatch(telling=telling, next_since=found.next_since, changes=events)
+        return MessageBatch(delivery_format=delivery_format, next_since=found.next_since, changes=events)
 
     def changes_of(self, dataset: Dataset, definition: WebhookDefinition, delivery: Delivery) -> bytes:
         """The changes, or events, of a message that was begun before. Raises what reading a page raises."""
         if definition.events is WebhookEvents.PARTITIONS:
             count = delivery.next_since - delivery.since
-            return self._events(dataset, delivery.telling, delivery.since, count).changes or b"[]"
+            return self._events(dataset, delivery.delivery_format, delivery.since, count).changes or b"[]"
         tables: list[pa.Table] = []
         position = delivery.since
         while True:
-            query = _query(delivery.telling, delivery.next_since - position, delivery.next_since)
+            query = _query(delivery.delivery_format, delivery.next_since - position, delivery.next_since)
             page = self.read_changes.page(dataset, position, query)
             tables.append(page.events.table)
             if page.complete or page.next_since <= position:
@@ -91,10 +95,10 @@ def changes_body(webhook: Webhook, delivery: Delivery, changes: bytes) -> bytes:
         return _body(PARTITIONS_TYPE, delivery.created_at, {**whose, **events})
     data = {
         **whose,
-        "form": delivery.telling.form,
+        "form": delivery.delivery_format.form,
         "since": delivery.since,
         "next_since": delivery.next_since,
-        "schema_id": delivery.telling.schema_id,
+        "schema_id": delivery.delivery_format.schema_id,
         "changes": msgspec.Raw(changes),
     }
     return _body(CHANGES_TYPE, delivery.created_at, data)
@@ -110,15 +114,15 @@ def _body(type_: str, moment: datetime, data: dict[str, Any]) -> bytes:
     return msgspec.json.encode({"type": type_, "timestamp": moment, "data": data})
 
 
-def _query(telling: DeliveryFormat, limit: int, until: int | None) -> FeedQuery:
+def _query(delivery_format: DeliveryFormat, limit: int, until: int | None) -> FeedQuery:
     return FeedQuery(
         limit=limit,
-        form=telling.form,
+        form=delivery_format.form,
         until=until,
-        columns=telling.columns,
-        schema_id=telling.schema_id,
-        where=telling.where,
-        partitions=telling.partitions,
+        columns=delivery_format.columns,
+        schema_id=delivery_format.schema_id,
+        where=delivery_format.where,
+        partitions=delivery_format.partitions,
     )
 
 

@@ -182,9 +182,9 @@ class Webhooks:
 
     def _check(self, dataset: Dataset, definition: WebhookDefinition, max_lag: MaxLag) -> None:
         if definition.events is WebhookEvents.PARTITIONS:
-            _check_partitions(dataset, definition.telling, max_lag)
+            _check_partitions(dataset, definition.delivery_format, max_lag)
         else:
-            _check_delivery_format(dataset, definition.telling)
+            _check_delivery_format(dataset, definition.delivery_format)
         try:
             self.sender.check(definition.url)
         except RefusedUrl as error:
@@ -197,29 +197,29 @@ def _check_start(definition: WebhookDefinition, since: FeedStart | None) -> None
         raise _invalid(f"/{member}", "positions of this webhook count events of partitions; send `since`")
 
 
-def _check_partitions(dataset: Dataset, telling: DeliveryFormat, max_lag: MaxLag) -> None:
+def _check_partitions(dataset: Dataset, delivery_format: DeliveryFormat, max_lag: MaxLag) -> None:
     if dataset.definition.services.partition_done is None:
         raise _invalid(
             "/events", "the dataset has no services.partition_done, so no partition of it is ever done"
         )
     usual = DeliveryFormat()
     members = ("form", "columns", "where", "partitions")
-    specified = [name for name in members if getattr(telling, name) != getattr(usual, name)]
+    specified = [name for name in members if getattr(delivery_format, name) != getattr(usual, name)]
     if max_lag != MaxLag():
         specified.append("max_lag")
     if specified:
         raise _invalid(f"/{specified[0]}", "this is of changes; leave it out, or let `events` be changes")
 
 
-def _check_delivery_format(dataset: Dataset, telling: DeliveryFormat) -> None:
+def _check_delivery_format(dataset: Dataset, delivery_format: DeliveryFormat) -> None:
     if dataset.definition.changelog.producer is ChangelogProducer.NONE:
         raise NoFeed("the changelog.producer of the dataset is none, so nothing tells what changed")
     ChangeSelection.of(
         dataset.definition,
         dataset.definition.schema,
-        columns=telling.columns,
-        where=telling.where,
-        partitions=telling.partitions,
+        columns=delivery_format.columns,
+        where=delivery_format.where,
+        partitions=delivery_format.partitions,
     )
 
 

@@ -62,22 +62,22 @@ class CreateWrite(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """What is done with the rows."""
     source: RowsSource | UploadSource | msgspec.UnsetType = msgspec.UNSET
     """The rows; required but for deletes by filter and by partition, which have none."""
-    mode: SaveMode | None = None
-    """What an insert, upsert or bulk_insert does about rows that are there; `append` by default."""
+    mode: SaveMode = SaveMode.APPEND
+    """What an insert, upsert or bulk_insert does about rows that are there."""
     overwrite: Overwrite | msgspec.UnsetType = msgspec.UNSET
     """Operation overwrite: what it replaces; the table by default."""
     where: str | msgspec.UnsetType = msgspec.UNSET
     """Operation delete: a condition; the rows for which it is true are deleted."""
     partitions: list[str] | msgspec.UnsetType = msgspec.UNSET
     """Operation delete_partition: globs of partition paths."""
-    on_error: OnError | None = None
-    """What becomes of the write if it has bad records; it fails by default."""
-    merge_schema: bool | None = None
-    """Whether columns that are new are added to the dataset; not by default."""
-    explicit_cast: bool | None = None
-    """With merge_schema: whether types may also change by a cast; not by default."""
-    drop_duplicates: bool | None = None
-    """Whether rows of an insert whose key is there are left out; not by default."""
+    on_error: OnError = OnError.FAIL
+    """What becomes of the write if it has bad records."""
+    merge_schema: bool = False
+    """Whether columns that are new are added to the dataset."""
+    explicit_cast: bool = False
+    """With merge_schema: whether types may also change by a cast."""
+    drop_duplicates: bool = False
+    """Whether rows of an insert whose key is there are left out."""
     expected_version: int | msgspec.UnsetType = msgspec.UNSET
     """The write fails unless the dataset is at this version."""
     writer_id: str | msgspec.UnsetType = msgspec.UNSET
@@ -147,19 +147,19 @@ class WriteQueryOptions(msgspec.Struct, frozen=True, kw_only=True):
     operation: Operation | None = None
     """What is done with the rows: `upsert` by default, `insert` on an append-only dataset."""
     mode: SaveMode | None = None
-    """What an insert, upsert or bulk_insert does about rows that are there; `append` by default."""
+    """What an insert, upsert or bulk_insert does about rows that are there."""
     overwrite_scope: OverwriteScope | None = None
     """Operation overwrite: what it replaces; `table` by default."""
     overwrite_where: str | None = None
     """The condition of scope `filter`."""
     on_error: OnError | None = None
-    """What becomes of the write if it has bad records; it fails by default."""
+    """What becomes of the write if it has bad records."""
     merge_schema: bool | None = None
-    """Whether columns that are new are added to the dataset; not by default."""
+    """Whether columns that are new are added to the dataset."""
     explicit_cast: bool | None = None
-    """With merge_schema: whether types may also change by a cast; not by default."""
+    """With merge_schema: whether types may also change by a cast."""
     drop_duplicates: bool | None = None
-    """Whether rows of an insert whose key is there are left out; not by default."""
+    """Whether rows of an insert whose key is there are left out."""
     expected_version: int | None = None
     """The write fails unless the dataset is at this version."""
     writer_id: str | None = None

@@ -196,7 +196,7 @@ def _searches_logs(storing: Storing, operation: Operation) -> bool:
 
 
 def _file(file: DataFile, answer: FileAnswer | None) -> ExplainedFile:
-    answer = answer or FileAnswer.NOT_ASKED
+    answer = answer or FileAnswer.NOT_CONSULTED
     return ExplainedFile(
         path=file.path,
         kind=file.kind,

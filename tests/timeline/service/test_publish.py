@@ -92,13 +92,13 @@ def test_commit_that_did_not_happen_is_published_again() -> None:
     assert timeline.calls == ["publish", "outcome", "publish"]
 
 
-def test_commit_that_is_lost_twice_is_asked_for_before_each_further_try() -> None:
+def test_commit_that_is_lost_twice_is_searched_for_before_each_further_try() -> None:
     timeline = Timeline([LOST, None, LOST, PUBLISHED])
     assert publish(timeline) == PUBLISHED
     assert timeline.calls == ["publish", "outcome", "publish", "outcome"]
 
 
-def test_outcome_is_asked_for_until_the_database_answers() -> None:
+def test_outcome_is_requested_until_the_database_answers() -> None:
     timeline = Timeline([LOST, DOWN, DOWN, PUBLISHED])
     assert publish(timeline) == PUBLISHED
     assert timeline.calls == ["publish", "outcome", "outcome", "outcome"]
@@ -110,7 +110,7 @@ def test_commit_that_was_not_sent_is_published_without_asking_for_its_outcome() 
     assert timeline.calls == ["publish"] * 3
 
 
-def test_outcome_is_asked_for_all_jobs_by_dataset() -> None:
+def test_outcome_is_requested_for_all_jobs_by_dataset() -> None:
     timeline = Timeline([LOST, PUBLISHED])
     Publish(timeline=timeline).run("t", [commit("a", "1", "2"), commit("b", "3")])
     assert timeline.asked_for == [{"a": ["1", "2"], "b": ["3"]}]

@@ -76,7 +76,7 @@ def webhook(webhooks: WebhookStore, tenant_id: str, dataset: Dataset) -> Webhook
 
 
 @pytest.fixture
-def claim(followers: FollowerStore, tenant_id: str, dataset: Dataset) -> Callable[..., Consumer]:
+def claim_follower(followers: FollowerStore, tenant_id: str, dataset: Dataset) -> Callable[..., Consumer]:
     def run(lease_seconds: float = 30) -> Consumer:
         consumer = followers.claim(tenant_id, dataset.id, "worker", lease_seconds)
         assert consumer is not None
@@ -102,11 +102,11 @@ def begun(
     deliveries: DeliveryStore,
     tenant_id: str,
     commit: Callable[[int], None],
-    claim: Callable[..., Consumer],
+    claim_follower: Callable[..., Consumer],
 ) -> Delivery:
     """A message of two changes."""
     commit(2)
-    delivery = deliveries.begin(tenant_id, claim(), new_id(), DeliveryFormat(schema_id=1), 2)
+    delivery = deliveries.begin(tenant_id, claim_follower(), new_id(), DeliveryFormat(schema_id=1), 2)
     assert delivery is not None
     return delivery
 
@@ -146,12 +146,12 @@ def test_lost_claim_begins_and_skips_nothing(
     followers: FollowerStore,
     tenant_id: str,
     commit: Callable[[int], None],
-    claim: Callable[..., Consumer],
+    claim_follower: Callable[..., Consumer],
 ) -> None:
     commit(3)
-    lost = claim(lease_seconds=0.05)
+    lost = claim_follower(lease_seconds=0.05)
     time.sleep(0.1)
-    taken = claim()
+    taken = claim_follower()
     assert taken.lease_epoch > lost.lease_epoch
     assert deliveries.begin(tenant_id, lost, new_id(), DeliveryFormat(), 2) is None
     deliveries.skip(tenant_id, lost, 2)
@@ -170,15 +170,15 @@ def test_wake_during_a_claim_makes_the_follower_due(
     tenant_id: str,
     dataset: Dataset,
     commit: Callable[[int], None],
-    claim: Callable[..., Consumer],
+    claim_follower: Callable[..., Consumer],
 ) -> None:
     commit(1)
-    consumer = claim()
+    consumer = claim_follower()
     # The worker has seen that the webhook is paused; now it is resumed, and only then the hold ends.
     resume(webhooks, tenant_id, webhook.id)
     followers.settle(tenant_id, consumer, math.inf)
     assert (tenant_id, dataset.id) in followers.due(100)
-    consumer = claim()
+    consumer = claim_follower()
     followers.settle(tenant_id, consumer, math.inf)
     assert (tenant_id, dataset.id) not in followers.due(100)
     commit(1)
@@ -191,10 +191,10 @@ def test_follower_of_a_dead_worker_becomes_due(
     tenant_id: str,
     dataset: Dataset,
     commit: Callable[[int], None],
-    claim: Callable[..., Consumer],
+    claim_follower: Callable[..., Consumer],
 ) -> None:
     commit(1)
-    claim(lease_seconds=0.2)
+    claim_follower(lease_seconds=0.2)
     assert (tenant_id, dataset.id) not in followers.due(100)
     time.sleep(0.3)
     assert (tenant_id, dataset.id) in followers.due(100)
@@ -235,7 +235,7 @@ def test_old_messages_are_purged_when_new_ones_begin(
     followers: FollowerStore,
     tenant_id: str,
     commit: Callable[[int], None],
-    claim: Callable[..., Consumer],
+    claim_follower: Callable[..., Consumer],
 ) -> None:
     deliveries.delivered(tenant_id, begun, 200)
 
@@ -245,7 +245,7 @@ def test_old_messages_are_purged_when_new_ones_begin(
         resume(webhooks, tenant_id, webhook.id)
         with stores.database.tenant(tenant_id) as connection:
             connection.execute(update(consumers).values(lease_until=func.clock_timestamp()))
-        consumer, store = claim(), DeliveryStore(stores.database, keep_seconds=keep_seconds)
+        consumer, store = claim_follower(), DeliveryStore(stores.database, keep_seconds=keep_seconds)
         delivery = store.begin(tenant_id, consumer, new_id(), DeliveryFormat(), consumer.position + 1)
         assert delivery is not None
         store.delivered(tenant_id, delivery, 200)

@@ -174,7 +174,7 @@ def test_group_whose_writes_are_all_cancelled_commits_nothing(writing: Writing) 
     assert (writing.version, ended(writing, job_id)[0]) == (0, "cancelled")
 
 
-def test_write_that_was_stopped_is_left_to_whoever_holds_it(writing: Writing) -> None:
+def test_write_that_was_stopped_is_left_to_its_holder(writing: Writing) -> None:
     job_id = writing.send([row(1)])
     writing.engine.before_merge = [raising(EngineStopped("cancelled"))]
     assert writing.run()

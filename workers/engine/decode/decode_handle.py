@@ -88,7 +88,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     quarantine: str | None = None
 
 
-class Decoded(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The staged file of a split, None if it holds no row, and the records that were set aside.
 
     `records`: how many the split has, good and bad, where they are numbered from its start: those of NDJSON.
@@ -129,15 +129,15 @@ def infer(task: InferTask, storage: Storage) -> Inferred:
         return Inferred(shapes=infer_shapes(task.format, source, task.split, op_column=task.op_column))
 
 
-def decode(task: DecodeTask, storage: Storage) -> Decoded:
+def decode(task: DecodeTask, storage: Storage) -> DecodedRows:
     """Raises SchemaMismatch, MalformedBody, StorageFull."""
     if task.quarantine is None:
-        return Decoded(staged=_stage(task, storage, None))
+        return DecodedRows(staged=_stage(task, storage, None))
     with QuarantineFileStore(storage).sink(f"{task.quarantine}-{task.number:05d}.parquet") as sink:
         bad_records = BadRecords(write=sink.write)
         staged = _stage(task, storage, bad_records)
         bad_records.close()
-    return Decoded(staged=staged, quarantined=sink.file, records=bad_records.records)
+    return DecodedRows(staged=staged, quarantined=sink.file, records=bad_records.records)
 
 
 def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -> StagedFile | None:
@@ -156,7 +156,7 @@ def _stage(task: DecodeTask, storage: Storage, bad_records: BadRecords | None) -
         )
 
 
-def decoded_input(splits: Sequence[Decoded]) -> DecodedInput:
+def decoded_input(splits: Sequence[DecodedRows]) -> DecodedInput:
     """What the splits of an input, in order, come to together."""
     starts = accumulate((split.records for split in splits), initial=0)
     staged = [split.staged for split in splits if split.staged is not None]

@@ -15,7 +15,7 @@ from app.format.quarantine import DecodedInput
 from app.format.rows.staging import RawInput
 from app.format.schema.shapes import Shape, common_members
 from workers.engine.decode.decode_handle import (
-    Decoded,
+    DecodedRows,
     DecodeTask,
     Inferred,
     InferTask,
@@ -64,7 +64,7 @@ def decode_input(
             for number, split in enumerate(prepared.splits)
         ]
     )
-    decoded = decoded_input([answer for answer in answers if isinstance(answer, Decoded)])
+    decoded = decoded_input([answer for answer in answers if isinstance(answer, DecodedRows)])
     return msgspec.structs.replace(decoded, definition=brought)
 
 

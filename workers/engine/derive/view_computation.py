@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from app.format.errors import DerivationFailed, HeadwaterError
 from app.format.rows.staging import StagedFile
 from app.views.derivation import DeriveRequest
-from workers.engine.decode.decode_handle import Decoded, decoded_input
+from workers.engine.decode.decode_handle import DecodedRows, decoded_input
 from workers.engine.derive.view_tasks import (
     StageTask,
     ViewReadTask,
@@ -70,7 +70,7 @@ def derive(
         plain = result.toDF(*(f"c{number}" for number in range(len(result.columns))))
         staged = plain.mapInArrow(partial(_stage, setup, msgspec.msgpack.encode(stage)), "answer binary")
         answers = [unpack_result(bytes(row.answer)) for row in staged.collect()]
-    return decoded_input([answer for answer in answers if isinstance(answer, Decoded)]).staged
+    return decoded_input([answer for answer in answers if isinstance(answer, DecodedRows)]).staged
 
 
 def _read(
@@ -97,7 +97,7 @@ def _stage(setup: TaskSetup, packed: bytes, batches: Iterable[pa.RecordBatch]) -
     pa.set_cpu_count(1)
     context = TaskContext.get()
     number = 0 if context is None else context.partitionId()
-    answer: Decoded | Refusal
+    answer: DecodedRows | Refusal
     try:
         answer = stage_rows(resources_of(setup), _STAGE.decode(packed), number, batches)
     except HeadwaterError as error:

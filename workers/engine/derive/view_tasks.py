@@ -25,7 +25,7 @@ from app.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.format.schema.types import to_arrow
 from app.sql.queries.relation_types import relation_type
 from app.views.derivation import DeriveInput, FeedInput, TableInput
-from workers.engine.decode.decode_handle import Decoded
+from workers.engine.decode.decode_handle import DecodedRows
 from workers.engine.task_files import TaskResources
 
 _STEP_ROWS: Final = 64 * 1024
@@ -146,14 +146,14 @@ def _rows(
 
 def stage_rows(
     resources: TaskResources, task: StageTask, number: int, batches: Iterable[pa.RecordBatch]
-) -> Decoded:
+) -> DecodedRows:
     """Stages the rows of partition `number`: the columns of the view in order, and behind them the op of a change.
 
     Raises DerivationFailed for a row that does not fit, StorageFull."""
     path = f"{task.prefix}-{number:05d}.arrow"
     try:
         tables = _checked(task, batches)
-        return Decoded(
+        return DecodedRows(
             staged=StagedFileStore(resources.storage).write(task.view, task.operation, tables, path)
         )
     except SchemaMismatch as error:
