@@ -30,12 +30,6 @@ class Preference(msgspec.Struct, frozen=True, kw_only=True):
         return {} if self.wait_seconds is None else {"Preference-Applied": f"wait={self.wait_seconds}"}
 
 
-def idempotency_key(headers: Headers) -> str | None:
-    """The key, if there is one. Raises InvalidRequest."""
-    text = headers.get("idempotency-key")
-    return None if text is None else parse_idempotency_key(text)
-
-
 def parse_idempotency_key(text: str) -> str:
     """The key that a header holds. Raises InvalidRequest."""
     # The draft writes the key as a quoted string, most clients write it bare; both name the same key.
@@ -48,11 +42,6 @@ def parse_idempotency_key(text: str) -> str:
             "the Idempotency-Key is not valid", [FieldError(pointer="/Idempotency-Key", detail=detail)]
         )
     return key
-
-
-def preference(headers: Headers) -> Preference:
-    """The preferences of all Prefer lines (RFC 7240)."""
-    return parse_preference(",".join(headers.getall("prefer", [])))
 
 
 def parse_preference(text: str) -> Preference:
@@ -68,11 +57,6 @@ def etag(version: int) -> str:
     return f'"{version}"'
 
 
-def expected_version(headers: Headers) -> int | None:
-    """The version that If-Match names; None if the header is absent or `*`. Raises PreconditionFailed."""
-    return parse_if_match(headers.get("if-match", "*"))
-
-
 def parse_if_match(text: str) -> int | None:
     """The version that an If-Match header names; None for `*`. Raises PreconditionFailed."""
     text = text.strip()
@@ -81,11 +65,6 @@ def parse_if_match(text: str) -> int | None:
     if tag := _ETAG.fullmatch(text):
         return int(tag[1])
     raise PreconditionFailed(f"If-Match: {text} is not the ETag of any version", expected='"<version>"')
-
-
-def required_version(headers: Headers) -> int:
-    """The version that If-Match names. Raises PreconditionRequired, PreconditionFailed."""
-    return require_version(expected_version(headers))
 
 
 def require_version(version: int | None) -> int:

@@ -11,7 +11,6 @@ from litestar.response import Stream
 
 from app.format.result_file import RunFile
 from app.http.byte_range import requested_range
-from app.http.context import ApiRequest, services_of
 from app.http.response import ApiResponse
 from app.http.threads import Threads
 
@@ -22,7 +21,6 @@ FILE_HEADERS: Final = {
     "Content-Length": "The number of bytes in the body.",
     "Content-Disposition": "The name to save the file by.",
 }
-PART_HEADERS: Final = {**FILE_HEADERS, "Content-Range": "Which part it is, and the size of the file."}
 RANGE_HEADERS: Final = {
     "Range": "`bytes=first-last`, `bytes=first-` or `bytes=-count`: the part of the file to send.",
     "If-Range": "The ETag of the file that `Range` is of. If the file has another one, all of it is sent.",
@@ -63,17 +61,6 @@ class Download:
             media_type=media_type,
             headers=headers,
         )
-
-
-async def download(
-    request: ApiRequest, open_: Callable[[RunFile], pa.NativeFile], file: RunFile, media_type: str
-) -> Stream:
-    """`Download.send`, for handlers that read the request themselves."""
-    headers = request.headers
-    sender = Download(
-        range_=headers.get("range"), if_range=headers.get("if-range"), threads=services_of(request).threads
-    )
-    return await sender.send(open_, file, media_type)
 
 
 def without_content(file: RunFile, media_type: str) -> ApiResponse[None]:

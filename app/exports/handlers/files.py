@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, TypeAlias
 
-from litestar import Response, get, head
+from litestar import get, head
 from litestar.params import PathParameter
-from litestar.response import Stream
 
 from app.exports.handlers.exports import TAGS, ExportId, RunNumber
 from app.exports.service.exports import ManageExports
@@ -17,9 +16,9 @@ from app.format.file_format import FileFormat
 from app.http.auth import SCOPE
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
-from app.http.openapi.operation_docs import BINARY, TEXT, Answer, documented
-from app.http.request import ApiRequest
-from app.http.stored_file import FILE_HEADERS, PART_HEADERS, RANGE_HEADERS, download, without_content
+from app.http.openapi.operation_docs import BINARY, TEXT, documented
+from app.http.response import ApiResponse
+from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStream, without_content
 from app.http.threads import Threads
 from app.tenants.values import Principal
 
@@ -36,32 +35,23 @@ FileName: TypeAlias = Annotated[str, PathParameter(description="The name of a fi
     operation_id="download_export_file",
     summary="Download a file of an export",
     tags=TAGS,
-    opt=documented(
-        {
-            200: Answer(description="The file.", content=_CONTENT, headers=FILE_HEADERS),
-            206: Answer(
-                description="The requested part of the file.", content=_CONTENT, headers=PART_HEADERS
-            ),
-        },
-        request_headers=RANGE_HEADERS,
-        problems=[400, 404, 416],
-    ),
+    opt=documented(description="The file.", content=_CONTENT, statuses=FILE_STATUSES, problems=[416]),
 )
 async def download_export_file(
-    request: ApiRequest,
     export: ExportId,
     number: RunNumber,
     name: FileName,
     exports: Provided[ManageExports],
     principal: Provided[Principal],
+    download: Provided[Download],
     threads: Provided[Threads],
-) -> Stream:
+) -> FileStream:
     """Returns a file that a run has written, or `manifest.json`, which lists the others.
 
     A download that was interrupted continues with `Range` and `If-Range`.
     """
     file = await threads.run(exports.file, principal.tenant_id, export, number, name)
-    return await download(request, exports.open, file, _media_type(name))
+    return await download.send(exports.open, file, _media_type(name))
 
 
 @head(
@@ -69,12 +59,7 @@ async def download_export_file(
     operation_id="check_export_file",
     summary="Check a file of an export",
     tags=TAGS,
-    opt={
-        SCOPE: "read",
-        **documented(
-            {200: Answer(description="The file exists.", headers=FILE_HEADERS)}, problems=[400, 404]
-        ),
-    },
+    opt={SCOPE: "read", **documented(description="The file exists.", headers=FILE_HEADERS)},
 )
 async def check_export_file(
     export: ExportId,
@@ -83,7 +68,7 @@ async def check_export_file(
     exports: Provided[ManageExports],
     principal: Provided[Principal],
     threads: Provided[Threads],
-) -> Response[None]:
+) -> ApiResponse[None]:
     """Returns the headers that `GET` would have, such as the size and the ETag, without the file."""
     file = await threads.run(exports.file, principal.tenant_id, export, number, name)
     return without_content(file, _media_type(name))

@@ -8,19 +8,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import msgspec
-from litestar import Response
 
 from app.catalog.values import Dataset
 from app.format.errors import HeadwaterError
 from app.http.body_stream import JSON
-from app.http.context import ApiRequest, Services
 from app.http.headers import Preference
 from app.http.in_flight import InFlight
 from app.http.openapi.operation_docs import Answer
 from app.http.problems import JobCancelled, JobFailed, document, fault_document
 from app.http.response import ApiResponse
 from app.http.threads import Threads
-from app.jobs.handlers.waiting import JobWaiter, waiter_of
+from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.schemas import JobResponse, job_path, job_response
 from app.jobs.service.request_job import RequestIdentity
 from app.jobs.values import Accepted, Job, JobState
@@ -42,10 +40,6 @@ ACCEPTED_ANSWERS: Final = {
         content={JSON: JobResponse},
         headers={"Retry-After": "Seconds after which to poll the job.", **_JOB_HEADERS},
     ),
-}
-ACCEPTING_HEADERS: Final = {
-    "Idempotency-Key": "Makes a retry safe: the same key with the same request returns the first result.",
-    "Prefer": "`wait=N` waits up to N seconds (60 at most) for the job to end.",
 }
 
 
@@ -102,13 +96,6 @@ async def job_reply(accepted: Accepted, preference: Preference, waiter: JobWaite
         return JobReply(job_response(job), status_code=200, headers=headers)
     headers["Retry-After"] = "1"
     return JobReply(job_response(job), status_code=202, headers=headers)
-
-
-async def answer_accepted(
-    _: ApiRequest, services: Services, accepted: Accepted, preferred: Preference
-) -> Response[Any]:
-    """The job as it stands once the client has waited as long as it likes; if it failed, its problem."""
-    return await job_reply(accepted, preferred, waiter_of(services))
 
 
 def _problem_of(job: Job) -> dict[str, Any]:

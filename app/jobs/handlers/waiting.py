@@ -53,8 +53,3 @@ def waiter_of(services: Services) -> JobWaiter:
         threads=services.threads,
         subscriptions=services.subscriptions,
     )
-
-
-async def until_final(services: Services, job: Job, seconds: float) -> Job:
-    """The job once it has ended, or as it stands after so many seconds (or when the process stops)."""
-    return await waiter_of(services).until_final(job, seconds)
