@@ -1,4 +1,4 @@
-"""The worker process: Celery, the poller and the relay around one warm Spark session."""
+"""The worker process: Celery, the poller and the relay around one Spark session."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MAINTENANCE_THREADS = 4
 
 
 def main() -> None:
-    """Runs a worker until it is told to stop."""
+    """Runs a worker until it is stopped."""
     _configure_logging()
     try:
         settings = Settings.from_environment()
@@ -68,7 +68,7 @@ def main() -> None:
         died=partial(_end_this_process, stopping),
     )
     try:
-        # Polling starts once Spark is warm: a worker that says it lives can run a write at once.
+        # Polling starts once Spark is ready: a worker that reports itself alive can run a write at once.
         engine.warm_up()
         _serve(settings, database, engine, worker_id, stopping)
     finally:
@@ -80,7 +80,7 @@ def main() -> None:
 def _serve(
     settings: Settings, database: Database, engine: SparkEngine, worker_id: str, stopping: threading.Event
 ) -> None:
-    """Wires the use cases to Celery, the poller, the relay, the reaper and retention, and serves until SIGTERM."""
+    """Connects the use cases to Celery, the poller, the relay, the reaper and retention, and serves until SIGTERM."""
     stores, workers = stores_on(database), WorkerStore(database)
     relay = Relay(
         OutboxStore(database),
@@ -140,17 +140,17 @@ def _serve(
         stop.set()
         stopping.set()
         ends = time.monotonic() + _SHUTDOWN_SECONDS
-        # All are told before the first is waited for.
+        # All are notified before the first is waited for.
         ended = [runner.stop(max(0.0, ends - time.monotonic())) for runner in runners]
         if not all(ended):
-            _log.warning("some work did not end in time; another worker takes it when its leases run out")
+            _log.warning("some work did not end in time; another worker takes it over when its leases expire")
         relay.wake()
         _deregister(workers, worker_id)
 
 
 def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runner, Poller]:
-    """What looks after datasets by itself, and finds those that are due."""
-    # Connections of their own, until the process ends: looks take none from writes, and are told apart by their name.
+    """The runner and the poller of table services."""
+    # Separate connections until the process ends: they take none from writes, and have a name of their own.
     settings = worker.platform.settings
     database = Database(settings.database_url, application_name="headwater keeper")
     platform = Platform.on(settings, stores_on(database), worker.platform.wake)
@@ -171,7 +171,7 @@ def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runn
 
 
 def _housekeeping(platform: Platform, stop: threading.Event) -> list[threading.Thread]:
-    """The threads that remove what is no longer needed, now and then."""
+    """The threads that periodically delete data that are no longer needed."""
     settings = platform.settings
     return [
         threading.Thread(
@@ -191,16 +191,16 @@ def _waiting(jobs: JobStore, queue: JobQueue, limit: int) -> list[tuple[str, str
 
 
 def _configure_logging() -> None:
-    """One line per event worth knowing: a line per wake-up would only say that there was one."""
+    """Logs one line per event; a line per notification would add nothing."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     for name in ("celery", "kombu", "py4j"):
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _end_this_process(stopping: threading.Event) -> None:
-    """Stops as on SIGTERM, for the supervisor to start a new worker: a JVM cannot be replaced in place."""
-    _log.critical("Spark's JVM is gone; this worker ends")
-    # At once, or it would claim the jobs that it gives back until they are out of attempts.
+    """Stops as on SIGTERM. The supervisor starts a new worker, because a JVM cannot be restarted in a process."""
+    _log.critical("Spark's JVM has exited; this worker stops")
+    # Stop at once, or the worker would claim the jobs that it releases until their attempts are exhausted.
     stopping.set()
     os.kill(os.getpid(), signal.SIGTERM)
 
@@ -209,7 +209,7 @@ def _deregister(workers: WorkerStore, worker_id: str) -> None:
     try:
         workers.ended(worker_id)
     except Unavailable:
-        _log.warning("could not sign off: the database is out of reach")
+        _log.warning("could not deregister the worker: the database is out of reach")
 
 
 if __name__ == "__main__":

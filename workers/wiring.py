@@ -30,7 +30,7 @@ from workers.engine.spark_engine import SparkEngine
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerContext:
-    """What all use cases of this process share. `id` names the process as the owner of jobs."""
+    """The shared dependencies of this process's use cases. `id` names the process as the owner of jobs."""
 
     platform: Platform
     engine: SparkEngine
@@ -70,7 +70,7 @@ def run_tasks(worker: WorkerContext) -> RunTasks:
 
 
 def follower_handlers(worker: WorkerContext) -> dict[ConsumerKind, Follower]:
-    """What is done with new changes, by kind of consumer."""
+    """The processing of new changes, by kind of consumer."""
     platform = worker.platform
     return {
         **views.followers(platform),
@@ -80,7 +80,7 @@ def follower_handlers(worker: WorkerContext) -> dict[ConsumerKind, Follower]:
 
 
 def reconcilers(worker: WorkerContext) -> dict[str, Reconciler]:
-    """The maintenance policies, by the name under which each stores what it remembers of a dataset."""
+    """The reconcilers of maintenance policies, by the name under which each stores its state of a dataset."""
     platform = worker.platform
     return {
         **maintenance.reconcilers(platform),
@@ -94,7 +94,7 @@ def reconcilers(worker: WorkerContext) -> dict[str, Reconciler]:
 
 
 def _metastore(worker: WorkerContext) -> Metastore | None:
-    """The metastore that the operator has named, if any."""
+    """The metastore that the operator has configured, if any."""
     settings = worker.platform.settings
     if not settings.metastore_uri:
         return None

@@ -184,9 +184,9 @@ def test_tables_of_other_owners_are_unchanged(metastore: HiveMetastore, stored: 
         msgspec.structs.replace(mine, dataset_id="dataset-other"),
         msgspec.structs.replace(mine, tenant_id="tenant-2"),
     ):
-        with pytest.raises(MetastoreRefused, match="not this dataset's"):
+        with pytest.raises(MetastoreRefused, match="does not belong to this dataset"):
             metastore.reported(other)
-        with pytest.raises(MetastoreRefused, match="not this dataset's"):
+        with pytest.raises(MetastoreRefused, match="does not belong to this dataset"):
             metastore.report(report(other, 9, complete=True, rows=99), seconds_max=60)
     assert stored.getTable("default", "shared").getParameters().get("numRows") == "1"
     nowhere = msgspec.structs.replace(table("nowhere", ID), database="no_such_database")

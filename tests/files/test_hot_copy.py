@@ -180,7 +180,7 @@ def test_file_larger_than_the_folder_is_read_directly(
     lake = Lake(tmp_path, bytes_max=50_000)
     with caplog.at_level(logging.WARNING):
         assert lake.taken([4_999]) == TABLE.slice(4_999, 1).to_pylist()
-    assert "d/a has no hot copy: it is larger than the folder" in caplog.text
+    assert "d/a has no hot copy: it exceeds the limit of the folder" in caplog.text
     assert lake.copied() == []
 
 

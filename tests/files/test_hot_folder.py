@@ -110,7 +110,7 @@ def test_file_larger_than_the_bound_is_not_stored(tmp_path: Path, caplog: pytest
     assert (content(folder, "a"), content(folder, "b")) == (b"a" * 50, None)
     new = folder.create("b")
     new.file.write(b"b" * 101)
-    with pytest.raises(OSError, match="more than the 100"):
+    with pytest.raises(OSError, match="limit of 100"):
         new.publish()
     new.discard()
     assert len(stored(tmp_path)) == 1
@@ -161,7 +161,7 @@ _CHURN = """
 import random, sys
 from pathlib import Path
 import app.arrow
-from app.files.hot_folder import HotFolder
+from app.files.lookups.hot_folder import HotFolder
 
 folder = HotFolder(Path(sys.argv[1]), 64_000)
 source = random.Random(sys.argv[2])

@@ -1,4 +1,4 @@
-"""A Hive metastore, through the client that Spark brings along in its JVM."""
+"""A Hive metastore, accessed through the client in the JVM of Spark."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from app.metastore.report import FileFigures, HivePartition, HiveReport, HiveTab
 
 _VERSION: Final = "headwater.version"
 _OWNER: Final = ("headwater.tenant_id", "headwater.dataset_id")
-# Data files of all versions lie in one folder, beside what deletion vectors and logs say of them: whoever read it as a
-# folder of Parquet would get rows that are gone. Engines that try fail, by a name that says why.
+# The data files of all versions are in one folder, with deletion vectors and logs beside them. A reader of the folder
+# as plain Parquet would return deleted rows. The name of this format makes such engines fail and gives the reason.
 _FORMAT: Final = "headwater.ReadThroughTheHeadwaterApi"
 _SERDE: Final = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 _TIMEOUT_SECONDS: Final = 20
@@ -25,7 +25,7 @@ _ALL: Final = -1
 
 
 class HiveMetastore:
-    """The metastore at a `thrift://host:port`. `jvm`: gives the JVM, which starts with the engine."""
+    """The metastore at a `thrift://host:port`. `jvm` returns the JVM, which starts with the engine."""
 
     def __init__(self, uri: str, storage_uri: str, jvm: Callable[[], Any]) -> None:
         self._uri = uri
@@ -35,22 +35,22 @@ class HiveMetastore:
     def reported(self, table: HiveTable) -> int | None:
         """The version of the dataset that was reported last; None if there is no table yet.
 
-        Raises MetastoreRefused, also for a table that is not this dataset's.
+        Raises MetastoreRefused, also for a table of another owner.
         """
         with self._client(table) as client:
             stored = client.table()
             return None if stored is None else int(stored.getParameters().get(_VERSION) or 0)
 
     def report(self, report: HiveReport, *, seconds_max: float) -> int | None:
-        """Makes the table, and its partitions one after another, what the report says, and notes the version last.
+        """Updates the table, then its partitions one by one, and records the version last.
 
-        Telling the same again changes nothing. Returns how many of the partitions it came to in that time: if that is
-        not all, the version is not noted. None if the table had to be made anew, so that partitions are missing that
-        were told of before. Raises MetastoreRefused.
+        A repeated report changes nothing. Returns the number of partitions that were processed within the time: if that
+        is not all, the version is not recorded. None if the table had to be created again, so that partitions of
+        earlier reports are missing. Raises MetastoreRefused.
         """
         deadline = time.monotonic() + seconds_max
         with self._client(report.table) as client:
-            # The partitions of a table that is made anew are gone with it.
+            # The partitions of a dropped table are lost with it.
             if client.make_table(report) and (report.retained is None or report.retained):
                 return None
             for reported in range(0, len(report.partitions), _PARTITIONS_AT_ONCE):
@@ -59,7 +59,7 @@ class HiveMetastore:
                 client.sync_partitions(report.partitions[reported : reported + _PARTITIONS_AT_ONCE])
             if report.retained is not None and report.table.columns.partition_by:
                 client.drop_others({*report.retained, *(each.values for each in report.partitions)})
-            # Last, since it says that all of this has been done.
+            # Last, because it states that the report is complete.
             client.note_version(report)
         return len(report.partitions)
 
@@ -86,7 +86,7 @@ class HiveMetastore:
 
 
 class _Client:
-    """A connection, for one table. `location`: the URI of its folder."""
+    """A connection for one table. `location`: the URI of its folder."""
 
     def __init__(self, jvm: Any, client: Any, table: HiveTable, location: str) -> None:
         self._jvm = jvm
@@ -97,7 +97,7 @@ class _Client:
         self._location = location
 
     def table(self) -> Any | None:
-        """The stored table. Raises MetastoreRefused if it is not this dataset's."""
+        """The stored table. Raises MetastoreRefused for a table of another owner."""
         try:
             stored = self._client.getTable(*self._place)
         except Py4JJavaError as error:
@@ -107,23 +107,26 @@ class _Client:
         parameters = stored.getParameters()
         owner = tuple(parameters.get(name) for name in _OWNER)
         if owner != (self._table.tenant_id, self._table.dataset_id):
-            raise MetastoreRefused("there is a table of this name that is not this dataset's; name another")
+            raise MetastoreRefused(
+                "a table of this name exists that does not belong to this dataset; use another name"
+            )
         return stored
 
     def make_table(self, report: HiveReport) -> bool:
-        """Has the table there, with its columns; true if it has none of its partitions now."""
+        """Creates or updates the table and its columns. Returns whether it has no partitions now."""
         stored = self.table()
         wanted = self._columns(self._table.columns.columns)
         if stored is not None:
             columns = stored.getSd().getCols()
             if columns.equals(wanted):
                 return False
-            # The metastore takes new columns at the end; any other change it would take for one of types, by position.
+            # The metastore accepts new columns at the end; it takes any other change for a change of types, by
+            # position.
             if columns.size() <= wanted.size() and wanted.subList(0, columns.size()).equals(columns):
                 stored.getSd().setCols(wanted)
                 self._alter(stored, cascade=True)
                 return False
-            # Its files are not its own: they stay.
+            # The table does not own its files, so they stay.
             self._client.dropTable(*self._place, False, True)
         table = self._api.Table()
         table.setDbName(self._table.database)
@@ -146,7 +149,7 @@ class _Client:
         names = [warehouse.makePartName(keys, self._list(each.values)) for each in partitions]
         stored = {}
         for there in self._client.getPartitionsByNames(*self._place, self._list(names)):
-            # Each call of the JVM takes its time, so values come as one text.
+            # Each call of the JVM has a cost, so values are passed as one text.
             stored[str(self._jvm.java.lang.String.join("\0", there.getValues()))] = there
         added, altered = self._jvm.java.util.ArrayList(), self._jvm.java.util.ArrayList()
         for partition in partitions:
@@ -165,17 +168,17 @@ class _Client:
             self._client.alter_partitions(*self._place, altered, self._context(cascade=False))
 
     def drop_others(self, kept: Set[tuple[str, ...]]) -> None:
-        """Drops the partitions that have none of these values."""
+        """Drops the partitions with other values."""
         names = self._client.listPartitionNames(*self._place, _ALL)
         for name in str(self._jvm.java.lang.String.join("\n", names)).split("\n"):
             if name and values_in_name(name) not in kept:
                 self._client.dropPartition(*self._place, name, False)
 
     def note_version(self, report: HiveReport) -> None:
-        """Says which version all of this is of."""
+        """Records the version of the report."""
         stored = self.table()
         if stored is None:
-            raise MetastoreRefused("somebody dropped the table while it was reported")
+            raise MetastoreRefused("the table was dropped while it was reported")
         parameters = {
             _VERSION: str(report.version),
             "headwater.dataset": self._table.dataset,
@@ -190,7 +193,9 @@ class _Client:
         self._client.alter_table_with_environmentContext(*self._place, table, self._context(cascade=cascade))
 
     def _context(self, *, cascade: bool) -> Any:
-        """Says that figures are given, and not to be made of what lies in folders; `cascade`: partitions follow."""
+        """The context of a call: the statistics are specified, not computed from folders. `cascade`: also change
+        partitions.
+        """
         parameters = {"DO_NOT_UPDATE_STATS": "true", **({"CASCADE": "true"} if cascade else {})}
         return self._api.EnvironmentContext(self._map(parameters))
 
@@ -232,7 +237,7 @@ class _Client:
 
 
 def _figures(figures: FileFigures | None) -> dict[str, str]:
-    """Statistics by the names that Hive has for them."""
+    """Statistics under Hive's names."""
     if figures is None:
         return {}
     return {
@@ -261,6 +266,6 @@ def _name(exception: Any) -> str:
 
 
 def _reason(exception: Any) -> str:
-    """What the first line of a Java exception says."""
+    """The first line of a Java exception's message."""
     message = (exception.getMessage() or "").strip().partition("\n")[0]
     return f"{_name(exception)}: {message}" if message else _name(exception)

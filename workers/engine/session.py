@@ -1,4 +1,4 @@
-"""The one Spark session of a worker process: started when first needed, warm from then on."""
+"""The Spark session of a worker process: started when first needed, then kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def start_session(master: str, scratch: Path, *, driver_memory: str, name: str =
     On a local master the JVM only schedules (rows go through Python tasks as Arrow), so it gets a small heap, the
     serial collector and the first compiler tier: it starts faster and leaves the cores to the tasks.
     """
-    # Worker processes must be this interpreter, one thread each: tasks are the parallelism.
+    # Python workers use this interpreter and one thread each: Spark's tasks are the parallelism.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ.update(OMP_NUM_THREADS="1", POLARS_MAX_THREADS="1", ARROW_IO_THREADS="1")
     scratch.mkdir(parents=True, exist_ok=True)
@@ -40,9 +40,9 @@ def start_session(master: str, scratch: Path, *, driver_memory: str, name: str =
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.ansi.enabled": "true",
         "spark.sql.caseSensitive": "true",
-        # Text in the SQL of a view is text, also where it looks like the name of a setting.
+        # Text in the SQL of a view is never substituted, even if it looks like the name of a setting.
         "spark.sql.variable.substitute": "false",
-        # What is planned knows nothing of the sizes of inputs: only what was shuffled says what is small.
+        # The planner does not know the sizes of inputs, so only the sizes of shuffled data choose a broadcast.
         "spark.sql.autoBroadcastJoinThreshold": -1,
         "spark.sql.adaptive.autoBroadcastJoinThreshold": "10MB",
         "spark.log.level": "WARN",

@@ -28,20 +28,20 @@ from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.derive.view_computation import derive
 from workers.engine.tasks import Task, TaskResult, TaskSetup, pack, run_partition, unpack_result
 
-# Below this many input bytes, starting one more Python task costs more than it saves.
+# With fewer input bytes, the start of another Python task costs more than it saves.
 _BYTES_PER_TASK = 32 * 1024 * 1024
-# Pools of Spark's fair scheduler: what one sort of work leaves of the cores, and half of them at least, is the other's.
+# Pools of Spark's fair scheduler: each kind of work gets at least half of the cores, and the rest if they are idle.
 WRITES_POOL: Final = "writes"
 TASKS_POOL: Final = "tasks"
 
 
 class SparkEngine:
-    """The engine of one worker process. `start` is called once, before the first tasks, by whichever thread."""
+    """The engine of one worker process. `start` is called once, before the first tasks, from any thread."""
 
     def __init__(
         self, start: Callable[[], SparkSession], setup: TaskSetup, *, died: Callable[[], None]
     ) -> None:
-        """`died` is called when Spark's JVM is found gone: this process cannot start another one."""
+        """`died` is called when Spark's JVM has exited: this process cannot start another one."""
         self._start = start
         self._died = died
         self._setup = setup
@@ -63,7 +63,7 @@ class SparkEngine:
             return self._session
 
     def jvm(self) -> Any:
-        """The classes of the session's JVM, for what Spark brings along and Python has not."""
+        """The classes of the session's JVM, for functions that Python lacks."""
         return self._spark().sparkContext._jvm
 
     def decode(
@@ -77,10 +77,10 @@ class SparkEngine:
         quarantine: str | None = None,
         tag: str,
     ) -> DecodedInput:
-        """Checks and splits a raw input, under the schema that it brings if it may bring one.
+        """Validates and splits a raw input, under the merged schema if it may merge one.
 
-        `quarantine`: what paths of files of bad records start with, if it keeps them. Raises SchemaMismatch,
-        MalformedBody, CorruptFile, StorageFull, EngineStopped.
+        `quarantine`: the path prefix of files of bad records, if these are kept. Raises SchemaMismatch, MalformedBody,
+        CorruptFile, StorageFull, EngineStopped.
         """
 
         def run(tasks: Tasks) -> list[TaskResult]:
@@ -105,7 +105,7 @@ class SparkEngine:
         return [answer for answer in answers if isinstance(answer, CommitMessage)]
 
     def verify(self, tasks: Sequence[FoldTask], tag: str) -> FoldVerdict:
-        """What the tasks found, all together. Raises CorruptFile, StorageFull, EngineStopped."""
+        """The combined result of the tasks. Raises CorruptFile, StorageFull, EngineStopped."""
         size = sum(segment.file.size_bytes for task in tasks for segment in task.segments)
         size += sum(
             file.size_bytes for task in tasks for group in (*task.start, *task.files) for file in group
@@ -114,7 +114,7 @@ class SparkEngine:
         return sum((answer for answer in answers if isinstance(answer, FoldVerdict)), FoldVerdict())
 
     def export(self, parts: Sequence[ExportPart], tag: str) -> list[ExportedPart]:
-        """One answer per part, in order.
+        """One result per part, in order.
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
         """
@@ -123,7 +123,7 @@ class SparkEngine:
         return [answer for answer in answers if isinstance(answer, ExportedPart)]
 
     def compare(self, tasks: Sequence[CompareTask], tag: str) -> Compared:
-        """What the tasks found, all together. Raises CorruptFile, StorageFull, EngineStopped."""
+        """The combined result of the tasks. Raises CorruptFile, StorageFull, EngineStopped."""
         size = sum(
             file.size_bytes
             for task in tasks
@@ -134,7 +134,7 @@ class SparkEngine:
         return sum((answer for answer in answers if isinstance(answer, Compared)), Compared())
 
     def restage(self, tasks: Sequence[RestageTask], tag: str) -> list[StagedFile]:
-        """Stages the rows of earlier versions, in order; files without rows are left out.
+        """Stages the rows of earlier versions, in order; files without rows are omitted.
 
         Raises CorruptFile, StorageFull, EngineStopped.
         """
@@ -144,7 +144,7 @@ class SparkEngine:
         return [file for file in staged if file is not None]
 
     def read(self, parts: Sequence[ReadPart], tag: str) -> list[ReadPartResult]:
-        """One answer per part, in order.
+        """One result per part, in order.
 
         Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull, EngineStopped.
         """
@@ -152,7 +152,7 @@ class SparkEngine:
         return [answer for answer in answers if isinstance(answer, ReadPartResult)]
 
     def derive(self, request: DeriveRequest, tag: str) -> tuple[StagedFile, ...]:
-        """Runs the SQL of a view, and stages what comes of it as its rows, in order.
+        """Runs the SQL of a view and stages its result as the view's rows, in order.
 
         Raises DerivationFailed, CorruptFile, StorageFull, EngineStopped.
         """
@@ -168,7 +168,7 @@ class SparkEngine:
 
     @contextmanager
     def _under(self, tag: str, pool: str) -> Iterator[None]:
-        """What this thread has Spark do goes under the tag meanwhile. Raises EngineStopped if that is cancelled."""
+        """Runs the Spark jobs of this thread under the tag. Raises EngineStopped if the tag is cancelled."""
         context = self._spark().sparkContext
         self._running.add(tag)
         try:
@@ -182,7 +182,7 @@ class SparkEngine:
                 self._died()
             raise
         else:
-            # Between two of its jobs there was none to cancel.
+            # The cancellation came between two jobs, when there was no job to cancel.
             if tag in self._stopped:
                 raise EngineStopped(tag)
         finally:
@@ -202,7 +202,7 @@ class SparkEngine:
         return process is None or process.poll() is None
 
     def progress(self, tag: str) -> tuple[int, int]:
-        """Tasks done, and tasks in all, of the Spark jobs running under the tag."""
+        """The numbers of finished tasks and of all tasks in the Spark jobs that run under the tag."""
         tracker = self._spark().sparkContext.statusTracker()
         done = total = 0
         for job in tracker.getJobIdsForGroup(tag):

@@ -1,4 +1,4 @@
-"""What a task on one file group reads and writes."""
+"""The input and output files of a task on one file group."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _STEP_ROWS: Final = 256 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskResources:
-    """What of this process and this machine a task may use."""
+    """The resources of this process and this machine for a task."""
 
     storage: Storage
     memory: MemoryBudget
@@ -45,7 +45,7 @@ class TaskResources:
 
     @classmethod
     def on(cls, storage: Storage, memory: MemoryBudget, hot: HotFolder | None = None) -> TaskResources:
-        """Readers that are kept for many tasks: files never change, so what they have read stays true."""
+        """Readers that are shared by many tasks: files never change, so their caches stay valid."""
         reader, vectors = ParquetReader(storage), VectorReader(storage)
         return cls(
             storage=storage,
@@ -64,27 +64,27 @@ class TaskFiles:
 
     @property
     def live_rows(self) -> int:
-        """How many rows the group has at most."""
+        """The greatest possible number of rows in the group."""
         return sum(file.live_rows for file in self.task.files)
 
     @property
     def base(self) -> list[int]:
-        """Numbers of the files that hold rows of the table."""
+        """Numbers of the files with rows of the table."""
         return [at for at, file in enumerate(self.task.files) if file.kind is FileKind.BASE]
 
     @property
     def pending(self) -> list[DataFile]:
-        """Logs, and writes that wait for a bucket, in the order of their commits."""
+        """Logs, and writes without a bucket yet, in the order of their commits."""
         return [file for file in self.task.files if file.kind is not FileKind.BASE]
 
     def blocks(self, numbers: Sequence[int], sought: Sought | None = None) -> Iterator[Block]:
-        """Live rows of these files, `sought` ones among others if not None. Raises CorruptFile."""
+        """Live rows of these files; with `sought`, row groups without such rows may be omitted. Raises CorruptFile."""
         return self.resources.slices.blocks(
             self.task.files, stored_schema(self.task.dataset), numbers, sought
         )
 
     def incoming(self) -> Incoming:
-        """The rows of the grouped writes, and the scope of a write that runs by itself."""
+        """The rows of the grouped writes, and the scope of a write that runs alone."""
         return Incoming(
             tables=self._staged(),
             intents=self.task.intents,
@@ -93,7 +93,7 @@ class TaskFiles:
         )
 
     def _staged(self) -> Iterator[pa.Table]:
-        """Staged rows in order of acceptance, so many at a time. Raises CorruptFile, InvalidRequest."""
+        """Staged rows in order of acceptance, in batches. Raises CorruptFile, InvalidRequest."""
         store = StagedFileStore(self.resources.storage)
         schema = incoming_schema(self.task.dataset)
         for segment in self.task.segments:
@@ -108,7 +108,9 @@ class TaskFiles:
                 yield rows
 
     def _refuse_outside(self, rows: pa.Table) -> None:
-        """What replaces the rows that a filter matches must match it, or the next such write would double it."""
+        """Raises InvalidRequest for an overwrite's row that does not match its filter: a repeated write would duplicate
+        it.
+        """
         scope = self.task.scope
         if scope is None or scope.where is None:
             return
@@ -141,7 +143,7 @@ class TaskFiles:
         return written_path(self.task.data_prefix, folder, slot, self.task.attempt)
 
     def data_sink(self, kind: FileKind = FileKind.BASE, schema: pa.Schema | None = None) -> DataSink:
-        """Where data files are written."""
+        """The sink of data files."""
         by = self.task.cluster
         return DataSink(
             self.resources.storage,
@@ -158,7 +160,7 @@ class TaskFiles:
         )
 
     def ordered_sink(self) -> DataSink | OrderedSink:
-        """Where base files are written in the order that the task gives them, if it does. Raises CorruptFile."""
+        """The sink of base files, in the order of the task, if it has one. Raises CorruptFile."""
         by = self.task.cluster
         if by is None:
             return self.data_sink()
@@ -167,7 +169,7 @@ class TaskFiles:
         return OrderedSink(self.data_sink(), by, curve, self.resources.memory)
 
     def changelog_sink(self) -> ChangelogSink:
-        """Where the changes are written."""
+        """The sink of changes."""
         return ChangelogSink(
             self.resources.storage,
             self.task.dataset,
@@ -177,12 +179,12 @@ class TaskFiles:
 
 
 def _marks(dataset: DatasetDefinition) -> bool:
-    """Whether writes look rows up to mark them in deletion vectors."""
+    """Whether writes look up rows to mark them in deletion vectors."""
     return dataset.keyed and dataset.table_type is TableType.MERGE_ON_READ and dataset.looks_up
 
 
 def _index_kind(dataset: DatasetDefinition) -> IndexKind | None:
-    """The key index that each base file gets: positions too, where old rows are marked by position."""
+    """The kind of key index of each base file: with positions, where old rows are marked by position."""
     if not dataset.keyed:
         return None
     if _marks(dataset) or dataset.index is IndexType.RECORD:

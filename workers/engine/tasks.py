@@ -1,4 +1,4 @@
-"""How work travels to Spark's Python processes and back: plain values, packed, one function for all kinds."""
+"""Tasks for Spark's Python processes: packed plain values, and one function that runs all kinds."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ TaskResult = (
 
 
 class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
-    """How tasks are set up on every machine. `scratch` and `hot_folder` are local folders, `hot_bytes_max` 0 keeps
-    no hot copies.
+    """The configuration of tasks on every machine. `scratch` and `hot_folder` are local folders; without
+    `hot_bytes_max` there are no hot copies.
     """
 
     storage_uri: str
@@ -78,7 +78,7 @@ class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """An error that the task found, as a value: Spark would bury an exception and run the task again."""
+    """A task's error, as a value: Spark would wrap an exception and run the task again."""
 
     code: str
     detail: str
@@ -95,12 +95,12 @@ _RESULT = msgspec.msgpack.Decoder(TaskResult | Refusal)
 
 
 def pack(task: Task) -> bytes:
-    """A task as it travels."""
+    """The serialized task."""
     return msgspec.msgpack.encode(task)
 
 
 def unpack_result(packed: bytes) -> TaskResult:
-    """What a task answered. Raises the error that it found."""
+    """The result of a task. Raises the task's error."""
     answer = _RESULT.decode(packed)
     if isinstance(answer, Refusal):
         raise error_of(answer.code, answer.detail, answer.facts)
@@ -109,7 +109,7 @@ def unpack_result(packed: bytes) -> TaskResult:
 
 def run_partition(setup: TaskSetup, packed: Iterable[bytes]) -> Iterator[bytes]:
     """Runs the tasks of one Spark partition, one after another."""
-    # Tasks are the parallelism: one thread each.
+    # One thread per task: Spark's tasks are the parallelism.
     pa.set_cpu_count(1)
     for item in packed:
         yield msgspec.msgpack.encode(_run(resources_of(setup), _TASK.decode(item)))
@@ -117,7 +117,7 @@ def run_partition(setup: TaskSetup, packed: Iterable[bytes]) -> Iterator[bytes]:
 
 @cache
 def resources_of(setup: TaskSetup) -> TaskResources:
-    """What this process works with; made once, so that readers keep what they have read."""
+    """The resources of this process, created once, so that the caches of readers are kept."""
     hot = HotFolder(Path(setup.hot_folder), setup.hot_bytes_max) if setup.hot_bytes_max else None
     return TaskResources.on(
         storage=open_storage(setup.storage_uri),
@@ -134,7 +134,7 @@ def _run(resources: TaskResources, task: Task) -> TaskResult | Refusal:
 
 
 def run_task(resources: TaskResources, task: Task) -> TaskResult:
-    """The answer of a task. Raises the error that it finds."""
+    """Runs a task and returns its result. Raises its error."""
     match task:
         case MergeTask():
             return MergeHandle(resources).run(task)

@@ -1,4 +1,4 @@
-"""The Celery worker: receives wake-ups and hands them to the runner of their sort."""
+"""The Celery worker: receives notifications and passes them to the runner of their kind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from celery.apps.worker import Worker
 
 
 def register_tasks(celery: Celery, wake: Mapping[str, Callable[[str, str], None]]) -> None:
-    """Binds tasks, by name, to what they wake. Ids in, nothing out: outcomes are in Postgres."""
+    """Registers the tasks by name. Tasks receive ids and return nothing: results are in Postgres."""
     for name, wakes in wake.items():
         celery.task(wakes, name=name)
 
@@ -17,16 +17,16 @@ def register_tasks(celery: Celery, wake: Mapping[str, Callable[[str, str], None]
 def serve(celery: Celery, *, name: str) -> None:
     """Serves until SIGTERM or SIGINT.
 
-    A task only wakes a runner, whose threads do the work: they share the one warm Spark session.
+    A task only notifies a runner, whose threads do the work: they share the process's Spark session.
     """
-    # The process has its logging; Celery's would replace it.
+    # The process configures its logging; Celery's would replace it.
     celery.conf.worker_hijack_root_logger = False
-    # Worker starts itself in start(); argv parsing is Celery's own command line, which has no place here.
+    # The worker starts itself in start(); Celery's own command line is not used.
     worker: Worker = celery.Worker(
         pool_cls="threads",
         concurrency=1,
         hostname=name,
-        # Celery gives this level to the root logger, and with it to every line of ours.
+        # Celery sets this level on the root logger, and with it on all of the process's loggers.
         loglevel="INFO",
         quiet=True,
         without_gossip=True,

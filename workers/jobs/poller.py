@@ -1,4 +1,4 @@
-"""The backstop: asks Postgres what waits, so that a lost wake-up costs seconds and never a job."""
+"""Polls Postgres for waiting work, so that a lost notification costs seconds and never a job."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _DATASETS_PER_POLL = 100
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PollSource:
-    """Work of one sort: `find` names up to so many tenants and datasets that have some, for the runner to wake."""
+    """Work of one kind: `find` returns at most a number of tenants and datasets that have some, for the runner."""
 
     find: Callable[[int], Iterable[tuple[str, str]]]
     runner: Runner
 
 
 class Poller:
-    """Polls every `poll_seconds` until told to stop; `alive` is called after each poll that reached the database."""
+    """Polls every `poll_seconds` until stopped. `alive` is called after each poll that reached the database."""
 
     def __init__(
         self, sources: Sequence[PollSource], *, poll_seconds: float, alive: Callable[[], None] = lambda: None

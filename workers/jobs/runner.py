@@ -1,4 +1,4 @@
-"""Which datasets this process works on now. Wake-ups that come meanwhile are remembered, not queued up."""
+"""Runs the work of datasets in this process. Notifications during a run are remembered once, not queued."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _Key = tuple[str, str]
 
 
 class RunsOne(Protocol):
-    """A use case that is run for one dataset again and again, until there is nothing left to do for it."""
+    """A use case that is run for one dataset repeatedly, until the dataset has no more work."""
 
     def run(self, tenant_id: str, dataset_id: str) -> bool:
-        """Does one thing; False if there was none to do."""
+        """Does one unit of work; False if there was none."""
         ...
 
 
 class Runner:
-    """Runs a use case for the datasets that have work for it, on threads of its own.
+    """Runs a use case for the datasets that have work, on its own threads.
 
-    What may run is decided by the claim in Postgres; this only keeps the threads of one process from asking for the
-    same dataset over and over.
+    The claim in Postgres decides what may run. The runner only prevents that the threads of one process claim the same
+    dataset repeatedly.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Runner:
         per_dataset_max: int,
         stopping: threading.Event | None = None,
     ) -> None:
-        """At most `per_dataset_max` threads work on one dataset. `stopping`: once it is set, nothing is started."""
+        """At most `per_dataset_max` threads work on one dataset. Once `stopping` is set, no work is started."""
         self._use_case = use_case
         self._per_dataset_max = per_dataset_max
         self._lock = threading.RLock()
@@ -47,7 +47,7 @@ class Runner:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
 
     def wake(self, tenant_id: str, dataset_id: str) -> None:
-        """Says that the dataset may have work. From any thread; returns at once."""
+        """Notes that the dataset may have work. Callable from any thread; returns at once."""
         key = (tenant_id, dataset_id)
         with self._lock:
             self._woken.add(key)
@@ -57,13 +57,13 @@ class Runner:
             self._pool.submit(self._work, key)
 
     def _work(self, key: _Key) -> None:
-        """Runs until there is nothing to do for the dataset."""
+        """Runs until the dataset has no more work."""
         try:
             while self._next(key):
                 while not self._stopping.is_set() and self._use_case.run(*key):
                     pass
         except Exception:
-            _log.exception("the work of dataset %s failed; it will be tried again", key[1])
+            _log.exception("the work of dataset %s failed; it will be retried", key[1])
             with self._lock:
                 self._leave(key)
         except BaseException:
@@ -72,7 +72,7 @@ class Runner:
             raise
 
     def _next(self, key: _Key) -> bool:
-        """Takes the latest wake-up; without one, leaves under the same lock, so that none falls in between."""
+        """Consumes the latest notification. Without one, the thread ends under the same lock, so that none is lost."""
         with self._lock:
             if key in self._woken and not self._stopping.is_set():
                 self._woken.discard(key)
@@ -87,7 +87,7 @@ class Runner:
         self._idle.notify_all()
 
     def stop(self, timeout_seconds: float) -> bool:
-        """Lets what runs end and starts nothing else; False if something still runs after the time."""
+        """Finishes running work and starts no more. False if some work still runs after the timeout."""
         with self._lock:
             self._stopping.set()
             ended = self._idle.wait_for(lambda: not any(self._running.values()), timeout_seconds)

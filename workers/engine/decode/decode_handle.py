@@ -1,7 +1,7 @@
-"""The decode tasks: turn bytes on storage into staged input. They run in Spark's Python processes.
+"""The decode tasks: convert bytes on storage to staged input. They run in Spark's Python processes.
 
-A first task unpacks the input and cuts it into splits; then one task per split checks its rows and stages them. Of a
-write that brings its schema, one task per split first tells what its columns look like.
+A first task decompresses the input and cuts it into splits. Then one task per split validates its rows and stages them.
+For a write with `merge_schema`, one task per split first infers the shapes of its columns.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ _STEP_BYTES: Final = 4 * 1024 * 1024
 
 
 class PrepareTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Check the bytes of an input, decompress them if need be, and cut them into splits."""
+    """Verifies the bytes of an input, decompresses them if necessary, and cuts them into splits."""
 
     raw: RawInput
     prefix: str
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Where the plain bytes are, and the splits of them."""
+    """The path of the uncompressed bytes, and their splits."""
 
     path: str
     splits: tuple[Split, ...]
 
 
 class InferTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Tell what the columns of one split look like; `op_column`: of changes, the one that says what a row does."""
+    """Infers the shapes of one split's columns. `op_column`: for changes, the column with the op of a row."""
 
     path: str
     format: Format
@@ -66,15 +66,15 @@ class InferTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Inferred(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The shapes of the columns of a split, in the order in which they first come."""
+    """The shapes of a split's columns, in order of first occurrence."""
 
     shapes: dict[str, Shape]
 
 
 class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Check the rows of one split and stage them below `prefix`.
+    """Validates the rows of one split and stages them below `prefix`.
 
-    `quarantine`: what the path of the file starts with that bad records go to; without it they fail the task.
+    `quarantine`: the path prefix of the file of bad records; without it, bad records fail the task.
     """
 
     dataset: DatasetDefinition
@@ -91,7 +91,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The staged file of a split, None if it holds no row, and the records that were set aside.
 
-    `records`: how many the split has, good and bad, where they are numbered from its start: those of NDJSON.
+    `records`: the number of the split's records, good and bad, if they are numbered from its start, as in NDJSON.
     """
 
     staged: StagedFile | None
@@ -100,7 +100,7 @@ class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 def prepare(task: PrepareTask, storage: Storage) -> Prepared:
-    """Raises CorruptFile, MalformedBody, BodyTooLarge, StorageFull."""
+    """Runs a `PrepareTask`. Raises CorruptFile, MalformedBody, BodyTooLarge, StorageFull."""
     verify(task.raw, storage.open(task.raw.path))
     path = _unpacked(task, storage) if task.raw.gzip else task.raw.path
     with _memory_limit():
@@ -121,7 +121,7 @@ def _unpacked(task: PrepareTask, storage: Storage) -> str:
 
 
 def infer(task: InferTask, storage: Storage) -> Inferred:
-    """Raises SchemaMismatch, MalformedBody."""
+    """Runs an `InferTask`. Raises SchemaMismatch, MalformedBody."""
     with _memory_limit():
         source = storage.open(task.path)
         if task.records:
@@ -176,7 +176,7 @@ def decoded_input(splits: Sequence[DecodedRows]) -> DecodedInput:
 
 @contextmanager
 def _memory_limit() -> Iterator[None]:
-    """Bounds what hostile input can make the decoders allocate; the machine's other tenants are not at stake."""
+    """Limits the memory that hostile input can make the decoders allocate."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     bound = _data_bytes() + DECODE_MEMORY_BYTES
     resource.setrlimit(

@@ -1,4 +1,4 @@
-"""The way of one raw input to staged rows: unpack and cut it, take up the schema it brings, decode its splits."""
+"""Decodes one raw input to staged rows: splits it, merges its schema if requested, and decodes the splits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from workers.engine.decode.decode_handle import (
 
 Tasks = Sequence[PrepareTask] | Sequence[InferTask] | Sequence[DecodeTask]
 TaskRunner = Callable[[Tasks], Sequence[object]]
-"""Runs tasks side by side and gives an answer for each, in order."""
+"""Runs tasks in parallel and returns their results, in order."""
 
 
 def decode_input(
@@ -39,14 +39,14 @@ def decode_input(
     prefix: str,
     quarantine: str | None,
 ) -> DecodedInput:
-    """Checks the rows of a raw input and stages them.
+    """Validates the rows of a raw input and stages them.
 
-    With `merge_schema` under the schema that they bring, which the result tells. Raises SchemaMismatch, MalformedBody,
+    With `merge_schema`, under the merged schema, which is part of the result. Raises SchemaMismatch, MalformedBody,
     CorruptFile, StorageFull.
     """
     [prepared] = run([PrepareTask(raw=raw, prefix=prefix)])
     if not isinstance(prepared, Prepared):
-        raise AssertionError("a prepare task answers with splits")
+        raise AssertionError("a prepare task returns splits")
     brought = _brought(run, raw, dataset, operation, options, prepared) if options.merge_schema else None
     answers = run(
         [
@@ -76,7 +76,7 @@ def _brought(
     options: WriteOptions,
     prepared: Prepared,
 ) -> DatasetDefinition | None:
-    """The dataset under the schema that the rows bring; None if they fit the one that it has."""
+    """The dataset under the merged schema; None if the rows fit its own schema."""
     form = flat_form(input_schema(operation, dataset))
     op_column = None if form.changes is None else form.columns.fields[0].name
     answers = run(

@@ -1,7 +1,7 @@
-"""Computing views: Spark runs their SQL, between Python tasks that read the inputs and stage the result.
+"""Computes views: Spark runs their SQL, between Python tasks that read the inputs and stage the result.
 
-The SQL sees its inputs and nothing else: temporary views of one session, whose names only this request knows, and which
-are gone when it ends.
+The SQL can only access its inputs: temporary views of one session with random names, which are dropped when the request
+ends.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def derive(
     session: SparkSession, setup: TaskSetup, request: DeriveRequest, *, bytes_per_task: int
 ) -> tuple[StagedFile, ...]:
     """The staged rows of a view, in order. Raises DerivationFailed, CorruptFile, StorageFull."""
-    # What a task refuses while Spark reads from it can only be told by an exception, whose text Spark hands on. The
-    # token proves that it was such a task, and not the SQL.
+    # A reading task can only report an error to Spark by an exception, whose text Spark passes on. The token proves
+    # that a task raised it, and not the SQL.
     token = secrets.token_hex(16)
     with ExitStack() as stack, _explained(token):
         for name, source in request.inputs.items():
@@ -66,7 +66,7 @@ def derive(
             stack.callback(session.catalog.dropTempView, name)
         stage = StageTask(view=request.view, operation=request.operation, prefix=request.prefix)
         result = session.sql(request.sql)
-        # Spark would read the names of columns as expressions, and those of a view may have any character.
+        # Spark parses names of columns as expressions, and those of a view may have any character.
         plain = result.toDF(*(f"c{number}" for number in range(len(result.columns))))
         staged = plain.mapInArrow(partial(_stage, setup, msgspec.msgpack.encode(stage)), "answer binary")
         answers = [unpack_result(bytes(row.answer)) for row in staged.collect()]
@@ -107,7 +107,7 @@ def _stage(setup: TaskSetup, packed: bytes, batches: Iterable[pa.RecordBatch]) -
 
 @contextmanager
 def _explained(token: str) -> Iterator[None]:
-    """Turns what Spark raises about values, or about the SQL, into DerivationFailed, and what tasks told into that."""
+    """Converts Spark's exceptions about values, or about the SQL, and errors of tasks, into HeadwaterErrors."""
     try:
         yield
     except PySparkException as error:
@@ -133,9 +133,9 @@ def _raise_task_error(token: str, text: str) -> None:
 
 
 def _fault(error: PySparkException) -> DerivationFailed | None:
-    """What the SQL or a value is to blame for; None if that is not what the error is about."""
+    """The error of the SQL or of a value; None for any other exception."""
     condition, state = error.getCondition(), error.getSqlState()
-    # Classes of SQL states: 21 to 2D and 42 are about values and the SQL, P0 is what the SQL raises.
+    # Classes of SQL states: 21 to 2D and 42 are errors of values and SQL, P0 is raised by the SQL.
     if condition is None or state is None or not re.match(r"2[1-9A-F]|42|P0", state):
         return None
     parameters = error.getMessageParameters() or {}

@@ -1,6 +1,6 @@
-"""The Python tasks around a view's SQL: they give Spark the rows of its inputs, and stage what comes of them.
+"""The Python tasks around a view's SQL: they read the rows of its inputs for Spark, and stage its result.
 
-Rows go to Spark and come back as Arrow batches, with the types that Spark has for those of datasets (`relation_type`).
+Rows are exchanged with Spark as Arrow batches, with Spark's types for those of datasets (`relation_type`).
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _STEP_ROWS: Final = 64 * 1024
 
 
 class RowsPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Live rows of a file group: of one of its base files, or if it has logs of all its files together."""
+    """Live rows of a file group: of one of its base files, or, if it has logs, of all its files together."""
 
     files: tuple[DataFile, ...]
 
     @property
     def merged(self) -> bool:
-        """Whether rows are what comes of merging the files."""
+        """Whether the rows are the result of merging the files."""
         return any(file.kind is FileKind.LOG for file in self.files)
 
     @property
     def size_bytes(self) -> int:
-        """How much there is to read."""
+        """The number of bytes to read."""
         return sum(file.size_bytes for file in self.files)
 
 
@@ -56,7 +56,7 @@ class ChangesPart(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     @property
     def size_bytes(self) -> int:
-        """About how much there is to read."""
+        """The approximate number of bytes to read."""
         return self.file.size_bytes * self.rows // max(self.file.row_count, 1)
 
 
@@ -68,7 +68,7 @@ class ViewReadTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StageTask(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the rows of a view go, and as which write."""
+    """The path prefix for the rows of a view, and the operation of their write."""
 
     view: DatasetDefinition
     operation: Operation
@@ -76,9 +76,9 @@ class StageTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_reads(source: DeriveInput, *, bytes_max: int, tasks_min: int) -> list[ViewReadTask]:
-    """Tasks which together read the input, those of a feed in its order.
+    """Tasks that together read the input; those of a feed in its order.
 
-    Each has about `bytes_max` to read, or less where there would not be `tasks_min` of them; but no part is cut.
+    Each reads about `bytes_max`, or less if there would be fewer than `tasks_min`; parts are never divided.
     """
     parts = list(_parts(source))
     bound = min(bytes_max, sum(part.size_bytes for part in parts) // tasks_min)
@@ -112,7 +112,7 @@ def _parts(source: DeriveInput) -> Iterator[RowsPart | ChangesPart]:
 
 
 def relation_schema(source: DeriveInput) -> pa.Schema:
-    """The columns of an input as Spark gets them; changes have their op behind."""
+    """The columns of an input in Spark; changes have their op as the last column."""
     columns = source.dataset.schema.select(source.columns).fields
     fields = [pa.field(each.name, to_arrow(relation_type(each.data_type()))) for each in columns]
     if isinstance(source, FeedInput):
@@ -130,7 +130,7 @@ def read_parts(resources: TaskResources, task: ViewReadTask, schema: pa.Schema) 
 def _rows(
     resources: TaskResources, dataset: DatasetDefinition, part: RowsPart | ChangesPart, names: Sequence[str]
 ) -> Iterator[pa.Table]:
-    """The rows of a part, with the columns of these names at least."""
+    """The rows of a part, with at least the columns of these names."""
     fields = [field.with_nullable(True) for field in dataset.schema.to_arrow() if field.name in names]
     match part:
         case RowsPart() if part.merged:
@@ -149,7 +149,8 @@ def stage_rows(
 ) -> DecodedRows:
     """Stages the rows of partition `number`: the columns of the view in order, and behind them the op of a change.
 
-    Raises DerivationFailed for a row that does not fit, StorageFull."""
+    Raises DerivationFailed for a row that does not fit, StorageFull.
+    """
     path = f"{task.prefix}-{number:05d}.arrow"
     try:
         tables = _checked(task, batches)
@@ -161,7 +162,7 @@ def stage_rows(
 
 
 def _column_error(error: SchemaMismatch) -> str:
-    """The first fault. Where its row is among those of the partition says nothing: Spark has decided that."""
+    """The first fault, without its row number in the partition, which depends on Spark's distribution."""
     first = error.facts["errors"][0]
     column = first["pointer"].removeprefix("/rows/").partition("/")[2]
     return f"column {column}: {first['detail']}" if column else str(first["detail"])

@@ -1,4 +1,4 @@
-"""Rows without a key meet nothing: they are written as they are, and each is an append in the feed."""
+"""Appends rows without a key: they match no live rows, and each is an append in the feed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def append_rows(files: TaskFiles) -> CommitMessage:
 
 
 def appends(rows: pa.Table) -> pa.Table:
-    """The changes of rows that are new."""
+    """The changes of new rows."""
     ops = pa.array(np.full(rows.num_rows, Op.APPEND, dtype=np.uint8))
     changes = rows.add_column(0, OP_FIELD, ops)
     return changes.add_column(1, CORRECTS_FIELD, pa.nulls(rows.num_rows, pa.int64()))

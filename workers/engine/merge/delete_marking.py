@@ -1,4 +1,4 @@
-"""Marking old rows: new rows go to new files, and deletion vectors take out those they replace, by position."""
+"""Merges with deletion vectors: new rows go to new files, and deletion vectors delete the rows that they replace."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from workers.engine.task_files import TaskFiles
 
 
 def mark_rows(files: TaskFiles) -> CommitMessage:
-    """Merges the incoming rows without writing a file anew. Raises CorruptFile, StorageFull, InvalidRequest."""
+    """Merges the incoming rows without rewriting a file. Raises CorruptFile, StorageFull, InvalidRequest."""
     task = files.task
     placement = Placement(task.dataset, task.slot, task.files)
     marked: dict[int, list[np.ndarray]] = defaultdict(list)
@@ -56,7 +56,7 @@ def mark_rows(files: TaskFiles) -> CommitMessage:
 
 
 def _touched(files: TaskFiles, incoming_keys: IncomingKeys) -> Iterator[Block]:
-    """Blocks that hold the touched rows: just those where keys are looked up, what may be in it where a scope is."""
+    """Blocks with the touched rows: found by key with a lookup, or all that may be in the scope."""
     task = files.task
     keys = None if task.scope is not None else incoming_keys.keys()
     if keys is None:
@@ -71,7 +71,7 @@ def _touched(files: TaskFiles, incoming_keys: IncomingKeys) -> Iterator[Block]:
 
 
 def _sought(files: TaskFiles, incoming_keys: IncomingKeys) -> Sought | None:
-    """The rows that the filter of a scope selects, where no key is looked for besides."""
+    """The rows that the filter of a scope selects, if no keys are looked up as well."""
     scope = files.task.scope
     if scope is None or scope.where is None or len(incoming_keys.hashes):
         return None
@@ -79,7 +79,7 @@ def _sought(files: TaskFiles, incoming_keys: IncomingKeys) -> Sought | None:
 
 
 def _relisted(files: TaskFiles, marked: dict[int, np.ndarray]) -> list[DataFile]:
-    """The files that lost rows, with their new vectors; one without any row left is not listed again."""
+    """The files that lost rows, with their new vectors; a file without live rows is not listed again."""
     reader = VectorReader(files.resources.storage)
     deleted = {}
     for number, positions in sorted(marked.items()):

@@ -1,4 +1,4 @@
-"""Writing files anew: copy on write, writes with a scope on logs, compaction and clustering."""
+"""Rewrites files: copy on write, writes with a scope on logs, compaction and clustering."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Sink = DataSink | OrderedSink
 
 
 def rewrite_files(files: TaskFiles) -> CommitMessage:
-    """Merges the incoming rows into the group's files, and logs and postponed writes along with them.
+    """Merges the incoming rows into the group's files, together with logs and postponed writes.
 
     Raises CorruptFile, StorageFull, InvalidRequest.
     """
@@ -45,7 +45,7 @@ def rewrite_files(files: TaskFiles) -> CommitMessage:
         if report.failed:
             return report.empty_message()
         if not (report.changed or files.pending or task.compact):
-            # The feed may tell of rows as given even so.
+            # The feed may still have the rows as they were sent.
             return report.message(removed=(), added=())
         removed = [task.files[number].path for number in sorted(read)] + [file.path for file in files.pending]
         reads = Reads.FILES if task.compact else Reads.GROUP
@@ -53,7 +53,7 @@ def rewrite_files(files: TaskFiles) -> CommitMessage:
 
 
 def _merged_rows(files: TaskFiles, report: TaskReport, read: set[int]) -> Iterator[Block | MatchedRows]:
-    """The group's rows after the writes; `read` gets the numbers of the files they came from."""
+    """The group's rows after the writes. The numbers of their files are added to `read`."""
     task = files.task
     incoming = files.incoming()
     if not files.pending:
@@ -86,7 +86,7 @@ def _blocks(files: TaskFiles, numbers: Sequence[int], read: set[int]) -> Iterato
 def _with_pending(files: TaskFiles, report: TaskReport, read: set[int]) -> Iterator[Block]:
     """All live rows of the group, with its logs and postponed writes merged in.
 
-    What those changed is told now if it could not be told when they were written.
+    Emits their changes now if they could not be emitted at write time.
     """
     task = files.task
     producer = task.dataset.changelog.producer
@@ -94,7 +94,7 @@ def _with_pending(files: TaskFiles, report: TaskReport, read: set[int]) -> Itera
     deferred = postponed or producer is ChangelogProducer.DEFERRED
     pending = logged(files.resources.slices.reader, task.dataset, files.pending)
     if deferred:
-        # These rows get their place in the feed now, and with it the version that they appear in.
+        # These rows get their position in the feed now, and with it the version in which they appear.
         pending = replace(pending, tables=_without_lineage(pending.tables))
     if postponed and producer is ChangelogProducer.INPUT:
         pending = replace(pending, tables=report.emit_input(pending.tables))
@@ -115,7 +115,7 @@ def _without_lineage(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _unplaced_blocks(rows: pa.Table, former: np.ndarray) -> Iterator[Block]:
-    """Rows that stand in no file yet, with the file that their key was in: it keeps its bucket."""
+    """Rows that are not in a file yet, with the file that had their key, so that they keep its bucket."""
     for file in numbers_in(former):
         chosen = rows.filter(pa.array(former == file))
         no_positions = np.full(chosen.num_rows, -1, dtype=np.int64)
@@ -123,7 +123,7 @@ def _unplaced_blocks(rows: pa.Table, former: np.ndarray) -> Iterator[Block]:
 
 
 def _place(matched: MatchedRows, fresh: pa.Table, placement: Placement, sink: _Sink) -> None:
-    """Writes the rows that stay and the new ones to their buckets."""
+    """Writes the remaining and the new rows to their buckets."""
     for block in matched.kept_blocks():
         _place_block(block, placement, sink)
     if fresh.num_rows:

@@ -1,4 +1,4 @@
-"""Which files of its group a task has to read."""
+"""Selects the files of its group that a task must read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workers.engine.task_files import TaskFiles
 
 
 def files_to_read(files: TaskFiles, hashes: np.ndarray) -> list[int]:
-    """Numbers of the base files that may hold a touched row. `hashes`: of the incoming keys (uint64, unique)."""
+    """Numbers of the base files that may have a touched row. `hashes`: of the incoming keys (uint64, unique)."""
     task = files.task
     finder = FileFinder(files.resources.storage, files.resources.slices)
     answers = finder.answers(task.dataset, task.files, hashes, scope=task.scope)

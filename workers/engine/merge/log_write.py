@@ -1,4 +1,4 @@
-"""Writes stored as they come: logs, which are merged on read, and postponed writes, which wait for a bucket."""
+"""Writes that are stored unmerged: logs, which are merged on read, and postponed writes, which have no bucket yet."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from workers.engine.task_files import TaskFiles
 def write_log(files: TaskFiles, kind: FileKind) -> CommitMessage:
     """Stores the incoming rows beside the base files. Raises CorruptFile, StorageFull.
 
-    Inserts are looked up even so: a key that is live is never inserted again. Then the log holds what the writes of the
-    group came to.
+    Inserts are still looked up, because a live key must not be inserted again. Then the log has the merged result of
+    the group's writes.
     """
     with files.data_sink(kind, log_schema(files.task.dataset)) as sink, files.changelog_sink() as changelog:
         deferred = files.task.dataset.changelog.producer is ChangelogProducer.DEFERRED
@@ -38,7 +38,7 @@ def write_log(files: TaskFiles, kind: FileKind) -> CommitMessage:
         added = sink.finish()
         if not added:
             return report.empty_message()
-        # What was stored as it came is true on top of whatever else is committed meanwhile.
+        # Unmerged rows stay valid whatever is committed meanwhile.
         reads = Reads.GROUP if checked else Reads.NOTHING
         return report.message(removed=(), added=added, reads=reads)
 
@@ -52,7 +52,7 @@ def _unmerged(files: TaskFiles, report: TaskReport) -> Iterator[pa.Table]:
 
 
 def _counted(jobs: np.ndarray, deletes: np.ndarray) -> dict[int, RowCounts]:
-    """Nobody looked whether a key was there: a row that is put counts as an update, one that deletes as a deletion."""
+    """Counts without a lookup: a row that is put counts as an update, a row that deletes as a deletion."""
     counts = {}
     for job in np.unique(jobs):
         gone = int((deletes & (jobs == job)).sum())
@@ -61,7 +61,7 @@ def _counted(jobs: np.ndarray, deletes: np.ndarray) -> dict[int, RowCounts]:
 
 
 def _resolved(files: TaskFiles, report: TaskReport) -> Iterator[pa.Table]:
-    """What the writes came to: rows to be put in place as they are, and keys that are gone."""
+    """The merged result of the writes: rows that replace live rows, and deleted keys."""
     task = files.task
     blocks = merged_blocks(files.resources.slices, task.dataset, task.files, files.resources.memory)
     incoming = files.incoming()
@@ -89,7 +89,7 @@ def _bare(files: TaskFiles, rows: pa.Table) -> pa.Table:
 
 
 def _numbered(rows: pa.Table) -> pa.Table:
-    """As rows of one write: each key is in it once, so their order says nothing."""
+    """The rows with the numbers of one write. Each key occurs once, so their order has no effect."""
     rows = rows.append_column(ROW_COLUMN, pa.array(np.arange(rows.num_rows)))
     return rows.append_column(JOB_COLUMN, pa.array(np.zeros(rows.num_rows, dtype=np.int32)))
 

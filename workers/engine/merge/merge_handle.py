@@ -1,6 +1,6 @@
-"""The merge task: brings one file group up to date. Runs in Spark's Python processes; never sees Postgres.
+"""The merge task: applies writes to one file group. Runs in Spark's Python processes; never accesses Postgres.
 
-`app.commit.storing` says in which way what a write does is stored.
+`app.commit.storing` determines the form in which the result is stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a task tells of its work: changes for the feed, counts, conflicts and records set aside."""
+"""The report of a task: changes for the feed, counts, conflicts and quarantined records."""
 
 from __future__ import annotations
 
@@ -22,14 +22,16 @@ from app.format.rows.meta_columns import CORRECTS_FIELD
 from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 from workers.engine.task_files import TaskFiles
 
-_DUPLICATE = "the key is in the table already; use upsert to update its row"
+_DUPLICATE = "the key is already in the table; use upsert to update its row"
 
 
 class TaskReport:
-    """Collects the results of a task's merges; the changelog gets their changes as the dataset's producer has it."""
+    """Collects the results of a task's merges. Writes their changes to the changelog as the dataset's producer
+    requires.
+    """
 
     def __init__(self, files: TaskFiles, changelog: ChangelogSink, *, deferred: bool = False) -> None:
-        """`deferred`: changes are not told now, but when what is written is compacted."""
+        """`deferred`: changes are not emitted now, but when the written rows are compacted."""
         self._deferred = deferred
         self._files = files
         self._changelog = changelog
@@ -40,11 +42,11 @@ class TaskReport:
 
     @property
     def failed(self) -> bool:
-        """Whether an insert met live keys: then nothing of the task's output is of use."""
+        """Whether an insert has live keys. Then the task's output is not usable."""
         return bool(self._conflicts)
 
     def add_result(self, result: MergeResult) -> pa.Table:
-        """Notes the result and tells its changes; returns its new rows, knowing their place in the feed."""
+        """Adds the result and emits its changes. Returns its new rows with their position in the feed."""
         self.count(result.counts)
         self._conflicts += result.conflicts
         if result.quarantined_rows.num_rows:
@@ -53,20 +55,20 @@ class TaskReport:
         return self._in_order(self.emit(result))
 
     def _in_order(self, rows: pa.Table) -> pa.Table:
-        """New rows of a bulk insert by key, so that the bounds of row groups tell which of them has which keys."""
+        """The new rows of a bulk insert by key, so that the bounds of row groups exclude other keys."""
         intents = self._files.task.intents.values()
         if not intents or any(intent.operation is not Operation.BULK_INSERT for intent in intents):
             return rows
         return rows.sort_by([(name, "ascending") for name in self._files.task.dataset.record_key])
 
     def count(self, counts: Mapping[int, RowCounts]) -> None:
-        """Counts rows of the grouped writes."""
+        """Adds the row counts of the grouped writes."""
         for job, more in counts.items():
             self._counts[job] = self._counts.get(job, RowCounts()) + more
 
     @property
     def emits_input(self) -> bool:
-        """Whether the feed gets the rows as given. Where some may be turned away it gets what came of them."""
+        """Whether the feed gets the rows as they were sent. If some may be rejected, it gets the effects instead."""
         task = self._files.task
         return (
             task.dataset.changelog.producer is ChangelogProducer.INPUT
@@ -76,7 +78,7 @@ class TaskReport:
         )
 
     def emit(self, result: MergeResult) -> pa.Table:
-        """Tells the changes of a merge, and returns its rows, knowing their place in the feed."""
+        """Emits the changes of a merge, and returns its rows with their position in the feed."""
         producer = self._files.task.dataset.changelog.producer
         if self._deferred or producer is ChangelogProducer.NONE or self.emits_input:
             return at_offset(result.rows, None)
@@ -85,7 +87,7 @@ class TaskReport:
         return rows
 
     def emit_input(self, tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-        """Passes incoming rows on, telling them as they were given where the feed has it so."""
+        """Passes incoming rows on, and emits them unchanged if the feed has rows as they were sent."""
         schema = self._files.task.dataset.schema
         relaxed = pa.schema([field.with_nullable(True) for field in schema.to_arrow()])
         for rows in tables:
@@ -99,7 +101,7 @@ class TaskReport:
     def message(
         self, *, removed: tuple[str, ...], added: tuple[DataFile, ...], reads: Reads = Reads.GROUP
     ) -> CommitMessage:
-        """The message of a task that changed files. `reads`: what it must still find as it was."""
+        """The message of a task that changed files. `reads`: the files that must be unchanged at the commit."""
         return CommitMessage(
             file_group=self._files.task.file_group,
             reads=reads,
@@ -120,7 +122,7 @@ class TaskReport:
         )
 
     def _quarantine_files(self) -> dict[int, tuple[QuarantineFile, ...]]:
-        """Puts the rows that were set aside into quarantine, those of each write into a file of its own."""
+        """Writes the quarantined rows, those of each write to a file of its own."""
         if not self._quarantined_rows:
             return {}
         names = self._files.task.dataset.schema.names()

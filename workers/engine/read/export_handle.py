@@ -1,4 +1,4 @@
-"""The export tasks: write a part of a feed, or the rows that it leaves. They run in Spark's Python processes."""
+"""The export tasks: write a part of a feed, or the rows that it results in. They run in Spark's Python processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _STEP_CHANGES: Final = 64 * 1024
 
 
 def export(part: ExportPart, storage: Storage, reader: ParquetReader, memory: MemoryBudget) -> ExportedPart:
-    """Raises InvalidRequest, InvalidFilter, SchemaMismatch, CorruptFile, StorageFull."""
+    """Runs one part of an export. Raises InvalidRequest, InvalidFilter, SchemaMismatch, CorruptFile, StorageFull."""
     scan = _scan(part, reader)
     if part.spec.query is ExportQuery.CHANGES:
         return _export_changes(part, scan, storage)
@@ -45,7 +45,7 @@ def export(part: ExportPart, storage: Storage, reader: ParquetReader, memory: Me
 
 
 def changed_rows(part: ExportPart, reader: ParquetReader, memory: MemoryBudget) -> Iterator[pa.Table]:
-    """The rows that an incremental export of the part writes, with the columns that are asked for.
+    """The rows that an incremental export of the part writes, with the requested columns.
 
     Raises InvalidRequest, InvalidFilter, CorruptFile.
     """
@@ -53,7 +53,7 @@ def changed_rows(part: ExportPart, reader: ParquetReader, memory: MemoryBudget) 
 
 
 def rows_schema(shown: Schema) -> pa.Schema:
-    """The columns of rows that are given away: any may be null, whatever the dataset requires by now."""
+    """The columns of exported rows. All are nullable, whatever the dataset requires now."""
     return pa.schema([field.with_nullable(True) for field in shown.to_arrow()])
 
 
@@ -80,11 +80,11 @@ def _export_changes(part: ExportPart, scan: ChangelogScan, storage: Storage) -> 
 def _changes(
     part: ExportPart, scan: ChangelogScan, segment: ChangelogSegment, first: int, last: int
 ) -> pa.Table:
-    """The changes [first, last), which begin or end within a pair only where the whole range does."""
+    """The changes [first, last), which start or end within a pair only where the whole range does."""
     joins = part.spec.form.joins_pairs
     scan_start, lower = first, first
     if first == part.since:
-        # The first half, which is out of the range, may be what is asked for, or be told with the other.
+        # The first half is out of the range, but may be selected, or be needed for the event.
         scan_start = max(part.earliest, segment.first_offset, first - scan.selection.selects)
         lower = max(part.earliest, first - (scan.selection.selects or joins))
     found = scan.find(segment, scan_start, last, lower=lower, upper=last).changes
@@ -92,7 +92,7 @@ def _changes(
 
 
 def _shown(part: ExportPart, changes: pa.Table) -> pa.Table:
-    """The changes as the columns that the format is written from."""
+    """The changes as the columns of the delivery format."""
     form = part.spec.form
     events = in_form(changes, form, part.spec.dataset.name).table
     if part.spec.format is ExportFormat.NDJSON:
@@ -109,7 +109,7 @@ def _shown(part: ExportPart, changes: pa.Table) -> pa.Table:
 
 
 def _pieces(part: ExportPart, scan: ChangelogScan, segment: ChangelogSegment) -> Iterator[tuple[int, int]]:
-    """Stretches of a file that are in the part, none of which ends within a pair: it would be told in two files."""
+    """The row ranges of a file that are in the part. None ends within a pair, which would then be in two files."""
     first, last = max(part.first, segment.first_offset), min(part.last, segment.end_offset)
     cuts = [_cut(part, scan, segment, at) for at in (*range(first, last, _STEP_CHANGES), last)]
     for begin, end in pairwise(cuts):
@@ -118,7 +118,7 @@ def _pieces(part: ExportPart, scan: ChangelogScan, segment: ChangelogSegment) ->
 
 
 def _cut(part: ExportPart, scan: ChangelogScan, segment: ChangelogSegment, at: int) -> int:
-    """The position, or the one behind the pair that it would split. A range that ends so ends before it."""
+    """The position, or the one behind the pair that it would split. A range with that end stops before it."""
     if at == part.since:
         return at
     splits = scan.splits_pair(segment, at)
@@ -130,7 +130,7 @@ def _splits_end(part: ExportPart, scan: ChangelogScan) -> bool:
 
 
 def _changed_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) -> Iterator[pa.Table]:
-    """Rows with the columns that are asked for, of those that match."""
+    """The matching rows with the requested columns."""
     schema = rows_schema(scan.selection.shown)
     keyed = part.spec.dataset.keyed
     for stored in _latest_rows(part, scan, memory) if keyed else _standing_rows(part, scan):
@@ -138,7 +138,7 @@ def _changed_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) -
 
 
 def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) -> Iterator[pa.Table]:
-    """By key, the row that the last of its changes has put there; none of a key that is gone."""
+    """By key, the row of its last change; no row for a deleted key."""
     key = part.spec.dataset.record_key
     for _, group in groupby(part.segments, key=lambda segment: segment.file.file_group):
         segments = [segment for segment in group if not scan.selection.rules_out(segment.file)]
@@ -160,17 +160,17 @@ def _latest_rows(part: ExportPart, scan: ChangelogScan, memory: MemoryBudget) ->
 
 
 def _last_of_keys(rows: pa.Table, key: tuple[str, ...]) -> pa.Table:
-    """Of changes in their order, the last of each key, where that is no retraction."""
+    """Of changes in order, the last of each key, unless it is a retraction."""
     numbers = encode_keys(rows, key).combine_chunks().dictionary_encode().indices.to_numpy()
     last = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
-    # Of several values for one place, the last one stays.
+    # Of several values for one index, the last one stays.
     last[numbers] = np.arange(len(numbers))
     ops = rows.column(OP_COLUMN).to_numpy()
     return rows.take(pa.array(np.sort(last[ops[last] != Op.RETRACT])))
 
 
 def _standing_rows(part: ExportPart, scan: ChangelogScan) -> Iterator[pa.Table]:
-    """Without a key, the rows that were appended in the range and not taken back in it."""
+    """Without a key, the rows that were appended in the range and not retracted in it."""
     retracted = _retracted(part, scan)
     for segment in part.segments:
         if scan.selection.rules_out(segment.file):
@@ -183,7 +183,7 @@ def _standing_rows(part: ExportPart, scan: ChangelogScan) -> Iterator[pa.Table]:
 
 
 def _retracted(part: ExportPart, scan: ChangelogScan) -> np.ndarray:
-    """The offsets of the part's changes that others of the range take back: int64."""
+    """The offsets of the part's changes that others of the range retract: int64."""
     found = [np.zeros(0, dtype=np.int64)]
     for segment in part.retracting:
         first, last = max(part.since, segment.first_offset), min(part.until, segment.end_offset)

@@ -1,4 +1,4 @@
-"""The text of changes and rows in files, as JSON. Apart, since it takes polars, which no other task needs."""
+"""The JSON text of changes and rows in files. A separate module, because it imports polars, which needs memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from app.codecs.json.encode import encode_changes_json, encode_rows_json, encode
 
 
 def encode_changes(events: pa.Table, *, symbols: Sequence[str]) -> bytes:
-    """Events, one JSON object a line, as pages of the feed have them."""
+    """Events, one JSON object per line, in the form of the feed's pages."""
     return encode_changes_json(events, as_ndjson=True, symbols=symbols)
 
 
 def encode_rows(rows: pa.Table) -> bytes:
-    """Rows, one JSON object a line, as pages of the table have them."""
+    """Rows, one JSON object per line, in the form of the table's pages."""
     return encode_rows_ndjson(rows)
 
 

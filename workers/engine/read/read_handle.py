@@ -1,4 +1,4 @@
-"""The tasks of read jobs: read rows of a table, or rows that changed, and write them. They run in Spark's processes."""
+"""The tasks of read jobs: read rows of a table, or changed rows, and write them. They run in Spark's processes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STEP_ROWS = 64 * 1024
 
 
 def read(part: ReadPart, resources: TaskResources) -> ReadPartResult:
-    """Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull."""
+    """Runs one part of a read. Raises InvalidRequest, InvalidFilter, CorruptFile, StorageFull."""
     tables = (rows for source in part.sources for rows in _rows(part.spec, source, resources))
     ordered = all(isinstance(source, RangeRows) for source in part.sources)
     if part.spec.order_by and not ordered:
@@ -37,7 +37,7 @@ def read(part: ReadPart, resources: TaskResources) -> ReadPartResult:
 
 
 def _rows(spec: ReadSpec, source: ReadSource, resources: TaskResources) -> Iterator[pa.Table]:
-    """The rows of a source with the columns that are shown, and those that they are ordered by."""
+    """The rows of a source with the returned columns, and those of the order."""
     schema = _read_schema(spec)
     match source:
         case BaseRows(file=file, first=first, end=end):
@@ -72,7 +72,7 @@ def _sorted(part: ReadPart, tables: Iterable[pa.Table], resources: TaskResources
 
 
 def _written(part: ReadPart, tables: Iterable[pa.Table], resources: TaskResources) -> ReadPartResult:
-    """Writes rows as they come, up to the limit."""
+    """Writes rows in the order of their arrival, up to the limit."""
     schema = rows_schema(part.spec.dataset.schema.select(part.spec.columns))
     room = part.limit
     with ExportSink(

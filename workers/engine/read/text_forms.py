@@ -1,4 +1,4 @@
-"""How rows and changes become the text of files."""
+"""The text encodings of rows and changes in files."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from app.format.file_format import FileFormat
 
 
 def rows_text(format_: FileFormat, schema: pa.Schema) -> TextForm | None:
-    """The text of rows; None for the formats that are none."""
+    """The text encoding of rows; None for binary formats."""
     match format_:
         case FileFormat.CSV:
             return TextForm(encode=encode_csv, header=csv_header(schema))
         case FileFormat.NDJSON | FileFormat.JSON:
-            # It takes polars, for which the processes of all other tasks have no use.
+            # It imports polars, which the processes of all other tasks do not need.
             from workers.engine.read import export_texts  # noqa: PLC0415
 
             if format_ is FileFormat.NDJSON:
@@ -29,7 +29,7 @@ def rows_text(format_: FileFormat, schema: pa.Schema) -> TextForm | None:
 
 
 def changes_text(symbols: Sequence[str]) -> TextForm:
-    """Changes as NDJSON. `symbols`: how each op is told."""
+    """Changes as NDJSON. `symbols`: the text of each op."""
     from workers.engine.read import export_texts  # noqa: PLC0415
 
     return TextForm(encode=partial(export_texts.encode_changes, symbols=symbols))
