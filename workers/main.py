@@ -152,7 +152,7 @@ def _maintenance(worker: WorkerContext, stopping: threading.Event) -> tuple[Runn
     """The runner and the poller of table services."""
     # Separate connections until the process ends: they take none from writes, and have a name of their own.
     settings = worker.platform.settings
-    database = Database(settings.database_url, application_name="headwater keeper")
+    database = Database(settings.database_url, application_name="headwater maintenance")
     platform = Platform.on(settings, stores_on(database), worker.platform.wake)
     tables = maintenance_store(platform)
     policy_runner = Runner(

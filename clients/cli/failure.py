@@ -1,5 +1,5 @@
-"""How a command says that it failed for a reason its user can do something about."""
+"""The error of a command that its user can correct."""
 
 
 class CommandError(Exception):
-    """Printed as it is, without a traceback; the command exits with code 1."""
+    """Printed without a traceback; the command exits with code 1."""

@@ -12,14 +12,15 @@ from clients.cli.failure import CommandError
 
 
 def init(*, key_file: Path | None = None) -> None:
-    """Bring the schema to head, and make the default tenant and the first operator key unless they exist.
+    """Migrate the schema to head, and create the default tenant and the first operator key if they are missing.
 
-    The key is shown this once: the database keeps only its digest.
+    The key is printed only once: the database stores its digest.
+
 
     Parameters
     ----------
     key_file
-        Write a new key to this file, readable by its owner only, rather than print it.
+        Write a new key to this file, readable by its owner only, instead of printing it.
     """
     settings = Settings.from_environment()
     try:
@@ -27,16 +28,18 @@ def init(*, key_file: Path | None = None) -> None:
     except OperationalError as error:
         raise CommandError(f"the database of HEADWATER_MIGRATION_DATABASE_URL: {error.orig}") from error
     if result.api_key is None:
-        print(f"The schema is at head. Tenant {result.tenant_id} has its operator key already.")
+        print(f"The schema is at head. Tenant {result.tenant_id} already has an operator key.")
     elif key_file is not None:
         print(f"The schema is at head. The operator key of tenant {result.tenant_id} is in {key_file}.")
     else:
-        print(f"The schema is at head. The operator key of tenant {result.tenant_id}, shown this once:")
+        print(
+            f"The schema is at head. The operator key of tenant {result.tenant_id}, which is only shown now:"
+        )
         print(result.api_key)
 
 
 def _initialise(settings: Settings, key_file: Path | None) -> BootstrapResult:
-    """Initialise with the file's key, which is written first: a kill in between must not lose it."""
+    """Initialise with the file's key. The key is written first, so that a kill in between does not lose it."""
     key = None
     is_new = key_file is not None and not key_file.exists()
     if key_file is not None:
@@ -45,5 +48,5 @@ def _initialise(settings: Settings, key_file: Path | None) -> BootstrapResult:
         key = key_file.read_text(encoding="utf-8").strip()
     result = initialise(settings.migration_database_url, application_url=settings.database_url, api_key=key)
     if result.api_key is None and is_new and key_file is not None:
-        key_file.unlink()  # the database has another key, which only its holder knows
+        key_file.unlink()  # the database has another key, which is not known here
     return result

@@ -1,4 +1,4 @@
-"""The commands by name. Each lives in its own module, imported only when it is the one that runs."""
+"""The commands by name. Each is in its own module, which is only imported when the command runs."""
 
 import sys
 from importlib.metadata import version
@@ -10,11 +10,11 @@ from clients.cli.failure import CommandError
 
 OURS = ("app", "clients", "migrations", "workers")
 
-# Named rather than imported: `headwater up` must not wait for the imports of the database toolkit, nor `init`
-# for Spark's.
+# Import paths instead of imports: `headwater up` must not wait for the imports of the database toolkit, nor `init` for
+# those of Spark.
 COMMANDS = {
     "up": ("clients.cli.up:up", "Start everything on this machine and keep it running."),
-    "init": ("clients.cli.init:init", "Bring the database's schema to head; make the first tenant and key."),
+    "init": ("clients.cli.init:init", "Migrate the database's schema; create the first tenant and key."),
     "openapi": ("clients.cli.openapi:openapi", "Print the OpenAPI schema."),
 }
 DEMOS = {
@@ -26,7 +26,7 @@ DEMOS = {
 
 
 def build() -> App:
-    """The command line as a value."""
+    """The command line application."""
     headwater = App(
         name="headwater",
         version=lambda: version("headwater"),
@@ -34,7 +34,7 @@ def build() -> App:
     )
     for name, (target, text) in COMMANDS.items():
         headwater.command(target, name=name, help=text)
-    demo = App(name="demo", help="See it work on real data.")
+    demo = App(name="demo", help="Demonstrations with real data.")
     for name, (target, text) in DEMOS.items():
         demo.command(target, name=name, help=text)
     headwater.command(demo)
@@ -42,17 +42,17 @@ def build() -> App:
 
 
 def _what_is_missing(error: ImportError) -> str:
-    """Say which part of the installation is not there; an import that fails otherwise is a bug."""
-    cause = error.__cause__ or error  # the command line's library wraps what the import of a command raised
+    """Name the missing part of the installation. Any other failed import is a bug."""
+    cause = error.__cause__ or error  # the command line's library wraps the exception of the import
     if not isinstance(cause, ModuleNotFoundError) or cause.name is None:
         raise error
     if cause.name.partition(".")[0] in OURS:
-        return f"this installation has no {cause.name}, which the command needs"
+        return f"the command needs the module {cause.name}, which this installation does not have"
     return f"the package {cause.name} is missing; `make setup` installs it"
 
 
 def main() -> None:
-    """Run the command that the arguments name."""
+    """Run the command of the arguments."""
     try:
         build()()
     except (CommandError, SettingsError) as error:

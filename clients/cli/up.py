@@ -25,16 +25,17 @@ FAILURES = (
 
 
 def up(*, port: int = 8080, data: Path = Path(".headwater")) -> None:
-    """Start everything on this machine and keep it running until Ctrl-C.
+    """Start all processes of the service on this machine and run them until Ctrl-C.
 
-    PostgreSQL and Valkey are embedded unless HEADWATER_DATABASE_URL and HEADWATER_REDIS_URL name servers.
+    PostgreSQL and Valkey are embedded, except those that HEADWATER_DATABASE_URL and HEADWATER_REDIS_URL specify.
+
 
     Parameters
     ----------
     port
-        The port on 127.0.0.1; 0 takes any free one.
+        The port on 127.0.0.1; 0 selects any free port.
     data
-        The folder to keep everything in. Once all is ready, headwater.json there has the URL and the key.
+        The folder for all data. Once the service is ready, headwater.json there has the URL and the key.
     """
     if not 0 <= port <= 65535:
         raise CommandError(f"--port must be from 0 to 65535, not {port}")

@@ -1,4 +1,4 @@
-"""A service for the time of a demo: `headwater up` on a free port, with everything in one folder."""
+"""A service for the duration of a demo: `headwater up` on a free port, with all data in one folder."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ _UP = (sys.executable, "-P", "-m", "clients.cli", "up")
 
 
 class StartFailed(Exception):
-    """The service did not start; the message has what it printed last."""
+    """The service did not start. The message has its last output."""
 
 
 @contextmanager
 def embedded_service(data: Path) -> Iterator[ServiceNote]:
-    """Starts the service and stops it at the end. It stops by itself if this process is killed.
+    """Starts the service, and stops it at the end. The service also stops if this process is killed.
 
     Must be entered in the main thread. Raises StartFailed.
     """
     data.mkdir(mode=0o700, parents=True, exist_ok=True)
     note_file, log_file = data / "headwater.json", data / "up.log"
-    # A note of an earlier service that was killed would be taken for this one's.
+    # The note of an earlier service that was killed would be read as this one's.
     note_file.unlink(missing_ok=True)
     spec = ChildSpec(
         name="headwater",
         command=(*_without_settings(), *_UP, "--port", "0", "--data", str(data)),
         stop_seconds_max=60.0,
-        # Its own children are stopped in their order rather than killed with it.
+        # The service stops its own children in order.
         death_signal=signal.SIGTERM,
     )
     with log_file.open("wb") as log:
@@ -54,6 +54,6 @@ def embedded_service(data: Path) -> Iterator[ServiceNote]:
 
 
 def _without_settings() -> tuple[str, ...]:
-    """A prefix of a command: a demo writes to servers of its own, never to those that the shell is set up for."""
+    """A command prefix that clears the settings of the shell: a demo writes to its own servers only."""
     names = [name for name in os.environ if name.startswith("HEADWATER_")]
     return ("env", *(part for name in names for part in ("-u", name)))

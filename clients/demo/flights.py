@@ -42,27 +42,31 @@ _FAILURES = (
 
 
 def flights(*, keep: Path | None = None, days: int = _DAYS, in_flight: int = 24, stay: bool = False) -> None:
-    """Load a year of flights, replay what became of them while a consumer follows the feed, and check its fold.
-    Then derive a view from it, correct a flight, and see the view follow.
+    """Load a year of flights, replay their departures and arrivals while a consumer follows the feed, and check its
+    fold.
 
-    Starts a service of its own and ends by itself; the exit code is 0 only if folding the feed gives the table.
+    Then derive a view, correct a flight, and show the updated view.
+
+
+    Starts its own service and stops it at the end. The exit code is 0 only if the fold of the feed equals the table.
+
 
     Parameters
     ----------
     keep
-        The folder for the service's data, which stays; without it all data are removed in the end.
+        The folder for the service's data, which is kept; by default all data are deleted at the end.
     days
-        How many days of the year to replay.
+        The number of days to replay.
     in_flight
-        How many writes are under way at a time; those that wait for the same dataset are committed together.
+        The number of concurrent writes. Writes that wait for one dataset are committed together.
     stay
-        Leave the service running in the end, until Ctrl-C.
+        Keep the service running at the end, until Ctrl-C.
     """
     if not 1 <= days <= _DAYS:
         raise CommandError(f"--days must be from 1 to {_DAYS}, not {days}")
     if in_flight < 1:
         raise CommandError(f"--in-flight must be at least 1, not {in_flight}")
-    # `kill` ends the demo as Ctrl-C does: the service is stopped and its folder removed.
+    # `kill` ends the demo like Ctrl-C: the service is stopped and its folder deleted.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         with _data_directory(keep) as data:
@@ -88,7 +92,7 @@ def _run(screen: Screen, data: Path, *, kept: bool, days: int, in_flight: int, s
     source = load(days)
     report.introduce(screen, source)
     screen.say("Starting PostgreSQL, Redis, the API and a Spark worker …")
-    # The transport is given, so that a proxy of the environment is not asked for the loopback address.
+    # An explicit transport, so that a proxy of the environment is not used for the loopback address.
     with (
         embedded_service(data) as note,
         Headwater(note.url, note.api_key, transport=httpx.HTTPTransport()) as client,
@@ -115,7 +119,7 @@ def _run(screen: Screen, data: Path, *, kept: bool, days: int, in_flight: int, s
 def replay(
     screen: Screen, client: Headwater, dataset: Dataset, source: Flights, in_flight: int
 ) -> report.Replayed:
-    """Loads the schedule and replays every day, while a consumer follows."""
+    """Loads the schedule and replays every day, while a consumer follows the feed."""
     schedule = Batch(name="schedule", rows=source.schedule(), columnar=True)
     batches = _batches(source)
     reading = screen.bar("consumer follows the feed", None, "changes")
@@ -149,7 +153,7 @@ def replay(
 
 
 def _batches(source: Flights) -> list[Batch]:
-    """Day by day, first what left and then what arrived."""
+    """The batches by day: first the departures, then the arrivals."""
     kinds = {"departures": source.departures(), "arrivals": source.arrivals()}
     return [
         Batch(name=f"{day}-{kind}", rows=tables[day])
@@ -175,7 +179,7 @@ def _write(
 def check(
     screen: Screen, client: Headwater, dataset: Dataset, source: Flights, changes: pl.DataFrame
 ) -> bool:
-    """Whether the fold of the feed is the table, and the table what the file says."""
+    """Whether the fold of the feed equals the table, and the table equals the file."""
     began = time.monotonic()
     folded = fold(changes, KEY)
     pages = list(client.row_tables(dataset))

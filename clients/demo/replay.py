@@ -1,4 +1,4 @@
-"""Writing batch after batch with several in flight, and following the feed meanwhile."""
+"""Writes batches with several in flight, and follows the feed meanwhile."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _JOB_SECONDS_MAX: Final = 300.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Batch:
-    """Rows to write as one job. `name` is its idempotency key: sent twice, it is done once.
+    """Rows to write as one job. `name` is its idempotency key: a batch that is sent twice is written once.
 
-    `columnar`: sent as an Arrow stream, which a worker decodes, rather than as JSON, which the API decodes at
-    once. The one is for many rows, the other for few that should be committed soon.
+    `columnar`: sent as an Arrow stream, which a worker decodes, instead of JSON, which the API decodes at once. Arrow
+    is for many rows, JSON for few rows that should be committed soon.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Batch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
-    """A batch that was committed. `sent_at` is on the clock of `time.monotonic`."""
+    """A committed batch. `sent_at` is on the clock of `time.monotonic`."""
 
     job: Job
     rows: int
@@ -42,7 +42,7 @@ class Written:
 
     @property
     def commit_seconds(self) -> float:
-        """From accepted to committed, by the service's clock."""
+        """The time from accepted to committed, by the service's clock."""
         if self.job.finished_at is None:
             raise ValueError(f"job {self.job.id} has not ended")
         return (self.job.finished_at - self.job.created_at).total_seconds()
@@ -56,7 +56,7 @@ def write_batches(
     in_flight: int,
     on_written: Callable[[Written], None],
 ) -> list[Written]:
-    """Upserts the batches in order, with at most `in_flight` of them accepted and not committed.
+    """Upserts the batches in order, with at most `in_flight` batches that are accepted and not committed.
 
     Raises Problem, JobUnfinished.
     """
@@ -84,7 +84,7 @@ def write_batches(
 
 
 class Follower:
-    """A consumer in a thread of its own: long-polls the feed from its start and keeps what it gets."""
+    """A consumer in its own thread: long-polls the feed from its start and keeps the changes."""
 
     def __init__(self, client: Headwater, dataset: Dataset, on_page: Callable[[int], None]) -> None:
         self._client = client
@@ -109,7 +109,7 @@ class Follower:
         self._thread.join()
 
     def finish(self, until: int) -> pa.Table:
-        """All changes before position `until`, once they have been seen. Raises what the thread met."""
+        """All changes before position `until`, once they are read. Raises the exception of the thread."""
         self._until = until
         self._thread.join()
         if self._failure is not None:
@@ -117,7 +117,7 @@ class Follower:
         return pa.concat_tables(self._pages)
 
     def seen_at(self, position: int) -> float:
-        """When every change before the position had been seen, on the clock of `time.monotonic`."""
+        """The time at which every change before the position was read, on the clock of `time.monotonic`."""
         return self._times[bisect_left(self._positions, position)]
 
     def _run(self) -> None:
@@ -131,5 +131,5 @@ class Follower:
                 if self._left or (self._until is not None and page.next_since >= self._until):
                     return
         except Exception as failure:
-            # Kept for the thread that asks for the result: an exception dies with its thread otherwise.
+            # Kept for the thread that reads the result: otherwise the exception would end with this thread.
             self._failure = failure

@@ -1,4 +1,4 @@
-"""What a demo prints: bars where there is a terminal, plain lines where there is none."""
+"""The output of a demo: progress bars on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _TENTHS = 10
 
 
 class Screen:
-    """A console, and progress on it. Bars may be moved by any thread."""
+    """A console, and progress on it. Any thread may move the bars."""
 
     def __init__(self, console: Console | None = None) -> None:
-        # A pipe has no width of its own; tables would be folded to 80 columns.
+        # A pipe has no width of its own; tables would be wrapped at 80 columns.
         self.console = console or Console(
             width=None if sys.stdout.isatty() else _PLAIN_WIDTH, highlight=False
         )
@@ -34,21 +34,21 @@ class Screen:
 
     @contextmanager
     def bars(self) -> Iterator[None]:
-        """Shows bars for as long as the context; they stay as they were at its end."""
+        """Shows bars while the context is open; their final state stays visible."""
         with self._progress:
             yield
 
     def say(self, text: str = "") -> None:
-        """A line, above the bars."""
+        """Prints a line above the bars."""
         self.console.print(text)
 
     def bar(self, what: str, total: int | None, unit: str) -> Bar:
-        """A bar that counts up to `total`, or shows only the count where that is not known before."""
+        """A bar that counts up to `total`; without a total, it shows only the count."""
         return Bar(self, self._progress, what, total, unit)
 
 
 class Bar:
-    """One bar. `count` is what its rate is of: rows, while the bar itself may go by days."""
+    """One bar. Its rate is that of `count`, such as rows, while the bar itself may count days."""
 
     def __init__(self, screen: Screen, progress: Progress, what: str, total: int | None, unit: str) -> None:
         self._screen = screen
@@ -61,7 +61,7 @@ class Bar:
         self._task: TaskID = progress.add_task(what, total=total, rate="")
 
     def move(self, done: int, count: int) -> None:
-        """Shows that `done` is done."""
+        """Shows `done` as the progress."""
         if self._screen.console.is_terminal:
             self._progress.update(self._task, completed=done, rate=self._rate(count))
         elif self._total and done * _TENTHS // self._total > self._tenths_shown:

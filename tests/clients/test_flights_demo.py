@@ -57,7 +57,7 @@ def test_day_is_replayed_followed_and_checked(service, headwater, screen):
     with service.working():
         headwater.write_rows(dataset, [corrected], wait=60)
         take_back(screen, headwater, dataset)
-    assert "-C" in output_of(screen).rpartition("taken back")[2]
+    assert "-C" in output_of(screen).rpartition("was undone")[2]
     assert next(headwater.rows(dataset, where="arr_delay >= 600")) != corrected
 
     # A value that was put and never taken back differs from the table; one that was taken back breaks the feed.

@@ -69,7 +69,7 @@ def test_fold_refuses_what_the_reference_refuses(changes, data):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ([(A, (1, "a", 1)), (A, (1, "a", 2))], "live already"),
+        ([(A, (1, "a", 1)), (A, (1, "a", 2))], "already live"),
         ([(R, (1, "a", 1))], "not live"),
         ([(A, (1, "a", 1)), (R, (1, "a", None))], "other values"),
         ([(A, (1, "a", 1)), (CF, (1, "a", 1)), (A, (2, "a", 1))], r"no \+C"),

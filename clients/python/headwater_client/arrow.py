@@ -1,4 +1,4 @@
-"""Rows as Arrow data, for whichever library reads them: pyarrow, pandas, polars or DuckDB. None of them is required."""
+"""Rows as Arrow data for pyarrow, pandas, polars or DuckDB. None of these libraries is required."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FILE_MAGIC = b"ARROW1"
 
 
 class MissingPackage(ImportError):
-    """A library that the called method needs is not installed; the message says how to install it."""
+    """A library that the called method needs is not installed. The message says how to install it."""
 
 
 class ArrowData(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class ArrowData(msgspec.Struct, frozen=True, kw_only=True):
         return frames[0] if len(frames) == 1 else polars.concat(frames)
 
     def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
-        """A DuckDB relation, of the default connection unless one is specified. Raises MissingPackage."""
+        """A DuckDB relation, by default of the default connection. Raises MissingPackage."""
         source = required("duckdb", extra="duckdb") if connection is None else connection
         return source.from_arrow(self.to_arrow())
 
@@ -60,7 +60,7 @@ class ArrowData(msgspec.Struct, frozen=True, kw_only=True):
 def encoded_stream(table: Any) -> bytes:
     """The Arrow IPC stream of a pyarrow table, batch or reader, or of any value that exports Arrow data.
 
-    The latter are polars and pandas data frames, for example. Raises MissingPackage.
+    The latter include polars and pandas data frames. Raises MissingPackage.
     """
     pyarrow, ipc = required("pyarrow", extra="arrow"), required("pyarrow.ipc", extra="arrow")
     if isinstance(table, pyarrow.RecordBatch):

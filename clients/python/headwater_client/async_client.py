@@ -29,7 +29,7 @@ class AsyncHeadwater(Operations):
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """The client that HEADWATER_URL and HEADWATER_API_KEY describe. Raises KeyError."""
+        """The client for HEADWATER_URL and HEADWATER_API_KEY. Raises KeyError."""
         return cls(environment["HEADWATER_URL"], environment["HEADWATER_API_KEY"])
 
     async def __aenter__(self) -> Self:

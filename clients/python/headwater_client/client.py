@@ -84,13 +84,12 @@ def iterating(
 
 
 class Headwater:
-    """A connection to the service with one credential, which decides the tenant.
+    """A connection to the service with one credential, which determines the tenant.
 
-    Requests that are safe to repeat are repeated while the service cannot be reached or asks to come back
-    later. That holds for writes as well: each has an idempotency key, the caller's or one made up for the
-    call, or is a numbered batch, so it is done once however often it is sent. A dataset is given by its
-    value, its id or its name.
-    Methods raise Problem where the service refuses, and httpx.TransportError where it cannot be reached.
+    Requests that are safe to repeat are retried while the service cannot be reached or is busy. That includes writes:
+    each has an idempotency key, the caller's or one generated for the call, or is a numbered batch, so it is executed
+    once however often it is sent. A dataset is specified by its value, its id or its name. Methods raise Problem if the
+    service rejects a request, and httpx.TransportError if it cannot be reached.
     """
 
     def __init__(self, url: str, api_key: str, *, transport: httpx.BaseTransport | None = None) -> None:
@@ -99,7 +98,7 @@ class Headwater:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """The client that HEADWATER_URL and HEADWATER_API_KEY describe. Raises KeyError."""
+        """The client for HEADWATER_URL and HEADWATER_API_KEY. Raises KeyError."""
         return cls(environment["HEADWATER_URL"], environment["HEADWATER_API_KEY"])
 
     def __enter__(self) -> Self:
@@ -195,7 +194,7 @@ class Headwater:
     roll_back = blocking(TimeTravelCalls.roll_back)
     compare = blocking(TimeTravelCalls.compare)
 
-    # The table from outside
+    # Timelines, files and statistics
     timeline = iterating(OverviewCalls.timeline)
     files = iterating(OverviewCalls.files)
     partitions = iterating(OverviewCalls.partitions)

@@ -1,4 +1,4 @@
-"""What all operations share: requests that are sent again where that is safe, and where resources are."""
+"""The parts that all operations share: requests with retries, and the paths of resources."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class Connection:
     ) -> httpx.Response:
         """The response, if it is a success.
 
-        Reads and requests with an idempotency key are sent again while the service cannot be reached or is busy;
-        `repeatable`: so is this one. Raises Problem, httpx.TransportError.
+        Reads and requests with an idempotency key are retried while the service cannot be reached or is busy.
+        `repeatable`: so is this request. Raises Problem, httpx.TransportError.
         """
         request = Request(
             method=method,
@@ -85,17 +85,17 @@ class Connection:
 
 
 def dataset_path(dataset: Dataset | str) -> str:
-    """Where a dataset is, given as its value, its id or its name."""
+    """The path of a dataset, specified by its value, its id or its name."""
     return f"/datasets/{quote(dataset.id if isinstance(dataset, Dataset) else dataset, safe='')}"
 
 
 def job_path(job: Job | str) -> str:
-    """Where a job is."""
+    """The path of a job."""
     return f"/jobs/{quote(job.id if isinstance(job, Job) else job, safe='')}"
 
 
 def transaction_path(transaction: Transaction | str) -> str:
-    """Where a transaction is."""
+    """The path of a transaction."""
     name = transaction.id if isinstance(transaction, Transaction) else transaction
     return f"/transactions/{quote(name, safe='')}"
 

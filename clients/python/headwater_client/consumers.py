@@ -1,4 +1,4 @@
-"""Consumers: positions in a feed that the service keeps, and members that take turns at one."""
+"""Consumers: positions in a feed that the service stores, with leases for their members."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ Start = int | Literal["earliest", "now"]
 
 
 class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a consumer is behind: changes that it has not committed, and the age of the oldest of them."""
+    """The lag of a consumer: the number of changes that it has not committed, and the age of the oldest of them."""
 
     changes: int
     seconds: float
 
 
 class MaxLag(msgspec.Struct, frozen=True, kw_only=True):
-    """How far behind a consumer may be and still keep what it has not read; None is no bound."""
+    """How far behind a consumer may be and still protect its unread changes from expiry; None is no limit."""
 
     changes: int | None = None
     seconds: int | None = None
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
-    """The member that holds a consumer, and until when unless it extends its lease."""
+    """The member that holds the lease of a consumer, and the end of the lease."""
 
     member: str
     until: datetime
 
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
-    """A consumer: the changes before `offset` are done with. `revision` counts what became of it.
+    """A consumer: the changes before `offset` are processed. `revision` counts its updates.
 
-    `expired`: some changes that it has not committed are gone. `kind` is `reader`; those of webhooks, exports and views
-    are theirs to move.
+    `expired`: some changes that it has not committed have expired. `kind` is `reader`; the service itself moves the
+    positions of webhooks, exports and views.
     """
 
     name: str
@@ -73,7 +73,7 @@ class ConsumerPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConsumerLease(msgspec.Struct, frozen=True, kw_only=True):
-    """A hold on a consumer at `offset`. Its token goes with commits."""
+    """A lease of a consumer at `offset`. Its token is part of commits."""
 
     token: str
     until: datetime
@@ -82,7 +82,7 @@ class ConsumerLease(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConsumerCalls(ReadCalls):
-    """Keeps positions in feeds."""
+    """Manages consumers and reads with them."""
 
     async def create_consumer(
         self,
@@ -92,16 +92,16 @@ class ConsumerCalls(ReadCalls):
         offset: Start = "earliest",
         max_lag: MaxLag | None = None,
     ) -> Consumer:
-        """A new consumer. Raises Problem `precondition-failed` where there is one of the name."""
+        """Creates a consumer. Raises Problem `precondition-failed` if there is already one of this name."""
         change = {"offset": offset, "max_lag": max_lag}
         return await self._put(dataset, name, change, {"If-None-Match": "*"})
 
     async def get_consumer(self, dataset: Dataset | str, name: str) -> Consumer:
-        """A consumer as it stands now."""
+        """The current state of a consumer."""
         return decoded(Consumer, await self._get(_path(dataset, name)))
 
     async def consumers(self, dataset: Dataset | str) -> AsyncGenerator[Consumer, None]:
-        """Every position in the feed that is kept, by name; those of webhooks, exports and views, too."""
+        """All consumers of the feed by name, including those of webhooks, exports and views."""
         fetch = partial(self._get, f"{dataset_path(dataset)}/consumers")
         async for page in walk_list(fetch, partial(decoded, ConsumerPage), {"page_size": 1_000}):
             for item in page.items:
@@ -116,10 +116,10 @@ class ConsumerCalls(ReadCalls):
         lease: ConsumerLease | None = None,
         reset: bool = False,
     ) -> Consumer:
-        """The consumer with all changes before `offset` done with: a page's `next_since`.
+        """Commits all changes before `offset`, which is a page's `next_since`. Returns the consumer.
 
-        `consumer` is how it stood when that was read. Raises Problem `precondition-failed` where it has changed since,
-        `lease-lost` where another member has come. `reset` lets it go back.
+        `consumer` is its state when that page was read. Raises Problem `precondition-failed` if it has changed since,
+        `lease-lost` if another member holds it. `reset` allows a lower offset.
         """
         change = {"offset": offset, "reset": reset} | ({} if lease is None else {"lease": lease.token})
         return await self._put(dataset, consumer.name, change, {"If-Match": f'"{consumer.revision}"'})
@@ -127,12 +127,12 @@ class ConsumerCalls(ReadCalls):
     async def bound_consumer(
         self, dataset: Dataset | str, consumer: Consumer, max_lag: MaxLag | None
     ) -> Consumer:
-        """The consumer with another bound on its lag; None for none."""
+        """Changes the limit of the consumer's lag; None is no limit."""
         headers = {"If-Match": f'"{consumer.revision}"'}
         return await self._put(dataset, consumer.name, {"max_lag": max_lag}, headers)
 
     async def delete_consumer(self, dataset: Dataset | str, consumer: Consumer | str) -> None:
-        """Forgets a position. It keeps no changes any more."""
+        """Deletes a consumer, which then protects no changes from expiry."""
         name = consumer.name if isinstance(consumer, Consumer) else consumer
         await self._send("DELETE", _path(dataset, name))
 
@@ -145,12 +145,12 @@ class ConsumerCalls(ReadCalls):
         seconds: int = 60,
         lease: ConsumerLease | None = None,
     ) -> ConsumerLease:
-        """Holds a consumer, or holds it longer where the lease is given.
+        """Leases a consumer, or extends the lease that is passed.
 
-        Raises Problem `consumer-leased` where another member holds it, with `until` and `retry_after_seconds`.
+        Raises Problem `consumer-leased` if another member holds it, with `until` and `retry_after_seconds`.
         """
         body = {"member": member, "seconds": seconds} | ({} if lease is None else {"token": lease.token})
-        # Without a token the second of two requests would end the lease that the first one got: it does no harm.
+        # Without a token, a repeated request would end the lease of the first one, which does no harm.
         answer = await self._send(
             "POST",
             f"{_path(dataset, name)}/lease",
@@ -161,7 +161,7 @@ class ConsumerCalls(ReadCalls):
         return decoded(ConsumerLease, answer)
 
     async def release_consumer(self, dataset: Dataset | str, name: str, lease: ConsumerLease) -> None:
-        """Lets go of a consumer."""
+        """Releases the lease of a consumer."""
         params = {"token": lease.token}
         await self._send("DELETE", f"{_path(dataset, name)}/lease", params=params, repeatable=True)
 
@@ -180,12 +180,12 @@ class ConsumerCalls(ReadCalls):
         follow: bool = True,
         poll_seconds: int = 25,
     ) -> AsyncGenerator[ChangePage, None]:
-        """Pages of the feed from where the consumer stands, each committed once the next one is asked for.
+        """Pages of the feed from the consumer's position, each committed when the next one is requested.
 
-        So whoever dies between two pages gets the last one again: every change comes at least once. The consumer is
-        made if there is none, at `start`. With `member` it is held, for `lease_seconds` after each page (more than
-        `poll_seconds`, and than the work on a page takes): others that consume under the same name are refused with
-        Problem `consumer-leased`, and this one with `lease-lost` where it was too slow and another has come.
+        A reader that fails between two pages gets the last one again: every change is delivered at least once. A
+        missing consumer is created at `start`. With `member` the consumer is leased for `lease_seconds` after each page
+        (more than `poll_seconds`, and more than the processing of a page takes): other members get Problem
+        `consumer-leased`, and this one gets `lease-lost` if its lease has expired and another member has taken it.
         """
         consumer = await self._get_or_create(dataset, name, start)
         turn = await _Turn.begin(self, dataset, consumer, member, lease_seconds)
@@ -222,14 +222,14 @@ class ConsumerCalls(ReadCalls):
             _path(dataset, name),
             body=msgspec.json.encode(change),
             headers={"Content-Type": JSON, **headers},
-            # The condition keeps it from being done twice.
+            # The condition prevents that it is committed twice.
             repeatable=True,
         )
         return decoded(Consumer, answer)
 
 
 class _Turn:
-    """What one member does with a consumer from page to page."""
+    """One member's reading of a consumer from page to page."""
 
     def __init__(
         self,
@@ -266,20 +266,20 @@ class _Turn:
 
     @property
     def offset(self) -> int:
-        """Where the consumer stands."""
+        """The position of the consumer."""
         return self._consumer.offset
 
     async def done(self, next_since: int) -> None:
-        """Commits a page, and holds the consumer for another while."""
+        """Commits a page and extends the lease."""
         if next_since != self.offset:
             self._consumer = await self._commit(next_since)
         if self._member is not None and time.monotonic() > self._extend_at:
             await self._hold(self._member)
 
     async def end(self) -> None:
-        """Lets go of the consumer."""
+        """Releases the lease."""
         if self._lease is not None:
-            # It runs out by itself.
+            # The lease expires by itself.
             with suppress(Problem, httpx.TransportError):
                 await self._calls.release_consumer(self._dataset, self._consumer.name, self._lease)
 
@@ -297,11 +297,11 @@ class _Turn:
                 raise
             found = await self._calls.get_consumer(self._dataset, self._consumer.name)
             if found.offset == offset:
-                # The answer to the first attempt was lost.
+                # The response to the first attempt was lost.
                 return found
             if found.offset != self.offset:
                 raise
-        # Its bounds have changed, not its position.
+        # Its limits have changed, not its position.
         return await self._calls.commit(self._dataset, found, offset, lease=self._lease)
 
 

@@ -23,7 +23,7 @@ from headwater_client.values import (
 
 
 class DatasetCalls(Connection):
-    """Registers, finds and ends datasets, and changes their schemas."""
+    """Registers, lists and deletes datasets, and changes their schemas."""
 
     async def create_dataset(self, new: NewDataset) -> Dataset:
         """Registers a dataset."""
@@ -32,7 +32,7 @@ class DatasetCalls(Connection):
         return decoded(Dataset, answer)
 
     async def get_dataset(self, dataset: Dataset | str) -> Dataset:
-        """A dataset as it stands now."""
+        """The current state of a dataset."""
         return decoded(Dataset, await self._get(dataset_path(dataset)))
 
     async def datasets(self) -> AsyncGenerator[Dataset, None]:
@@ -43,29 +43,29 @@ class DatasetCalls(Connection):
                 yield item
 
     async def delete_dataset(self, dataset: Dataset | str) -> None:
-        """Ends a dataset and cancels its jobs."""
+        """Deletes a dataset and cancels its jobs."""
         await self._send("DELETE", dataset_path(dataset))
 
     async def change_schema(
         self, dataset: Dataset | str, *changes: SchemaChange, version: int | None = None
     ) -> Dataset:
-        """The dataset under its next schema: all of the changes one after another, or none.
+        """Applies all of the changes to the schema in order, or none. Returns the dataset.
 
-        `version` is the one that the changes were made for; unless said, that of the value `dataset`, or the one that
-        the dataset is at now. Raises Problem `precondition-failed` where it is at another.
+        `version` is the version for which the changes were made; by default that of the value `dataset`, or the current
+        one. Raises Problem `precondition-failed` if the dataset is at another version.
         """
         return await self._change(dataset, {"changes": changes}, version)
 
     async def change_retention(
         self, dataset: Dataset | str, retention: Retention | None, *, version: int | None = None
     ) -> Dataset:
-        """The dataset with its feed kept for another time; None keeps it for ever. `version`: see `change_schema`."""
+        """Changes the retention of the dataset's feed; None never expires. `version`: see `change_schema`."""
         return await self._change(dataset, {"changelog": {"retention": retention}}, version)
 
     async def change_services(
         self, dataset: Dataset | str, services: Mapping[str, Any], *, version: int | None = None
     ) -> Dataset:
-        """The dataset with other table services, as its JSON form has them. `version`: see `change_schema`."""
+        """Changes the table services of the dataset, in their JSON form. `version`: see `change_schema`."""
         return await self._change(dataset, {"services": services}, version)
 
     async def _change(self, dataset: Dataset | str, change: dict[str, Any], version: int | None) -> Dataset:
@@ -81,13 +81,13 @@ class DatasetCalls(Connection):
         return decoded(Dataset, answer)
 
     async def get_schema(self, dataset: Dataset | str, schema_id: int | None = None) -> Schema:
-        """The schema of a dataset, or one that it had."""
+        """The current schema of a dataset, or an earlier one."""
         params: dict[str, Any] = {} if schema_id is None else {"id": schema_id}
         answer = await self._get(f"{dataset_path(dataset)}/schema", params)
         return decoded(Schema, answer)
 
     async def schemas(self, dataset: Dataset | str) -> AsyncGenerator[Schema, None]:
-        """Every schema that the dataset had, the latest first."""
+        """All schemas of the dataset, the latest first."""
         fetch = partial(self._get, f"{dataset_path(dataset)}/schemas")
         async for page in walk_list(fetch, partial(decoded, SchemaPage), {"page_size": 1_000}):
             for item in page.items:

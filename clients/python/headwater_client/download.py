@@ -1,4 +1,4 @@
-"""Downloads of files in parts, so that no more than one part is in memory, or is requested again after a failure."""
+"""Downloads of files in parts: at most one part is in memory, or requested again after a failure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PART_BYTES: Final = 8 * 1024 * 1024
 
 
 class DamagedDownload(Exception):
-    """A downloaded file is not the one that the manifest or the result lists."""
+    """A downloaded file does not match the manifest or the result."""
 
 
 class DownloadCalls(JobCalls):

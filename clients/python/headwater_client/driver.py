@@ -1,4 +1,4 @@
-"""What the client needs from its surroundings: to send a request, to wait, and to do file work.
+"""The client's I/O interface: sends requests, waits, and reads and writes files.
 
 The operations are coroutines over this interface, and do no I/O of their own. `BlockingDriver` never suspends, so the
 blocking client runs a coroutine to its end at once; `AsyncDriver` suspends in the event loop.
@@ -18,7 +18,7 @@ import msgspec
 Result = TypeVar("Result")
 
 Body = bytes | Path
-"""What a request sends: bytes, or a file, which is streamed and never held in memory."""
+"""The body of a request: bytes, or a file, which is streamed and never in memory as a whole."""
 
 _CHUNK_BYTES: Final = 256 * 1024
 _CONNECT_SECONDS: Final = 30.0
@@ -26,7 +26,7 @@ _READ_SECONDS: Final = 60.0
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A request without its credential. `patience_seconds`: how much longer than usual the service may take."""
+    """A request without its credential. `patience_seconds`: additional time for the response of the service."""
 
     method: str
     path: str
@@ -37,7 +37,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def timeout(self) -> httpx.Timeout:
-        """The longest time for each step of the request."""
+        """The timeouts of the request's steps."""
         return httpx.Timeout(_CONNECT_SECONDS, read=_READ_SECONDS + self.patience_seconds)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 
 def ndjson(rows: Iterable[Mapping[str, Any]]) -> bytes:
-    """One JSON object a line. Raises ValueError for NaN and infinity, TypeError for what has no form."""
+    """One JSON object per line. Raises ValueError for NaN and infinity, TypeError for values without a JSON form."""
     return "".join(f"{row_json(row)}\n" for row in rows).encode()
 
 
@@ -23,7 +23,7 @@ def rows_json(rows: Iterable[Mapping[str, Any]]) -> bytes:
 
 def row_json(row: Mapping[str, Any]) -> str:
     """A JSON object. Raises as `ndjson` does."""
-    # The standard library's encoder, since the faster ones write NaN as null: a value lost without a word.
+    # The standard library's encoder, because the faster ones silently write NaN as null.
     return json.dumps(row, allow_nan=False, ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 

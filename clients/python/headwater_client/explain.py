@@ -1,4 +1,4 @@
-"""What a write would touch, and why, without running it."""
+"""Explanations of writes: what a write would touch, and why, without running it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headwater_client.write_options import DEFAULTS, WriteOptions
 
 
 class ExplainedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A live file of a file group. `read`: whether the write reads it, for the reason that `answer` gives."""
+    """A live file of a file group. `read`: whether the write reads it, for the reason in `answer`."""
 
     path: str
     kind: str
@@ -28,7 +28,7 @@ class ExplainedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
-    """The row that a key has now: the commit and the change that gave it its values, and where it stands."""
+    """The live row of a key: the commit and the change that gave it its values, and its position."""
 
     version: int | None
     offset: int | None
@@ -37,7 +37,7 @@ class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExplainedKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A row of the write by its number: the row of its key now, what would become of it, and where it would go."""
+    """A row of the write by its number: the live row of its key, its effect, and its destination."""
 
     row: int
     key: dict[str, Any]
@@ -49,7 +49,7 @@ class ExplainedKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExplainedGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """A file group that the write touches. `storing`: the way its rows would be stored, for this `reason`."""
+    """A file group that the write touches. `storing`: the form in which its rows would be stored, for this `reason`."""
 
     file_group: str
     partition_path: str
@@ -64,7 +64,7 @@ class ExplainedGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BucketRule(msgspec.Struct, frozen=True, kw_only=True):
-    """How a key finds its file group: the `function` of the `key` fields, modulo `count`."""
+    """The file group of a key: the `function` of the `key` fields, modulo `count`."""
 
     mode: str
     function: str
@@ -73,7 +73,7 @@ class BucketRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WriteExplanation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a write would touch if it ran at `version`; of the `group_count` file groups the first are listed."""
+    """The file groups that a write would touch at `version`; the first of `group_count` are listed."""
 
     version: int
     operation: str
@@ -84,12 +84,12 @@ class WriteExplanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExplainCalls(Connection):
-    """Asks what writes would do."""
+    """Explains writes."""
 
     async def explain_keys(
         self, dataset: Dataset | str, keys: Sequence[Mapping[str, Any]]
     ) -> WriteExplanation:
-        """What an upsert of these keys would touch: where each key is, and how its row would be replaced."""
+        """Explains an upsert of these keys: the position of each key, and how its row would be replaced."""
         params = {"key": [row_json(key) for key in keys]}
         answer = await self._get(f"{dataset_path(dataset)}/explanations", params)
         return decoded(WriteExplanation, answer)
@@ -102,7 +102,7 @@ class ExplainCalls(Connection):
         operation: Operation = "upsert",
         options: WriteOptions = DEFAULTS,
     ) -> WriteExplanation:
-        """What a write of these rows (1,000 at most) would touch; nothing is written."""
+        """Explains a write of these rows (at most 1,000); nothing is written."""
         source = {"kind": "rows", "rows": msgspec.Raw(rows_json(rows))}
         answer = await self._send(
             "POST",

@@ -1,4 +1,4 @@
-"""Exports: a feed, or the rows that changed in it, written to files, and the files fetched."""
+"""Exports: a feed, or the rows that changed in it, written to files, and downloads of these files."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ MANIFEST_NAME: Final = "manifest.json"
 
 
 class Schedule(msgspec.Struct, frozen=True, kw_only=True):
-    """When an export goes on by itself: so long after its last run began, if there are changes."""
+    """The schedule of an export: the interval between the starts of its runs. Runs without changes are skipped."""
 
     every_seconds: int
 
 
 class ExportRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run of an export: the changes from `since` up to `until`. What it has written is None before it has ended."""
+    """A run of an export: the changes from `since` up to `until`. Members of the result are None until it ends."""
 
     number: int
     state: str
@@ -50,7 +50,7 @@ class ExportRun(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Export(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format": "form"}):
-    """An export. `offset` is where its next run starts; `runs` are the latest, the last one first."""
+    """An export. `offset` is the start of its next run; `runs` are the latest runs, the last one first."""
 
     id: str
     dataset: DatasetIdentity
@@ -74,7 +74,7 @@ class Export(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format
 
 
 class ExportOffsets(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes from `since` up to `next_since`, which is None before the run has succeeded."""
+    """The changes from `since` up to `next_since`, which is None until the run has succeeded."""
 
     since: int
     next_since: int | None
@@ -95,7 +95,7 @@ class ExportSchema(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a run. `checksum` is `xxh3-128:` and the digest, `sha256` another; both hexadecimal."""
+    """A file of a run. `checksum` is `xxh3-128:` and the digest, `sha256` is SHA-256; both are hexadecimal."""
 
     name: str
     rows: int
@@ -107,7 +107,7 @@ class ExportFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExportManifest(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format": "form"}):
-    """A run with what it has written. Before it has succeeded, `files` is empty and what they hold None."""
+    """A run with its files. Until it has succeeded, `files` is empty and members of the result are None."""
 
     export_id: str
     number: int
@@ -148,7 +148,7 @@ class ExportCalls(DownloadCalls):
         dataset: Dataset | str,
         *,
         query: ExportQuery,
-        format: ExportFormat,  # noqa: A002 - as the API calls it
+        format: ExportFormat,  # noqa: A002 - the name in the API
         delivery_format: DeliveryFormat | None = None,
         columns: Sequence[str] | None = None,
         where: str | None = None,
@@ -160,9 +160,9 @@ class ExportCalls(DownloadCalls):
         name: str | None = None,
         max_lag: MaxLag | None = None,
     ) -> Export:
-        """Exports the changes from `since` on, or the rows that changed since; its first run is on its way.
+        """Exports the changes from `since` on, or the rows that changed since. Starts the first run.
 
-        With `every_seconds` it goes on from where it stopped, each time; otherwise it has ended after one run.
+        With `every_seconds` further runs continue at the end of the last one; otherwise the export ends after one run.
         """
         given = {
             "query": query,
@@ -188,35 +188,35 @@ class ExportCalls(DownloadCalls):
         return decoded(Export, answer)
 
     async def exports(self, dataset: Dataset | str) -> AsyncGenerator[Export, None]:
-        """The exports of a dataset, the latest first; those that have ended too."""
+        """The exports of a dataset, the latest first, including ended ones."""
         fetch = partial(self._get, f"{dataset_path(dataset)}/exports")
         async for page in walk_list(fetch, partial(decoded, ExportPage), {"page_size": 1_000}):
             for item in page.items:
                 yield item
 
     async def get_export(self, export: Export | str) -> Export:
-        """An export as it stands."""
+        """The current state of an export."""
         return decoded(Export, await self._get(export_path(export)))
 
     async def pause_export(self, export: Export | str) -> Export:
-        """Has an export with a schedule wait where it is. What is under way goes on."""
+        """Pauses an export with a schedule. A run in progress continues."""
         return await self._change_export(export, {"state": "paused"})
 
     async def resume_export(self, export: Export | str) -> Export:
-        """Has an export go on that was paused or has ended."""
+        """Resumes an export that was paused or has ended."""
         return await self._change_export(export, {"state": "active"})
 
     async def schedule_export(self, export: Export | str, every_seconds: int | None) -> Export:
-        """Changes when an export goes on by itself; None: never again."""
+        """Changes the schedule of an export; None removes it."""
         schedule = None if every_seconds is None else {"every_seconds": every_seconds}
         return await self._change_export(export, {"schedule": schedule})
 
     async def delete_export(self, export: Export | str) -> None:
-        """Ends an export, and removes its runs with their files."""
+        """Deletes an export, and its runs with their files."""
         await self._send("DELETE", export_path(export))
 
     async def run_export(self, export: Export | str, *, idempotency_key: str | None = None) -> ExportRun:
-        """Exports now what there is from where it stopped to the head; the run that this starts."""
+        """Exports all changes from the export's position to the head. Returns the run that this starts."""
         answer = await self._send(
             "POST",
             f"{export_path(export)}/runs",
@@ -233,16 +233,16 @@ class ExportCalls(DownloadCalls):
                 yield item
 
     async def get_export_run(self, export: Export | str, number: int) -> ExportManifest:
-        """A run as it stands, with its manifest once it has succeeded."""
+        """The current state of a run, with its manifest once it has succeeded."""
         answer = await self._get(f"{export_path(export)}/runs/{number}")
         return decoded(ExportManifest, answer)
 
     async def wait_for_export(
         self, export: Export | str, number: int | None = None, *, seconds: float = 600
     ) -> ExportManifest:
-        """A run, the last one unless said, once it has succeeded.
+        """Waits for a run, by default the last one. Returns it once it has succeeded.
 
-        Raises JobUnfinished; Problem if it fails or is cancelled; LookupError if there is none yet.
+        Raises JobUnfinished; Problem if it fails or is cancelled; LookupError if there is no run yet.
         """
         if number is None:
             runs = (await self.get_export(export)).runs
@@ -254,9 +254,9 @@ class ExportCalls(DownloadCalls):
         return await self.get_export_run(export, number)
 
     async def download_export(self, run: ExportManifest, folder: Path) -> list[Path]:
-        """Fetches the files of a run, and its manifest beside them; the paths of the files, in order.
+        """Downloads the files of a run, and its manifest; returns the paths of the files, in order.
 
-        What is there already with the right content is not fetched again. Raises DamagedDownload.
+        Files that exist with the right contents are not downloaded again. Raises DamagedDownload.
         """
         await self._driver.run(partial(folder.mkdir, parents=True, exist_ok=True))
         files = f"{export_path(run.export_id)}/runs/{run.number}/files"
@@ -271,7 +271,7 @@ class ExportCalls(DownloadCalls):
         partial_path = path.with_name(f"{path.name}.part")
         await self._download_parts(f"{files}/{quote(file.name)}", file.size_bytes, partial_path)
         if not await self._driver.run(_is, file, partial_path):
-            raise DamagedDownload(f"{file.name} is not what the manifest lists; fetch it again")
+            raise DamagedDownload(f"{file.name} does not match the manifest; download it again")
         return await self._driver.run(partial_path.replace, path)
 
     async def _change_export(self, export: Export | str, change: dict[str, Any]) -> Export:
@@ -286,12 +286,12 @@ class ExportCalls(DownloadCalls):
 
 
 def export_path(export: Export | str) -> str:
-    """Where an export is."""
+    """The path of an export."""
     return f"/exports/{quote(export.id if isinstance(export, Export) else export, safe='')}"
 
 
 def _is(file: ExportFile, path: Path) -> bool:
-    """Whether there is what the manifest lists."""
+    """Whether the file exists as the manifest lists it."""
     if not path.exists() or path.stat().st_size != file.size_bytes:
         return False
     digest = hashlib.sha256()

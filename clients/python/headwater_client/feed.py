@@ -1,4 +1,4 @@
-"""Walking over pages: of the feed, of a table, of a list."""
+"""Iterators over pages of the feed, of a table, or of a list."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Since = int | Literal["earliest", "now"]
 
 
 class FeedPage(Protocol):
-    """A page that says where the next one starts."""
+    """A page with the position of the next one."""
 
     @property
     def next_since(self) -> int: ...
@@ -21,7 +21,7 @@ class FeedPage(Protocol):
 
 
 class ListPage(Protocol):
-    """A page that has the token of the next one."""
+    """A page with the token of the next one."""
 
     @property
     def next_page_token(self) -> str | None: ...
@@ -39,7 +39,9 @@ async def walk_feed(
     follow: bool,
     poll_seconds: int,
 ) -> AsyncGenerator[Positioned, None]:
-    """Pages from `since` to the head; with `follow` for ever, an empty one for each poll that saw nothing."""
+    """Pages from `since` to the head. With `follow` the iteration does not end, and a poll without changes gives an
+    empty page.
+    """
     if follow:
         params = {**params, "feed": "longpoll", "timeout": poll_seconds}
     while True:
@@ -55,7 +57,7 @@ async def walk_list(
     decode: Callable[[httpx.Response], Listed],
     params: dict[str, Any],
 ) -> AsyncGenerator[Listed, None]:
-    """Every page of a list or of one version of a table."""
+    """Every page of a list, or of one version of a table."""
     while True:
         page = decode(await fetch(params))
         yield page

@@ -1,4 +1,4 @@
-"""Jobs: looking at them, waiting for them, cancelling them, and starting those that bring no rows."""
+"""Jobs: their states, waiting, cancelling, and starting jobs without rows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from headwater_client.values import Job
 
 
 def made_up(idempotency_key: str | None) -> str:
-    """The caller's key, or one for this call alone."""
+    """The caller's key, or a new one for this call."""
     return idempotency_key or str(uuid.uuid4())
 
 
 class JobCalls(Connection):
-    """Follows jobs."""
+    """Reads, awaits, cancels and starts jobs."""
 
     async def get_job(self, job: Job | str) -> Job:
-        """A job as it stands, however it ended."""
+        """The current state of a job."""
         return await self._job(job, 0)
 
     async def wait(self, job: Job | str, *, seconds: float = 600) -> Job:
@@ -37,7 +37,7 @@ class JobCalls(Connection):
         return found
 
     async def cancel(self, job: Job | str) -> Job:
-        """Cancels a job that has not ended: nothing of it will be visible."""
+        """Cancels a job that has not ended: none of its changes become visible."""
         answer = await self._send("POST", f"{job_path(job)}/cancel")
         return decoded(Job, answer)
 
@@ -57,7 +57,7 @@ class JobCalls(Connection):
     ) -> Job:
         """The job that a request starts; with `wait`, once it has succeeded.
 
-        Without a key, the request must be safe to repeat by itself.
+        Without a key, the request must be safe to repeat.
         """
         deadline = time.monotonic() + wait
         first_wait = min(int(wait), WAIT_SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""All operations of the service, as coroutines over a driver: what the blocking and the async client have in common."""
+"""All operations of the service, as coroutines over a driver, shared by the blocking and the async client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking at a table from outside: its timeline, its files, its partitions, and all of it in numbers."""
+"""Overviews of a table: its timeline, its files, its partitions, and its statistics."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from headwater_client.values import Dataset, RowCounts
 class Instant(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of a timeline: an attempt to change the dataset.
 
-    `actor`: the id of the API key that asked for it, None for what the service did by itself. `parameters`: what the
-    request said beside its operation. `error`: the problem document of what made it fail.
+    `actor`: the id of the API key that requested it, None for actions of the service. `parameters`: the options of the
+    request. `error`: the problem document of the failure.
     """
 
     id: str
@@ -48,7 +48,7 @@ class Instant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ColumnBounds(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of a column in one file; None where it is not."""
+    """The statistics of a column in one file; None where unknown."""
 
     minimum: Any = None
     maximum: Any = None
@@ -56,7 +56,7 @@ class ColumnBounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A data file at a version. `live_rows`: those that no deletion vector has taken out."""
+    """A data file at a version. `live_rows`: those that no deletion vector has deleted."""
 
     name: str
     kind: str
@@ -75,7 +75,7 @@ class TableFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition at a version. `rows` are what readers see if `exact`; otherwise there are logs beside them."""
+    """A partition at a version. `rows` is the number of visible rows if `exact`; otherwise there are also logs."""
 
     path: str
     values: dict[str, str | None]
@@ -96,7 +96,7 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowSums(msgspec.Struct, frozen=True, kw_only=True):
-    """`live`: rows of base files that no deletion vector has taken out, which readers see if `exact`."""
+    """`live`: rows of base files that no deletion vector has deleted, which are the visible rows if `exact`."""
 
     live: int
     exact: bool
@@ -107,7 +107,7 @@ class RowSums(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SizeClass(msgspec.Struct, frozen=True, kw_only=True):
-    """Base files of fewer bytes than `below`, and no fewer than the class before."""
+    """Base files with fewer bytes than `below`, and at least those of the previous class."""
 
     below: int | None
     files: int
@@ -115,7 +115,7 @@ class SizeClass(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileSums(msgspec.Struct, frozen=True, kw_only=True):
-    """Files by kind, and base files by size."""
+    """Numbers of files by kind, and of base files by size."""
 
     base: int
     logs: int
@@ -125,7 +125,7 @@ class FileSums(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ByteSums(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes by what they are, and how many were `written` so far."""
+    """Bytes by kind, and the total `written` so far."""
 
     base: int
     logs: int
@@ -138,7 +138,7 @@ class ByteSums(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ColumnSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """A column in all base files; None where one of them does not tell."""
+    """A column in all base files; None where a file has no statistics."""
 
     name: str
     minimum: Any
@@ -147,7 +147,7 @@ class ColumnSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableStatistics(msgspec.Struct, frozen=True, kw_only=True):
-    """A table in numbers."""
+    """Statistics of a table."""
 
     version: int
     committed_at: datetime | None
@@ -188,7 +188,7 @@ class PartitionPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OverviewCalls(Connection):
-    """Looks at tables without reading their rows."""
+    """Overviews of tables, without reading their rows."""
 
     def timeline(
         self,
@@ -218,7 +218,7 @@ class OverviewCalls(Connection):
         kind: str | None = None,
         statistics: bool = False,
     ) -> AsyncGenerator[TableFile, None]:
-        """The data files of a version, the latest unless said; of one partition by its path, of one kind."""
+        """The data files of a version, by default the latest; of one partition by its path, of one kind."""
         wanted = {
             "version": version,
             "tag": tag,
@@ -231,14 +231,14 @@ class OverviewCalls(Connection):
     def partitions(
         self, dataset: Dataset | str, *, version: int | None = None, tag: str | None = None
     ) -> AsyncGenerator[Partition, None]:
-        """The partitions of a version, the latest unless said."""
+        """The partitions of a version, by default the latest."""
         wanted = {"version": version, "tag": tag}
         return self._walk(f"{dataset_path(dataset)}/partitions", PartitionPage, wanted)
 
     async def statistics(
         self, dataset: Dataset | str, *, columns: Sequence[str] | None = None
     ) -> TableStatistics:
-        """The table in numbers, with bounds and nulls of the columns that are named."""
+        """Statistics of the table, with bounds and nulls of the named columns."""
         params = {} if columns is None else {"columns": list(columns)}
         found: TableStatistics = decoded(
             TableStatistics, await self._get(f"{dataset_path(dataset)}/statistics", params)

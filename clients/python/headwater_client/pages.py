@@ -18,9 +18,9 @@ ARROW_STREAM = "application/vnd.apache.arrow.stream"
 
 
 class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes in order. `next_since` is where to go on; `pending` changes follow the page.
+    """Changes in order. `next_since` is the position of the next page; `pending` changes follow the page.
 
-    `schema_id` is the schema under which the rows are told.
+    `schema_id` is the schema of the rows.
     """
 
     changes: tuple[Change, ...]
@@ -50,7 +50,7 @@ class ChangeTable(ArrowData, frozen=True, kw_only=True):
 
 
 class RowPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows of the table at `version`, under the schema that it had then."""
+    """Rows of the table at `version`, under its schema at that version."""
 
     rows: list[dict[str, Any]]
     version: int
@@ -59,7 +59,7 @@ class RowPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowTable(ArrowData, frozen=True, kw_only=True):
-    """Rows of the table at `version`, as Arrow data, with the columns that the dataset had then."""
+    """Rows of the table at `version`, as Arrow data, with the dataset's columns at that version."""
 
     version: int
     schema_id: int

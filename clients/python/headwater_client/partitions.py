@@ -1,4 +1,4 @@
-"""Partitions that are done, and what a Hive metastore was told of them."""
+"""Partitions that are done, and their reports to a Hive metastore."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater_client.values import Dataset
 
 
 class PartitionMark(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition: the version that changed it last, and the one that has all of its data, if it is done."""
+    """A partition: the version that changed it last, and the version that completed it, if it is done."""
 
     path: str
     changed_version: int
@@ -34,7 +34,7 @@ class PartitionEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MetastoreReport(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a dataset was reported to its Hive table. `error`: why it is not further, tried again at `retry_at`."""
+    """The progress of reports to the dataset's Hive table. `error`: the last failure, retried at `retry_at`."""
 
     database: str
     table: str
@@ -57,12 +57,12 @@ class _Events(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PartitionCalls(Connection):
-    """Says which partitions are done, and follows what becomes of them."""
+    """Marks partitions as done, and follows their events."""
 
     async def end_partitions(
         self, dataset: Dataset | str, partitions: Sequence[str]
     ) -> tuple[PartitionMark, ...]:
-        """Marks partitions, by their paths, as done: they get no more input. All of them, or none."""
+        """Marks partitions, by their paths, as done: they get no more input. All of them are marked, or none."""
         answer = await self._send(
             "POST",
             f"{dataset_path(dataset)}/partitions/done",
@@ -76,7 +76,7 @@ class PartitionCalls(Connection):
     async def partition_events(
         self, dataset: Dataset | str, *, since: int = 0
     ) -> AsyncGenerator[PartitionEvent, None]:
-        """What became of partitions, from event `since` on, up to the last that there is."""
+        """Events of partitions, from event `since` on, up to the last one."""
         path = f"{dataset_path(dataset)}/partitions/events"
         while True:
             page: _Events = decoded(_Events, await self._get(path, {"since": since, "limit": 1_000}))
@@ -87,7 +87,7 @@ class PartitionCalls(Connection):
                 return
 
     async def metastore_report(self, dataset: Dataset | str) -> MetastoreReport:
-        """How far the dataset was reported to the Hive table that its `services.metastore` names."""
+        """The progress of reports to the Hive table in the dataset's `services.metastore`."""
         found: MetastoreReport = decoded(
             MetastoreReport, await self._get(f"{dataset_path(dataset)}/metastore")
         )

@@ -1,4 +1,4 @@
-"""How the service says no."""
+"""Errors of the service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TEXT_MAX = 500
 
 
 class FieldError(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong with one part of a request; `pointer` is a JSON pointer to it."""
+    """One fault in a request; `pointer` is a JSON pointer to the faulty part."""
 
     pointer: str
     detail: str
@@ -35,7 +35,7 @@ class Problem(Exception):
 
     @property
     def type(self) -> str:
-        """What scripts compare: `/problems/<code>`."""
+        """The problem type for comparison in programs: `/problems/<code>`."""
         return str(self.document.get("type", "about:blank"))
 
     @property
@@ -50,17 +50,17 @@ class Problem(Exception):
 
     @property
     def title(self) -> str:
-        """What happened, in general."""
+        """A summary of the problem type."""
         return str(self.document.get("title", ""))
 
     @property
     def detail(self) -> str:
-        """What happened, this time."""
+        """The description of this occurrence."""
         return str(self.document.get("detail", ""))
 
     @property
     def errors(self) -> tuple[FieldError, ...]:
-        """The parts of the request that are at fault."""
+        """The faulty parts of the request."""
         return msgspec.convert(self.document.get("errors", ()), tuple[FieldError, ...])
 
     def _text(self) -> str:
@@ -69,7 +69,7 @@ class Problem(Exception):
 
 
 class JobUnfinished(TimeoutError):
-    """The job had not ended after the time that the caller gave it; it goes on. `job` is how it stood."""
+    """The job did not end within the caller's time limit; it continues. `job` is its last known state."""
 
     def __init__(self, job: Job, seconds: float) -> None:
         self.job = job
@@ -77,7 +77,7 @@ class JobUnfinished(TimeoutError):
 
 
 class TransactionUnfinished(TimeoutError):
-    """The transaction had not ended after the time that the caller gave it; it goes on."""
+    """The transaction did not end within the caller's time limit; it continues."""
 
     def __init__(self, transaction: Transaction, seconds: float) -> None:
         self.transaction = transaction
@@ -85,7 +85,7 @@ class TransactionUnfinished(TimeoutError):
 
 
 def problem_of(response: httpx.Response) -> Problem:
-    """The problem that a response of status 400 or above stands for, also one that a proxy made."""
+    """The problem of a response with status 400 or above, including responses of proxies."""
     if response.headers.get("content-type", "").startswith("application/problem+json"):
         return Problem(msgspec.json.decode(response.content, type=dict[str, Any]))
     return Problem(
@@ -99,12 +99,12 @@ def problem_of(response: httpx.Response) -> Problem:
 
 
 def problem_of_job(job: Job) -> Problem | None:
-    """The problem that ended a job; None if it succeeded or goes on."""
+    """The problem that ended a job; None if it succeeded or is still running."""
     return _problem_of_end("job", job)
 
 
 def problem_of_transaction(transaction: Transaction) -> Problem | None:
-    """The problem that ended a transaction; None if it succeeded or goes on."""
+    """The problem that ended a transaction; None if it succeeded or is still running."""
     return _problem_of_end("transaction", transaction)
 
 

@@ -1,4 +1,4 @@
-"""The quarantine: bad records of writes, and driving them again."""
+"""The quarantine: bad records of writes, and redriving them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from headwater_client.values import Dataset, Job
 
 
 class QuarantinedRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A bad record. `position` is its row number in the write; pointers in `errors` start at the record.
+    """A bad record. `position` is its row number in the write; pointers in `errors` are relative to the record.
 
-    `header`: the header line of a CSV record. `redrive_job_id`: the job that drove it again.
+    `header`: the header line of a CSV record. `redrive_job_id`: the job that redrove it.
     """
 
     id: str
@@ -37,24 +37,24 @@ class QuarantinedRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def sent(self) -> bytes:
-        """What was sent, byte for byte."""
+        """The original bytes of the record."""
         return base64.b64decode(self.payload) if self.encoding == "base64" else self.payload.encode()
 
 
 class QuarantinePage(msgspec.Struct, frozen=True, kw_only=True):
-    """Records in the order in which they were set aside."""
+    """Records in the order of their quarantining."""
 
     items: tuple[QuarantinedRecord, ...]
     next_page_token: str | None
 
 
 class QuarantineCalls(JobCalls):
-    """Looks into the quarantine of a dataset, and empties it."""
+    """Lists, redrives and discards the quarantined records of a dataset."""
 
     async def quarantine(
         self, dataset: Dataset | str, *, job: Job | str | None = None
     ) -> AsyncGenerator[QuarantinedRecord, None]:
-        """The bad records of a dataset, or those of one job, in the order in which they were set aside."""
+        """The bad records of a dataset, or those of one job, in the order of their quarantining."""
         params: dict[str, Any] = {"page_size": 1_000} | ({} if job is None else {"job": _id(job)})
         fetch = partial(self._get, f"{dataset_path(dataset)}/quarantine")
         async for page in walk_list(fetch, partial(decoded, QuarantinePage), params):
@@ -69,9 +69,9 @@ class QuarantineCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Writes records of one job again: by id the repaired payload, or None for the record as it was.
+        """Redrives records of one job: by id the repaired payload, or None for the unchanged record.
 
-        The job is like that of a write; see `write` for the rest.
+        The job is like that of a write; see `write` for the other parameters.
         """
         chosen = [
             {"id": record} | ({} if payload is None else {"payload": payload})
@@ -82,11 +82,11 @@ class QuarantineCalls(JobCalls):
     async def redrive_job(
         self, dataset: Dataset | str, job: Job | str, *, idempotency_key: str | None = None, wait: float = 0
     ) -> Job:
-        """Writes the bad records of a job again that wait, as they were; 100,000 at a time."""
+        """Redrives the waiting bad records of a job unchanged; at most 100,000 at a time."""
         return await self._redrive(dataset, {"job": _id(job)}, idempotency_key, wait)
 
     async def discard_quarantine(self, dataset: Dataset | str, job: Job | str) -> None:
-        """Forgets the bad records of a job for good."""
+        """Permanently deletes the bad records of a job."""
         path = f"{dataset_path(dataset)}/quarantine"
         await self._send("DELETE", path, params={"job": _id(job)})
 

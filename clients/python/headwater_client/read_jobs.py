@@ -1,4 +1,4 @@
-"""Read jobs: as many rows as there are, as an Arrow table or as files."""
+"""Read jobs: any number of rows, as an Arrow table or as files."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ ReadFormat = Literal["json", "csv", "ndjson", "arrow", "parquet"]
 
 
 class OrderBy(msgspec.Struct, frozen=True, kw_only=True):
-    """A column to order rows by. Nulls come last, whichever way."""
+    """A column to order rows by. Nulls come last in both directions."""
 
     column: str
     descending: bool = False
 
 
 class ReadOptions(TypedDict, total=False):
-    """What to read. `query`: `snapshot` (the table, unless said), `read_optimized` or `incremental`.
+    """Options of a read. `query`: `snapshot` (the table, the default), `read_optimized` or `incremental`.
 
-    Of a table: `version`, `as_of` or `tag`, the latest unless given. Of what changed: after `begin` or `begin_time`, up
-    to `end` or `end_time`. `columns`, `where` (a filter) and `partitions` (globs) say what of which rows; `order_by`
-    takes names of columns, and `OrderBy` for more than those; `limit` is how many rows at most.
+    For a table: `version`, `as_of` or `tag`, by default the latest version. For changed rows: after `begin` or
+    `begin_time`, up to `end` or `end_time`. `columns`, `where` (a filter) and `partitions` (globs) select columns and
+    rows; `order_by` has names of columns, or `OrderBy` values for other orders; `limit` is the greatest number of rows.
     """
 
     query: ReadQuery
@@ -55,7 +55,7 @@ class ReadOptions(TypedDict, total=False):
 
 
 class ResultLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
-    """Where a file of a result is."""
+    """The address of a result's file."""
 
     self_: str
 
@@ -71,7 +71,7 @@ class ResultFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResultFiles(msgspec.Struct, frozen=True, kw_only=True):
-    """A result as files: all rows are in them, in order from file to file."""
+    """A result as files: they contain all rows, in order from file to file."""
 
     files: tuple[ResultFile, ...]
     version: int
@@ -80,19 +80,19 @@ class ResultFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadJobCalls(DownloadCalls):
-    """Has the service read tables, and fetches what it read."""
+    """Runs read jobs and downloads their results."""
 
     async def read(
         self, dataset: Dataset | str, *, wait: float = 600, **options: Unpack[ReadOptions]
     ) -> ArrowData:
-        """The rows that a read job reads, all in memory here: see `ReadOptions`.
+        """The rows of a read job, all in memory: see `ReadOptions`.
 
         Raises JobUnfinished; Problem if it fails.
         """
         return await self.read_result(await self.start_read(dataset, format="arrow", wait=wait, **options))
 
     async def read_result(self, job: Job | str) -> ArrowData:
-        """The rows of a read job of the format `arrow` that has succeeded, all in memory here."""
+        """The rows of a succeeded read job of the format `arrow`, all in memory."""
         answer = await self._get(f"{job_path(job)}/result")
         if answer.headers["headwater-disposition"] == "inline":
             return ArrowData(parts=(answer.content,))
@@ -108,7 +108,7 @@ class ReadJobCalls(DownloadCalls):
         wait: float = 600,
         **options: Unpack[ReadOptions],
     ) -> list[Path]:
-        """Has the rows read to files, and fetches these into a folder; their paths, in order: see `ReadOptions`.
+        """Reads rows to files and downloads these into a folder. Returns their paths, in order: see `ReadOptions`.
 
         Raises JobUnfinished, DamagedDownload; Problem if the job fails.
         """
@@ -144,7 +144,7 @@ class ReadJobCalls(DownloadCalls):
         return decoded(ResultFiles, await self._get(f"{job_path(job)}/result"))
 
     async def download_result(self, job: Job | str, folder: Path) -> list[Path]:
-        """Fetches the files of a result; their paths, in order. Raises DamagedDownload."""
+        """Downloads the files of a result; returns their paths, in order. Raises DamagedDownload."""
         await self._driver.run(partial(folder.mkdir, parents=True, exist_ok=True))
         listed = await self.result_files(job)
         return [await self._save(file, folder / file.name) for file in listed.files]
@@ -153,5 +153,5 @@ class ReadJobCalls(DownloadCalls):
         partial_path = path.with_name(f"{path.name}.part")
         await self._download_parts(file.links.self_, file.size_bytes, partial_path)
         if (await self._driver.run(partial_path.stat)).st_size != file.size_bytes:
-            raise DamagedDownload(f"{file.name} is not what the result lists; fetch it again")
+            raise DamagedDownload(f"{file.name} does not match the result's list; download it again")
         return await self._driver.run(partial_path.replace, path)

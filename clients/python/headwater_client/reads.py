@@ -1,4 +1,4 @@
-"""Reading: the feed, and the table."""
+"""Reads of the feed and of the table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QueryType = Literal["snapshot", "read_optimized"]
 
 
 class ReadCalls(Connection):
-    """Reads what was committed."""
+    """Reads committed data."""
 
     # The feed
 
@@ -40,8 +40,8 @@ class ReadCalls(Connection):
     ) -> AsyncGenerator[Change, None]:
         """Changes one by one, from position `since` on.
 
-        To go on later, keep the offset of the last change plus one, and keep it after a `+A`, `-R` or `+C`
-        only, so that a `-C` is never parted from its `+C`. See `change_pages` for the rest.
+        To resume later, store the offset of the last change plus one, but only after a `+A`, `-R` or `+C`, so that a
+        `-C` is never separated from its `+C`. See `change_pages` for the other parameters.
         """
         async for page in self.change_pages(
             dataset,
@@ -70,14 +70,14 @@ class ReadCalls(Connection):
     ) -> AsyncGenerator[ChangePage, None]:
         """Pages of the feed from position `since` on, to its head.
 
-        `where` is a filter on rows, `partitions` are globs of partition paths (see `rows`): changes for which neither
-        the row before nor the one after is asked for are left out, and `columns` of the others are shown. Positions
-        count the whole feed, and a page that leaves much out may be empty though others follow.
+        `where` is a filter on rows, `partitions` are globs of partition paths (see `rows`): changes of which neither
+        the old nor the new row matches are left out. `columns` selects the columns of the others. Positions count the
+        whole feed, so a page may be empty though other pages follow.
 
-        With `follow` the walk does not end there: it waits for changes, and gives an empty page for each
-        `poll_seconds` without any. Keep a page's `next_since` with what was made of the page, and the next
-        walk goes on right behind it. Raises Problem `offset-ahead` where `since` is not of this dataset,
-        `offset-expired` where changes behind it are kept no longer: `earliest` is the first that is.
+        With `follow` the iteration does not end: it waits for changes, and returns an empty page after each
+        `poll_seconds` without changes. Store a page's `next_since` together with the results of the page, and resume
+        from there. Raises Problem `offset-ahead` if `since` is not a position of this dataset, `offset-expired` if
+        changes after it have expired: `earliest` is the first that has not.
         """
         fetch = self._feed_of(dataset, JSON, poll_seconds)
         params = _feed_params(since, columns, where, partitions, limit)
@@ -95,7 +95,7 @@ class ReadCalls(Connection):
         follow: bool = False,
         poll_seconds: int = 25,
     ) -> AsyncGenerator[ChangeTable, None]:
-        """As `change_pages`, in the columnar form, which is the fast one."""
+        """As `change_pages`, in the columnar form, which is faster."""
         fetch = self._feed_of(dataset, ARROW_STREAM, poll_seconds)
         params = _feed_params(since, columns, where, partitions, limit)
         return walk_feed(fetch, pages.change_table, params, follow=follow, poll_seconds=poll_seconds)
@@ -103,9 +103,10 @@ class ReadCalls(Connection):
     async def corrections(
         self, dataset: Dataset | str, first: int = 0, end: int | None = None
     ) -> AsyncGenerator[Correction, None]:
-        """Which changes with offsets `first` to before `end` (the head) were taken back by now, and by which.
+        """The changes with offsets from `first` to before `end` (default: the head) that were retracted, and their
+        corrections.
 
-        Raises Problem `offset-expired` where the feed is not kept back to `first`.
+        Raises Problem `offset-expired` if the change at `first` has expired.
         """
         fetch = partial(self._get, f"{dataset_path(dataset)}/changes/corrected")
         chosen = {} if end is None else {"last_offset": end - 1}
@@ -136,13 +137,13 @@ class ReadCalls(Connection):
         query_type: QueryType = "snapshot",
         limit: int = 1_000,
     ) -> AsyncGenerator[dict[str, Any], None]:
-        """Rows of the table, all of one version: the latest unless one, a moment, or a name is given.
+        """Rows of the table, all of one version: by default the latest, or that of a version number, a time, or a name.
 
         `where` is a filter, such as `price > 10 AND day < DATE '2026-01-01'`; `partitions` are globs of partition
-        paths, such as `day=2026-11-*`; with `meta` the rows have the five meta columns too, with `corrected_since` also
-        what has taken each back since the version: `_hw_corrected_by` (an offset) and `_hw_corrected_version`, None
-        where nothing has. `query_type` `read_optimized` reads base files only, without what logs still hold. `limit` is
-        the number of rows that are fetched at a time.
+        paths, such as `day=2026-11-*`. With `meta` the rows also have the five meta columns. With `corrected_since`
+        they have the change that retracted each row since the version: `_hw_corrected_by` (an offset) and
+        `_hw_corrected_version`, None if no change has. `query_type` `read_optimized` reads base files only, without
+        logs. `limit` is the number of rows per request.
         """
         params = _row_params(
             version, as_of, tag, columns, where, partitions, meta, corrected_since, query_type, limit

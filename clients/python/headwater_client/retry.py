@@ -1,4 +1,4 @@
-"""When a request is sent again, and after which delay."""
+"""Retries: which requests are retried, and after which delay."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _STATUSES: Final = frozenset({429, 502, 503, 504})
 
 
 def is_repeatable(request: Request) -> bool:
-    """Whether sending it twice does no more than sending it once, by its method or by its idempotency key."""
+    """Whether the request is idempotent, by its method or by its idempotency key."""
     return request.method == "GET" or "Idempotency-Key" in request.headers
 
 
 def delay_after_error(attempt: int, error: httpx.TransportError, *, repeatable: bool) -> float | None:
-    """The delay in seconds before the attempt after `attempt`, which got no response; None for no further one."""
-    # Without a connection nothing was sent, so nothing can have been done.
+    """The delay in seconds after `attempt`, which got no response; None for no further attempt."""
+    # Without a connection nothing was sent, so nothing can have been executed.
     may_repeat = repeatable or isinstance(error, httpx.ConnectError)
     return _backoff(attempt) if may_repeat and attempt < ATTEMPTS else None
 
@@ -34,7 +34,7 @@ def delay_after_error(attempt: int, error: httpx.TransportError, *, repeatable: 
 def delay_after_problem(
     attempt: int, problem: Problem, retry_after: str | None, *, repeatable: bool
 ) -> float | None:
-    """The delay in seconds before the attempt after `attempt`, which was refused; None for no further one."""
+    """The delay in seconds after `attempt`, which was rejected; None for no further attempt."""
     may_pass = problem.status in _STATUSES or problem.code == "idempotency-in-flight"
     if not (may_pass and repeatable and attempt < ATTEMPTS):
         return None
@@ -46,7 +46,7 @@ def delay_after_problem(
 
 def _backoff(attempt: int) -> float:
     longest = min(_DELAY_SECONDS_FIRST * 2.0**attempt, _DELAY_SECONDS_MAX)
-    # Clients that lost the same service at the same time must not return at the same time.
+    # A random delay: clients that lost the same service must not return at the same time.
     return random.uniform(longest / 2, longest)  # noqa: S311
 
 

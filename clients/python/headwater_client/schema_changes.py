@@ -20,7 +20,7 @@ class DropField(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag
 
 
 class RenameField(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="rename"):
-    """Gives a field another name; it keeps its values."""
+    """Renames a field; it keeps its values."""
 
     name: str
     to: str
@@ -29,7 +29,7 @@ class RenameField(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
 class WidenField(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="widen", rename={"type_": "type"}
 ):
-    """Gives a field a wider type; with `explicit_cast` also a date that of a timestamp."""
+    """Widens the type of a field; with `explicit_cast` also a date to a timestamp."""
 
     name: str
     type_: str
@@ -37,13 +37,13 @@ class WidenField(
 
 
 class RelaxField(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="relax"):
-    """Lets a required field hold nulls."""
+    """Makes a required field nullable."""
 
     name: str
 
 
 class ReorderFields(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="reorder"):
-    """Puts the fields into another order, which names each of them once."""
+    """Changes the order of the fields. Lists each field once."""
 
     names: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""Versions with names, going back to earlier ones, and comparing two of them."""
+"""Named versions, restores of earlier versions, and comparisons of two versions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Point = int | str | datetime
 
 
 class NamedVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """A version that is kept under a name, until `expires_at` if there is one. `kind`: `savepoint` or `tag`."""
+    """A version that is kept under a name, until `expires_at` if set. `kind`: `savepoint` or `tag`."""
 
     name: str
     kind: str
@@ -40,7 +40,7 @@ class NamedVersionPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimeTravelCalls(JobCalls):
-    """Names versions, and takes datasets back to them."""
+    """Names versions, and restores datasets to them."""
 
     async def create_savepoint(
         self,
@@ -52,7 +52,7 @@ class TimeTravelCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Keeps a version (the latest when the job runs, unless given) to go back to, and the feed since."""
+        """Keeps a version (by default the latest when the job runs) for restores, and the feed since then."""
         body = {"name": name, "version": version, "keep_seconds": keep_seconds}
         return await self._ask(dataset, "savepoints", body, idempotency_key, wait)
 
@@ -66,7 +66,7 @@ class TimeTravelCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Gives a version (the latest when the job runs, unless given) a name to read it by."""
+        """Names a version (by default the latest when the job runs) for reads."""
         body = {"name": name, "version": version, "keep_seconds": keep_seconds}
         return await self._ask(dataset, "tags", body, idempotency_key, wait)
 
@@ -95,7 +95,7 @@ class TimeTravelCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Gives the dataset the rows of an earlier version, by a write that its feed tells."""
+        """Restores the rows of an earlier version, by a write whose changes are in the feed."""
         body = {**_point(to), "expected_version": expected_version}
         return await self._ask(dataset, "restores", body, idempotency_key, wait)
 
@@ -121,7 +121,7 @@ class TimeTravelCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """What is different at `until` from what was at `since`, the latest unless given: the job's `result`."""
+        """Compares two versions: the job's `result` has the changes from `since` to `until`, by default the latest."""
         body = {
             f"{side}_{name}": value
             for side, point in (("from", since), ("to", until))

@@ -1,4 +1,4 @@
-"""Transactions: writes to several datasets that happen together or not at all."""
+"""Transactions: writes to several datasets that are committed together or not at all."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class TransactionCalls(Connection):
     async def transact(
         self, writes: Sequence[DatasetWrite], *, idempotency_key: str | None = None, wait: float = 0
     ) -> Transaction:
-        """Writes to 2–16 different datasets: all of it becomes visible at once, or nothing.
+        """Writes to 2–16 different datasets: all writes become visible at once, or none.
 
         Returns the transaction as soon as it is durable. With `wait`, returns it once it has succeeded, and raises
-        TransactionUnfinished after so many seconds, Problem if it fails.
+        TransactionUnfinished after this number of seconds, Problem if it fails.
         """
         deadline = time.monotonic() + wait
         first_wait = min(int(wait), WAIT_SECONDS_MAX)
@@ -81,7 +81,7 @@ class TransactionCalls(Connection):
         )
 
     async def get_transaction(self, transaction: Transaction | str) -> Transaction:
-        """A transaction as it stands, however it ended."""
+        """The current state of a transaction."""
         return await self._transaction(transaction, 0)
 
     async def wait_for_transaction(

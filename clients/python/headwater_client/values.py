@@ -1,7 +1,7 @@
-"""What is sent to the service and what it answers with.
+"""Values of requests and replies.
 
-Replies are read leniently: members that a later release adds are passed over, and names of states and kinds
-are plain strings, so that a new one breaks no client.
+Replies are decoded leniently: unknown members of a later release are ignored, and names of states and kinds are plain
+strings, so that new ones break no client.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NewField(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bucket(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How rows are spread over files; what is left at its default is left to the service."""
+    """The distribution of rows over files; the service determines members that are not set."""
 
     mode: Literal["fixed", "dynamic", "key_dynamic", "unaware", "postpone"] | None = None
     count: int | None = None
@@ -50,14 +50,14 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Fields of a partial merge that follow an ordering field of their own."""
+    """Fields of a partial merge that have an ordering field of their own."""
 
     ordering_field: str
     fields: tuple[str, ...]
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How long a feed is kept: until changes are older than `seconds`, or beyond the last `changes`."""
+    """The retention of a feed: until changes are older than `seconds`, or beyond the last `changes`."""
 
     seconds: int | None = None
     changes: int | None = None
@@ -66,7 +66,7 @@ class Retention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset to register. Without a record key it is append-only. `buckets`: short for `Bucket(count=…)`.
 
-    `services`: what is done for it by itself, in the form of JSON.
+    `services`: its automatic table services, in JSON form.
     """
 
     name: str
@@ -89,7 +89,7 @@ class NewDataset(msgspec.Struct, frozen=True, kw_only=True):
     services: dict[str, Any] | None = None
 
     def document(self) -> dict[str, Any]:
-        """The JSON form of the registration; what was not chosen is left to the service."""
+        """The JSON form of the registration, without members that are not set."""
         chosen = {
             "ordering_field": self.ordering_field,
             "event_time_field": self.event_time_field,
@@ -137,13 +137,13 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Field(Column, frozen=True, kw_only=True):
-    """A column with the id that it keeps for ever."""
+    """A column with its permanent id."""
 
     id: int
 
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True):
-    """A schema of a dataset. `id` counts them from 1."""
+    """A schema of a dataset. `id` counts a dataset's schemas from 1."""
 
     id: int
     fields: tuple[Field, ...]
@@ -160,8 +160,8 @@ class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
 class Dataset(msgspec.Struct, frozen=True, kw_only=True):
     """A dataset. `version` is that of its last commit, `next_offset` the number of changes so far.
 
-    Changes before `earliest_offset` are kept no longer, nor are versions before `earliest_version` that have no name.
-    `services`: what is done for it by itself, in the form of JSON.
+    Changes before `earliest_offset` have expired, and so have versions before `earliest_version` that have no name.
+    `services`: its automatic table services, in JSON form.
     """
 
     id: str
@@ -190,7 +190,7 @@ class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes on the service's storage, to be named by a write. `checksum` is XXH3-128, hexadecimal."""
+    """Bytes on the service's storage, for use by a write. `checksum` is XXH3-128, hexadecimal."""
 
     id: str
     size_bytes: int
@@ -199,7 +199,7 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a running job is: `done` of `total` tasks of the stage."""
+    """The progress of a running job: `done` of `total` tasks of the stage."""
 
     stage: str
     done: int
@@ -207,7 +207,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a write's rows; the five numbers add up to the rows that were sent."""
+    """The effects of a write's rows; the five numbers add up to the rows that were sent."""
 
     inserted: int
     updated: int
@@ -219,8 +219,8 @@ class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """A job. The changes of its commit have the offsets `first_offset`–`last_offset`.
 
-    A job that writes nothing has no operation, but a `result`. `actor`: the id of the API key that asked for it, None
-    for what the service does by itself.
+    A job that writes nothing has no operation, but a `result`. `actor`: the id of the API key that requested it, None
+    for actions of the service.
     """
 
     id: str
@@ -247,7 +247,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Transaction(msgspec.Struct, frozen=True, kw_only=True):
-    """Writes to several datasets that happen together. `jobs`: one for each, in the order of the request."""
+    """Writes to several datasets that are committed together. `jobs`: one per write, in the order of the request."""
 
     id: str
     state: str
@@ -262,9 +262,9 @@ class Transaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One change of the feed. A `-C` is directly followed by the `+C` that takes its place.
+    """One change of the feed. A `-C` is directly followed by the `+C` that replaces it.
 
-    `corrects_offset`: of a `-C` or `-R`, the change that gave the row the values which it takes back, if known.
+    `corrects_offset`: for a `-C` or `-R`, the change whose values it retracts, if known.
     """
 
     offset: int
@@ -284,7 +284,7 @@ class DatasetIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Correction(msgspec.Struct, frozen=True, kw_only=True):
-    """The change at `offset` was taken back at offset `corrected_by`, of `version`, by a `-C` or a `-R`."""
+    """The change at `offset` was retracted at offset `corrected_by`, of `version`, by a `-C` or a `-R`."""
 
     offset: int
     corrected_by: int

@@ -1,4 +1,4 @@
-"""Verifications: is a dataset what its feed says?"""
+"""Verifications: whether the fold of a dataset's feed equals its table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headwater_client.values import Dataset, Job
 
 
 class VerifyCalls(JobCalls):
-    """Has the service compare feeds with their tables."""
+    """Verifies feeds against their tables."""
 
     async def verify(
         self,
@@ -21,9 +21,9 @@ class VerifyCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Folds the feed up to a version, the latest unless given, and compares that with the table.
+        """Folds the feed up to a version, by default the latest, and compares the result with the table.
 
-        The `result` of the job says what was found, once it has succeeded: `equal`, and if not, `first_difference`.
+        The `result` of the succeeded job has `equal`, and if that is false, `first_difference`.
         """
         return await self._start(
             f"{dataset_path(dataset)}/verifications",

@@ -1,4 +1,4 @@
-"""Views: datasets that are derived from others by SQL, and kept up to date with them."""
+"""Views: datasets that are derived from others by SQL, and updated with them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATH: Final = "/views"
 
 
 class NewView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A view to register. `record_key`: None for what the SQL shows to be one, `()` for none."""
+    """A view to register. `record_key`: None for the key that follows from the SQL, `()` for no key."""
 
     name: str
     sql: str
@@ -31,9 +31,9 @@ class NewView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset that a view reads: the view shows its changes before `offset`, those of its versions up to `version`.
+    """A dataset that a view reads. The view includes its changes before `offset`, those of versions up to `version`.
 
-    `relation`: its name in the SQL. `lag`: how many changes the view does not show yet.
+    `relation`: its name in the SQL. `lag`: the number of changes that the view does not include yet.
     """
 
     relation: str
@@ -46,7 +46,7 @@ class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
 class View(msgspec.Struct, frozen=True, kw_only=True):
     """A view. Its `id` and its `name` are those of its dataset, which is read like any other.
 
-    `state`: `active` or `paused`. `freshness`: `current`, `behind` or `failed`; then `error` is the problem.
+    `state`: `active` or `paused`. `freshness`: `current`, `behind` or `failed`; if failed, `error` is the problem.
     """
 
     id: str
@@ -71,7 +71,7 @@ class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ViewCalls(JobCalls):
-    """Registers, finds, refreshes, pauses and ends views."""
+    """Registers, lists, refreshes, pauses and deletes views."""
 
     async def create_view(self, new: NewView) -> View:
         """Registers a view; its first refresh is queued."""
@@ -81,7 +81,7 @@ class ViewCalls(JobCalls):
         return decoded(View, answer)
 
     async def get_view(self, view: View | str) -> View:
-        """A view as it stands now, given as its value, its id or its name."""
+        """The current state of a view, specified by its value, its id or its name."""
         return decoded(View, await self._get(view_path(view)))
 
     async def views(self) -> AsyncGenerator[View, None]:
@@ -93,11 +93,11 @@ class ViewCalls(JobCalls):
                 yield item
 
     async def refresh_view(self, view: View | str, *, wait: float = 0) -> Job:
-        """A refresh of what is there now; with `wait`, once it has succeeded: then the view shows it."""
+        """Starts a refresh. With `wait`, returns it once it has succeeded: the view then includes all current changes."""
         return await self._start(f"{view_path(view)}/refreshes", idempotency_key=None, wait=wait)
 
     async def pause_view(self, view: View | str, *, paused: bool = True) -> View:
-        """Stops a view from following its inputs by itself, or has it go on. It can be refreshed all the same."""
+        """Pauses or resumes the automatic refreshes of a view. A paused view can still be refreshed."""
         etag = (await self._get(view_path(view))).headers["ETag"]
         answer = await self._send(
             "PATCH",
@@ -108,10 +108,10 @@ class ViewCalls(JobCalls):
         return decoded(View, answer)
 
     async def delete_view(self, view: View | str) -> None:
-        """Ends a view, and its dataset with it."""
+        """Deletes a view and its dataset."""
         await self._send("DELETE", view_path(view))
 
 
 def view_path(view: View | str) -> str:
-    """Where a view is."""
+    """The path of a view."""
     return f"{_PATH}/{quote(view.id if isinstance(view, View) else view, safe='')}"

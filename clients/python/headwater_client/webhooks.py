@@ -1,4 +1,4 @@
-"""Webhooks: feeds pushed to URLs, and what became of their messages."""
+"""Webhooks: feeds pushed to URLs, and the deliveries of their messages."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DeliveryState = Literal["pending", "delivered", "dead"]
 
 
 class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename=_WIRE_NAMES):
-    """A webhook. The changes before `position` are done with, `pending` more are there.
+    """A webhook. The changes before `position` are processed, and `pending` changes follow.
 
-    `error`: the problem for which the service paused it. `secret`: only as it is registered.
+    `error`: the problem for which the service paused it. `secret`: only in the reply to its registration.
     """
 
     id: str
@@ -49,7 +49,7 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True, rename=_WIRE_NAMES):
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """A message: the changes from `since` to before `next_since`. `status` and `error` are of its last attempt."""
+    """A message: the changes from `since` to before `next_since`. `status` and `error`: of the last attempt."""
 
     id: str
     webhook_id: str
@@ -65,7 +65,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebhookTest(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of a test message."""
+    """The result of a test message."""
 
     delivered: bool
     status: int | None
@@ -88,7 +88,7 @@ class DeliveryPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebhookCalls(Connection):
-    """Registers webhooks and looks after them."""
+    """Registers and manages webhooks."""
 
     async def create_webhook(
         self,
@@ -106,10 +106,10 @@ class WebhookCalls(Connection):
         description: str | None = None,
         max_lag: MaxLag | None = None,
     ) -> Webhook:
-        """Has the changes of a dataset sent to a URL from now on, or from position `since` on.
+        """Registers a webhook that sends the changes of a dataset to a URL, from now on, or from position `since` on.
 
-        With `events` of `partitions` it is what becomes of partitions, and positions count their events.
-        The answer is the only one with the `secret` by which messages are verified.
+        With `events` of `partitions` it sends events of partitions, and positions count these events. Only this reply
+        has the `secret` that verifies messages.
         """
         wanted = {
             "dataset": dataset.id if isinstance(dataset, Dataset) else dataset,
@@ -128,7 +128,7 @@ class WebhookCalls(Connection):
         return decoded(Webhook, await self._post("/webhooks", wanted))
 
     async def get_webhook(self, webhook: Webhook | str) -> Webhook:
-        """A webhook as it stands."""
+        """The current state of a webhook."""
         return decoded(Webhook, await self._get(_path(webhook)))
 
     async def webhooks(self, dataset: Dataset | str | None = None) -> AsyncGenerator[Webhook, None]:
@@ -143,11 +143,12 @@ class WebhookCalls(Connection):
     async def change_webhook(
         self, webhook: Webhook | str, *, revision: int | None = None, **members: Any
     ) -> Webhook:
-        """Changes what is named: `url`, `delivery_format`, `columns`, `where`, `partitions`, `batch_changes_max`,
-        `description`, `max_lag`, `state` (`active` or `paused`), and `since`, the position to go on from.
+        """Changes the specified members.
 
-        `revision` is the one that the change was made for; unless said, that of the value `webhook`, or the one that
-        the webhook is at now. Raises Problem `precondition-failed` where it is at another.
+        These are `url`, `delivery_format`, `columns`, `where`, `partitions`, `batch_changes_max`, `description`,
+        `max_lag`, `state` (`active` or `paused`), and `since`, the position to continue from. `revision` is the
+        revision for which the change was made; by default that of the value `webhook`, or the current one. Raises
+        Problem `precondition-failed` if the webhook is at another revision.
         """
         if revision is None:
             revision = (webhook if isinstance(webhook, Webhook) else await self.get_webhook(webhook)).revision
@@ -160,16 +161,16 @@ class WebhookCalls(Connection):
         return decoded(Webhook, answer)
 
     async def delete_webhook(self, webhook: Webhook | str) -> None:
-        """Ends a webhook."""
+        """Deletes a webhook."""
         await self._send("DELETE", _path(webhook))
 
     async def rotate_webhook_secret(self, webhook: Webhook | str) -> str:
-        """A new secret; for a day messages are signed with the one before as well."""
+        """Creates a new secret and returns it. For a day, messages are also signed with the previous one."""
         secret: str = decoded(dict[str, Any], await self._post(f"{_path(webhook)}/rotate-secret"))["secret"]
         return secret
 
     async def try_webhook(self, webhook: Webhook | str) -> WebhookTest:
-        """What comes of a message of type `webhook.test` that is sent now."""
+        """Sends a message of type `webhook.test` now and returns the result."""
         return decoded(WebhookTest, await self._post(f"{_path(webhook)}/tests"))
 
     async def deliveries(
@@ -183,18 +184,18 @@ class WebhookCalls(Connection):
                 yield item
 
     async def get_delivery(self, webhook: Webhook | str, delivery_id: str) -> Delivery:
-        """A message as it stands."""
+        """The current state of a message."""
         return decoded(
             Delivery, await self._get(f"{_path(webhook)}/deliveries/{quote(delivery_id, safe='')}")
         )
 
     async def redeliver(self, delivery: Delivery) -> Delivery:
-        """Has a message that has ended sent again."""
+        """Sends a message again whose delivery has ended."""
         path = f"{_path(delivery.webhook_id)}/deliveries/{delivery.id}/redeliver"
         return decoded(Delivery, await self._post(path))
 
     async def redeliver_dead(self, webhook: Webhook | str) -> int:
-        """Has all messages sent again that were given up; returns how many."""
+        """Sends all dropped messages again. Returns their number."""
         count: int = decoded(dict[str, int], await self._post(f"{_path(webhook)}/redeliveries"))["deliveries"]
         return count
 

@@ -10,19 +10,19 @@ Mode = Literal["append", "overwrite", "ignore", "error_if_exists"]
 
 
 class Overwrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an overwrite replaces: the table, the partitions that its rows are in, or the rows that `where` selects."""
+    """The scope of an overwrite: the table, the partitions of its rows, or the rows that `where` selects."""
 
     scope: Literal["table", "partitions", "filter"] = "table"
     where: str | None = None
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Options of a write; what is left at its default is left to the service.
+    """Options of a write; the service determines options that are not set.
 
-    `mode`: what an insert, upsert or bulk_insert does about data that are there. `on_error`: whether bad records fail
-    the write or are set aside. `merge_schema`: columns that are new are added, and types widened; `explicit_cast`: also
-    by a cast. `drop_duplicates`: rows of an insert whose key is there are left out. `expected_version`: the write fails
-    unless the dataset is at it. `writer_id`, `batch_id`: a numbered batch of a stream commits once.
+    `mode`: what an insert, upsert or bulk_insert does if the dataset already has data. `on_error`: whether bad records
+    fail the write or are quarantined. `merge_schema`: new columns are added, and types widened; `explicit_cast`: also
+    by a cast. `drop_duplicates`: rows of an insert whose key exists are dropped. `expected_version`: the write fails
+    unless the dataset is at this version. `writer_id`, `batch_id`: a numbered batch of a stream commits once.
     """
 
     mode: Mode = "append"

@@ -37,11 +37,11 @@ class WriteCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Writes rows given as Python values; see `write` for the rest.
+        """Writes rows of Python values; see `write` for the other parameters.
 
-        Datetimes, dates, decimals and bytes are sent in the forms that the service reads. The rows of a `changelog`
-        are changes, in the feed's form or Debezium's. Raises ValueError for NaN and infinity, TypeError for what has
-        no form.
+        Datetimes, dates, decimals and bytes are sent in the forms that the service reads. The rows of a `changelog` are
+        changes, in the feed's form or Debezium's. Raises ValueError for NaN and infinity, TypeError for values without
+        a JSON form.
         """
         return await self.write(
             dataset,
@@ -63,7 +63,8 @@ class WriteCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Writes a pyarrow table, batch or reader, or a data frame of polars or pandas; see `write` for the rest.
+        """Writes a pyarrow table, batch or reader, or a data frame of polars or pandas; see `write` for the other
+        parameters.
 
         Raises MissingPackage without pyarrow.
         """
@@ -89,10 +90,10 @@ class WriteCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Writes rows that are encoded already: NDJSON, CSV, an Arrow stream or Parquet; a Path is streamed.
+        """Writes encoded rows: NDJSON, CSV, an Arrow stream or Parquet; a Path is streamed.
 
-        Returns the job as soon as the write is durable. With `wait`, returns it once it has succeeded, and
-        raises JobUnfinished after so many seconds, Problem if it fails.
+        Returns the job as soon as the write is durable. With `wait`, returns it once it has succeeded, and raises
+        JobUnfinished after this number of seconds, Problem if it fails.
         """
         return await self._start(
             f"{dataset_path(dataset)}/writes",
@@ -104,13 +105,13 @@ class WriteCalls(JobCalls):
         )
 
     async def upload(self, dataset: Dataset | str, body: Body) -> Upload:
-        """Stores a large input as it is, to be written by `write_upload`; a Path is streamed."""
+        """Stores a large input unchanged, to be written by `write_upload`; a Path is streamed."""
         answer = await self._send(
             "POST",
             f"{dataset_path(dataset)}/uploads",
             body=body,
             headers={"Content-Type": "application/octet-stream"},
-            # A second copy that no write names is removed by the service.
+            # The service deletes a second copy that no write names.
             repeatable=True,
         )
         return decoded(Upload, answer)
@@ -127,7 +128,7 @@ class WriteCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Writes the rows of an upload; see `write` for the rest."""
+        """Writes the rows of an upload; see `write` for the other parameters."""
         source = {"kind": "upload", "upload_id": upload.id, "format": format}
         source |= {"compression": "gzip"} if gzip else {}
         envelope = {"operation": operation, "source": source} | options.members()
@@ -169,9 +170,10 @@ class WriteCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Folds logs, postponed writes, deletion vectors and small files into base files; see `write` for the rest.
+        """Folds logs, postponed writes, deletion vectors and small files into base files; see `write` for the other
+        parameters.
 
-        `partitions`: globs of those to compact. The job's `result` says what was written anew.
+        `partitions`: globs of those to compact. The job's `result` lists the rewritten files.
         """
         path = f"{dataset_path(dataset)}/compactions"
         if partitions is None:
@@ -193,9 +195,9 @@ class WriteCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Forgets versions but the last `versions` and those that were the latest within the last `seconds`.
+        """Expires versions, except the last `versions` and those that were the latest within the last `seconds`.
 
-        With neither, the dataset's `services.history` says what is kept. Names and readers keep their versions.
+        With neither, the dataset's `services.history` applies. Named versions and those with readers are kept.
         """
         wanted = {"versions": versions, "seconds": seconds}
         return await self._start(
@@ -216,9 +218,9 @@ class WriteCalls(JobCalls):
         idempotency_key: str | None = None,
         wait: float = 0,
     ) -> Job:
-        """Puts rows in the order of `columns`, so that filters on these read few of them; see `write` for the rest.
+        """Orders rows by `columns`, so that filters on these read few rows; see `write` for the other parameters.
 
-        What is not given is as `services.clustering` of the dataset says. `partitions`: globs; all, unless given.
+        The dataset's `services.clustering` is the default. `partitions`: globs; by default all partitions.
         """
         wanted = {"columns": columns, "order": order, "partitions": partitions}
         return await self._start(
@@ -242,5 +244,5 @@ class WriteCalls(JobCalls):
 
 
 def _key(options: WriteOptions, idempotency_key: str | None) -> str | None:
-    """A batch of a stream is safe to repeat by its number, and takes no key beside it."""
+    """The idempotency key; None for a batch of a stream, which is safe to repeat by its number."""
     return idempotency_key if options.writer_id is not None else made_up(idempotency_key)
