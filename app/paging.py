@@ -21,7 +21,7 @@ def encode_token(position: str) -> str:
 
 
 def decode_token(token: str) -> str:
-    """The position in a token. Raises InvalidRequest for a text that is none."""
+    """The position in a token. Raises InvalidRequest for an invalid token."""
     if len(token) > _TOKEN_CHARACTERS_MAX:
         raise unknown_token()
     try:

@@ -92,7 +92,7 @@ class ChangelogProducer(str, Enum):
 
 
 class Bucket(msgspec.Struct, frozen=True, kw_only=True):
-    """How rows are spread over file groups and, within a group, over buckets."""
+    """The distribution of rows over file groups and, within a group, over buckets."""
 
     mode: BucketMode
     """How a row finds its file group."""
@@ -101,11 +101,11 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
     key: tuple[str, ...] = ()
     """The fields that are hashed; empty for the record key."""
     function: BucketFunction = BucketFunction.HASH
-    """From the values of the key to the number of a bucket."""
+    """The function from the values of the key to the number of a bucket."""
     target_rows: int | None = None
-    """A file group of a dynamic mode opens another bucket once its buckets have so many live rows."""
+    """A file group of a dynamic mode opens another bucket once its buckets have this number of live rows."""
     max_buckets: int | None = None
-    """The most buckets of a file group; null for no limit."""
+    """The greatest number of buckets of a file group; null for no limit."""
     fixed_now: bool = False
     """Postponed rows get one of `count` buckets at once."""
     shuffle_by_partition: bool = False
@@ -113,12 +113,12 @@ class Bucket(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retention(msgspec.Struct, frozen=True, kw_only=True):
-    """How long changes are kept, at least; one of the two limits is set."""
+    """The least time that changes are kept. At least one of the two limits is set."""
 
     seconds: int | None = None
     """Changes are kept until they are older; null for no limit of age."""
     changes: int | None = None
-    """The last so many changes are kept; null for no limit of number."""
+    """The number of latest changes that are kept; null for no limit of number."""
 
 
 class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,15 +127,15 @@ class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
     offset: str = "offset"
     """The offset of a change."""
     op: str = "op"
-    """Its operation."""
+    """The operation of the change."""
     system_time: str = "system_time"
-    """When it was committed."""
+    """The time of the commit."""
     event_time: str = "event_time"
-    """When it happened."""
+    """The event time of the row."""
     version: str = "version"
-    """The version that it is part of."""
+    """The version of the commit."""
     corrects_offset: str = "corrects_offset"
-    """The offset of the change that it corrects."""
+    """The offset of the change that this one retracts."""
 
     def of(self, column: str) -> str:
         """The name of a system column. Any other name is returned unchanged."""
@@ -149,9 +149,9 @@ class Changelog(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the change feed. Without a retention its changes never expire."""
 
     producer: ChangelogProducer = ChangelogProducer.FULL
-    """How the changes are found."""
+    """How the changes are computed."""
     retention: Retention | None = None
-    """How long changes are kept; null keeps them for ever."""
+    """The retention of changes; null never expires."""
     vocabulary: Vocabulary = DEFAULT_VOCABULARY
     """The names of the system columns."""
 
@@ -160,9 +160,9 @@ class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Fields of a partial merge that have an ordering field of their own."""
 
     ordering_field: str
-    """The field whose larger value wins."""
+    """The field whose greater value wins."""
     fields: tuple[str, ...]
-    """The fields that follow it."""
+    """The fields that the ordering field applies to."""
 
 
 class DatasetDefinition(msgspec.Struct, frozen=True, kw_only=True):

@@ -270,7 +270,7 @@ class ConsumerManaged(HeadwaterError):
 
 
 class NoFeed(HeadwaterError):
-    """The request needs a feed, and the dataset has none (its changelog.producer is none)."""
+    """The request needs a feed, and the dataset has no feed (`changelog.producer: none`)."""
 
     code = "no-feed"
     title = "The dataset has no feed"

@@ -21,15 +21,17 @@ class CompactionPolicy(_Policy, frozen=True, kw_only=True):
     """
 
     logs: int | None = 16
-    """How many logs or postponed writes a file group has."""
+    """The number of logs or postponed writes of a file group."""
     log_ratio: float | None = 1.0
-    """The bytes of its logs to those of its base files, once there are a quarter of `target_bytes` to fold."""
+    """The bytes of its logs to those of its base files, once a quarter of `target_bytes` can be folded."""
     deleted_ratio: float | None = 0.5
-    """The rows that deletion vectors took out to all rows of its base files, once there are a quarter of
-    `target_bytes` to fold.
+    """The rows that deletion vectors delete, to all rows of its base files, once a quarter of `target_bytes` can be
+    folded.
     """
     small_files: int | None = 32
-    """How many files of a bucket (of a partition, without a key) are smaller than a quarter of `target_bytes`."""
+    """The number of files of a bucket (of a partition, without a key) that are smaller than a quarter of
+    `target_bytes`.
+    """
     seconds: int | None = None
     """The age of its oldest log or postponed write."""
 
@@ -47,9 +49,9 @@ class ClusteringPolicy(_Policy, frozen=True, kw_only=True):
     columns: list[str]
     """The columns to order by."""
     order: ClusterOrder = ClusterOrder.LINEAR
-    """How several columns make one order."""
+    """How the order of several columns is combined."""
     unclustered_bytes: int = 64 * 1024 * 1024
-    """How many bytes of a file group are not in order before it is clustered."""
+    """The number of unordered bytes of a file group from which on it is clustered."""
 
 
 class HistoryPolicy(_Policy, frozen=True, kw_only=True):
@@ -59,16 +61,16 @@ class HistoryPolicy(_Policy, frozen=True, kw_only=True):
     """
 
     versions: int | None = None
-    """The last so many versions stay readable; null for no limit of number."""
+    """The number of latest versions that stay readable; null for no limit of number."""
     seconds: int | None = None
-    """Versions that were the latest so long ago stay readable; null for no limit of age."""
+    """Versions stay readable for this time after the next version; null for no limit of age."""
 
 
 class TimelinePolicy(_Policy, frozen=True, kw_only=True):
     """The latest `instants` of the timeline stay in the catalogue; earlier ones are archived, and stay readable."""
 
     instants: int = 10_000
-    """How many stay in the catalogue."""
+    """The number of instants that stay in the catalogue."""
 
 
 class TagPeriod(str, Enum):
@@ -86,16 +88,16 @@ class TagPolicy(_Policy, frozen=True, kw_only=True):
     period: TagPeriod
     """The periods whose last versions are tagged."""
     keep: int | None = None
-    """How many such tags are kept; null for all."""
+    """The number of such tags that are kept; null for all."""
 
 
 class PartitionDonePolicy(_Policy, frozen=True, kw_only=True):
     """A partition is done once nothing was written to it for `idle_seconds`. With `marker`, a file marks it as done."""
 
     idle_seconds: int | None = None
-    """How long nothing is written to a partition before it is done; null: never by itself."""
+    """The time without writes after which a partition is done; null: never automatically."""
     marker: bool = False
-    """Whether a file in the partition says that it is done."""
+    """Whether a marker file is written to a partition that is done."""
 
 
 class MetastorePolicy(_Policy, frozen=True, kw_only=True):
@@ -113,14 +115,14 @@ class TableServices(_Policy, frozen=True, kw_only=True):
     compaction: CompactionPolicy | None = CompactionPolicy()
     """When file groups are compacted."""
     clustering: ClusteringPolicy | None = None
-    """In which order rows are kept."""
+    """The order in which rows are kept."""
     history: HistoryPolicy | None = None
-    """How far back versions are kept; null for all."""
+    """The history of versions that is kept; null for all versions."""
     timeline: TimelinePolicy | None = TimelinePolicy()
-    """How much of the timeline stays in the catalogue; null for all of it."""
+    """The part of the timeline that stays in the catalogue; null for all of it."""
     tags: TagPolicy | None = None
     """Which versions are tagged."""
     partition_done: PartitionDonePolicy | None = None
     """When a partition is done."""
     metastore: MetastorePolicy | None = None
-    """Where partitions are reported to."""
+    """The Hive table to which partitions are reported."""

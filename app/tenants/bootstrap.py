@@ -23,7 +23,7 @@ DEFAULT_TENANT_ID: Final = "00000000-0000-7000-8000-000000000001"
 """The same in every installation: tenants see nothing but themselves, so it cannot be looked up by name."""
 
 OPERATOR_SCOPES: Final = ("operator", "read", "write")
-_LOCK: Final = 0x68656164776174  # "headwat": the advisory lock of whoever makes a database ready
+_LOCK: Final = 0x68656164776174  # "headwat": the advisory lock of a process that initialises a database
 
 
 class BootstrapResult(msgspec.Struct, frozen=True, kw_only=True):

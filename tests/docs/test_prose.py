@@ -1,13 +1,37 @@
-"""The documentation is in plain technical English, and its lines are short."""
+"""Documentation, docstrings and comments are in plain technical English, and their lines are short."""
 
+import ast
+import io
 import re
 import subprocess
+import tokenize
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
 LINE_MAX = 120
+
+# Code whose docstrings, comments and error messages are checked as well.
+CODE = (
+    "app/*.py",
+    "app/changelog",
+    "app/codecs",
+    "app/commit",
+    "app/consumers/followers.py",
+    "app/db",
+    "app/files",
+    "app/format",
+    "app/messaging",
+    "app/outbound",
+    "app/runtime",
+    "app/sql",
+    "app/tenants",
+    "clients/cli",
+    "clients/demo",
+    "clients/python",
+    "workers",
+)
 
 # A phrase that documentation does not use, and what it uses instead.
 PHRASES = {
@@ -48,16 +72,20 @@ ALLOWED: dict[str, tuple[str, ...]] = {
 }
 
 
+def tracked(*patterns):
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--"]
+    # `*` does not match a slash.
+    patterns = [f":(glob){pattern}" if "*" in pattern else pattern for pattern in patterns]
+    listing = subprocess.run([*command, *patterns], cwd=ROOT, capture_output=True, text=True, check=True)
+    return sorted(line for line in listing.stdout.splitlines() if (ROOT / line).is_file())
+
+
 def documents():
-    listing = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "--", "*.md"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    names = [line for line in listing.stdout.splitlines() if (ROOT / line).is_file()]
-    return sorted(names)
+    return tracked("**/*.md")
+
+
+def modules():
+    return [name for name in tracked(*CODE) if name.endswith(".py")]
 
 
 def prose(name):
@@ -68,6 +96,25 @@ def prose(name):
             fenced = not fenced
         elif not fenced:
             yield number, line
+
+
+def code_prose(source):
+    """The lines of docstrings, of comments and of the messages in `raise` statements, with their numbers."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            texts = [node.value]
+        elif isinstance(node, ast.Raise):
+            texts = [each for each in ast.walk(node) if isinstance(each, ast.Constant)]
+        else:
+            continue
+        for text in texts:
+            if isinstance(text.value, str):
+                for number, line in enumerate(text.value.splitlines(), text.lineno):
+                    # None is a value of Python, not the word.
+                    yield number, re.sub(r"\bNone\b", "", line)
 
 
 def words(line):
@@ -101,6 +148,21 @@ def test_documents_use_the_usual_words(name):
     assert not found
 
 
+def test_modules_of_all_packages_are_found():
+    found = set(modules())
+    assert {"app/settings.py", "app/format/dataset.py", "clients/python/headwater_client/client.py"} <= found
+    assert all(any(name.startswith(each.partition("*")[0]) for name in found) for each in CODE)
+
+
+@pytest.mark.parametrize("name", modules())
+def test_code_uses_the_usual_words(name):
+    found = {}
+    for number, line in code_prose((ROOT / name).read_text(encoding="utf-8")):
+        if match := BANNED.search(words(line)):
+            found[f"{name}:{number} {match[0]}"] = replacement(match[0])
+    assert not found
+
+
 def replacement(found):
     return next(plain for phrase, plain in PHRASES.items() if re.fullmatch(phrase, found, re.IGNORECASE))
 
@@ -121,3 +183,21 @@ def test_every_exception_is_needed():
 )
 def test_a_riddle_is_noticed(sentence):
     assert BANNED.search(sentence)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""What it is told."""',
+        "x = 1  # so many",
+        'def f():\n    """Summary.\n\n    Set aside.\n    """',
+        'def f():\n    raise ValueError(f"{1} is asked for")',
+    ],
+)
+def test_a_riddle_in_code_is_noticed(source):
+    assert any(BANNED.search(words(line)) for _, line in code_prose(source))
+
+
+@pytest.mark.parametrize("source", ['x = "so many"', '"""It is None, `told`."""', "told = 1"])
+def test_names_and_data_in_code_are_not_prose(source):
+    assert not any(BANNED.search(words(line)) for _, line in code_prose(source))

@@ -18,16 +18,16 @@ from app.format.policies import TableServices
 
 
 class CreateField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A column as a user registers it."""
+    """A column of a registration."""
 
     name: str
     """The name of the column."""
     type: str
     """The type, such as `int64`, `string`, `decimal(12, 2)`, `timestamp` or `list<string>`."""
     nullable: bool = True
-    """Whether the column may hold nulls. Fields of the record key never do."""
+    """Whether the column accepts nulls. Fields of the record key never do."""
     doc: str | None = None
-    """What the column holds, for its users."""
+    """A description of the column for its users."""
 
 
 class CreateSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -38,20 +38,20 @@ class CreateSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class CreateBucket(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How rows are spread over file groups; absent parts get the default for the kind of dataset."""
+    """The distribution of rows over file groups. Absent members get the default for the kind of dataset."""
 
     mode: BucketMode | None = None
-    """How a row finds its file group; `fixed` with a record key and `unaware` without one, by default."""
+    """How a row finds its file group; by default `fixed` with a record key and `unaware` without one."""
     count: int | None = None
     """The file groups of a partition (of the dataset, under `key_dynamic`)."""
     key: list[str] = []
     """The fields that are hashed; the record key by default."""
     function: BucketFunction = BucketFunction.HASH
-    """From the values of the key to the number of a bucket."""
+    """The function from the values of the key to the number of a bucket."""
     target_rows: int | None = None
-    """Dynamic modes: a file group opens another bucket once its buckets have so many live rows."""
+    """Dynamic modes: a file group opens another bucket once its buckets have this number of live rows."""
     max_buckets: int | None = None
-    """Dynamic modes: the most buckets of a file group; null for no limit."""
+    """Dynamic modes: the greatest number of buckets of a file group; null for no limit."""
     fixed_now: bool = False
     """Mode `postpone`: postponed rows get one of `count` buckets at once."""
     shuffle_by_partition: bool = False
@@ -71,80 +71,80 @@ class CreateRetention(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     seconds: int | None = None
     """Changes are kept until they are older; null for no limit of age."""
     changes: int | None = None
-    """The last so many changes are kept; null for no limit of number."""
+    """The number of latest changes that are kept; null for no limit of number."""
 
 
 class CreateVocabulary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Names of the feed's system columns where it is a flat table; each keeps its own unless another is given."""
+    """The names of the feed's system columns in flat tables. A column keeps its own name by default."""
 
     offset: str | None = None
     """The offset of a change."""
     op: str | None = None
-    """Its operation."""
+    """The operation of the change."""
     system_time: str | None = None
-    """When it was committed."""
+    """The time of the commit."""
     event_time: str | None = None
-    """When it happened."""
+    """The event time of the row."""
     version: str | None = None
-    """The version that it is part of."""
+    """The version of the commit."""
     corrects_offset: str | None = None
-    """The offset of the change that it corrects."""
+    """The offset of the change that this one retracts."""
 
 
 class CreateChangelog(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Settings of the change feed as a user registers them."""
+    """Settings of the change feed."""
 
     producer: ChangelogProducer = ChangelogProducer.FULL
-    """How the changes are found."""
+    """How the changes are computed."""
     retention: CreateRetention | None = None
-    """How long changes are kept; null keeps them for ever."""
+    """The retention of changes; null never expires."""
     vocabulary: CreateVocabulary = CreateVocabulary()
     """The names of the system columns."""
 
 
 class CreateSequenceGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Fields of a partial merge that follow an ordering field of their own."""
+    """Fields of a partial merge that have an ordering field of their own."""
 
     ordering_field: str
-    """The field whose larger value wins."""
+    """The field whose greater value wins."""
     fields: list[str]
-    """The fields that follow it."""
+    """The fields that the ordering field applies to."""
 
 
 class CreateDataset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A registration as a user sends it."""
+    """A registration of a dataset."""
 
     name: str
-    """A name that no other live dataset of the tenant has."""
+    """A unique name among the live datasets of the tenant."""
     schema: CreateSchema
     """The columns."""
     record_key: list[str] = []
-    """The fields that identify a row; none for an append-only dataset."""
+    """The fields that identify a row; empty for an append-only dataset."""
     ordering_field: str | None = None
     """Of two rows with one key, the one with the larger value of this field wins."""
     event_time_field: str | None = None
-    """The field that says when a row happened."""
+    """The field with the time at which a row's event happened."""
     partition_by: list[str] = []
-    """What the table is partitioned by: fields, nested paths, and transforms such as `day(at)`."""
+    """The partition fields: fields, nested paths, and transforms such as `day(at)`."""
     table_type: TableType = TableType.COPY_ON_WRITE
     """How updates are stored."""
     bucket: CreateBucket | None = None
-    """How rows are spread over file groups."""
+    """The distribution of rows over file groups."""
     index: CreateIndex | None = None
-    """How keys are found; chosen for the bucket mode by default."""
+    """How keys are looked up; the default depends on the bucket mode."""
     merge_mode: MergeMode | None = None
     """What happens to rows with one key; `event_time` with an ordering field and `commit_time` without one, by
     default.
     """
     sequence_groups: list[CreateSequenceGroup] = []
-    """Merge mode `partial`: fields that follow ordering fields of their own."""
+    """Merge mode `partial`: fields that have an ordering field of their own."""
     aggregates: dict[str, Aggregate] = {}
-    """Merge mode `aggregate`: how the values of each field become one."""
+    """Merge mode `aggregate`: how the values of each field become one value."""
     delete_marker: str | None = None
     """A boolean field: an upserted row in which it is true deletes its key."""
     changelog: CreateChangelog = CreateChangelog()
     """Settings of the change feed."""
     target_bytes: int = DEFAULT_TARGET_BYTES
-    """The size at which a data file is ended and the next begun."""
+    """The size at which a data file ends and the next one starts."""
     services: TableServices = TableServices()
-    """What is done for the dataset by itself."""
+    """The table services that run automatically."""

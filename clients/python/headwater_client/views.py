@@ -93,7 +93,7 @@ class ViewCalls(JobCalls):
                 yield item
 
     async def refresh_view(self, view: View | str, *, wait: float = 0) -> Job:
-        """Starts a refresh. With `wait`, returns it once it has succeeded: the view then includes all current changes."""
+        """Starts a refresh. With `wait`, returns it once it has succeeded: the view then has all current changes."""
         return await self._start(f"{view_path(view)}/refreshes", idempotency_key=None, wait=wait)
 
     async def pause_view(self, view: View | str, *, paused: bool = True) -> View:
