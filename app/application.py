@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
 from litestar import Litestar
-from litestar.datastructures import State
 from litestar.exceptions import HTTPException
 from litestar.middleware import DefineMiddleware
 from litestar.types import ASGIApp
 
 from app.format.errors import HeadwaterError
 from app.http.auth import PUBLIC, Authentication, require_scope
-from app.http.context import Services
-from app.http.dependencies import dependencies, resolve_in_sequence
+from app.http.credentials import Credentials
+from app.http.dependencies import provided_by_name, resolve_in_sequence
 from app.http.middleware import edge
 from app.http.options import options_handlers
 from app.http.problems import JobFailed, on_headwater_error, on_http_exception, on_job_failed, on_unexpected
@@ -22,19 +21,24 @@ from app.http.query_parameters import refuse_unknown_parameters
 from app.http.request import JSON_BODY_BYTES_MAX, ApiRequest
 from app.http.response import ApiResponse
 from app.openapi import get_schema
+from app.providers import PROVIDERS
 from app.routes import ROUTES
 
 Lifespan = Callable[[Litestar], AbstractAsyncContextManager[None]]
 
 
-def application(services: Services, lifespan: Sequence[Lifespan] = ()) -> ASGIApp:
-    """The application with these services. `lifespan`: context managers that run from its start to its stop."""
+def application(
+    dependencies: Mapping[str, object], credentials: Credentials, lifespan: Sequence[Lifespan] = ()
+) -> ASGIApp:
+    """The application whose handlers have these dependencies. `lifespan`: context managers that run from its start to
+    its stop. Raises ValueError for a dependency that has the name of a provider.
+    """
     litestar = Litestar(
         route_handlers=[*options_handlers([*ROUTES, get_schema]), *ROUTES, get_schema],
-        dependencies=dependencies(services),
+        dependencies=provided_by_name(dependencies, PROVIDERS),
         request_class=ApiRequest,
         response_class=ApiResponse,
-        middleware=[DefineMiddleware(Authentication, exclude_from_auth_key=PUBLIC)],
+        middleware=[DefineMiddleware(Authentication, credentials=credentials, exclude_from_auth_key=PUBLIC)],
         guards=[require_scope, refuse_unknown_parameters],
         exception_handlers={
             HeadwaterError: on_headwater_error,
@@ -42,7 +46,6 @@ def application(services: Services, lifespan: Sequence[Lifespan] = ()) -> ASGIAp
             HTTPException: on_http_exception,
             Exception: on_unexpected,
         },
-        state=State({"services": services}),
         lifespan=list(lifespan),
         logging_config=None,
         # `openapi` creates the document; the framework's own pages load scripts from other hosts.

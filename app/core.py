@@ -1,4 +1,7 @@
-"""Composes the use cases of the core rooms: the catalogue, the feed of changes, consumers and the timeline."""
+"""Composes the use cases of the core rooms: the catalogue, jobs, the feed of changes, consumers and the timeline.
+
+Also those of idempotency keys, which handlers of core rooms use.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ from app.changes.service.read_changes import ReadChanges
 from app.changes.service.read_corrections import ReadCorrections
 from app.consumers.repository.consumers import ConsumerStore
 from app.consumers.service.consumers import Consumers
+from app.idempotency.repository import ReplyStore
+from app.idempotency.service import RunOnce
 from app.platform import Platform
 from app.timeline.files import TimelineFileStore
 from app.timeline.repository.archives import TimelineArchiveStore
@@ -50,3 +55,26 @@ def read_timeline(platform: Platform) -> ReadTimeline:
         archives=TimelineArchiveStore(platform.database),
         files=TimelineFileStore(platform.storage, platform.reader),
     )
+
+
+def run_once(platform: Platform) -> RunOnce:
+    """Runs a request that creates something once for each idempotency key."""
+    return RunOnce(replies=reply_store(platform), wake=platform.wake)
+
+
+def reply_store(platform: Platform) -> ReplyStore:
+    """The replies of such requests."""
+    return ReplyStore(platform.database)
+
+
+def dependencies(platform: Platform) -> dict[str, object]:
+    """The use cases of the core rooms, by the names that handlers use."""
+    return {
+        "datasets": datasets(platform),
+        "feed_starts": feed_starts(platform),
+        "read_corrections": read_corrections(platform),
+        "consumers": consumers(platform),
+        "jobs": platform.stores.jobs,
+        "read_timeline": read_timeline(platform),
+        "run_once": run_once(platform),
+    }

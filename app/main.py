@@ -10,7 +10,7 @@ import logging
 import socket
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
@@ -23,7 +23,9 @@ import app.arrow  # noqa: F401  (before all that makes arrays)
 from app.application import application
 from app.composition import stores_on
 from app.db.session import Database
-from app.http.context import Services
+from app.http.credentials import Credentials
+from app.http.dependencies import merged
+from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.repository.workers import WorkerStore
@@ -34,18 +36,20 @@ from app.messaging.work_queue import WorkQueue
 from app.platform import Platform
 from app.readiness import readiness
 from app.runtime.memory import keep_freed_memory
-from app.services import api_services
+from app.services import dependencies
 from app.settings import Settings, SettingsError
+from app.tenants.repository import TenantStore
 
 _STOP_SECONDS_MAX: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Api:
-    """The application, the objects that a stop must notify, and the services behind it."""
+    """The application, the requests that a stop must wake, and the dependencies of the handlers."""
 
     app: ASGIApp
-    services: Services
+    subscriptions: Subscriptions
+    dependencies: Mapping[str, object]
 
 
 def compose(settings: Settings) -> Api:
@@ -59,17 +63,21 @@ def compose(settings: Settings) -> Api:
         poll_seconds=settings.poll_seconds,
     )
     platform = Platform.on(settings, stores_on(database), relay.wake)
-    services = api_services(platform, readiness(settings, WorkerStore(database), announcements))
+    threads, subscriptions = Threads(), Subscriptions()
+    checks = readiness(settings, WorkerStore(database), announcements)
+    provided = merged(dependencies(platform, threads, subscriptions), {"readiness": checks})
+    credentials = Credentials(TenantStore(database).authenticate, threads)
 
     @asynccontextmanager
     async def beside(_: Litestar) -> AsyncIterator[None]:
-        async with _relay_thread(relay), _announcement_listener(settings.redis_url, services.subscriptions):
+        async with _relay_thread(relay), _announcement_listener(settings.redis_url, subscriptions):
             yield
         queue.close()
         announcements.close()
         database.close()
 
-    return Api(app=application(services, [beside]), services=services)
+    served = application(provided, credentials, [beside])
+    return Api(app=served, subscriptions=subscriptions, dependencies=provided)
 
 
 @asynccontextmanager
@@ -126,7 +134,7 @@ def server(api: Api, host: str, port: int) -> Server:
         timeout_keep_alive=75,
         timeout_graceful_shutdown=_STOP_SECONDS_MAX,
     )
-    return Server(config, api.services.subscriptions)
+    return Server(config, api.subscriptions)
 
 
 def configure_logging() -> None:

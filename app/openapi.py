@@ -20,6 +20,7 @@ from app.http.openapi.shared_components import add_examples, share_parameters
 from app.http.problems import PROBLEM_JSON
 from app.http.response import ApiResponse
 from app.http.threads import Threads
+from app.providers import PROVIDERS
 from app.routes import ROUTES
 
 API_VERSION: Final = "1.0.0"
@@ -109,7 +110,7 @@ def _document() -> dict[str, Any]:
         (path,) = handler.paths
         (method,) = handler.http_methods
         operations = paths.setdefault(_TYPE_OF_PARAMETER.sub("}", path), {})
-        operations[method.lower()] = operation_of(handler, components)
+        operations[method.lower()] = operation_of(handler, components, PROVIDERS)
     _name_changes(components)
     parameters = share_parameters([each for path in paths.values() for each in path.values()])
     problems = {PROBLEM_NAMES[status]: _problem(text) for status, text in _TITLES.items()}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from app.format.errors import HeadwaterError
-from app.http.context import Check
+from app.http.health import Check
 from app.jobs.repository.workers import WorkerStore
 from app.messaging.announcements import Announcements
 from app.settings import Settings

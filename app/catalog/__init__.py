@@ -8,7 +8,7 @@ once, its files are removed later by the reaper.
 - values.py: datasets, their schemas, uploads; ports.py: what the use cases need of the store
 - service.py: register, find, list, change, delete
 - repository/catalog.py: datasets and uploads; schemas.py: definitions and schemas; head.py: the next version
-- handlers.py, schemas.py: the resources `/datasets`
+- handlers.py, schemas.py: the resources `/datasets`; providers.py: the dataset of a path
 
     POST /datasets
     {"name": "orders", "schema": {"fields": [{"name": "id", "type": "int64"}]}, "record_key": ["id"]}

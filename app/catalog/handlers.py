@@ -23,11 +23,11 @@ from app.catalog.values import Dataset
 from app.format.definition.new_dataset import CreateDataset
 from app.format.definition.schema_change import UpdateDataset
 from app.http.dependencies import Provided
-from app.http.idempotency import Idempotency
 from app.http.openapi.operation_docs import documented
 from app.http.query_parameters import INT64_MAX, DatasetReference
 from app.http.response import Created, Tagged
 from app.http.threads import Threads
+from app.idempotency.providers import Idempotency
 from app.tenants.values import Principal
 
 _DEFINITION_BYTES_MAX: Final = 4 * 1024 * 1024

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import msgspec
 
+from app.changes.position_parameters import Position, SinceTime, SinceVersion, start_of
 from app.consumers.followers import Consumer, ConsumerKind
 from app.consumers.values import ConsumerChange, ConsumerLease, ConsumerStatus, MaxLag
 from app.http.page_options import PageOptions
-from app.http.positions import Position, SinceTime, SinceVersion, start_of
 from app.http.resource_names import DatasetIdentity
 
 _LEASE_SECONDS_MAX: Final = 3_600

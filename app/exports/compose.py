@@ -17,6 +17,11 @@ def manage_exports(platform: Platform) -> ManageExports:
     return ManageExports(exports=ExportStore(platform.database), storage=platform.storage, wake=platform.wake)
 
 
+def dependencies(platform: Platform) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {"exports": manage_exports(platform)}
+
+
 def tasks(platform: Platform, engine: ExportEngine) -> dict[JobKind, TaskHandler]:
     """The kind of task that writes the files of a run."""
     return {JobKind.EXPORT: _run_exports(platform, engine)}

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from app.changelog.forms import ChangeForm
+from app.changes.position_parameters import Offset, Position, SinceTime, SinceVersion, start_of
 from app.changes.positions import FeedStart, StartingPosition
 from app.consumers.values import MaxLag
 from app.exports.tasks import TARGET_BYTES_MAX, TARGET_BYTES_MIN, ExportFormat, ExportQuery
@@ -27,7 +28,6 @@ from app.format.dataset import DEFAULT_TARGET_BYTES
 from app.format.errors import FieldError, InvalidRequest
 from app.http.encoding import PROBLEM
 from app.http.page_options import PageOptions
-from app.http.positions import Offset, Position, SinceTime, SinceVersion, start_of
 from app.http.problems import fault_document
 from app.http.resource_names import DatasetIdentity
 from app.jobs.values import JobState

@@ -7,9 +7,10 @@ from typing import Any, Final
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult
+from litestar.types import ASGIApp
 
 from app.format.errors import Forbidden, Unauthorized
-from app.http.context import services_of
+from app.http.credentials import Credentials
 
 PUBLIC: Final = "public"
 """Handler option: no credential is required."""
@@ -20,6 +21,10 @@ SCOPE: Final = "scope"
 class Authentication(AbstractAuthenticationMiddleware):
     """Every request names its principal, but those to handlers that are marked public."""
 
+    def __init__(self, app: ASGIApp, credentials: Credentials, **options: Any) -> None:
+        super().__init__(app, **options)
+        self._credentials = credentials
+
     async def authenticate_request(self, connection: ASGIConnection) -> AuthenticationResult:
         """Raises Unauthorized."""
         scheme, _, api_key = connection.headers.get("authorization", "").partition(" ")
@@ -27,7 +32,7 @@ class Authentication(AbstractAuthenticationMiddleware):
             raise Unauthorized("send the header `Authorization: Bearer hw_…`")
         principal = None
         if scheme.lower() == "bearer":
-            principal = await services_of(connection).credentials.principal(api_key.strip())
+            principal = await self._credentials.principal(api_key.strip())
         if principal is None:
             raise Unauthorized("the credential is not a live API key")
         return AuthenticationResult(user=principal, auth=None)

@@ -1,4 +1,4 @@
-"""What handlers are provided with: use cases by name, and what is read from the request.
+"""Dependencies of handlers: values of the application by name, and providers, which read them from the request.
 
 A handler declares what it needs as a parameter: `webhooks: Provided[Webhooks]`. The name chooses the dependency.
 A provider declares the headers that it reads in its own signature; they are documented for every handler that uses it.
@@ -7,7 +7,6 @@ A provider declares the headers that it reads in its own signature; they are doc
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 from litestar import Litestar
@@ -15,11 +14,6 @@ from litestar.di import Dependency, Provide
 from litestar.params import HeaderParameter, SkipValidationMarker
 from litestar.routes import HTTPRoute
 
-from app.catalog.service import Datasets
-from app.catalog.values import Dataset
-from app.consumers.values import ExpectedRevision
-from app.format.errors import PreconditionFailed
-from app.http.context import Services
 from app.http.headers import (
     Preference,
     negotiate,
@@ -28,21 +22,17 @@ from app.http.headers import (
     parse_preference,
     require_version,
 )
-from app.http.idempotency import Idempotency
-from app.http.in_flight import InFlight
 from app.http.openapi.operation_docs import documentation_of
 from app.http.query_options import decode_options, options_type
-from app.http.query_parameters import DatasetReference
 from app.http.request import ApiRequest
 from app.http.stored_file import RANGE_HEADERS, Download
 from app.http.threads import Threads
-from app.idempotency.service import RunOnce
-from app.jobs.handlers.accepted import Acceptance
-from app.jobs.handlers.waiting import JobWaiter, waiter_of
 from app.tenants.values import Principal
 
 _T = TypeVar("_T")
 
+Provider: TypeAlias = Callable[..., Any]
+"""An asynchronous function that makes a value for one request. Its parameters are headers and provided values."""
 Provided: TypeAlias = Annotated[_T, Dependency(kind="named"), SkipValidationMarker()]
 """A parameter that is provided by its name; its type is what the provider of that name returns."""
 
@@ -102,21 +92,6 @@ async def required_revision(if_match: IfMatch = "*") -> int:
     return require_version(parse_if_match(if_match))
 
 
-async def put_condition(
-    if_match: IfMatch = "*",
-    if_none_match: Annotated[
-        str | None,
-        HeaderParameter(
-            name="If-None-Match", description="`*`: the resource must not exist yet; 412 if it does."
-        ),
-    ] = None,
-) -> ExpectedRevision:
-    """The revision that the resource must have, or that it must not exist. Raises PreconditionFailed."""
-    if if_none_match is not None and if_none_match.strip() != "*":
-        raise PreconditionFailed(f"If-None-Match: {if_none_match} is not supported here", expected="*")
-    return ExpectedRevision(absent=if_none_match is not None, revision=parse_if_match(if_match))
-
-
 async def download(
     threads: Provided[Threads],
     range_: Annotated[str | None, HeaderParameter(name="Range", description=RANGE_HEADERS["Range"])] = None,
@@ -133,52 +108,7 @@ async def media_type(request: ApiRequest) -> str:
     return negotiate(request.headers, list(documentation_of(request.route_handler).content))
 
 
-async def found(
-    dataset: DatasetReference,
-    datasets: Provided[Datasets],
-    principal: Provided[Principal],
-    threads: Provided[Threads],
-) -> Dataset:
-    """The dataset of the path. Raises NotFound."""
-    return await threads.run(datasets.get, principal.tenant_id, dataset)
-
-
-async def acceptance(
-    idempotency_key: Provided[str | None],
-    preference: Provided[Preference],
-    principal: Provided[Principal],
-    in_flight: Provided[InFlight],
-    threads: Provided[Threads],
-    waiter: Provided[JobWaiter],
-) -> Acceptance:
-    """What accepts this request as a job."""
-    return Acceptance(
-        idempotency_key=idempotency_key,
-        preference=preference,
-        actor=principal.key_id,
-        in_flight=in_flight,
-        threads=threads,
-        waiter=waiter,
-    )
-
-
-async def idempotency(
-    request: ApiRequest,
-    idempotency_key: Provided[str | None],
-    threads: Provided[Threads],
-    run_once: Provided[RunOnce],
-) -> Idempotency:
-    """What creates the resource of this request: once for each Idempotency-Key."""
-    return Idempotency(
-        request=request,
-        key=idempotency_key,
-        body=await request.body() if request.route_handler.parsed_data_field is not None else b"",
-        threads=threads,
-        run_once=run_once,
-    )
-
-
-PROVIDERS: Final[Mapping[str, Callable[..., Any]]] = {
+PROVIDERS: Final[Mapping[str, Provider]] = {
     provider.__name__: provider
     for provider in (
         principal,
@@ -187,25 +117,29 @@ PROVIDERS: Final[Mapping[str, Callable[..., Any]]] = {
         preference,
         expected_revision,
         required_revision,
-        put_condition,
         download,
         media_type,
-        found,
-        acceptance,
-        idempotency,
     )
 }
-"""What is read from a request, by the name of the parameter that it is provided as."""
+"""The generic providers, by the name of the parameter that they provide. Features have providers of their own."""
 
 
-def dependencies(services: Services) -> dict[str, Provide]:
-    """The use cases of an application, and the providers, by name."""
-    values = {field.name: getattr(services, field.name) for field in fields(services)}
-    # Handlers that state their query parameters one by one have one of this name.
-    values["partition_marks"] = values.pop("partitions")
-    values["waiter"] = waiter_of(services)
-    given = {name: _provide(value) for name, value in values.items()}
-    return {**given, **{name: Provide(provider) for name, provider in PROVIDERS.items()}}
+def merged(*parts: Mapping[str, _T]) -> dict[str, _T]:
+    """All entries of the parts. Raises ValueError for a name that occurs twice."""
+    found: dict[str, _T] = {}
+    for part in parts:
+        if twice := sorted(found.keys() & part.keys()):
+            raise ValueError(f"dependencies of one name: {', '.join(twice)}")
+        found.update(part)
+    return found
+
+
+def provided_by_name(values: Mapping[str, object], providers: Mapping[str, Provider]) -> dict[str, Provide]:
+    """Values of an application, and providers, as the framework takes them. Raises ValueError; see `merged`."""
+    return merged(
+        {name: _provide(value) for name, value in values.items()},
+        {name: Provide(provider) for name, provider in providers.items()},
+    )
 
 
 def resolve_in_sequence(application: Litestar) -> None:

@@ -9,7 +9,6 @@ import msgspec
 from litestar import get
 
 from app.http.auth import PUBLIC
-from app.http.context import Check
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
 from app.http.response import ApiResponse
@@ -23,6 +22,19 @@ class Liveness(msgspec.Struct, frozen=True, kw_only=True):
 
     live: Annotated[bool, msgspec.Meta(examples=[True])]
     """Always true."""
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that the service needs. Without a `required` one it is not ready, without others slower."""
+
+    name: Annotated[str, msgspec.Meta(examples=["database"])]
+    """What is checked."""
+    ok: Annotated[bool, msgspec.Meta(examples=[True])]
+    """Whether it works."""
+    required: bool = True
+    """Whether the service cannot serve without it."""
+    detail: str = ""
+    """What is wrong; empty where it works."""
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):

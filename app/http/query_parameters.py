@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import cache
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -19,23 +18,6 @@ PAGE_SIZE_MAX: Final = 1_000
 _DIGITS_MAX: Final = 19
 
 DatasetReference: TypeAlias = Annotated[str, PathParameter(description="The id or the name of a dataset.")]
-PageSize: TypeAlias = Annotated[int, QueryParameter(ge=1, le=PAGE_SIZE_MAX, description="Items on a page.")]
-PageToken: TypeAlias = Annotated[
-    str | None, QueryParameter(description="`next_page_token` of the page before; absent for the first page.")
-]
-AtVersion: TypeAlias = Annotated[
-    int | None, QueryParameter(ge=0, le=INT64_MAX, description="The version to read; the latest by default.")
-]
-AsOf: TypeAlias = Annotated[
-    str | None, QueryParameter(description="An RFC 3339 time: reads the last version committed by then.")
-]
-OfTag: TypeAlias = Annotated[
-    str | None, QueryParameter(description="The name of a tag or savepoint: reads the version that has it.")
-]
-Columns: TypeAlias = Annotated[
-    list[str] | None,
-    QueryParameter(description="The columns to read, comma-separated or repeated; all by default."),
-]
 
 
 async def refuse_unknown_parameters(
@@ -69,20 +51,6 @@ def _names(handler: BaseRouteHandler) -> frozenset[str]:
         for name, field in handler.parsed_fn_signature.parameters.items()
         if isinstance(field.kwarg_definition, QueryParameter)
     ).union(() if options is None else options.__struct_encode_fields__)
-
-
-def moment(text: str, name: str) -> datetime:
-    """An RFC 3339 time with its zone. Raises InvalidRequest."""
-    try:
-        found = datetime.fromisoformat(text)
-        if found.tzinfo is None:
-            raise ValueError
-    except ValueError:
-        detail = "expected an RFC 3339 time with its zone, such as 2026-11-21T10:00:00Z"
-        raise InvalidRequest(
-            f"{name} is not a time", [FieldError(pointer=f"/{name}", detail=detail)]
-        ) from None
-    return found
 
 
 def natural(text: str, name: str) -> int:

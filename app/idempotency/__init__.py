@@ -7,7 +7,7 @@ and the path of the request, and expires a day later. Jobs keep the keys of thei
 - values.py: the request of a key, and its reply
 - service.py: runs a request once
 - repository.py, tables.py: the keys and replies in Postgres
-- app/http/idempotency.py: what handlers use: `return await idempotency.run(create)`
+- providers.py: what handlers use: `return await idempotency.run(create)`
 
     POST /datasets
     Idempotency-Key: 5e1f3f9c

@@ -9,6 +9,7 @@ Writes of a dataset queue up one group after another; tasks (reads, exports, tab
 - service/request_job.py, group_accept.py: accept; run_tasks.py, lease.py: run tasks; relay.py: send the messages
 - repository/: accept, claim, end, list jobs; idempotency keys (replays.py) and batches of streams (writer_batches.py)
 - handlers/jobs.py: the resources `/jobs`; accepted.py: the reply to every request that makes a job; waiting.py: waits
+- providers.py: what accepts a request as a job
 
     GET /jobs?dataset=orders&kind=write&state=queued&state=running
     GET /jobs/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2?wait=20

@@ -30,6 +30,11 @@ def maintenance_store(platform: Platform) -> MaintenanceStore:
     return MaintenanceStore(platform.database, platform.stores.catalog.live)
 
 
+def dependencies(platform: Platform) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {"table_services": table_services(platform)}
+
+
 def tasks(platform: Platform, engine: TableServiceEngine) -> dict[JobKind, TaskHandler]:
     """The kinds of task that rewrite file groups."""
     return {

@@ -14,6 +14,11 @@ def metastore_reports(record: RecordOf) -> MetastoreReports:
     return MetastoreReports(record=record)
 
 
+def dependencies(record: RecordOf) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {"metastore_reports": metastore_reports(record)}
+
+
 def reconcilers(
     metastore: Metastore | None, overview: OverviewIndex, touched: TouchedPartitions
 ) -> dict[str, Reconciler]:

@@ -16,3 +16,8 @@ def overview_store(platform: Platform) -> OverviewStore:
 def overview(platform: Platform, versions: VersionOf) -> Overview:
     """Overviews in the API."""
     return Overview(index=overview_store(platform), timeline=platform.stores.timeline, versions=versions)
+
+
+def dependencies(platform: Platform, versions: VersionOf) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {"overview": overview(platform, versions)}

@@ -21,6 +21,12 @@ def touched_partitions(platform: Platform) -> TouchedPartitionStore:
     return TouchedPartitionStore(platform.database)
 
 
+def dependencies(platform: Platform) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    # A query parameter of handlers is called `partitions`.
+    return {"partition_marks": partitions(platform)}
+
+
 def reconcilers(platform: Platform) -> dict[str, Reconciler]:
     """The policy that marks partitions as done."""
     marks = PartitionStore(platform.database)

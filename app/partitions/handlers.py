@@ -8,9 +8,9 @@ from litestar import get, post
 from litestar.params import JSONBody
 
 from app.catalog.values import Dataset
+from app.changes.position_parameters import position_of
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
-from app.http.positions import position_of
 from app.http.threads import Threads
 from app.partitions.schemas import (
     EndPartitions,

@@ -17,3 +17,8 @@ def quarantine(platform: Platform) -> Quarantine:
         storage=platform.storage,
         wake=platform.wake,
     )
+
+
+def dependencies(platform: Platform) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {"quarantine": quarantine(platform)}

@@ -12,10 +12,10 @@ from litestar.params import QueryParameter
 from app.catalog.values import Dataset
 from app.format.errors import FieldError, InvalidRequest
 from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
-from app.http.context import ApiRequest
 from app.http.dependencies import Provided
 from app.http.json_body import decode_json
 from app.http.openapi.operation_docs import documented
+from app.http.request import ApiRequest
 from app.http.response import ApiResponse, encode_body
 from app.http.threads import Threads
 from app.jobs.handlers.accepted import Acceptance, JobReply

@@ -42,6 +42,11 @@ def read_jobs(platform: Platform, versions: VersionOf) -> ReadJobs:
     )
 
 
+def dependencies(platform: Platform, versions: VersionOf, memory: MemoryBudget) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {"read_table": read_table(platform, versions, memory), "read_jobs": read_jobs(platform, versions)}
+
+
 def tasks(platform: Platform, engine: ReadEngine) -> dict[JobKind, TaskHandler]:
     """The kind of task that reads rows to files."""
     read = RunReads(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.idempotency.compose import reply_store
+from app.core import reply_store
 from app.jobs.service.run_tasks import TaskHandler
 from app.jobs.values import JobKind
 from app.maintenance.service.table_services import TableServiceRequests

@@ -15,3 +15,8 @@ def accept_transaction(platform: Platform, writes: AcceptWrite) -> AcceptTransac
         transactions=TransactionStore(platform.database),
         writes=writes,
     )
+
+
+def dependencies(platform: Platform, writes: AcceptWrite) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {"transactions": accept_transaction(platform, writes)}

@@ -11,13 +11,13 @@ from litestar import get, post
 from litestar.params import PathParameter, QueryParameter
 
 from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
-from app.http.context import ApiRequest
 from app.http.dependencies import Provided
 from app.http.headers import WAIT_SECONDS_MAX, Preference
 from app.http.in_flight import InFlight
 from app.http.json_body import decode_json
 from app.http.openapi.operation_docs import Answer, documented
 from app.http.problems import JobCancelled, JobFailed, document, fault_document
+from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 from app.http.threads import Threads
 from app.jobs.handlers.waiting import JobWaiter
@@ -67,7 +67,6 @@ async def create_transaction(
     request: ApiRequest,
     idempotency_key: Provided[str | None],
     preference: Provided[Preference],
-    accept_transaction: Provided[AcceptTransaction],
     json_body_bytes_max: Provided[int],
     transactions: Provided[AcceptTransaction],
     in_flight: Provided[InFlight],
@@ -83,7 +82,7 @@ async def create_transaction(
         refuse_encoding(request)
         body = await read_body(request, json_body_bytes_max)
         incoming = await threads.run(_incoming, body, idempotency_key, principal.key_id)
-        accepted = await threads.run(accept_transaction.accept, principal.tenant_id, incoming)
+        accepted = await threads.run(transactions.accept, principal.tenant_id, incoming)
     found = accepted.transaction
     if preference.wait_seconds is not None:
         # All its jobs end at once, so the end of any is the end of all.

@@ -15,6 +15,11 @@ def verifications(platform: Platform) -> Verifications:
     return Verifications(request_job=platform.request_job)
 
 
+def dependencies(platform: Platform) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {"verifications": verifications(platform)}
+
+
 def tasks(platform: Platform, engine: Verification) -> dict[JobKind, TaskHandler]:
     """The kind of task that compares a feed with its table."""
     run = RunVerify(

@@ -42,6 +42,15 @@ def comparisons(platform: Platform) -> Comparisons:
     return Comparisons(versions=version_of(platform), jobs=platform.request_job)
 
 
+def dependencies(platform: Platform) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {
+        "name_versions": name_versions(platform),
+        "restores": restores(platform),
+        "comparisons": comparisons(platform),
+    }
+
+
 def tasks(platform: Platform, engine: Comparing) -> dict[JobKind, TaskHandler]:
     """The kinds of task that a worker runs for versions."""
     names = RunNames(names=NamedVersionStore(platform.database))

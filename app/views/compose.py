@@ -19,6 +19,11 @@ def derived_views(platform: Platform) -> DerivedViews:
     )
 
 
+def dependencies(platform: Platform) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {"views": derived_views(platform)}
+
+
 def stagers(platform: Platform, engine: Derivation) -> dict[JobKind, InputStager]:
     """The kind of write whose input is a query."""
     refresh = DeriveView(

@@ -9,10 +9,10 @@ from litestar import delete, get, patch, post
 from litestar.params import JSONBody, PathParameter
 
 from app.http.dependencies import Provided
-from app.http.idempotency import Idempotency
 from app.http.openapi.operation_docs import documented
 from app.http.response import Created, Tagged
 from app.http.threads import Threads
+from app.idempotency.providers import Idempotency
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.tenants.values import Principal
 from app.views.new_view import CreateView

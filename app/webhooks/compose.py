@@ -26,6 +26,11 @@ def webhooks(platform: Platform) -> Webhooks:
     )
 
 
+def dependencies(platform: Platform) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {"webhooks": webhooks(platform)}
+
+
 def followers(platform: Platform, partitions: Partitions) -> dict[ConsumerKind, Follower]:
     """The kinds of consumer whose changes, or events of partitions, are delivered."""
     settings = platform.settings

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import msgspec
 
 from app.changelog.forms import ChangeForm
+from app.changes.position_parameters import Position, SinceTime, SinceVersion, start_of
 from app.changes.positions import StartingPosition
 from app.consumers.values import MaxLag
 from app.http.encoding import PROBLEM
 from app.http.page_options import PageOptions
 from app.http.patch import patched
-from app.http.positions import Position, SinceTime, SinceVersion, start_of
 from app.http.problems import fault_document
 from app.http.resource_names import DatasetIdentity
 from app.webhooks.service.webhooks import Registration, WebhookChange

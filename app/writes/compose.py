@@ -38,6 +38,15 @@ def explain_write(platform: Platform, memory: MemoryBudget) -> ExplainWrite:
     return ExplainWrite(timeline=platform.stores.timeline, search=search)
 
 
+def dependencies(platform: Platform, writes: AcceptWrite, memory: MemoryBudget) -> dict[str, object]:
+    """The use cases of the feature, by the names that handlers use."""
+    return {
+        "accept_write": writes,
+        "explain_write": explain_write(platform, memory),
+        "upload_bytes_max": platform.settings.upload_bytes_max,
+    }
+
+
 def run_writes(
     platform: Platform, engine: WriteEngine, owner: str, stagers: Mapping[JobKind, InputStager]
 ) -> RunWrites:

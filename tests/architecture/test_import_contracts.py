@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
-PARTS = ("compose", "handlers", "schemas", "service", "repository", "tables", "values")
+PARTS = ("compose", "providers", "handlers", "schemas", "service", "repository", "tables", "values")
 
 # A wrong import, and the contract that must name it.
 WRONG = [
@@ -19,6 +19,8 @@ WRONG = [
     ("app.catalog.repository.wrong", "app.timeline.values", "Imports between rooms point down"),
     ("app.commit.wrong", "app.changelog", "Imports between rooms point down"),
     ("app.writes.service.wrong", "app.versions.service", "Imports between rooms point down"),
+    ("app.http.wrong", "app.idempotency.service", "Imports between rooms point down"),
+    ("app.jobs.handlers.wrong", "app.jobs.providers", "Imports within a feature point down"),
     ("app.views.service.wrong", "app.composition", "Imports between rooms point down"),
     ("workers.engine.wrong", "workers.wiring", "Imports within the worker point down"),
     ("workers.engine.wrong", "workers.jobs", "Imports within the worker point down"),

@@ -9,12 +9,12 @@ from litestar import get
 
 from app.catalog.values import Dataset
 from app.changes.handlers.feed_options import StartOptions, feed_start
+from app.changes.position_parameters import Offset
 from app.changes.schemas import CorrectionsPage, corrections_page
 from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_corrections import CorrectionQuery, ReadCorrections
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
-from app.http.positions import Offset
 from app.http.threads import Threads
 
 LIMIT_MAX: Final = 10_000

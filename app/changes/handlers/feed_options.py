@@ -8,13 +8,13 @@ import msgspec
 
 from app.catalog.values import Dataset
 from app.changelog.forms import ChangeForm, symbols_of
+from app.changes.position_parameters import Offset, PositionText, SinceTime, SinceVersion, start_of
 from app.changes.positions import FromTime, FromVersion, StartingPosition
 from app.changes.service.feed_starts import FeedStarts
 from app.changes.service.read_changes import FeedQuery
 from app.changes.values import ChangePage
 from app.codecs.json.encode import encode_changes_json
 from app.format.errors import FieldError, InvalidRequest
-from app.http.positions import Offset, PositionText, SinceTime, SinceVersion, start_of
 from app.http.threads import Threads
 
 

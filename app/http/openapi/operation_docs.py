@@ -31,13 +31,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class Documentation(msgspec.Struct, frozen=True, kw_only=True):
     """What is declared of an operation.
 
-    `answers`, `body` and `request_headers` state it as a whole, for handlers whose signature does not.
+    `answers` and `body` state it as a whole, for handlers whose signature does not.
     """
 
     answers: Mapping[int, Answer] | None = None
     body: Mapping[str, Any] = {}
     body_required: bool = True
-    request_headers: Mapping[str, str] = {}
     problems: Sequence[int] = ()
     """The statuses of problems beyond those that follow from the signature."""
     description: str | None = None

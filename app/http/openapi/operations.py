@@ -17,8 +17,7 @@ from litestar.utils.signature import ParsedSignature
 
 from app.http.auth import PUBLIC
 from app.http.body_stream import JSON
-from app.http.dependencies import PROVIDERS
-from app.http.idempotency import REPLAYED
+from app.http.dependencies import Provider
 from app.http.openapi.openapi_components import INT64_MAX, Components
 from app.http.openapi.operation_docs import BINARY, TEXT, Answer, Documentation, documentation_of
 from app.http.query_options import options_type
@@ -55,8 +54,10 @@ PROBLEM_NAMES: Final = {
 """The components that describe the problems of a status."""
 
 
-def operation_of(handler: HTTPRouteHandler, components: Components) -> dict[str, Any]:
-    """The operation of a handler; its schemas are added to the components."""
+def operation_of(
+    handler: HTTPRouteHandler, components: Components, providers: Mapping[str, Provider]
+) -> dict[str, Any]:
+    """The operation of a handler; its schemas are added to the components. `providers`: of its parameters, by name."""
     documentation = documentation_of(handler)
     operation: dict[str, Any] = {
         "operationId": handler.operation_id,
@@ -64,19 +65,7 @@ def operation_of(handler: HTTPRouteHandler, components: Components) -> dict[str,
         "description": _description(handler),
         "tags": list(handler.tags or ()),
     }
-    parameters = [
-        *_parameters(handler, components),
-        *(
-            {
-                "name": name,
-                "in": "header",
-                "required": False,
-                "schema": {"type": "string"},
-                "description": text,
-            }
-            for name, text in documentation.request_headers.items()
-        ),
-    ]
+    parameters = _parameters(handler, components, providers)
     if parameters:
         operation["parameters"] = parameters
     if body := _body(handler, documentation):
@@ -100,11 +89,13 @@ def _description(handler: HTTPRouteHandler) -> str:
     return handler.description or cleandoc(handler.fn.__doc__ or "")
 
 
-def _parameters(handler: HTTPRouteHandler, components: Components) -> list[dict[str, Any]]:
+def _parameters(
+    handler: HTTPRouteHandler, components: Components, providers: Mapping[str, Provider]
+) -> list[dict[str, Any]]:
     """What the handler and its providers read from the path, the query and the headers."""
     found = [
         _parameter(name, field, components)
-        for name, field in _fields(handler.parsed_fn_signature.parameters)
+        for name, field in _fields(handler.parsed_fn_signature.parameters, providers)
         if type(field.kwarg_definition) in _IN
     ]
     # Generated functions take what is in the path by position, in its order.
@@ -114,13 +105,15 @@ def _parameters(handler: HTTPRouteHandler, components: Components) -> list[dict[
     return found if options is None else [*found, *_options(options, components)]
 
 
-def _fields(parameters: Mapping[str, FieldDefinition]) -> Iterator[tuple[str, FieldDefinition]]:
+def _fields(
+    parameters: Mapping[str, FieldDefinition], providers: Mapping[str, Provider]
+) -> Iterator[tuple[str, FieldDefinition]]:
     """The parameters of a signature, with those of its providers in their place."""
     for name, field in parameters.items():
         if not field.is_di_field:
             yield name, field
-        elif name in PROVIDERS:
-            yield from _fields(ParsedSignature.from_fn(PROVIDERS[name], {}).parameters)
+        elif name in providers:
+            yield from _fields(ParsedSignature.from_fn(providers[name], {}).parameters, providers)
 
 
 def _parameter(name: str, field: FieldDefinition, components: Components) -> dict[str, Any]:
@@ -193,9 +186,9 @@ def _answers(handler: HTTPRouteHandler, documentation: Documentation) -> Mapping
     declared: Mapping[int, Answer] | None = getattr(response_class, "answers", None)
     if declared is not None:
         return declared
-    headers = {**getattr(response_class, "header_descriptions", {}), **documentation.headers}
-    if "idempotency" in handler.parsed_fn_signature.parameters:
-        headers |= REPLAYED
+    headers = {**_headers_of(response_class), **documentation.headers}
+    for field in handler.parsed_fn_signature.parameters.values():
+        headers |= _headers_of(field.annotation) if field.is_di_field else {}
     content = documentation.content or ({} if value in (None, type(None)) else {JSON: value})
     status = handler.status_code
     described = documentation.description or _first_sentence(value) or HTTPStatus(status).phrase
@@ -203,6 +196,12 @@ def _answers(handler: HTTPRouteHandler, documentation: Documentation) -> Mapping
         each: Answer(description=text, content=content, headers=headers)
         for each, text in {status: described, **documentation.statuses}.items()
     }
+
+
+def _headers_of(type_: Any) -> Mapping[str, str]:
+    """The headers that a class of responses has, or that a provided value sets on the response."""
+    found: Mapping[str, str] = getattr(type_, "header_descriptions", {})
+    return found
 
 
 def _content_type(response_class: Any) -> Any:

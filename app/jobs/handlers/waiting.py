@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Final
 
-from app.http.context import Services
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.handlers.job_watches import AwaitedJob, JobPolls
@@ -43,13 +42,3 @@ class JobWaiter:
                 changed = await waiter.wait(AwaitedJob(job.id, job), _SILENCE_SECONDS)
                 job = changed or job
                 yield changed
-
-
-def waiter_of(services: Services) -> JobWaiter:
-    """The waiter of an application."""
-    return JobWaiter(
-        watches=services.job_polls,
-        jobs=services.jobs,
-        threads=services.threads,
-        subscriptions=services.subscriptions,
-    )

@@ -10,10 +10,10 @@ from litestar.params import JSONBody, PathParameter
 
 from app.catalog.service import Datasets
 from app.http.dependencies import Provided
-from app.http.idempotency import Idempotency
 from app.http.openapi.operation_docs import documented
 from app.http.response import Created, Tagged
 from app.http.threads import Threads
+from app.idempotency.providers import Idempotency
 from app.tenants.values import Principal
 from app.webhooks.schemas import (
     CreateWebhook,

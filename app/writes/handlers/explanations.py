@@ -9,9 +9,9 @@ from litestar.params import QueryParameter
 
 from app.catalog.values import Dataset
 from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
-from app.http.context import ApiRequest
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
+from app.http.request import ApiRequest
 from app.http.threads import Threads
 from app.writes.explanation import WriteExplanation
 from app.writes.handlers.write_request import CreateWrite, from_envelope

@@ -17,13 +17,13 @@ from app.http.body_stream import (
     require_media_type,
     spool_body,
 )
-from app.http.context import ApiRequest
 from app.http.dependencies import Provided
-from app.http.idempotency import Idempotency
 from app.http.in_flight import InFlight
 from app.http.openapi.operation_docs import BINARY, documented
+from app.http.request import ApiRequest
 from app.http.response import ApiResponse
 from app.http.threads import Threads
+from app.idempotency.providers import Idempotency
 from app.writes.service.accept import AcceptWrite
 
 

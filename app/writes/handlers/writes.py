@@ -24,9 +24,9 @@ from app.http.body_stream import (
     refused_media_type,
     spool_body,
 )
-from app.http.context import ApiRequest
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import BINARY, documented
+from app.http.request import ApiRequest
 from app.http.table_response import ARROW_STREAM
 from app.http.threads import Threads
 from app.jobs.handlers.accepted import Acceptance, JobReply

@@ -33,8 +33,8 @@ def test_many_readers_get_each_change_once_and_in_order(client, feed, orders, se
     ways = [
         {"since": since, "until": until, "form": form.value} for since, form in product(range(5), ChangeForm)
     ]
-    reads = Counting(service.api.services.pages._read)
-    monkeypatch.setattr(service.api.services.pages, "_read", reads)
+    reads = Counting(service.api.dependencies["pages"]._read)
+    monkeypatch.setattr(service.api.dependencies["pages"], "_read", reads)
     credential = client.headers["authorization"]
 
     async def follow():
@@ -73,8 +73,8 @@ def test_waits_for_jobs_of_a_dataset_share_polls(client, orders, service, monkey
         client.post(f"{orders}/writes", json=upsert({"id": number})).headers["location"]
         for number in range(3)
     ]
-    fetches = Counting(service.api.services.job_polls._fetch)
-    monkeypatch.setattr(service.api.services.job_polls, "_fetch", fetches)
+    fetches = Counting(service.api.dependencies["waiter"].watches._fetch)
+    monkeypatch.setattr(service.api.dependencies["waiter"].watches, "_fetch", fetches)
     address = urlsplit(service.url)
 
     async def wait(job):
@@ -89,7 +89,7 @@ def test_waits_for_jobs_of_a_dataset_share_polls(client, orders, service, monkey
 
     async def wait_for_all():
         running = [asyncio.create_task(wait(job)) for job in islice(cycle(jobs), READERS)]
-        await when(lambda: waiting(service.api.services.job_polls) == READERS)
+        await when(lambda: waiting(service.api.dependencies["waiter"].watches) == READERS)
         with service.working():
             return await asyncio.gather(*running)
 

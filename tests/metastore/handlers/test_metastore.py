@@ -54,7 +54,7 @@ def test_metastore_report_state_is_returned(service: Service) -> None:
     principal = TenantStore(service.database).authenticate(key)
     assert principal is not None
     definition = define_dataset(msgspec.convert(REPORTED, CreateDataset))
-    dataset = service.api.services.datasets.catalog.create(principal.tenant_id, new_id(), definition)
+    dataset = service.platform.stores.catalog.create(principal.tenant_id, new_id(), definition)
     with service.client(key) as client:
         path = f"/datasets/{dataset.id}/metastore"
         none = {"version": None, "reported_at": None, "error": None, "failures": 0, "retry_at": None}

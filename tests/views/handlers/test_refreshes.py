@@ -247,7 +247,7 @@ def test_view_is_recomputed_after_its_changes_expire(
 ) -> None:
     view = new_view("long", LONG, long)
     write_notes({1: "coffee"})
-    dataset = service.api.services.datasets.catalog.get(_tenant(service, orders), orders.rsplit("/", 1)[1])
+    dataset = service.platform.stores.catalog.get(_tenant(service, orders), orders.rsplit("/", 1)[1])
     client.post(f"{orders}/writes", json=upsert({"id": 2, "note": "water"}))
     service.run_writes.run(dataset.tenant_id, dataset.id)
     with service.database.tenant(dataset.tenant_id) as connection:

@@ -1,16 +1,17 @@
-"""Idempotency-Key on requests that create something and are not jobs: handlers run what they create through it."""
+"""Provides handlers with Idempotency-Key for requests that create something and are not jobs."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar, cast
+from typing import Any, ClassVar, Final, TypeVar, cast
 
 import msgspec
 
 from app.format.errors import HeadwaterError
 from app.http.body_stream import JSON
+from app.http.dependencies import Provided, Provider
 from app.http.problems import is_final, on_headwater_error
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse
@@ -18,17 +19,17 @@ from app.http.threads import Threads
 from app.idempotency.service import RunOnce
 from app.idempotency.values import KeyedRequest, Outcome, RefusedRequest, StoredReply
 
-REPLAYED: Final = {
-    "Idempotency-Replayed": "`true` if this is the stored reply to an earlier request with the same key."
-}
-"""The header of a replayed reply, with its description."""
-
 _Reply = TypeVar("_Reply", bound=ApiResponse[Any])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Idempotency:
     """Runs the creation of one request: once, if the request has an Idempotency-Key."""
+
+    header_descriptions: ClassVar[Mapping[str, str]] = {
+        "Idempotency-Replayed": "`true` if this is the stored reply to an earlier request with the same key."
+    }
+    """The headers that it sets on the response."""
 
     request: ApiRequest
     key: str | None
@@ -110,3 +111,22 @@ def _replay(outcome: Outcome) -> ApiResponse[bytes]:
         media_type=outcome.reply.headers["Content-Type"],
         headers={**headers, "Idempotency-Replayed": "true"},
     )
+
+
+async def idempotency(
+    request: ApiRequest,
+    idempotency_key: Provided[str | None],
+    threads: Provided[Threads],
+    run_once: Provided[RunOnce],
+) -> Idempotency:
+    """The object that creates the resource of this request once for each Idempotency-Key."""
+    return Idempotency(
+        request=request,
+        key=idempotency_key,
+        body=await request.body() if request.route_handler.parsed_data_field is not None else b"",
+        threads=threads,
+        run_once=run_once,
+    )
+
+
+PROVIDERS: Final[Mapping[str, Provider]] = {"idempotency": idempotency}

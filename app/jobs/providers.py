@@ -1,0 +1,36 @@
+"""Provides handlers with what accepts their request as a job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from app.http.dependencies import Provided, Provider
+from app.http.headers import Preference
+from app.http.in_flight import InFlight
+from app.http.threads import Threads
+from app.jobs.handlers.accepted import Acceptance
+from app.jobs.handlers.waiting import JobWaiter
+from app.tenants.values import Principal
+
+
+async def acceptance(
+    idempotency_key: Provided[str | None],
+    preference: Provided[Preference],
+    principal: Provided[Principal],
+    in_flight: Provided[InFlight],
+    threads: Provided[Threads],
+    waiter: Provided[JobWaiter],
+) -> Acceptance:
+    """What accepts this request as a job."""
+    return Acceptance(
+        idempotency_key=idempotency_key,
+        preference=preference,
+        actor=principal.key_id,
+        in_flight=in_flight,
+        threads=threads,
+        waiter=waiter,
+    )
+
+
+PROVIDERS: Final[Mapping[str, Provider]] = {"acceptance": acceptance}

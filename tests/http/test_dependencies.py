@@ -1,0 +1,21 @@
+"""Dependencies of handlers by name."""
+
+import pytest
+
+from app.http.dependencies import merged, provided_by_name
+from app.providers import PROVIDERS
+
+
+def test_dependencies_of_all_features_are_merged():
+    assert merged({"jobs": 1}, {"views": 2}, {}) == {"jobs": 1, "views": 2}
+
+
+def test_name_that_two_features_use_is_refused():
+    with pytest.raises(ValueError, match="exports, views"):
+        merged({"views": 1, "exports": 2}, {"jobs": 3}, {"exports": 4, "views": 5})
+
+
+def test_dependency_with_the_name_of_a_provider_is_refused():
+    assert set(provided_by_name({"jobs": 1}, PROVIDERS)) == {"jobs", *PROVIDERS}
+    with pytest.raises(ValueError, match="found"):
+        provided_by_name({"jobs": 1, "found": 2}, PROVIDERS)
