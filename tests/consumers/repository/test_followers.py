@@ -58,15 +58,15 @@ def due(followers: FollowerStore, dataset: Dataset) -> Callable[[], bool]:
 
 
 @pytest.fixture
-def claim(followers: FollowerStore, dataset: Dataset) -> Callable[..., Consumer | None]:
+def claim_follower(followers: FollowerStore, dataset: Dataset) -> Callable[..., Consumer | None]:
     def run(owner: str = "worker", seconds: float = LEASE_SECONDS) -> Consumer | None:
         return followers.claim(dataset.tenant_id, dataset.id, owner, seconds)
 
     return run
 
 
-def claimed(claim: Callable[..., Consumer | None], **how: object) -> Consumer:
-    found = claim(**how)
+def claimed(claim_follower: Callable[..., Consumer | None], **how: object) -> Consumer:
+    found = claim_follower(**how)
     assert found is not None
     return found
 
@@ -88,19 +88,19 @@ def test_follower_is_due_while_it_is_behind(
     publish: Callable[[], None],
     add: Callable[..., str],
     due: Callable[[], bool],
-    claim: Callable[..., Consumer | None],
+    claim_follower: Callable[..., Consumer | None],
 ) -> None:
     name = add()
     assert not due()
-    assert claim() is None
+    assert claim_follower() is None
     publish()
     assert due()
-    consumer = claimed(claim)
+    consumer = claimed(claim_follower)
     assert (consumer.name, consumer.kind, consumer.position) == (name, ConsumerKind.WEBHOOK, 0)
     assert move(stores, dataset, name, 0, 2)
     followers.settle(dataset.tenant_id, consumer, None)
     assert due()
-    consumer = claimed(claim)
+    consumer = claimed(claim_follower)
     assert (consumer.position, consumer.revision) == (2, 2)
     assert move(stores, dataset, name, 2, 3)
     followers.settle(dataset.tenant_id, consumer, None)
@@ -116,19 +116,19 @@ def test_follower_is_due_at_its_requested_time(
     publish: Callable[[], None],
     add: Callable[..., str],
     due: Callable[[], bool],
-    claim: Callable[..., Consumer | None],
+    claim_follower: Callable[..., Consumer | None],
 ) -> None:
     publish()
     name = add()
     for seconds in (3_600.0, math.inf):
         # Though it is behind, and though more comes.
-        followers.settle(dataset.tenant_id, claimed(claim), seconds)
+        followers.settle(dataset.tenant_id, claimed(claim_follower), seconds)
         publish()
         assert not due()
-        assert claim() is None
+        assert claim_follower() is None
         wake(stores, dataset, name)
         assert due()
-    followers.settle(dataset.tenant_id, claimed(claim), math.inf)
+    followers.settle(dataset.tenant_id, claimed(claim_follower), math.inf)
     wake(stores, dataset, name, None)
     assert due()
     move(stores, dataset, name, 0, 9)
@@ -136,7 +136,7 @@ def test_follower_is_due_at_its_requested_time(
     # Though there is nothing to read: it may be time for something else.
     wake(stores, dataset, name, 0.0)
     assert due()
-    assert claim() is not None
+    assert claim_follower() is not None
 
 
 def test_new_follower_may_start_later(
@@ -159,11 +159,11 @@ def test_claimed_follower_is_not_claimed_by_others(
     publish: Callable[[], None],
     add: Callable[..., str],
     due: Callable[[], bool],
-    claim: Callable[..., Consumer | None],
+    claim_follower: Callable[..., Consumer | None],
 ) -> None:
     publish()
     names = {add() for _ in range(5)}
-    found = together([claim] * 8)
+    found = together([claim_follower] * 8)
     assert {each.name for each in found if each is not None} == names
     assert sum(each is None for each in found) == 3
     assert not due()
@@ -179,13 +179,13 @@ def test_follower_that_moved_longest_ago_is_claimed_first(
     dataset: Dataset,
     publish: Callable[[], None],
     add: Callable[..., str],
-    claim: Callable[..., Consumer | None],
+    claim_follower: Callable[..., Consumer | None],
 ) -> None:
     publish(), publish()
     names = [add() for _ in range(3)]
     served = []
     for _ in range(12):
-        consumer = claimed(claim)
+        consumer = claimed(claim_follower)
         served.append(consumer.name)
         # Always behind.
         assert move(stores, dataset, consumer.name, consumer.position, consumer.position + 1)
@@ -200,25 +200,25 @@ def test_lost_claim_changes_nothing(
     publish: Callable[[], None],
     add: Callable[..., str],
     due: Callable[[], bool],
-    claim: Callable[..., Consumer | None],
+    claim_follower: Callable[..., Consumer | None],
 ) -> None:
     publish()
     name = add()
-    slow = claimed(claim, owner="slow")
+    slow = claimed(claim_follower, owner="slow")
     assert not due()
     with stores.database.tenant(dataset.tenant_id) as connection:
         connection.execute(
             text("UPDATE consumers SET lease_until = clock_timestamp(), wake_at = clock_timestamp()")
         )
     assert due()
-    other = claimed(claim, owner="other")
+    other = claimed(claim_follower, owner="other")
     assert (other.name, other.lease_epoch) == (name, slow.lease_epoch + 1)
     followers.settle(dataset.tenant_id, slow, math.inf)
-    assert claim() is None, "it is the other's still"
+    assert claim_follower() is None, "it is the other's still"
     followers.settle(dataset.tenant_id, other, None)
     followers.settle(dataset.tenant_id, slow, math.inf)
     assert due()
-    assert claimed(claim).member == "worker"
+    assert claimed(claim_follower).member == "worker"
 
 
 def test_wake_during_a_claim_makes_the_follower_due_afterwards(
@@ -227,12 +227,12 @@ def test_wake_during_a_claim_makes_the_follower_due_afterwards(
     dataset: Dataset,
     add: Callable[..., str],
     due: Callable[[], bool],
-    claim: Callable[..., Consumer | None],
+    claim_follower: Callable[..., Consumer | None],
 ) -> None:
     """The worker that holds it has looked before what it is called for was there."""
     name = add(wake=0.0)
     for seconds in (None, 3_600.0, math.inf):
-        consumer = claimed(claim)
+        consumer = claimed(claim_follower)
         wake(stores, dataset, name)
         assert not due()
         followers.settle(dataset.tenant_id, consumer, seconds)

@@ -44,7 +44,7 @@ def due(tables: MaintenanceStore, dataset: Dataset) -> Callable[[], bool]:
 
 
 @pytest.fixture
-def claim(tables: MaintenanceStore, dataset: Dataset) -> Callable[..., ClaimedTable | None]:
+def claim_table(tables: MaintenanceStore, dataset: Dataset) -> Callable[..., ClaimedTable | None]:
     def run(owner: str = "worker", seconds: float = LEASE_SECONDS) -> ClaimedTable | None:
         return tables.claim(dataset.tenant_id, dataset.id, owner, seconds)
 
@@ -60,8 +60,8 @@ def settle(tables: MaintenanceStore, dataset: Dataset) -> Callable[..., bool]:
     return run
 
 
-def claimed(claim: Callable[..., ClaimedTable | None], **how: object) -> ClaimedTable:
-    found = claim(**how)
+def claimed(claim_table: Callable[..., ClaimedTable | None], **how: object) -> ClaimedTable:
+    found = claim_table(**how)
     assert found is not None
     return found
 
@@ -80,18 +80,18 @@ def test_dataset_is_due_after_each_commit_until_it_is_claimed(
     dataset: Dataset,
     publish: Callable[[], None],
     due: Callable[[], bool],
-    claim: Callable[..., ClaimedTable | None],
+    claim_table: Callable[..., ClaimedTable | None],
     settle: Callable[..., bool],
 ) -> None:
     assert due(), "a new dataset is looked at once: its services may have something to wait for"
-    first = claimed(claim)
+    first = claimed(claim_table)
     assert (first.dataset.version, first.memory) == (0, {})
     assert settle(first)
     assert not due()
-    assert claim() is None
+    assert claim_table() is None
     publish(), publish()
     assert due()
-    second = claimed(claim)
+    second = claimed(claim_table)
     assert second.dataset == stores.catalog.get(dataset.tenant_id, dataset.id)
     assert not due()
     assert settle(second)
@@ -105,37 +105,37 @@ def test_dataset_is_due_after_each_commit_until_it_is_claimed(
 def test_commit_during_a_claim_makes_the_dataset_due_again(
     publish: Callable[[], None],
     due: Callable[[], bool],
-    claim: Callable[..., ClaimedTable | None],
+    claim_table: Callable[..., ClaimedTable | None],
     settle: Callable[..., bool],
 ) -> None:
-    first_claim = claimed(claim)
+    first_claim = claimed(claim_table)
     publish()
     assert not due(), "somebody holds it"
-    assert claim("other") is None
+    assert claim_table("other") is None
     assert settle(first_claim)
     assert due()
-    assert claimed(claim).dataset.version == 1
+    assert claimed(claim_table).dataset.version == 1
 
 
 def test_dataset_is_due_at_its_wake_time_and_keeps_its_memory(
     stores: Stores,
     dataset: Dataset,
     due: Callable[[], bool],
-    claim: Callable[..., ClaimedTable | None],
+    claim_table: Callable[..., ClaimedTable | None],
     settle: Callable[..., bool],
 ) -> None:
-    first_claim = claimed(claim)
+    first_claim = claimed(claim_table)
     known = ReconcilerRecord(
         version=4, wake_at=first_claim.now, failures=2, memory={"a": [1, {"b": "naïve \0"}]}
     )
     assert settle(first_claim, wake=3_600.0, one=known)
     assert not due()
-    assert claim() is None
+    assert claim_table() is None
     # As if an hour had passed.
     with stores.database.tenant(dataset.tenant_id) as connection:
         connection.execute(text("UPDATE table_keeping SET wake_at = wake_at - interval '1 hour'"))
     assert due()
-    again = claimed(claim)
+    again = claimed(claim_table)
     assert again.memory == {"one": known}
     assert again.epoch == first_claim.epoch + 1
     assert again.now > first_claim.now
@@ -144,9 +144,9 @@ def test_dataset_is_due_at_its_wake_time_and_keeps_its_memory(
 
 
 def test_one_of_racing_workers_claims_the_dataset(
-    dataset: Dataset, tables: MaintenanceStore, claim: Callable[..., ClaimedTable | None]
+    dataset: Dataset, tables: MaintenanceStore, claim_table: Callable[..., ClaimedTable | None]
 ) -> None:
-    found = together([lambda: claim("a"), lambda: claim("b")] * 4)
+    found = together([lambda: claim_table("a"), lambda: claim_table("b")] * 4)
     assert sum(each is not None for each in found) == 1
 
 
@@ -154,13 +154,13 @@ def test_lost_claim_changes_nothing(
     stores: Stores,
     dataset: Dataset,
     due: Callable[[], bool],
-    claim: Callable[..., ClaimedTable | None],
+    claim_table: Callable[..., ClaimedTable | None],
     settle: Callable[..., bool],
 ) -> None:
-    slow = claimed(claim, owner="slow")
+    slow = claimed(claim_table, owner="slow")
     expire_lease(stores, dataset)
     assert due(), "though its mark is gone: whoever held it may have died"
-    other = claimed(claim, owner="other")
+    other = claimed(claim_table, owner="other")
     assert other.epoch == slow.epoch + 1
     assert not settle(slow, wake=0.0, one=ReconcilerRecord(version=9))
     assert not due()
@@ -170,20 +170,20 @@ def test_lost_claim_changes_nothing(
     assert not due()
     with stores.database.tenant(dataset.tenant_id) as connection:
         connection.execute(text("UPDATE table_keeping SET wake_at = now()"))
-    assert claimed(claim).memory == {"one": ReconcilerRecord(version=1)}
+    assert claimed(claim_table).memory == {"one": ReconcilerRecord(version=1)}
 
 
 def test_racing_claims_and_commits_miss_no_version(
     publish: Callable[[], None],
     due: Callable[[], bool],
-    claim: Callable[..., ClaimedTable | None],
+    claim_table: Callable[..., ClaimedTable | None],
     settle: Callable[..., bool],
 ) -> None:
     seen: list[int] = []
 
     def claim_versions() -> None:
         while len(seen) < 200 and (not seen or seen[-1] < 10):
-            found = claim()
+            found = claim_table()
             if found is not None:
                 seen.append(found.dataset.version)
                 assert settle(found)
@@ -222,13 +222,13 @@ def test_deleted_dataset_is_removed_from_maintenance(
     stores: Stores,
     dataset: Dataset,
     due: Callable[[], bool],
-    claim: Callable[..., ClaimedTable | None],
+    claim_table: Callable[..., ClaimedTable | None],
     settle: Callable[..., bool],
 ) -> None:
-    assert settle(claimed(claim), wake=0.0)
+    assert settle(claimed(claim_table), wake=0.0)
     stores.catalog.delete(dataset.tenant_id, dataset.id, version=None)
     assert due()
-    assert claim() is None
+    assert claim_table() is None
     assert not due()
     with stores.database.tenant(dataset.tenant_id) as connection:
         assert connection.execute(text("SELECT count(*) FROM table_keeping")).scalar_one() == 0

@@ -89,7 +89,7 @@ class DecodeTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class DecodedRows(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The staged file of a split, None if it holds no row, and the records that were set aside.
+    """The staged file of a split, None without rows, and the quarantined records.
 
     `records`: the number of the split's records, good and bad, if they are numbered from its start, as in NDJSON.
     """
