@@ -16,8 +16,8 @@ from app.http.credentials import Credentials
 from app.http.dependencies import provided_by_name, resolve_in_sequence
 from app.http.middleware import edge
 from app.http.options import options_handlers
+from app.http.parameters.query_parameters import refuse_unknown_parameters
 from app.http.problems import JobFailed, on_headwater_error, on_http_exception, on_job_failed, on_unexpected
-from app.http.query_parameters import refuse_unknown_parameters
 from app.http.request import JSON_BODY_BYTES_MAX, ApiRequest
 from app.http.response import ApiResponse
 from app.openapi import get_schema

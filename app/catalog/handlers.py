@@ -24,7 +24,7 @@ from app.format.definition.new_dataset import CreateDataset
 from app.format.definition.schema_change import UpdateDataset
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
-from app.http.query_parameters import INT64_MAX, DatasetReference
+from app.http.parameters.query_parameters import INT64_MAX, DatasetReference
 from app.http.response import Created, Tagged
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency

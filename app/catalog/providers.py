@@ -8,7 +8,7 @@ from typing import Final
 from app.catalog.service import Datasets
 from app.catalog.values import Dataset
 from app.http.dependencies import Provided, Provider
-from app.http.query_parameters import DatasetReference
+from app.http.parameters.query_parameters import DatasetReference
 from app.http.threads import Threads
 from app.tenants.values import Principal
 

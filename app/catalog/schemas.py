@@ -11,7 +11,7 @@ from app.catalog.values import Dataset, SchemaVersion, Upload
 from app.format.dataset import Aggregate, Bucket, Changelog, IndexType, MergeMode, SequenceGroup, TableType
 from app.format.policies import TableServices
 from app.format.schema.schema import Field
-from app.http.page_options import PageOptions
+from app.http.parameters.page_options import PageOptions
 
 
 class ListDatasetsOptions(PageOptions, frozen=True, kw_only=True):

@@ -24,9 +24,9 @@ from app.consumers.service.consumers import Consumers
 from app.consumers.values import ExpectedRevision
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
-from app.http.headers import etag
 from app.http.openapi.operation_docs import Answer, documented
-from app.http.resource_names import DatasetIdentity
+from app.http.parameters.headers import etag
+from app.http.parameters.resource_names import DatasetIdentity
 from app.http.response import ApiResponse, Tagged
 from app.http.threads import Threads
 

@@ -10,7 +10,7 @@ from litestar.params import HeaderParameter
 from app.consumers.values import ExpectedRevision
 from app.format.errors import PreconditionFailed
 from app.http.dependencies import IfMatch, Provider
-from app.http.headers import parse_if_match
+from app.http.parameters.headers import parse_if_match
 
 
 async def put_condition(

@@ -11,8 +11,8 @@ import msgspec
 from app.changes.position_parameters import Position, SinceTime, SinceVersion, start_of
 from app.consumers.followers import Consumer, ConsumerKind
 from app.consumers.values import ConsumerChange, ConsumerLease, ConsumerStatus, MaxLag
-from app.http.page_options import PageOptions
-from app.http.resource_names import DatasetIdentity
+from app.http.parameters.page_options import PageOptions
+from app.http.parameters.resource_names import DatasetIdentity
 
 _LEASE_SECONDS_MAX: Final = 3_600
 _PATH: Final = "/datasets/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"

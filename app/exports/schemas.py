@@ -27,9 +27,9 @@ from app.exports.values import (
 from app.format.dataset import DEFAULT_TARGET_BYTES
 from app.format.errors import FieldError, InvalidRequest
 from app.http.encoding import PROBLEM
-from app.http.page_options import PageOptions
+from app.http.parameters.page_options import PageOptions
+from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
-from app.http.resource_names import DatasetIdentity
 from app.jobs.values import JobState
 
 _PATH: Final = "/exports/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"

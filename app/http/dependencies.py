@@ -14,7 +14,8 @@ from litestar.di import Dependency, Provide
 from litestar.params import HeaderParameter, SkipValidationMarker
 from litestar.routes import HTTPRoute
 
-from app.http.headers import (
+from app.http.openapi.operation_docs import documentation_of
+from app.http.parameters.headers import (
     Preference,
     negotiate,
     parse_idempotency_key,
@@ -22,8 +23,7 @@ from app.http.headers import (
     parse_preference,
     require_version,
 )
-from app.http.openapi.operation_docs import documentation_of
-from app.http.query_options import decode_options, options_type
+from app.http.parameters.query_options import decode_options, options_type
 from app.http.request import ApiRequest
 from app.http.stored_file import RANGE_HEADERS, Download
 from app.http.threads import Threads

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 from litestar import Response
 
-from app.http.headers import etag
+from app.http.parameters.headers import etag
 
 _T = TypeVar("_T")
 

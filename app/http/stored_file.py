@@ -10,7 +10,7 @@ import pyarrow as pa
 from litestar.response import Stream
 
 from app.format.result_file import RunFile
-from app.http.byte_range import requested_range
+from app.http.parameters.byte_range import requested_range
 from app.http.response import ApiResponse
 from app.http.threads import Threads
 

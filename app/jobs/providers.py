@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from app.http.dependencies import Provided, Provider
-from app.http.headers import Preference
 from app.http.in_flight import InFlight
+from app.http.parameters.headers import Preference
 from app.http.threads import Threads
 from app.jobs.handlers.accepted import Acceptance
 from app.jobs.handlers.waiting import JobWaiter

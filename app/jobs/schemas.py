@@ -10,7 +10,7 @@ import msgspec
 from app.format.instant import RowCounts
 from app.format.operation import Operation
 from app.http.encoding import PROBLEM
-from app.http.page_options import PageOptions
+from app.http.parameters.page_options import PageOptions
 from app.http.problems import fault_document
 from app.jobs.values import Job, JobKind, JobState, Progress, WriteRequest
 

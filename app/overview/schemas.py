@@ -17,8 +17,8 @@ from app.format.partition import parse_partition, partition_name
 from app.format.partition.segments import read_segment
 from app.format.policies import ClusterOrder
 from app.format.schema.schema import Schema
-from app.http.page_options import PageOptions
-from app.http.query_parameters import INT64_MAX
+from app.http.parameters.page_options import PageOptions
+from app.http.parameters.query_parameters import INT64_MAX
 from app.overview.values import PartitionRecord, SizeClass, TableTotals
 from app.partitions.values import PartitionMark
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from app.changes.position_parameters import PositionText
-from app.http.query_parameters import PAGE_SIZE_MAX
+from app.http.parameters.query_parameters import PAGE_SIZE_MAX
 from app.partitions.values import PartitionEvent, PartitionEvents, PartitionMark
 
 

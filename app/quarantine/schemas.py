@@ -10,7 +10,7 @@ from typing import Annotated, Final
 import msgspec
 
 from app.format.errors import FieldError
-from app.http.page_options import PageOptions
+from app.http.parameters.page_options import PageOptions
 from app.paging import Page
 from app.quarantine.service import QuarantinedRecord
 

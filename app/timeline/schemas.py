@@ -9,7 +9,7 @@ import msgspec
 
 from app.format.instant import Action, InstantState, RowCounts
 from app.http.encoding import PROBLEM
-from app.http.page_options import PageOptions
+from app.http.parameters.page_options import PageOptions
 from app.http.problems import fault_document
 from app.timeline.instants import InstantRecord
 

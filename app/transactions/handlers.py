@@ -12,10 +12,10 @@ from litestar.params import PathParameter, QueryParameter
 
 from app.http.body_stream import JSON, read_body, refuse_encoding, require_media_type
 from app.http.dependencies import Provided
-from app.http.headers import WAIT_SECONDS_MAX, Preference
 from app.http.in_flight import InFlight
 from app.http.json_body import decode_json
 from app.http.openapi.operation_docs import Answer, documented
+from app.http.parameters.headers import WAIT_SECONDS_MAX, Preference
 from app.http.problems import JobCancelled, JobFailed, document, fault_document
 from app.http.request import ApiRequest
 from app.http.response import ApiResponse

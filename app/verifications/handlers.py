@@ -11,7 +11,7 @@ from litestar.params import JSONBody
 
 from app.catalog.values import Dataset
 from app.http.dependencies import Provided
-from app.http.query_parameters import INT64_MAX
+from app.http.parameters.query_parameters import INT64_MAX
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.verifications.service.verifications import Verifications
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 
 from app.catalog.values import Dataset
-from app.http.query_parameters import INT64_MAX
+from app.http.parameters.query_parameters import INT64_MAX
 from app.jobs.tasks import NamedVersion, VersionKind
 from app.paging import Page
 

@@ -9,9 +9,9 @@ import msgspec
 
 from app.catalog.schemas import dataset_path
 from app.http.encoding import PROBLEM
-from app.http.page_options import PageOptions
+from app.http.parameters.page_options import PageOptions
+from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
-from app.http.resource_names import DatasetIdentity
 from app.views.values import View, ViewFreshness, ViewInputStatus, ViewMode, ViewState
 
 _PATH: Final = "/views/01a1fa06-4f5e-7d60-ad25-2fd19c5dd7d2"

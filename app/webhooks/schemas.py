@@ -12,10 +12,10 @@ from app.changes.position_parameters import Position, SinceTime, SinceVersion, s
 from app.changes.positions import StartingPosition
 from app.consumers.values import MaxLag
 from app.http.encoding import PROBLEM
-from app.http.page_options import PageOptions
-from app.http.patch import patched
+from app.http.parameters.page_options import PageOptions
+from app.http.parameters.patch import patched
+from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
-from app.http.resource_names import DatasetIdentity
 from app.webhooks.service.webhooks import Registration, WebhookChange
 from app.webhooks.values import (
     Delivery,

@@ -24,7 +24,7 @@ from app.format.errors import InvalidFilter, InvalidRequest, NotFound, OffsetExp
 from app.http.dependencies import Provided
 from app.http.event_stream import EVENT_STREAM, HEARTBEAT, STREAM_HEADERS
 from app.http.openapi.operation_docs import TEXT, Answer, documented
-from app.http.query_parameters import natural
+from app.http.parameters.query_parameters import natural
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
 

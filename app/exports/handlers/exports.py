@@ -30,10 +30,10 @@ from app.exports.schemas import (
 )
 from app.exports.service.exports import ManageExports
 from app.http.dependencies import Provided
-from app.http.headers import etag
 from app.http.in_flight import InFlight
 from app.http.openapi.operation_docs import documented
-from app.http.query_parameters import INT64_MAX
+from app.http.parameters.headers import etag
+from app.http.parameters.query_parameters import INT64_MAX
 from app.http.response import ApiResponse, Tagged
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency

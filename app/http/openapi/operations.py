@@ -20,7 +20,7 @@ from app.http.body_stream import JSON
 from app.http.dependencies import Provider
 from app.http.openapi.openapi_components import INT64_MAX, Components
 from app.http.openapi.operation_docs import BINARY, TEXT, Answer, Documentation, documentation_of
-from app.http.query_options import options_type
+from app.http.parameters.query_options import options_type
 from app.http.response import ApiResponse
 
 _IN: Final = {PathParameter: "path", QueryParameter: "query", HeaderParameter: "header"}

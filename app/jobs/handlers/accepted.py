@@ -12,9 +12,9 @@ import msgspec
 from app.catalog.values import Dataset
 from app.format.errors import HeadwaterError
 from app.http.body_stream import JSON
-from app.http.headers import Preference
 from app.http.in_flight import InFlight
 from app.http.openapi.operation_docs import Answer
+from app.http.parameters.headers import Preference
 from app.http.problems import JobCancelled, JobFailed, document, fault_document
 from app.http.response import ApiResponse
 from app.http.threads import Threads

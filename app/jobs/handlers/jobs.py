@@ -12,8 +12,8 @@ from litestar.response import Stream
 from app.catalog.service import Datasets
 from app.http.dependencies import Provided
 from app.http.event_stream import EVENT_STREAM, HEARTBEAT, event_stream
-from app.http.headers import WAIT_SECONDS_MAX, Preference
 from app.http.openapi.operation_docs import TEXT, documented
+from app.http.parameters.headers import WAIT_SECONDS_MAX, Preference
 from app.http.response import ApiResponse, encode_json
 from app.http.threads import Threads
 from app.jobs.handlers.waiting import JobWaiter

@@ -13,8 +13,8 @@ from app.format.file_format import FileFormat
 from app.http.auth import SCOPE
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
-from app.http.headers import Preference
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
+from app.http.parameters.headers import Preference
 from app.http.problems import JobCancelled
 from app.http.response import ApiResponse
 from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStream, without_content

@@ -14,7 +14,7 @@ from app.codecs.json.encode import encode_rows_json, encode_rows_ndjson
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
-from app.http.query_parameters import INT64_MAX
+from app.http.parameters.query_parameters import INT64_MAX
 from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.http.threads import Threads

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from app.http.query_parameters import PAGE_SIZE_MAX
+from app.http.parameters.query_parameters import PAGE_SIZE_MAX
 
 
 class PageOptions(msgspec.Struct, frozen=True, kw_only=True):

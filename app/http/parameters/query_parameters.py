@@ -11,7 +11,7 @@ from litestar.params import PathParameter, QueryParameter
 
 from app.format.errors import FieldError, InvalidRequest
 from app.http.json_body import similar
-from app.http.query_options import options_type
+from app.http.parameters.query_options import options_type
 
 INT64_MAX: Final = 2**63 - 1
 PAGE_SIZE_MAX: Final = 1_000
