@@ -91,4 +91,4 @@ def test_a_view_goes_on_reading_its_renamed_input(client, orders, rename, servic
     client.post(f"{orders}/writes", json=upsert({"id": 1, "note": "a"}))
     service.work()
     assert client.get("/datasets/notes/rows").json()["rows"] == [{"id": 1, "note": "a"}]
-    assert client.get("/views/notes").json()["state"] == "current"
+    assert client.get("/views/notes").json()["freshness"] == "current"
