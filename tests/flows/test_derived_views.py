@@ -61,7 +61,7 @@ def emitted(view: Table) -> list[tuple[int, str, Row]]:
     def caught_up() -> bool:
         found = view_of(view)
         assert found["state"] != "failed", found["error"]
-        return found["state"] == "current"
+        return found["freshness"] == "current"
 
     until(caught_up, "the view to catch up", seconds_max=60)
     view.sound()
@@ -198,7 +198,7 @@ def _failed(view: Table) -> Row | None:
 
 
 def _healed(view: Table) -> list[Row]:
-    until(lambda: view_of(view)["state"] == "current", "the view to get over it", seconds_max=60)
+    until(lambda: view_of(view)["freshness"] == "current", "the view to get over it", seconds_max=60)
     return view.rows()
 
 
