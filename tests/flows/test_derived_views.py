@@ -60,7 +60,7 @@ def emitted(view: Table) -> list[tuple[int, str, Row]]:
 
     def caught_up() -> bool:
         found = view_of(view)
-        assert found["state"] != "failed", found["error"]
+        assert found["freshness"] != "failed", found["error"]
         return found["freshness"] == "current"
 
     until(caught_up, "the view to catch up", seconds_max=60)
