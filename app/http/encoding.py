@@ -1,8 +1,8 @@
-"""The JSON forms of what the API answers with."""
+"""The JSON of a problem document."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 
@@ -23,8 +23,3 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 PROBLEM = msgspec.Meta(extra_json_schema={"$ref": "#/components/schemas/Problem"})
-
-
-def encode(response: Any) -> bytes:
-    """The JSON text of a view; what JSON has no form for (in the facts of an error) as its text."""
-    return msgspec.json.encode(response, enc_hook=str)
