@@ -33,8 +33,8 @@ class ReplyStore:
     ) -> Outcome:
         """Calls `act`, and stores its reply in the transaction that has what `act` created; or the reply of before.
 
-        Any error but Refused leaves nothing behind, and the key free. Raises IdempotencyMismatch, IdempotencyInFlight,
-        and what `act` raises.
+        Any error but RefusedRequest leaves nothing behind, and the key free. Raises IdempotencyMismatch,
+        IdempotencyInFlight, and what `act` raises.
         """
         with self._database.tenant(tenant_id, shared=True) as connection:
             if not connection.execute(_LOCK, {"scope": request.scope, "key": request.key}).scalar_one():

@@ -19,8 +19,8 @@ class Replies(Protocol):
     ) -> Outcome:
         """Calls `act`, and stores its reply in the transaction that has what `act` created; or the reply of before.
 
-        Any error but Refused leaves nothing behind, and the key free. Raises IdempotencyMismatch, IdempotencyInFlight,
-        and what `act` raises.
+        Any error but RefusedRequest leaves nothing behind, and the key free. Raises IdempotencyMismatch,
+        IdempotencyInFlight, and what `act` raises.
         """
         ...
 

@@ -94,7 +94,7 @@ def test_run_with_a_killed_worker_is_published_once(
         deployment.gates.cut_off(session)
     assert table.succeeded(job_id)["attempts"] == 2
     (run,) = done(client, export)
-    assert (run["rows"], run["files"]) == (100, 1)
+    assert (run["rows"], run["file_count"]) == (100, 1)
     folder = f"*/*/exports/{run['links']['export'].rsplit('/', 1)[1]}/*"
     attempts = {path.name for path in deployment.storage.glob(folder)}
     assert len(attempts) == 2

@@ -48,7 +48,7 @@ def write_side_by_side(deployment: Deployment, table: Table, rows: list[Row], ot
 
 
 def rounds(paths: set[str]) -> set[int]:
-    """The rounds of planning that the files are of."""
+    """The rounds of planning, counted from 0, that the files are of."""
     return {int(match[1]) for path in paths if (match := ROUND.search(path))}
 
 
@@ -61,7 +61,7 @@ def test_writers_of_different_buckets_do_not_conflict(deployment: Deployment, ta
     assert sorted(table.sound(), key=lambda row: row["id"]) == sorted(
         rows + others, key=lambda row: row["id"]
     )
-    assert rounds(table.referenced()) == {1}
+    assert rounds(table.referenced()) == {0}
     assert not table.orphans()
 
 
@@ -75,7 +75,7 @@ def test_writers_of_the_same_bucket_replan(deployment: Deployment, table: Table)
     notes = {row["id"]: row["note"] for row in table.sound()}
     assert notes == dict.fromkeys(shared, "one") | {shared[0]: "two", own[0]: "two"}
     # Only the bucket that both had touched was done again.
-    again = {path for path in table.referenced() if rounds({path}) == {2}}
+    again = {path for path in table.referenced() if rounds({path}) == {1}}
     assert len(again) == 2
     assert len({path.rsplit("/", 1)[1].split("-")[0] for path in again}) == 1
     assert len(table.orphans()) == 2

@@ -118,7 +118,7 @@ def test_child_that_cannot_start_fails_the_start_with_its_last_output(tmp_path, 
     policy = RestartPolicy(delay_seconds_first=0.01, deaths_before_ready_max=3)
     supervisor = Supervisor(tmp_path / "logs", policy=policy, report=messages.append)
     spec = ChildSpec(name="broken", command=shell("echo no such luck; exit 3"), ready=lambda: False)
-    with pytest.raises(StartError, match=r"broken died 3 times(.|\n)*no such luck"):
+    with pytest.raises(StartError, match=r"broken exited 3 times(.|\n)*no such luck"):
         supervisor.start(spec)
     supervisor.stop()
     assert [

@@ -184,7 +184,9 @@ def test_corrections_are_linked_to_the_changes_they_correct(matches):
     assert old["corrects_offset"] == first["offset"]
     assert gone["corrects_offset"] == second["offset"]
     assert (first["corrects_offset"], new["corrects_offset"]) == (None, None)
-    found = matches.client.get(f"{matches.path}/changes/corrected", params={"from": 0, "to": 2}).json()
+    found = matches.client.get(
+        f"{matches.path}/changes/corrected", params={"first_offset": 0, "last_offset": 2}
+    ).json()
     assert [(each["offset"], each["corrected_by"], each["op"]) for each in found["corrections"]] == [
         (first["offset"], old["offset"], "-C"),
         (second["offset"], gone["offset"], "-R"),

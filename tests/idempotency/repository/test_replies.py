@@ -17,7 +17,7 @@ from app.format.errors import (
 )
 from app.format.identifiers import new_id
 from app.idempotency.repository import ReplyStore
-from app.idempotency.values import KeyedRequest, Outcome, Refused, StoredReply
+from app.idempotency.values import KeyedRequest, Outcome, RefusedRequest, StoredReply
 from tests.support.lakehouse import definition
 from tests.support.store_fixtures import Stores
 
@@ -121,7 +121,7 @@ def test_a_refusal_is_stored_and_what_led_to_it_is_rolled_back(
         stores.catalog.create(tenant_id, new_id(), definition())
         with pytest.raises(DatasetExists):
             stores.catalog.create(tenant_id, new_id(), definition())
-        raise Refused(refusal)
+        raise RefusedRequest(refusal)
 
     assert once(replies, tenant_id, refuse) == Outcome(reply=refusal, replayed=False)
     with pytest.raises(NotFound):
