@@ -22,6 +22,7 @@ import pyarrow.fs as pafs
 from app.format.errors import CorruptFile, StorageFull
 
 _S3_TIMEOUT_SECONDS = 30.0
+_DURABLE_FOLDERS_MAX = 10_000
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -30,13 +31,14 @@ class LocalStorage:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._durable_folders: set[Path] = set()
 
     @contextmanager
     def create(self, path: str) -> Iterator[BinaryIO]:
         """A writer for a new file, durable on leaving; an exception leaves no file. Raises StorageFull."""
         target = self._root / path
         try:
-            _make_folders(target.parent)
+            self._make_folders(target.parent)
             with target.open("xb", buffering=1024 * 1024) as file:
                 try:
                     yield file
@@ -78,6 +80,23 @@ class LocalStorage:
                 file = Path(folder, name)
                 with suppress(FileNotFoundError):
                     yield str(file.relative_to(self._root)), datetime.fromtimestamp(file.stat().st_mtime, UTC)
+
+    def _make_folders(self, folder: Path) -> None:
+        """Creates missing folders, and syncs their entries.
+
+        An entry that this process has not synced is synced even if the folder exists: the process that made the folder
+        may not have synced it yet.
+        """
+        exists = folder.is_dir()
+        if exists and (folder in self._durable_folders or self._root not in folder.parents):
+            return
+        self._make_folders(folder.parent)
+        with suppress(FileExistsError):
+            folder.mkdir()
+        _sync_folder(folder.parent)
+        if len(self._durable_folders) >= _DURABLE_FOLDERS_MAX:
+            self._durable_folders.clear()
+        self._durable_folders.add(folder)
 
 
 class ArrowStorage:
@@ -160,16 +179,6 @@ def _s3(environment: Mapping[str, str]) -> pafs.FileSystem:
         connect_timeout=_S3_TIMEOUT_SECONDS,
         request_timeout=_S3_TIMEOUT_SECONDS,
     )
-
-
-def _make_folders(folder: Path) -> None:
-    """Creates missing folders and syncs the parent of each new one."""
-    if folder.is_dir():
-        return
-    _make_folders(folder.parent)
-    with suppress(FileExistsError):
-        folder.mkdir()
-        _sync_folder(folder.parent)
 
 
 def _sync_folder(folder: Path) -> None:

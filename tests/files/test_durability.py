@@ -50,6 +50,16 @@ def test_new_folder_is_synced_into_its_parent(disk: Disk) -> None:
         assert disk.synced == [("a", None)]
 
 
+def test_folder_made_by_another_process_is_synced_once(disk: Disk) -> None:
+    (disk.root / "a" / "b").mkdir(parents=True)
+    storage = LocalStorage(disk.root)
+    with storage.create("a/b/file"):
+        assert disk.synced == [(".", None), ("a", None)]
+    disk.synced.clear()
+    with storage.create("a/b/other"):
+        assert disk.synced == []
+
+
 def test_unfinished_file_is_removed_and_not_synced(disk: Disk) -> None:
     def half() -> None:
         with LocalStorage(disk.root).create("half") as file:

@@ -101,9 +101,15 @@ FILE_GUARDS: Final = (
     Guard(
         name="folders of new folders are synced",
         module="app.files.storage",
-        text="        folder.mkdir()\n        _sync_folder(folder.parent)\n",
-        without="        folder.mkdir()\n",
+        text="        _sync_folder(folder.parent)\n",
         tests=("tests.files.test_durability::test_new_folder_is_synced_into_its_parent",),
+    ),
+    Guard(
+        name="folders made by another process are synced",
+        module="app.files.storage",
+        text="exists and (folder in self._durable_folders or self._root not in folder.parents)",
+        without="exists",
+        tests=("tests.files.test_durability::test_folder_made_by_another_process_is_synced_once",),
     ),
     Guard(
         name="unfinished files are removed",
