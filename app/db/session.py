@@ -16,10 +16,13 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.db.document import ENCODER
-from app.format.errors import Unavailable
+from app.format.errors import NotStorable, Unavailable
 
 APPLICATION_ROLE: Final = "headwater_app"
 RELAY_ROLE: Final = "headwater_relay"
+
+# Program limit exceeded: the same statement fails again, however often it is repeated.
+_LIMIT_CLASS: Final = "54"
 
 _AS_TENANT: Final = text("SELECT set_config('headwater.tenant_id', :value, true)")
 _AS_CREDENTIAL: Final = text("SELECT set_config('headwater.key_digest', :value, true)")
@@ -90,7 +93,7 @@ class Database:
 
         Until a `shared` one ends, transactions that its thread begins for the tenant are savepoints of it: they are
         committed with it, or not at all. Raises Unavailable if the database cannot be reached or does not answer in
-        time, CommitInDoubt if the connection breaks at the commit.
+        time, CommitInDoubt if the connection breaks at the commit, NotStorable if a limit of Postgres is exceeded.
         """
         outer = _SHARED.get()
         if outer is not None and outer.database is self:
@@ -133,8 +136,16 @@ class Database:
                     _commit(connection)
             finally:
                 connection.close()
-        except (OperationalError, PoolTimeout) as error:
-            raise Unavailable("The database does not answer; no data was changed. Try again") from error
+        except PoolTimeout as error:
+            raise _unavailable() from error
+        except OperationalError as error:
+            sqlstate = getattr(error.orig, "sqlstate", None) or ""
+            if sqlstate.startswith(_LIMIT_CLASS):
+                raise NotStorable(
+                    "A value is too long for the catalogue. Nothing was changed. Send shorter values",
+                    sqlstate=sqlstate,
+                ) from error
+            raise _unavailable() from error
 
     def _begin(self, opening: Executable, values: dict[str, str]) -> Connection:
         try:
@@ -154,6 +165,10 @@ class Database:
             connection.close()
             raise
         return connection
+
+
+def _unavailable() -> Unavailable:
+    return Unavailable("The database does not answer; no data was changed. Try again")
 
 
 def _commit(connection: Connection) -> None:

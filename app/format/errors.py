@@ -344,6 +344,13 @@ class StorageFull(HeadwaterError):
     title = "The storage is full"
 
 
+class NotStorable(HeadwaterError):
+    """The catalogue cannot store the change, now or later: a limit of Postgres is exceeded. Fact: `sqlstate`."""
+
+    code = "not-storable"
+    title = "The catalogue cannot store the change"
+
+
 class AttemptsExhausted(HeadwaterError):
     """Every attempt at the job ended without a result. Fact: `attempts`."""
 

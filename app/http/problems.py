@@ -55,6 +55,7 @@ STATUS: Final[Mapping[str, int]] = {
     "not-acceptable": 406,
     "not-enough-writes": 409,
     "not-found": 404,
+    "not-storable": 422,
     "not-verifiable": 422,
     "offset-ahead": 409,
     "offset-expired": 410,

@@ -145,11 +145,11 @@ def test_entries_with_the_same_folder_name_are_refused(entries: list[str]) -> No
     assert [error["pointer"] for error in caught.value.facts["errors"]] == ["/partition_by/1"]
 
 
-def test_more_than_sixteen_partition_entries_are_refused() -> None:
-    entries = [f"bucket({number}, id)" for number in range(1, 18)]
+def test_more_than_eight_partition_entries_are_refused() -> None:
+    entries = [f"bucket({number}, id)" for number in range(1, 10)]
     with pytest.raises(InvalidDataset, match="broken") as caught:
         defined(entries)
-    assert caught.value.facts["errors"][0]["detail"] == "expected 16 at most, got 17"
+    assert caught.value.facts["errors"][0]["detail"] == "expected 8 at most, got 9"
 
 
 @pytest.mark.parametrize("mode", [None, "fixed", "dynamic", "postpone"])

@@ -18,8 +18,8 @@ from app.format.partition.fields import (
 from app.format.schema.types import DataType, TypeSyntaxError, parse_type
 
 Fault = tuple[str, str]
-# Each level is a folder: storage systems limit paths to about a thousand characters.
-PARTITION_FIELDS_MAX: Final = 16
+# Each level is a folder of 200 characters at most, and the catalogue's indexes take paths of 2,500 characters.
+PARTITION_FIELDS_MAX: Final = 8
 
 
 def _parsed(new: CreateDataset) -> Iterator[tuple[str, PartitionField]]:

@@ -14,6 +14,7 @@ from app.format.errors import (
     Fault,
     HeadwaterError,
     NotFound,
+    NotStorable,
     Unavailable,
     VersionExpired,
 )
@@ -84,6 +85,8 @@ class RunWrites:
             _log.info("a dataset of group %s is gone; its jobs were cancelled with it", tag)
         except Unavailable:
             _log.warning("the database is out of reach; the leases of group %s will run out", tag)
+        except NotStorable as error:
+            self._fail_alone(reached.group, error)
         except HeadwaterError as error:
             self._fail_affected(reached.group, error)
         except Exception:
@@ -183,6 +186,13 @@ class RunWrites:
         for job in affected:
             self._fail(job, error)
         self.jobs.release(group.tenant_id, [job.claim for job in group.jobs if job not in affected])
+
+    def _fail_alone(self, group: WriteGroup, error: NotStorable) -> None:
+        """Fails a write that cannot be stored. Which of several it is becomes known once each has run by itself."""
+        if len(group.jobs) == 1 or group.together:
+            self._fail_affected(group, error)
+        else:
+            self.jobs.release(group.tenant_id, group.claims)
 
     def _fail(self, job: Job, error: HeadwaterError) -> None:
         self.jobs.fail(job.tenant_id, job.claim, Fault.of(error))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import string
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +15,9 @@ import pytest
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower
 from app.files.storage import LocalStorage
+from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.evolution import evolve
-from app.format.definition.new_dataset import CreateField
+from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.definition.schema_change import AddField
 from app.format.errors import CorruptFile, EngineStopped, StorageFull, Unavailable
 from app.format.identifiers import new_id, new_instant_id
@@ -204,6 +207,46 @@ def test_error_without_a_culprit_fails_every_write_of_the_group(writing: Writing
     assert writing.run()
     assert [ended(writing, job_id) for job_id in jobs] == [("failed", "storage-full")] * 2
     assert writing.version == 0
+
+
+def deep_table(stores: Stores, tenant_id: str, folder: Path) -> Writing:
+    """Writes to a table whose partition paths may be too long for an index of Postgres."""
+    names = [f"p{number}" for number in range(16)]
+    fields = [
+        CreateField(name="id", type="int64"),
+        *(CreateField(name=name, type="string") for name in names),
+    ]
+    definition = define_dataset(CreateDataset(name="deep", schema=CreateSchema(fields=fields)))
+    # As many were allowed once.
+    definition = msgspec.structs.replace(definition, partition_by=tuple(names))
+    made = stores.catalog.create(tenant_id, new_id(), definition)
+    return Writing(database=stores.database, storage=LocalStorage(folder), dataset=made)
+
+
+def deep_row(number: int, length: int) -> Row:
+    """A row whose partition values have this number of characters each, and cannot be compressed."""
+    chosen = random.Random(number)
+    return {"id": number} | {
+        f"p{place}": "".join(chosen.choices(string.ascii_letters, k=length)) for place in range(16)
+    }
+
+
+def test_write_that_postgres_cannot_store_fails_with_its_reason_and_the_others_are_committed(
+    stores: Stores, tenant_id: str, tmp_path: Path
+) -> None:
+    writing = deep_table(stores, tenant_id, tmp_path)
+    jobs = [
+        writing.send([deep_row(number, length)], Operation.INSERT)
+        for number, length in enumerate((3, 300, 3))
+    ]
+    for _ in range(4):
+        writing.run()
+    assert [ended(writing, job_id) for job_id in jobs] == [
+        ("succeeded", None),
+        ("failed", "not-storable"),
+        ("succeeded", None),
+    ]
+    assert writing.version == 2
 
 
 def test_write_whose_input_is_damaged_fails_and_the_others_run_again(writing: Writing) -> None:
