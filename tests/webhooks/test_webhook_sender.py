@@ -108,7 +108,11 @@ def test_retry_after_may_be_a_date(receiver: Receiver) -> None:
         reply = HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}")
         assert reply.retry_after_seconds is not None
         assert low <= reply.retry_after_seconds <= high
-    receiver.answer(429, headers={"Retry-After": "soon"})
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "1" * 10, "Sat, 21 Nov 2026 10:00:00 +9999999999999"])
+def test_retry_after_that_is_no_time_is_ignored(receiver: Receiver, text: str) -> None:
+    receiver.answer(429, headers={"Retry-After": text})
     assert HttpSender(rules=LOCAL).send(receiver.url, {}, b"{}").retry_after_seconds is None
 
 
