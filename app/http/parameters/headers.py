@@ -77,7 +77,11 @@ def require_version(version: int | None) -> int:
 def negotiate(headers: Headers, available: Sequence[str]) -> str:
     """The media type to answer in, the first where the client does not mind. Raises NotAcceptable."""
     accept = ",".join(headers.getall("accept", ["*/*"])) or "*/*"
-    chosen = Accept(accept).best_match(list(available))
+    try:
+        chosen = Accept(accept).best_match(list(available))
+    except OverflowError:
+        # A weight that is infinite.
+        chosen = None
     if chosen is None:
         raise NotAcceptable(
             f"Accept: {accept} names none of {', '.join(available)}", available=list(available)

@@ -103,6 +103,8 @@ def test_invalid_parameter_is_named(client, feed, name, value):
 def test_unsupported_media_type_is_refused(client, feed):
     members = problem(client.get(feed, headers={"Accept": "application/xml"}), 406, "not-acceptable")
     assert members["available"] == ["application/json", NDJSON, ARROW]
+    infinite = client.get(feed, headers={"Accept": "application/json;q=1e999"})
+    problem(infinite, 406, "not-acceptable")
 
 
 class TestLongpoll:
