@@ -35,12 +35,30 @@ class Poller:
     def run(self, stop: threading.Event) -> None:
         """Polls until `stop` is set."""
         while True:
-            try:
-                for each in self._sources:
-                    for tenant_id, dataset_id in each.find(_DATASETS_PER_POLL):
-                        each.runner.wake(tenant_id, dataset_id)
-                self._alive()
-            except Unavailable:
-                _log.warning("the database is out of reach; polling again in %.1f s", self._poll_seconds)
+            polled = [self._polled(each) for each in self._sources]
+            # A worker that cannot find one of its kinds of work does not count as alive.
+            if all(polled):
+                self._report_alive()
             if stop.wait(self._poll_seconds):
                 return
+
+    def _polled(self, source: PollSource) -> bool:
+        """Wakes the runner of a source for the work there is. False if the poll failed, which stops no other source."""
+        try:
+            for tenant_id, dataset_id in source.find(_DATASETS_PER_POLL):
+                source.runner.wake(tenant_id, dataset_id)
+        except Unavailable:
+            _log.warning("the database is out of reach; polling again in %.1f s", self._poll_seconds)
+            return False
+        except Exception:
+            _log.exception("a poll failed; polling again in %.1f s", self._poll_seconds)
+            return False
+        return True
+
+    def _report_alive(self) -> None:
+        try:
+            self._alive()
+        except Unavailable:
+            _log.warning("the database is out of reach; polling again in %.1f s", self._poll_seconds)
+        except Exception:
+            _log.exception("the worker could not report itself alive; it will in %.1f s", self._poll_seconds)

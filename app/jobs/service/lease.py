@@ -65,6 +65,9 @@ class Lease(AbstractContextManager["Lease"]):
             except Unavailable:
                 _log.warning("the heartbeat did not reach the database; trying again")
                 continue
+            except Exception:
+                _log.exception("the heartbeat failed; trying again")
+                continue
             if not held:
                 _log.warning("lost every job of the group %s", [claim.job_id for claim in self._claims])
                 self._lost()

@@ -72,6 +72,8 @@ class VersionPins:
                 # What is still missing its reader will see; what it has read is what there was.
                 _log.warning("%s lost its hold: %s", reader, error.detail)
                 return
+            except Exception:
+                _log.exception("the hold of %s could not be extended; trying again", reader)
 
 
 @contextmanager

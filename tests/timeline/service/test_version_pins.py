@@ -19,14 +19,13 @@ class Leases:
 
     leased: dict[tuple[str, int], int] = field(default_factory=dict)
     gone: set[tuple[str, int]] = field(default_factory=set)
-    unreachable: int = 0
+    failures: list[Exception] = field(default_factory=list)
     again: threading.Event = field(default_factory=threading.Event)
 
     def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
         assert (tenant_id, reader, seconds) == ("t", "job-1", 30)
-        if self.unreachable:
-            self.unreachable -= 1
-            raise Unavailable("no database")
+        if self.failures:
+            raise self.failures.pop()
         self.check(tenant_id, dataset_id, version)
         times = self.leased.get((dataset_id, version), 0) + 1
         self.leased[(dataset_id, version)] = times
@@ -50,11 +49,12 @@ def pins(leases: Leases, heartbeat_seconds: float = 0.001) -> VersionPins:
     return VersionPins(leases=leases, lease_seconds=30, heartbeat_seconds=heartbeat_seconds)
 
 
-def test_pinned_versions_are_renewed_until_the_end() -> None:
+@pytest.mark.parametrize("failure", [Unavailable("no database"), ZeroDivisionError("a bug")])
+def test_pinned_versions_are_renewed_until_the_end(failure: Exception) -> None:
     leases = Leases()
     with pins(leases).pin("t", VERSIONS, "job-1"):
         assert set(leases.leased) == set(VERSIONS)
-        leases.unreachable = 1
+        leases.failures = [failure]
         assert leases.again.wait(10), "a failure of the database ends nothing"
     assert leases.leased == {}
 
