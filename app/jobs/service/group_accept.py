@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
 
-from app.format.errors import HeadwaterError
+from app.format.errors import Unavailable
 from app.jobs.ports import Jobs
 from app.jobs.values import Accepted, NewJob
 
@@ -51,10 +52,20 @@ class GroupAccept:
         with self._mutex:
             batch = self._waiting[tenant_id][:_BATCH_JOBS_MAX]
             del self._waiting[tenant_id][:_BATCH_JOBS_MAX]
-        outcomes: list[Accepted | HeadwaterError] | list[BaseException]
-        try:
-            outcomes = self._jobs.accept_all(tenant_id, [ticket.new for ticket in batch])
-        except BaseException as error:
-            outcomes = [error] * len(batch)
+        outcomes = self._outcomes(tenant_id, [ticket.new for ticket in batch])
         for ticket, outcome in zip(batch, outcomes, strict=True):
             ticket.outcome = outcome
+
+    def _outcomes(self, tenant_id: str, new: Sequence[NewJob]) -> Sequence[Accepted | BaseException]:
+        try:
+            return self._jobs.accept_all(tenant_id, new)
+        except Unavailable as error:
+            # They may have been accepted: none is repeated.
+            return [error] * len(new)
+        except Exception as error:
+            if len(new) == 1:
+                return [error]
+            # Nothing was accepted. One by one, the error is that of its request only.
+            return [outcome for each in new for outcome in self._outcomes(tenant_id, [each])]
+        except BaseException as error:
+            return [error] * len(new)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier, Event
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from app.catalog.values import Dataset
-from app.format.errors import IdempotencyMismatch, NotFound
+from app.format.errors import IdempotencyMismatch, NotFound, Unavailable
 from app.format.identifiers import new_id
 from app.jobs.service.group_accept import GroupAccept
 from app.jobs.values import Accepted, ClaimRules, NewJob
 from tests.support.lakehouse import new_job
 from tests.support.store_fixtures import Stores
+from tests.support.waiting import until
 
 RULES = ClaimRules(lease_seconds=30, group_jobs_max=1_000, dataset_writers_max=1, attempts_max=3)
 
@@ -67,17 +70,54 @@ def test_concurrent_requests_share_transactions_and_lose_nothing(
     assert len(stores.jobs.claim(tenant_id, dataset.id, "worker", RULES)) == 60
 
 
-def test_failed_batch_fails_every_request_in_it() -> None:
+def test_outage_fails_every_request_of_a_batch_and_repeats_none() -> None:
+    sizes: list[int] = []
+
     class Broken:
         def accept_all(self, tenant_id: str, new: list[NewJob]) -> object:
-            raise RuntimeError("the database is gone")
+            sizes.append(len(new))
+            raise Unavailable("the database is gone")
 
     group = GroupAccept(Broken())  # type: ignore[arg-type]
 
     def accept(number: int) -> str:
-        with pytest.raises(RuntimeError) as caught:
+        with pytest.raises(Unavailable) as caught:
             group.accept("tenant", new_job(f"dataset {number}"))
         return str(caught.value)
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(accept, range(40))) == {"the database is gone"}
+    assert sum(sizes) == 40
+
+
+def test_request_that_the_database_rejects_fails_alone(
+    stores: Stores, tenant_id: str, dataset: Dataset
+) -> None:
+    waiting, go = Barrier(2), Event()
+
+    class Slow:
+        """Keeps the first batch until the others wait behind it."""
+
+        def accept_all(self, tenant_id: str, new: list[NewJob]) -> object:
+            if not go.is_set():
+                waiting.wait(10)
+                assert go.wait(10)
+            return stores.jobs.accept_all(tenant_id, new)
+
+    group = GroupAccept(Slow())  # type: ignore[arg-type]
+
+    def accept(key: str) -> bool:
+        try:
+            return group.accept(tenant_id, new_job(dataset.id, key=key)).replayed
+        except DBAPIError:
+            return True
+
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(accept, "first")
+        waiting.wait(10)
+        # Postgres stores no NUL in a text.
+        others = [pool.submit(accept, key) for key in ("a", "b\0", "c")]
+        until(lambda: len(group._waiting[tenant_id]) == 3, "all to wait")
+        go.set()
+        assert [each.result() for each in (first, *others)] == [False, False, True, False]
+    assert len(stores.jobs.claim(tenant_id, dataset.id, "worker", RULES)) == 3
