@@ -58,7 +58,7 @@ class Gate:
 
     def arrival(self, application: str = "headwater worker") -> Waiting:
         """The first session of the application to wait here, once there is one."""
-        return until(lambda: self.waiting(application), f"{application} to reach the gate")[0]
+        return until(lambda: self.waiting(application), f"{application} to reach the gate", seconds_max=90)[0]
 
 
 class Gates:
