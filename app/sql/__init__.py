@@ -1,8 +1,8 @@
 """SQL that users write: conditions on rows (`where`) and the queries of views. No text of a user reaches an engine.
 
     language                                what differs between the two: signs, reserved words, limits, errors
-    lexer, nesting, reader                  text to tokens; how deep they nest; a position among them
-    operand_parser, expression_parser       tokens to expressions, for both
+    lexer, reader                           text to tokens; how deep they nest, and a position among them
+    expression_parser                       tokens to expressions, for both
     syntax                                  the nodes of the syntax tree
     names                                   hints on names that do not exist
     conditions                              a condition, bound to a schema: which rows match, which files can

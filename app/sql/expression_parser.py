@@ -5,19 +5,31 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from app.sql.operand_parser import OperandParser
-from app.sql.reader import QUOTES
+from app.sql.lexer import Token, TokenKind
+from app.sql.reader import QUOTES, TokenReader
 from app.sql.syntax import (
     Between,
     Binary,
+    Case,
     Connective,
+    Element,
+    Exists,
     Expression,
     InList,
     InQuery,
+    Interval,
     Is,
     LikePredicate,
+    Member,
+    Name,
+    Null,
     NullTest,
+    Number,
+    Query,
+    Scalar,
     Text,
+    Truth,
+    TypedText,
     Unary,
 )
 
@@ -46,6 +58,21 @@ _BINDINGS: Final = {
 _NEGATED: Final = frozenset({"IN", "BETWEEN", "LIKE", "NULL"})
 # The tightest operator that may follow: `a = b = c` and `a IS NULL IS NULL` need parentheses.
 _TIGHTEST_AFTER: Final = {_NOT: _AND, _PREDICATE: _AND, _COMPARISON: _PREDICATE}
+_OPERAND: Final = "a column or a literal"
+_UNITS: Final = (
+    "MICROSECOND",
+    "MILLISECOND",
+    "SECOND",
+    "MINUTE",
+    "HOUR",
+    "DAY",
+    "WEEK",
+    "MONTH",
+    "QUARTER",
+    "YEAR",
+)
+# Reserved words that are functions if a parenthesis follows.
+_CALLABLE: Final = frozenset({"LEFT", "RIGHT"})
 _PATTERN: Final = "a pattern in single quotes, in which % is any text and _ any character"
 
 
@@ -59,7 +86,7 @@ class _Pending:
     operands: list[Expression]
 
 
-class ExpressionParser(OperandParser):
+class ExpressionParser(TokenReader):
     """Reads expressions. Operators of one level do not recurse, so only nesting uses Python's stack.
 
     Raises the error of the language throughout.
@@ -74,7 +101,7 @@ class ExpressionParser(OperandParser):
                 left: Expression = Unary(start, "NOT", self.expression(_NOT))
                 tightest = _TIGHTEST_AFTER[_NOT]
             else:
-                left, tightest = self.signed(), _PRODUCT
+                left, tightest = self._signed(), _PRODUCT
             while True:
                 word = self.here.word
                 binding = self._binding()
@@ -115,7 +142,7 @@ class ExpressionParser(OperandParser):
             return NullTest(start, left, negated)
         self.expect("IN")
         self.expect("(")
-        if self.starts_query():
+        if self._starts_query():
             found: Expression = InQuery(start, left, self.query(), negated)
         else:
             found = InList(start, left, self.listed(self.expression), negated)
@@ -170,6 +197,130 @@ class ExpressionParser(OperandParser):
             reason = QUOTES if quoted else "this is not a string literal"
             raise self.invalid(found.at, reason, expected)
         return found
+
+    def call(self) -> Expression:
+        """A call of a function."""
+        raise self.invalid(
+            self.here.at, f"functions are not part of {self.language.name}", self.language.summary
+        )
+
+    def query(self) -> Query:
+        """A query inside an expression."""
+        raise self.invalid(
+            self.here.at, f"queries are not part of {self.language.name}", self.language.summary
+        )
+
+    def _signed(self) -> Expression:
+        """An operand with the signs before it and the members and elements after it."""
+        signs = []
+        while self.here.word in {"-", "+"}:
+            signs.append(self.advance())
+        found = self._postfix()
+        for sign in reversed(signs):
+            found = Unary(sign.at, sign.word, found)
+        return found
+
+    def _starts_query(self) -> bool:
+        return self.is_reserved("SELECT", "WITH")
+
+    def _postfix(self) -> Expression:
+        found = self._operand()
+        while True:
+            at = self.here.at
+            if self.take("["):
+                found = Element(at, found, self.expression())
+                self.expect("]")
+            elif self.take("."):
+                found = Member(at, found, self.name("the name of a member"))
+            else:
+                return found
+
+    def _operand(self) -> Expression:
+        token = self.here
+        match token.kind:
+            case TokenKind.NUMBER:
+                return Number(token.at, self.advance().text)
+            case TokenKind.STRING:
+                return Text(token.at, self.advance().text)
+            case TokenKind.QUOTED:
+                return self._name_or_call(token)
+            case TokenKind.WORD:
+                return self._word(token)
+        if not self.take("("):
+            self.unexpected(_OPERAND)
+        found = Scalar(token.at, self.query()) if self._starts_query() else self.expression()
+        self.expect(")")
+        return found
+
+    def _word(self, token: Token) -> Expression:
+        following = self.ahead()
+        match token.word:
+            case "TRUE" | "FALSE":
+                return Truth(token.at, self.advance().word == "TRUE")
+            case "NULL":
+                self.advance()
+                return Null(token.at)
+            case "CASE" if self.is_reserved("CASE"):
+                return self._case()
+            case "EXISTS" if self.is_reserved("EXISTS"):
+                return self._exists()
+            case "INTERVAL" if (
+                following.kind in {TokenKind.NUMBER, TokenKind.STRING} or following.word == "-"
+            ):
+                return self._interval()
+        if token.word in self.language.typed and following.kind is TokenKind.STRING:
+            self.position += 2
+            return TypedText(token.at, token.word, following.text)
+        return self._name_or_call(token)
+
+    def _name_or_call(self, token: Token) -> Expression:
+        if self.ahead().word == "(" and (self.is_name(token) or token.word in _CALLABLE):
+            return self.call()
+        if not self.is_name(token):
+            self.unexpected(_OPERAND)
+        parts = [self.advance()]
+        while self.here.word == "." and self.ahead().kind in {TokenKind.WORD, TokenKind.QUOTED}:
+            self.advance()
+            parts.append(self.advance())
+        return Name(token.at, tuple(part.text for part in parts), tuple(part.at for part in parts))
+
+    def _case(self) -> Expression:
+        start = self.advance().at
+        operand = None if self.here.word == "WHEN" else self.expression()
+        branches = []
+        while self.take("WHEN"):
+            condition = self.expression()
+            self.expect("THEN")
+            branches.append((condition, self.expression()))
+        if not branches:
+            self.unexpected("WHEN")
+        default = self.expression() if self.take("ELSE") else None
+        self.expect("END")
+        return Case(start, operand, tuple(branches), default)
+
+    def _exists(self) -> Expression:
+        start = self.advance().at
+        self.expect("(")
+        query = self.query()
+        self.expect(")")
+        return Exists(start, query)
+
+    def _interval(self) -> Expression:
+        start = self.advance().at
+        sign = -1 if self.take("-") else 1
+        written = self.advance()
+        amount, _, unit = written.text.strip().partition(" ")
+        if not unit:
+            unit = self.advance().text
+        unit = unit.strip().upper().removesuffix("S")
+        try:
+            number = int(amount) if len(amount) < 10 else None
+        except ValueError:
+            number = None
+        if number is None or unit not in _UNITS:
+            expected = f"INTERVAL n unit, with one of the units {', '.join(_UNITS)}"
+            raise self.invalid(start, "this is not an interval", expected)
+        return Interval(start, sign * number, unit)
 
 
 def _is_complete(last: _Pending, binding: int, least: int) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from app.format.errors import HeadwaterError
 from app.format.schema.schema import Field, Schema
 from app.sql.conditions.parse import parse_filter
-from app.sql.nesting import DEPTH_MAX
+from app.sql.reader import DEPTH_MAX
 from tests.support.view_inputs import planned
 
 SCHEMA = Schema(id=1, fields=(Field(id=1, name="paid", type="boolean"), Field(id=2, name="n", type="int32")))

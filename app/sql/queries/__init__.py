@@ -3,7 +3,7 @@
     language, call_parser, parse            words and signs of queries; text to syntax tree
     kinds, functions, result_types          the functions, what they take and return
     coercion, relation_types, literals      types of values, and how one becomes another
-    scope, clause, values                   which columns can be named where, and what is known of a value
+    scope, clause, values, bound            which columns can be named where; what is known of a value and of a query
     calls, expressions, sources, queries    syntax tree and schemas to SQL for the engine, all types known
     bind, keys, plan                        parsed view and schemas to `ViewPlan`
 

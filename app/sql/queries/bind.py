@@ -8,14 +8,14 @@ from msgspec.structs import replace
 
 from app.codecs.faults import shown
 from app.format.schema.schema import Field, Schema
+from app.sql.queries.bound import BoundSelect, Environment, InputTable
 from app.sql.queries.coercion import Untyped
 from app.sql.queries.keys import key_of_select, passed_on
 from app.sql.queries.parse import ParsedView
 from app.sql.queries.plan import ViewInput, ViewPlan
-from app.sql.queries.queries import BoundSelect, QueryBinder
+from app.sql.queries.queries import QueryBinder
 from app.sql.queries.relation_types import relation_type, spark_type
 from app.sql.queries.scope import ScopeColumn
-from app.sql.queries.sources import Environment, InputTable
 from app.sql.queries.values import Binding
 from app.sql.syntax import Select, Table
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,7 +10,16 @@ from app.sql.names import listed, no_such, similar_names
 from app.sql.queries.clause import Clause
 from app.sql.queries.coercion import Untyped, common_type, is_flat
 from app.sql.queries.functions import FUNCTIONS, REFUSED_FUNCTIONS, Function, Role
-from app.sql.queries.values import NOTHING, Binding, Misfit, Value, common_numbers, converted, made
+from app.sql.queries.values import (
+    NOTHING,
+    Binding,
+    Misfit,
+    Value,
+    as_condition,
+    common_numbers,
+    converted,
+    made,
+)
 from app.sql.syntax import Call, Expression, FrameBound, Order, Window
 
 # The result depends on the order of rows that ORDER BY leaves equal.
@@ -19,19 +28,14 @@ _FRAMED: Final = frozenset({"first_value", "last_value"})
 
 
 class CallBinder:
-    """Binds the calls of one clause. Raises InvalidView throughout."""
+    """Binds the calls of one clause. `value` binds an expression of a clause. Raises InvalidView throughout."""
 
-    def __init__(self, clause: Clause, binding: Binding) -> None:
+    def __init__(
+        self, clause: Clause, binding: Binding, value: Callable[[Clause, Expression], Value]
+    ) -> None:
         self.clause = clause
         self.binding = binding
-
-    def value(self, node: Expression) -> Value:
-        """Binds an expression; implemented by the binder of expressions."""
-        raise NotImplementedError
-
-    def condition(self, node: Expression) -> Value:
-        """A value that is true, false or null."""
-        raise NotImplementedError
+        self._value_in = value
 
     def call(self, node: Call) -> Value:
         """The value of a call."""
@@ -67,7 +71,7 @@ class CallBinder:
             expected = "HAVING, or a query in FROM that aggregates"
             raise self.binding.at(node.at, self.clause.aggregates, expected)
         inner = self._inside("an aggregate", grouped=False)
-        filtered = "" if node.condition is None else _filter(inner.condition(node.condition))
+        filtered = "" if node.condition is None else _filter(inner._condition(node.condition))
         found = inner._called(node, function, filtered)
         return replace(found, columns=NOTHING, aggregates=True)
 
@@ -90,8 +94,8 @@ class CallBinder:
         if window.frame is not None:
             low, high = window.frame
             clauses.append(f"ROWS BETWEEN {_bound(low, 'PRECEDING')} AND {_bound(high, 'FOLLOWING')}")
-        rows = type(self)(replace(inner.clause, aggregates="there are no aggregates in FILTER"), self.binding)
-        conditions = [] if node.condition is None else [rows.condition(node.condition)]
+        rows = self._of(replace(inner.clause, aggregates="there are no aggregates in FILTER"))
+        conditions = [] if node.condition is None else [rows._condition(node.condition)]
         filtered = "".join(map(_filter, conditions))
         found = inner._called(node, function, f"{filtered} OVER ({' '.join(clauses)})")
         operands = [found, *partition, *order, *conditions]
@@ -114,7 +118,16 @@ class CallBinder:
         clause = self.clause.inside(what)
         if not grouped:
             clause = replace(clause, groups=None, aggregates="aggregates cannot be nested")
-        return type(self)(clause, self.binding)
+        return self._of(clause)
+
+    def _of(self, clause: Clause) -> CallBinder:
+        return CallBinder(clause, self.binding, self._value_in)
+
+    def _value(self, node: Expression) -> Value:
+        return self._value_in(self.clause, node)
+
+    def _condition(self, node: Expression) -> Value:
+        return as_condition(self._value(node), self.binding)
 
     def _called(self, node: Call, function: Function, behind: str = "") -> Value:
         """The call. `behind`: its FILTER and OVER."""
@@ -140,7 +153,7 @@ class CallBinder:
             raise self.binding.at(node.at, f"{node.name} has {len(node.arguments)} arguments here", count)
         values = []
         for number, argument in enumerate(node.arguments):
-            value = self.value(argument)
+            value = self._value(argument)
             parameter = function.parameter(number)
             type_ = parameter.taken(value.type)
             if type_ is None or (parameter.literal is not None and not parameter.literal(value)):
@@ -150,7 +163,7 @@ class CallBinder:
         return values
 
     def _ordered(self, node: Expression) -> Value:
-        value = self.value(node)
+        value = self._value(node)
         if not is_flat(value.type):
             raise self.binding.at(node.at, f"values of type {value.named()} have no order", "another column")
         return value

@@ -8,6 +8,7 @@ from typing import Final
 from app.codecs.faults import shown
 from app.format.schema.types import List, Map
 from app.sql.queries.calls import CallBinder
+from app.sql.queries.clause import Clause
 from app.sql.queries.coercion import (
     BIGINT,
     BINARY,
@@ -29,7 +30,7 @@ from app.sql.queries.coercion import (
 from app.sql.queries.literals import literal_value
 from app.sql.queries.relation_types import spark_type, text_literal
 from app.sql.queries.scope import column_of, member_of, no_column
-from app.sql.queries.values import Value, common_numbers, converted, made
+from app.sql.queries.values import Binding, Value, as_condition, common_numbers, converted, made
 from app.sql.syntax import (
     Between,
     Binary,
@@ -68,8 +69,12 @@ PATTERN_WILDCARDS_MAX: Final = 4
 _DATE_UNITS: Final = frozenset({"DAY", "WEEK", "MONTH", "QUARTER", "YEAR"})
 
 
-class Binder(CallBinder):
+class Binder:
     """Binds the expressions of one clause. Raises InvalidView throughout."""
+
+    def __init__(self, clause: Clause, binding: Binding) -> None:
+        self.clause = clause
+        self.binding = binding
 
     def value(self, node: Expression) -> Value:
         found = self._bound(node)
@@ -79,10 +84,7 @@ class Binder(CallBinder):
 
     def condition(self, node: Expression) -> Value:
         """A value that is true, false or null."""
-        found = self.value(node)
-        if found.type not in (BOOLEAN, Untyped.NULL):
-            raise self.binding.at(node.at, f"a value of type {found.named()} is not a condition", "a boolean")
-        return converted(found, BOOLEAN)
+        return as_condition(self.value(node), self.binding)
 
     def _bound(self, node: Expression) -> Value:  # noqa: C901 # one line for each kind of expression
         match node:
@@ -126,13 +128,16 @@ class Binder(CallBinder):
             case Cast():
                 return self._cast(node)
             case Call():
-                return self.call(node)
+                return CallBinder(self.clause, self.binding, self._value_in).call(node)
             case Member():
                 return member_of(self.value(node.operand), node.name, self.binding)
             case Element():
                 return self._element(node)
             case InQuery() | Exists() | Scalar():
                 return self._query(node)
+
+    def _value_in(self, clause: Clause, node: Expression) -> Value:
+        return Binder(clause, self.binding).value(node)
 
     def _column(self, node: Name) -> Value:
         found = column_of(node, self.clause.scope, self.binding)

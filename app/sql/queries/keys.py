@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from app.format.schema.schema import Schema
 from app.format.schema.types import may_be_key
+from app.sql.queries.bound import BoundSelect
 from app.sql.queries.expressions import Binder
-from app.sql.queries.queries import BoundSelect
 from app.sql.queries.values import Binding, Value
 from app.sql.syntax import Binary, Call, Expression, Item, Name, Number, Select
 

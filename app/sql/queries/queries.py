@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Final
 
 from app.codecs.faults import shown
 from app.format.schema.schema import FIELD_NAME_CHARACTERS_MAX, FIELDS_MAX, RESERVED_PREFIX
 from app.format.schema.types import List, Map, Struct
+from app.sql.queries.bound import BoundQuery, BoundSelect, Environment, From, InputTable, Named
 from app.sql.queries.clause import Clause, Subquery
 from app.sql.queries.coercion import SqlType, Untyped, common_type, is_flat
 from app.sql.queries.expressions import Binder
 from app.sql.queries.functions import FUNCTIONS, Role
 from app.sql.queries.relation_types import quoted, spark_type
 from app.sql.queries.scope import Scope, ScopeColumn
-from app.sql.queries.sources import BoundQuery, Environment, From, InputTable, Named, SourceBinder
+from app.sql.queries.sources import SourceBinder
 from app.sql.queries.values import Binding, Value, converted
 from app.sql.syntax import Call, Expression, Item, Name, Node, Number, Query, Select, SetOperation, Star
 
@@ -24,22 +25,7 @@ READS_MAX: Final = 64
 _KEPT: Final = quoted(f"{RESERVED_PREFIX}kept")
 
 
-@dataclass(frozen=True, slots=True)
-class BoundSelect:
-    """A SELECT that is bound: its parts, for further checks. `groups`: None if rows are not grouped.
-
-    `clause`: the clause of its SELECT list.
-    """
-
-    bound: BoundQuery
-    clause: Clause
-    source: From
-    values: tuple[Value, ...]
-    where: Value | None
-    groups: tuple[Value, ...] | None
-
-
-class QueryBinder(SourceBinder):
+class QueryBinder:
     """Binds queries. Raises InvalidView throughout.
 
     Of the current SELECT: `_environment`, the queries that its subqueries can name; `_subquery_reads`, the number of
@@ -47,15 +33,18 @@ class QueryBinder(SourceBinder):
     """
 
     def __init__(self, binding: Binding, inputs: Mapping[str, InputTable]) -> None:
-        super().__init__(binding, inputs)
+        self.binding = binding
+        self._sources = SourceBinder(binding, inputs, self.query, self.subquery)
         self._environment = Environment()
         self._subquery_reads = 0
 
     def query(self, node: Query, environment: Environment, names: Sequence[str] = ()) -> BoundQuery:
+        """A query with these names for its columns, or their own if there are none."""
         bound = self._query(node, environment, None, named=not names)
         return self._renamed(node.at, bound, names) if names else bound
 
     def subquery(self, node: Query, outer: Scope | None) -> Subquery:
+        """A query inside of an expression. `outer`: the scope of the query around it."""
         before = self.binding.outer_columns
         plain = isinstance(node, Select) and not node.common
         bound = self._query(node, self._environment, outer if plain else None, named=False)
@@ -85,7 +74,7 @@ class QueryBinder(SourceBinder):
         around, parts = self._environment, []
         for common in node.common:
             bound = self.query(common.query, environment, common.columns)
-            name = f"with{self.alias()}"
+            name = f"with{self._sources.alias()}"
             environment = environment.having(common.name, Named(name, bound))
             parts.append(f"{name} AS ({bound.sql})")
         self._environment = environment
@@ -130,7 +119,9 @@ class QueryBinder(SourceBinder):
     ) -> BoundSelect:
         """A SELECT; if not `named`, its columns need no names."""
         around, self._subquery_reads = self._subquery_reads, 0
-        source = From("", Scope(), 0) if node.source is None else self.source(node.source, environment)
+        source = (
+            From("", Scope(), 0) if node.source is None else self._sources.source(node.source, environment)
+        )
         where = self._where(node, source.scope, outer)
         groups = self._groups(node, source.scope)
         clause = Clause(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
-from typing import Protocol
 
 from app.codecs.faults import shown
-from app.format.schema.schema import Schema
+from app.sql.queries.bound import BoundQuery, Environment, From, InputTable
 from app.sql.queries.clause import Clause, Subquery
 from app.sql.queries.coercion import common_type, is_flat
 from app.sql.queries.expressions import Binder
@@ -18,70 +17,26 @@ from app.sql.queries.values import Binding, Value, converted
 from app.sql.syntax import Derived, Join, Query, Side, Source, Table
 
 
-class InputTable(Protocol):
-    """The required attributes of a dataset that a query reads."""
+class SourceBinder:
+    """Binds the sources in FROM. Raises InvalidView throughout.
 
-    @property
-    def schema(self) -> Schema: ...
-    @property
-    def record_key(self) -> tuple[str, ...]: ...
-
-
-@dataclass(frozen=True, slots=True)
-class BoundQuery:
-    """A query that is bound. `values`: its columns as values, under unique names if these were requested. `reads`: the
-    number of reads of datasets. `single_row`: it always has one row.
+    `query` binds a query, with these names for its columns, or their own if there are none. `subquery` binds a query
+    inside of an expression.
     """
 
-    sql: str
-    columns: tuple[ScopeColumn, ...]
-    reads: int
-    single_row: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    """A query of WITH. `name`: its name in the SQL."""
-
-    name: str
-    bound: BoundQuery
-
-
-@dataclass(frozen=True, slots=True)
-class Environment:
-    """The queries of WITH that can be named, by name without regard to case."""
-
-    named: Mapping[str, Named] = field(default_factory=dict)
-
-    def having(self, name: str, query: Named) -> Environment:
-        return Environment({**self.named, name.casefold(): query})
-
-
-@dataclass(frozen=True, slots=True)
-class From:
-    """A FROM that is bound: its SQL, its scope, and the number of reads of datasets."""
-
-    sql: str
-    scope: Scope
-    reads: int
-
-
-class SourceBinder:
-    """Binds the sources in FROM. Raises InvalidView throughout."""
-
-    def __init__(self, binding: Binding, inputs: Mapping[str, InputTable]) -> None:
+    def __init__(
+        self,
+        binding: Binding,
+        inputs: Mapping[str, InputTable],
+        query: Callable[[Query, Environment, Sequence[str]], BoundQuery],
+        subquery: Callable[[Query, Scope | None], Subquery],
+    ) -> None:
         self.binding = binding
-        self.inputs = inputs
-        self.numbers = {name: number for number, name in enumerate(inputs, start=1)}
-        self._sources = count(1)
-
-    def query(self, node: Query, environment: Environment, names: Sequence[str] = ()) -> BoundQuery:
-        """Binds a query, with these names for its columns or their own; implemented by the binder of queries."""
-        raise NotImplementedError
-
-    def subquery(self, node: Query, outer: Scope | None) -> Subquery:
-        """A query inside of an expression."""
-        raise NotImplementedError
+        self._inputs = inputs
+        self._numbers = {name: number for number, name in enumerate(inputs, start=1)}
+        self._query = query
+        self._subquery = subquery
+        self._aliases = count(1)
 
     def source(self, node: Source, environment: Environment) -> From:
         match node:
@@ -94,7 +49,7 @@ class SourceBinder:
 
     def alias(self) -> str:
         """A unique name of a relation in the SQL."""
-        return f"s{next(self._sources)}"
+        return f"s{next(self._aliases)}"
 
     def _table(self, node: Table, environment: Environment) -> From:
         alias = self.alias()
@@ -103,7 +58,7 @@ class SourceBinder:
         if named is not None:
             relation = Relation(shown_as, _under(alias, named.bound.columns))
             return From(f"{named.name} AS {alias}", Scope((relation,)), named.bound.reads)
-        definition = self.inputs[node.name]
+        definition = self._inputs[node.name]
         columns = tuple(
             ScopeColumn(
                 name=each.name,
@@ -115,10 +70,10 @@ class SourceBinder:
             for each in definition.schema.fields
         )
         relation = Relation(shown_as, columns, key=definition.record_key)
-        return From(f"in{self.numbers[node.name]} AS {alias}", Scope((relation,)), 1)
+        return From(f"in{self._numbers[node.name]} AS {alias}", Scope((relation,)), 1)
 
     def _derived(self, node: Derived, environment: Environment) -> From:
-        bound = self.query(node.query, environment, node.columns)
+        bound = self._query(node.query, environment, node.columns)
         alias = self.alias()
         relation = Relation(node.alias, _under(alias, bound.columns))
         return From(f"({bound.sql}) AS {alias}", Scope((relation,)), bound.reads)
@@ -137,7 +92,7 @@ class SourceBinder:
             clause = Clause(
                 "ON",
                 both,
-                self.subquery,
+                self._subquery,
                 aggregates="there are no aggregates in ON",
                 windows="there are no windows in ON",
                 queries="there are no queries in ON",

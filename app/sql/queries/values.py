@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from app.format.errors import HeadwaterError
 from app.format.schema.types import Decimal
-from app.sql.queries.coercion import SqlType, Untyped, as_decimal, computed_type, is_integer
+from app.sql.queries.coercion import BOOLEAN, SqlType, Untyped, as_decimal, computed_type, is_integer
 from app.sql.queries.language import QUERIES
 from app.sql.queries.relation_types import spark_type
 
@@ -113,6 +113,13 @@ class Binding:
 
     def mistyped(self, value: Value, what: str, expected: str) -> HeadwaterError:
         return self.at(value.at, f"{what} does not support {value.named()}", expected)
+
+
+def as_condition(value: Value, binding: Binding) -> Value:
+    """A value that is true, false or null. Raises InvalidView for a value of another type."""
+    if value.type not in (BOOLEAN, Untyped.NULL):
+        raise binding.at(value.at, f"a value of type {value.named()} is not a condition", "a boolean")
+    return converted(value, BOOLEAN)
 
 
 def common_numbers(left: Value, right: Value, *, divides: bool) -> list[Value]:
