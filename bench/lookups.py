@@ -28,7 +28,7 @@ from app.format.file_group import DataFile
 from app.format.index.key_hash import hash_keys
 from app.format.index.key_index import BloomFilter, KeyIndex
 from app.format.rows.record_key import bucket_numbers, encode_keys
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 from bench.options import parser
 from bench.report import publish
 from bench.trips import SCHEMA, trips

@@ -31,7 +31,7 @@ from app.format.file_group import ChangelogFile, DataFile, bucket_file_group
 from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import Action, InstantState, RowCounts
 from app.format.operation import Operation
-from app.format.rows.staging import Slot, StagedBatch, StagedFile
+from app.format.rows.staged import Slot, StagedBatch, StagedFile
 from app.jobs.tables import instants
 from app.jobs.values import ClaimRules, NewJob, WriteRequest
 from app.runtime.postgres import EmbeddedPostgres

@@ -1,6 +1,7 @@
 """Commits: what a write, a read, a restore or a table service does to the files of a table. Pure, no I/O.
 
-    write_options, write_scope          what a write requests, and what it removes without naming keys
+    write_options, write_rules          what a write requests, and which options go together
+    write_scope                         what a write removes without naming keys
     write_plan                          live files and staged rows to one `MergeTask` per touched file group
     storing                             which of the four ways a task stores its rows
     merge                               rows of a group of writes and live rows to the new rows and the changes

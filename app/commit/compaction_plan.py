@@ -12,7 +12,7 @@ from app.commit.write_plan import MergeTask
 from app.format.clustering import policy_mark
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile, FileKind, append_file_group, bucket_slot
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 
 _SMALL_SHARE: Final = 4
 

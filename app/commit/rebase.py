@@ -15,7 +15,7 @@ from pyroaring import FrozenBitMap
 
 from app.format.file_group import DataFile
 from app.format.index.deletion_vector import positions_of
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 
 _EMPTY_BITMAP = FrozenBitMap()
 

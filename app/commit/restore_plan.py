@@ -10,7 +10,7 @@ from app.commit.commit_message import CommitMessage
 from app.commit.write_plan import APPEND_BYTES_MAX
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile, FileKind
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 
 
 class RestageTask(msgspec.Struct, frozen=True, kw_only=True, tag=True):

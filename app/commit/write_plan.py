@@ -12,7 +12,7 @@ from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile, FileKind, append_file_group, bucket_file_group, bucket_slot
 from app.format.operation import Operation
 from app.format.partition.statistics import partition_statistics
-from app.format.rows.staging import Slot, StagedFile
+from app.format.rows.staged import Slot, StagedFile
 from app.sql.conditions.prune import may_match
 from app.sql.conditions.tree import Filter
 

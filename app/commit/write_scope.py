@@ -11,7 +11,7 @@ from app.format.errors import DataExists
 from app.format.file_group import DataFile
 from app.format.operation import Operation
 from app.format.partition import matches_partition_glob
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from app.sql.conditions.parse import parse_filter
 
 

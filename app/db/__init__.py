@@ -4,6 +4,7 @@
     columns     `metadata`, and columns and references of one form each
     document    values of the table format as JSON columns
     any_of      membership in a list of any length
+    lease_end   when a lease that is given now runs out
 
 A connection takes the role `headwater_app` when it is opened, and a transaction sets its tenant when it begins; row
 level security hides all other tenants. So no statement names the tenant, and a statement without one finds no rows:

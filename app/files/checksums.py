@@ -12,7 +12,7 @@ import xxhash
 from app.format.errors import CorruptFile
 from app.format.file_group import IndexFile, StoredFile
 from app.format.quarantine import QuarantineFile
-from app.format.rows.staging import RawInput, StagedFile
+from app.format.rows.staged import RawInput, StagedFile
 
 _STEP_BYTES = 8 * 1024 * 1024
 _BUFFER_BYTES = 1024 * 1024

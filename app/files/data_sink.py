@@ -33,7 +33,7 @@ from app.format.index.key_index import BloomFilter, KeyIndex
 from app.format.paths import Folder
 from app.format.rows.meta_columns import CORRECTS_COLUMN, OFFSET_COLUMN
 from app.format.rows.record_key import encode_keys
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 
 _ROW_GROUP_ROWS_MIN: Final = 256
 # A relative offset below this is already relative to the first change of the commit.

@@ -22,7 +22,7 @@ from app.format.clustering import CURVE_FIELD, ClusterBy, Curve
 from app.format.file_group import DataFile
 from app.format.policies import ClusterOrder
 from app.format.rows.read_order import ReadOrder, cut_ranges
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 
 _SLOT_FIELD: Final = pa.field("_hw_slot", pa.int32(), nullable=False)
 _SAMPLED_GROUPS: Final = 32

@@ -15,7 +15,8 @@ from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.operation import Operation
 from app.format.partition import partition_codes
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD
-from app.format.rows.staging import ROW_COLUMN, Slot, StagedBatch, StagedFile, split_by_slot, with_ops
+from app.format.rows.staged import Slot, StagedBatch, StagedFile
+from app.format.rows.staging import ROW_COLUMN, split_by_slot, with_ops
 from app.format.schema.schema_projection import project_rows
 
 _OPTIONS = ipc.IpcWriteOptions(compression="lz4")

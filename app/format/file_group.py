@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 
 
 class ColumnStatistics(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from app.format.dataset import DatasetDefinition
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 
 
 class QuarantineFile(msgspec.Struct, frozen=True, kw_only=True):

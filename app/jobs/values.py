@@ -13,7 +13,7 @@ from app.format.errors import Fault
 from app.format.instant import Action, RowCounts
 from app.format.operation import Operation
 from app.format.quarantine import QuarantineFile
-from app.format.rows.staging import RawInput, StagedFile
+from app.format.rows.staged import RawInput, StagedFile
 from app.jobs.tasks import TaskRequest, action_of, is_table_service
 
 

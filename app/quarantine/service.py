@@ -23,7 +23,7 @@ from app.format.operation import Operation
 from app.format.paths import body_path, dataset_prefix
 from app.format.quarantine import QuarantineFile
 from app.format.rows.formats import Format
-from app.format.rows.staging import RawInput
+from app.format.rows.staged import RawInput
 from app.jobs.ports import Jobs
 from app.jobs.values import Accepted, NewJob, WriteRequest
 from app.paging import Page, decode_token, encode_token

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Protocol, TypeAlias
 
 import msgspec
 
-from app.commit.write_options import INT64_MAX
+from app.commit.write_rules import INT64_MAX
 from app.format.file_format import FileFormat
 from app.format.result_file import RunFile
 from app.format.rows.read_order import ReadOrder

@@ -8,8 +8,8 @@ from app.catalog.tables import datasets
 from app.db.session import Database
 from app.format.errors import NotFound, ResultExpired
 from app.format.result_file import RunFile
-from app.jobs.repository.claim import held_by
 from app.jobs.repository.job_ends import succeed_task
+from app.jobs.repository.job_locks import held_by
 from app.jobs.tables import jobs
 from app.reads.jobs import FinishedRead
 from app.reads.tables import read_files

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from app.commit.comparison import Compared, CompareTask
 from app.commit.restore_plan import RestageTask
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from app.jobs.engine import TaskProgress
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from app.views.derivation import DeriveRequest
 
 

@@ -11,7 +11,7 @@ from app.commit.write_plan import MergeTask
 from app.format.dataset import DatasetDefinition
 from app.format.operation import Operation
 from app.format.quarantine import DecodedInput
-from app.format.rows.staging import RawInput
+from app.format.rows.staged import RawInput
 from app.jobs.engine import TaskProgress
 
 

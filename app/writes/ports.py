@@ -12,7 +12,7 @@ import msgspec
 from app.commit.restore_plan import RestorePlan
 from app.format.dataset import DatasetDefinition
 from app.format.quarantine import QuarantineFile
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from app.jobs.values import Job
 from app.timeline.values import Advance
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from app.commit.rebase import Rewritten, rebased
 from app.format.file_group import DataFile
 from app.format.index.deletion_vector import positions_set
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 
 
 def file_of(name: str, rows: int, bucket: int) -> DataFile:

@@ -2,16 +2,8 @@
 
 import pytest
 
-from app.commit.write_options import (
-    OnError,
-    Overwrite,
-    OverwriteScope,
-    SaveMode,
-    WriteOptions,
-    brings_rows,
-    check_options,
-    resolve_mode,
-)
+from app.commit.write_options import OnError, Overwrite, OverwriteScope, SaveMode, WriteOptions
+from app.commit.write_rules import brings_rows, check_options, resolve_mode
 from app.format.dataset import BucketMode
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema

@@ -27,7 +27,7 @@ from app.format.file_group import (
     bucket_slot,
 )
 from app.format.operation import Operation
-from app.format.rows.staging import Slot, StagedBatch, StagedFile
+from app.format.rows.staged import Slot, StagedBatch, StagedFile
 from app.sql.conditions.parse import parse_filter
 
 FIELDS = [CreateField(name="day", type="string"), CreateField(name="id", type="int64")]

@@ -9,14 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.commit.write_options import (
-    DEFAULT_OPTIONS,
-    OnError,
-    Overwrite,
-    OverwriteScope,
-    WriteOptions,
-    check_options,
-)
+from app.commit.write_options import DEFAULT_OPTIONS, OnError, Overwrite, OverwriteScope, WriteOptions
+from app.commit.write_rules import check_options
 from app.format.dataset import DatasetDefinition
 from app.format.errors import InvalidRequest
 from app.format.operation import Operation

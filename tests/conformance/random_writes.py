@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from app.commit.write_options import Overwrite, OverwriteScope, WriteOptions, check_options
+from app.commit.write_options import Overwrite, OverwriteScope, WriteOptions
+from app.commit.write_rules import check_options
 from app.format.dataset import ChangelogProducer, DatasetDefinition
 from app.format.errors import InvalidRequest
 from app.format.operation import Operation

@@ -36,7 +36,7 @@ from app.format.definition.new_dataset import (
 )
 from app.format.operation import Operation
 from app.format.rows.meta_columns import META_NAMES
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from tests.support.lake_table import COMPACT, LakeTable, Write
 from workers.engine.merge.merge_handle import MergeHandle
 from workers.engine.task_files import TaskResources

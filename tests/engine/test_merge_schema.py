@@ -16,7 +16,7 @@ from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
 from app.format.errors import SchemaMismatch
 from app.format.operation import Operation
-from app.format.rows.staging import RawInput
+from app.format.rows.staged import RawInput
 from tests.support.lakehouse import definition
 from workers.engine.spark_engine import SparkEngine
 

@@ -11,7 +11,8 @@ from app.files.quarantine_file import QuarantineFileStore
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
 from app.format.operation import Operation
-from app.format.rows.staging import ROW_COLUMN, RawInput
+from app.format.rows.staged import RawInput
+from app.format.rows.staging import ROW_COLUMN
 from tests.support.lakehouse import definition
 from workers.engine.decode.decode_handle import SPLIT_BYTES
 from workers.engine.spark_engine import SparkEngine

@@ -28,7 +28,8 @@ from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN
 from app.format.rows.formats import Format
 from app.format.rows.meta_columns import CORRECTS_COLUMN, META_FIELDS, META_NAMES
-from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN, RawInput, StagedFile, with_ops
+from app.format.rows.staged import RawInput, StagedFile
+from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN, with_ops
 from tests.support.process import spark_tasks
 from tests.support.waiting import until
 from workers.engine.decode.decode_handle import SPLIT_BYTES

@@ -27,7 +27,7 @@ from app.format.index.deletion_vector import positions_set
 from app.format.index.key_hash import hash_keys
 from app.format.index.key_index import BloomFilter, KeyIndex
 from app.format.rows.record_key import encode_keys
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 from app.format.schema.schema import Field, Schema
 
 KEY = ["name", "number"]

@@ -9,14 +9,14 @@ from tests.mutants.guard import Guard
 JOB_GUARDS: Final = (
     Guard(
         name="a claim is of a running job",
-        module="app.jobs.repository.claim",
-        text=".in_(pairs), _RUNNING)",
+        module="app.jobs.repository.job_locks",
+        text=".in_(pairs), RUNNING)",
         without=".in_(pairs))",
         tests=("tests.jobs.repository.test_held_claims::test_claim_of_a_job_that_runs_no_longer_is_void",),
     ),
     Guard(
         name="a claim is of one epoch",
-        module="app.jobs.repository.claim",
+        module="app.jobs.repository.job_locks",
         text="tuple_(jobs.c.id, jobs.c.epoch).in_(pairs)",
         without="jobs.c.id.in_([job_id for job_id, _ in pairs])",
         tests=(
@@ -25,7 +25,7 @@ JOB_GUARDS: Final = (
     ),
     Guard(
         name="each claim raises the epoch",
-        module="app.jobs.repository.claim",
+        module="app.jobs.repository.held_jobs",
         text="""\
             epoch=jobs.c.epoch + 1,
 """,
@@ -90,7 +90,7 @@ JOB_GUARDS: Final = (
     ),
     Guard(
         name="writes of a transaction end together",
-        module="app.jobs.repository.job_ends",
+        module="app.jobs.repository.job_locks",
         text="or_(and_(*conditions), jobs.c.transaction_id.in_(transactions))",
         without="and_(*conditions)",
         tests=(

@@ -16,7 +16,7 @@ from app.format.definition.schema_change import AddField
 from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import RowCounts
 from app.format.operation import Operation
-from app.format.rows.staging import StagedBatch, StagedFile
+from app.format.rows.staged import StagedBatch, StagedFile
 from app.jobs.values import Job, JobState, Progress, WriteRequest, kind_of
 from app.writes.attempt import Claimed, Decoded, Merged, Plan, Planned
 from app.writes.ports import RestoredVersion, StagedInput

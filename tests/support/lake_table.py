@@ -30,7 +30,7 @@ from app.format.operation import Operation
 from app.format.quarantine import QuarantineFile
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD
 from app.format.rows.meta_columns import CORRECTS_COLUMN, META_NAMES, resolved_offsets
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 
 Row = dict[str, Any]
 Run = Callable[[Sequence[MergeTask]], Sequence[CommitMessage]]

@@ -16,7 +16,7 @@ from app.format.file_group import ChangelogFile, ColumnStatistics, DataFile, buc
 from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import Action, RowCounts
 from app.format.operation import Operation
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 from app.jobs.values import Claim, ClaimRules, Job, NewJob, WriteRequest
 from app.timeline.repository.timeline import TimelineStore
 from app.timeline.values import Fenced, JobOutcome, NewCommit, Overtaken, Published

@@ -13,7 +13,7 @@ from app.files.slices.slice_merge import MemoryBudget
 from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import RowCounts
 from app.format.operation import Operation
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from app.jobs.values import Job, JobKind, JobState, Progress, RestoreTarget, WriteRequest
 from app.timeline.service.version_pins import VersionPins
 from app.timeline.values import NewCommit

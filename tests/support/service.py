@@ -29,7 +29,7 @@ from app.files.storage import Storage, open_storage
 from app.format.dataset import DatasetDefinition
 from app.format.operation import Operation
 from app.format.quarantine import DecodedInput
-from app.format.rows.staging import RawInput, StagedFile
+from app.format.rows.staged import RawInput, StagedFile
 from app.jobs.repository.jobs import JobStore
 from app.jobs.repository.outbox import OutboxStore
 from app.jobs.service.relay import Relay

@@ -18,7 +18,7 @@ from app.files.storage import Storage
 from app.format.errors import DerivationFailed
 from app.format.file_group import DataFile
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
 
 Row = dict[str, Any]

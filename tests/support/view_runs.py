@@ -13,7 +13,7 @@ from app.format.definition.new_dataset import CreateBucket
 from app.format.file_group import ChangelogSegment
 from app.format.operation import Operation
 from app.format.rows.changelog import OP_COLUMN, Op
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from app.sql.queries import ViewPlan, bind_view, parse_view
 from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
 from app.views.new_view import CreateView, define_view

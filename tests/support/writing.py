@@ -33,7 +33,7 @@ from app.format.operation import Operation
 from app.format.paths import body_path, dataset_prefix, staged_path
 from app.format.rows.formats import Format
 from app.format.rows.meta_columns import META_NAMES
-from app.format.rows.staging import RawInput, StagedFile
+from app.format.rows.staged import RawInput, StagedFile
 from app.jobs.values import Job, JobKind, RestoreTarget, WriteRequest
 from app.timeline.repository.read_leases import ReadLeaseStore
 from app.timeline.repository.timeline import TimelineStore

@@ -21,7 +21,7 @@ from app.format.dataset import DatasetDefinition
 from app.format.errors import EngineStopped
 from app.format.operation import Operation
 from app.format.quarantine import DecodedInput
-from app.format.rows.staging import RawInput, StagedFile
+from app.format.rows.staged import RawInput, StagedFile
 from app.reads.tasks import ReadPart, ReadPartResult
 from app.views.derivation import DeriveRequest
 from workers.engine.decode.decode_input import Tasks, decode_input

@@ -26,7 +26,8 @@ from app.format.file_group import DataFile, FileKind, IndexKind
 from app.format.partition import partition_codes
 from app.format.paths import Folder, written_path
 from app.format.rows.meta_columns import stored_schema
-from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN, Slot
+from app.format.rows.staged import Slot
+from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 from app.sql.conditions.evaluate import matches
 from app.sql.conditions.prune import Sought
 

@@ -38,9 +38,9 @@ from app.consumers.values import (
     lease_token,
     next_position,
 )
+from app.db.lease_end import lease_end
 from app.db.session import Database
 from app.format.errors import LeaseLost, NotFound, PreconditionFailed, PreconditionRequired
-from app.jobs.repository.claim import lease_end
 from app.paging import Page, decode_token, page_of
 from app.timeline.tables import commits
 

@@ -22,9 +22,9 @@ from sqlalchemy import (
 from app.catalog.tables import heads
 from app.consumers.followers import Consumer, ConsumerKind
 from app.consumers.tables import consumers
+from app.db.lease_end import lease_end
 from app.db.session import Database
-from app.jobs.repository.claim import lease_end
-from app.jobs.repository.job_ends import post
+from app.jobs.repository.outbox import post
 
 CONSUMER_COLUMNS: Final = tuple(consumers.c[name] for name in Consumer.__struct_fields__)
 _NEVER: Final[ColumnElement[Any]] = literal_column("'infinity'::timestamptz")

@@ -34,7 +34,8 @@ from app.exports.values import (
 )
 from app.format.errors import ExportEnded, FieldError, InvalidRequest, NotFound, PreconditionFailed
 from app.format.result_file import RunFile
-from app.jobs.repository.job_ends import UNFINISHED, cancel_locked, lock_jobs
+from app.jobs.repository.job_ends import cancel_locked
+from app.jobs.repository.job_locks import UNFINISHED, lock_jobs
 from app.jobs.repository.replays import replayed_job
 from app.jobs.tables import jobs
 from app.jobs.tasks import ExportTask

@@ -15,8 +15,8 @@ from app.exports.tables import export_files, export_runs, exports
 from app.exports.values import Export, ExportRun, ExportState, FinishedRun, NewRun
 from app.format.errors import ExportEnded, HeadwaterError
 from app.jobs.repository.accept import accept_jobs
-from app.jobs.repository.claim import held_by
-from app.jobs.repository.job_ends import lock_jobs, succeed_task
+from app.jobs.repository.job_ends import succeed_task
+from app.jobs.repository.job_locks import held_by, lock_jobs
 from app.jobs.tables import idempotency, jobs
 from app.jobs.tasks import ExportTask
 from app.jobs.values import NewJob

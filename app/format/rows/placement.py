@@ -11,7 +11,7 @@ import pyarrow as pa
 from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.file_group import DataFile, FileKind
 from app.format.partition import partition_codes
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 
 
 def numbers_in(files: np.ndarray) -> np.ndarray:

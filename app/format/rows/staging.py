@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,56 +18,11 @@ from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.operation import Operation
 from app.format.partition import partition_codes
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
-from app.format.rows.formats import Format
 from app.format.rows.record_key import bucket_numbers
+from app.format.rows.staged import Slot
 
 ROW_COLUMN: Final = "_hw_row"
 JOB_COLUMN: Final = "_hw_job"
-
-
-class Slot(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """One bucket of one partition."""
-
-    partition_path: str
-    bucket: int
-
-
-class StagedBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """Record batch number `index` of a staged file: `rows` rows of one slot."""
-
-    slot: Slot
-    index: int
-    rows: int
-
-
-class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """An immutable Arrow IPC file of validated rows.
-
-    `first_row`: the number of the write's rows in files before it; positions in the file are relative to it.
-    `partitions`: those of the rows of an overwrite, where the slots do not have them.
-    """
-
-    path: str
-    size_bytes: int
-    checksum: str
-    rows: int
-    batches: tuple[StagedBatch, ...]
-    first_row: int = 0
-    partitions: tuple[str, ...] = ()
-
-
-class RawInput(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes on storage that a worker decodes: a large body or an upload.
-
-    `records`: a Parquet file of records that were quarantined before, each as it was sent.
-    """
-
-    path: str
-    size_bytes: int
-    checksum: str
-    format: Format
-    gzip: bool = False
-    records: bool = False
 
 
 def with_ops(rows: pa.Table, operation: Operation, dataset: DatasetDefinition) -> pa.Table:

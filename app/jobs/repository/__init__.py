@@ -1,1 +1,1 @@
-"""Jobs in Postgres: accept, claim, commit slots, ends, outbox."""
+"""Jobs in Postgres: accept, claim, hold, commit slots, ends, outbox."""

@@ -11,8 +11,8 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 from app.catalog.repository.live_datasets import share_datasets
 from app.format.errors import HeadwaterError, IdempotencyMismatch, NotFound
 from app.format.instant import InstantState, RowCounts
-from app.jobs.repository.job_ends import post
 from app.jobs.repository.job_row import JOB_COLUMNS, get_job, job_of
+from app.jobs.repository.outbox import post
 from app.jobs.repository.replays import key_row, replayed_job
 from app.jobs.repository.writer_batches import reserve_batches
 from app.jobs.tables import idempotency, instants, jobs

@@ -3,45 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from app.db.any_of import any_of
-from app.format.errors import AttemptsExhausted, Fault
 from app.format.instant import InstantEvent
 from app.jobs.repository.commit_slots import is_slot_requested, lock_datasets
-from app.jobs.repository.job_ends import (
-    NO_LEASE,
-    fail_locked,
-    lock_jobs,
-    lock_with_transactions,
-    move_instants,
-)
-from app.jobs.repository.job_row import JOB_COLUMNS, job_of
+from app.jobs.repository.held_jobs import exhausted, take, void
+from app.jobs.repository.job_ends import fail_locked, move_instants
+from app.jobs.repository.job_locks import LEASE_LAPSED, RUNNING, lock_jobs, lock_with_transactions
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import jobs
-from app.jobs.values import Claim, ClaimRules, Job, JobQueue, JobState, Progress
+from app.jobs.values import ClaimRules, Job, JobQueue, JobState
 
 _WRITES: Final = jobs.c.lane == JobQueue.WRITES.value
 _QUEUED: Final = and_(jobs.c.state == JobState.QUEUED.value, _WRITES)
-_RUNNING: Final = jobs.c.state == JobState.RUNNING.value
-LEASE_LAPSED: Final = and_(_RUNNING, jobs.c.lease_until < func.clock_timestamp())
 _LAPSED: Final = and_(LEASE_LAPSED, _WRITES)
-
-
-def lease_end(lease_seconds: float) -> ColumnElement[Any]:
-    """When a lease given now runs out.
-
-    `clock_timestamp`, since a transaction may have waited for its locks.
-    """
-    return func.clock_timestamp() + func.make_interval(0, 0, 0, 0, 0, 0, lease_seconds)
-
-
-def held_by(claims: Sequence[Claim]) -> ColumnElement[bool]:
-    """Whether a job is still held by one of the claims: the guard of everything a worker does to a job."""
-    pairs = [(claim.job_id, claim.epoch) for claim in claims]
-    return and_(tuple_(jobs.c.id, jobs.c.epoch).in_(pairs), _RUNNING)
 
 
 def claim_group(
@@ -79,28 +57,6 @@ def claim_group(
     return taken
 
 
-def take(connection: Connection, ids: Sequence[str], owner: str, lease_seconds: float) -> list[Job]:
-    """Gives queued jobs that the caller has locked to `owner`, as one group; returns them in this order."""
-    taken = connection.execute(
-        update(jobs)
-        .where(jobs.c.id.in_(ids))
-        .values(
-            state=JobState.RUNNING.value,
-            epoch=jobs.c.epoch + 1,
-            attempts=jobs.c.attempts + 1,
-            abandoned=False,
-            owner=owner,
-            group_id=ids[0],
-            lease_until=lease_end(lease_seconds),
-            progress=Progress(stage="claimed"),
-            started_at=func.coalesce(jobs.c.started_at, func.clock_timestamp()),
-        )
-        .returning(*JOB_COLUMNS)
-    )
-    found = {row.id: job_of(row) for row in taken}
-    return [found[job_id] for job_id in ids]
-
-
 def _datasets_of_next(connection: Connection, dataset_id: str) -> list[str]:
     """The datasets that the claim will have to do with: this one, and those of the transaction that is next in it."""
     waiting = or_(_QUEUED, _LAPSED)
@@ -126,24 +82,9 @@ def _void_lapsed(connection: Connection, dataset_ids: Sequence[str]) -> None:
     void(connection, lapsed)
 
 
-def void(connection: Connection, lapsed: Sequence[str]) -> None:
-    """Puts jobs back into their queue that the caller has locked; every claim on them is void.
-
-    A claim is of a running job at an epoch: it is void while the job waits, and after, since the next claim raises the
-    epoch.
-    """
-    if not lapsed:
-        return
-    connection.execute(
-        update(jobs)
-        .where(jobs.c.id.in_(lapsed))
-        .values(state=JobState.QUEUED.value, abandoned=True, **NO_LEASE)
-    )
-
-
 def _live_groups(connection: Connection, dataset_ids: Sequence[str]) -> int:
     running = select(func.count(jobs.c.group_id.distinct())).where(
-        any_of(jobs.c.dataset_id, dataset_ids), _RUNNING, _WRITES
+        any_of(jobs.c.dataset_id, dataset_ids), RUNNING, _WRITES
     )
     return connection.execute(running).scalar_one()
 
@@ -157,16 +98,6 @@ def _give_up(
     out_of_attempts = any_of(jobs.c.dataset_id, dataset_ids), _QUEUED, jobs.c.attempts >= attempts_max
     given_up = lock_with_transactions(connection, *out_of_attempts)
     fail_locked(connection, given_up, exhausted(attempts_max), participants)
-
-
-def exhausted(attempts_max: int) -> Fault:
-    """Why a job is given up that was claimed so many times."""
-    return Fault(
-        code=AttemptsExhausted.code,
-        title=AttemptsExhausted.title,
-        detail=f"None of {attempts_max} attempts came to an end; the job has changed nothing",
-        facts={"attempts": attempts_max},
-    )
 
 
 def _next_group(connection: Connection, dataset_id: str, jobs_max: int) -> list[str]:

@@ -8,8 +8,9 @@ from typing import Final
 from sqlalchemy import Connection, and_, func, select
 
 from app.format.instant import InstantEvent
-from app.jobs.repository.claim import LEASE_LAPSED, exhausted, take, void
-from app.jobs.repository.job_ends import fail_locked, lock_jobs, move_instants
+from app.jobs.repository.held_jobs import exhausted, take, void
+from app.jobs.repository.job_ends import fail_locked, move_instants
+from app.jobs.repository.job_locks import LEASE_LAPSED, lock_jobs
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.tables import jobs
 from app.jobs.values import ClaimRules, Job, JobQueue, JobState

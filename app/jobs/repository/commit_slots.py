@@ -12,7 +12,7 @@ from sqlalchemy import Connection, exists, func, select, update
 
 from app.catalog.tables import datasets, heads
 from app.db.any_of import any_of
-from app.jobs.repository.job_ends import post
+from app.jobs.repository.outbox import post
 from app.jobs.tables import jobs
 from app.jobs.values import JobQueue, JobState
 

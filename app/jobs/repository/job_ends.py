@@ -8,31 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, func, select, update
 
 from app.format.errors import Fault, TransactionFailed
 from app.format.instant import InstantEvent, InstantState, next_state, states_before
+from app.jobs.repository.job_locks import NO_LEASE, UNFINISHED, lock_with_transactions
+from app.jobs.repository.outbox import post
 from app.jobs.repository.participants import FailureParticipant
-from app.jobs.tables import instants, jobs, outbox
+from app.jobs.tables import instants, jobs
 from app.jobs.values import JobKind, JobQueue, JobState, Progress
-
-UNFINISHED = jobs.c.state.in_([state.value for state in JobState if not state.final])
-NO_LEASE: dict[str, Any] = {"owner": None, "group_id": None, "lease_until": None}
-
-
-def lock_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> list[str]:
-    """The ids of the jobs that match the conditions, in order of acceptance, locked.
-
-    Whoever changes several jobs locks them in this one order, so that no two wait in a ring.
-    """
-    query = select(jobs.c.id).where(*conditions).order_by(jobs.c.seq).with_for_update(key_share=True)
-    return list(connection.execute(query).scalars())
-
-
-def lock_with_transactions(connection: Connection, *conditions: ColumnElement[bool]) -> list[str]:
-    """`lock_jobs`, along with the other unfinished writes of their transactions."""
-    transactions = select(jobs.c.transaction_id).where(*conditions, jobs.c.transaction_id.is_not(None))
-    return lock_jobs(connection, UNFINISHED, or_(and_(*conditions), jobs.c.transaction_id.in_(transactions)))
 
 
 def fail_locked(
@@ -143,8 +127,3 @@ def move_instants(connection: Connection, job_ids: Sequence[str], event: Instant
         .where(instants.c.job_id.in_(job_ids), instants.c.state.in_([state.value for state in before]))
         .values(state=after.value, completed_at=completed_at)
     )
-
-
-def post(connection: Connection, topic: str, dataset_id: str) -> None:
-    """Leaves a message for the relay, to be sent once this transaction is durable."""
-    connection.execute(insert(outbox).values(topic=topic, dataset_id=dataset_id))

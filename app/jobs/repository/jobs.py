@@ -8,22 +8,23 @@ from typing import Any
 from sqlalchemy import and_, case, func, or_, select, update
 
 from app.db.any_of import any_of
+from app.db.lease_end import lease_end
 from app.db.session import Database
 from app.format.errors import Fault, HeadwaterError, JobNotCancellable
 from app.format.identifiers import is_uuid
 from app.jobs.repository.accept import accept_jobs
-from app.jobs.repository.claim import LEASE_LAPSED, claim_group, held_by, lease_end
+from app.jobs.repository.claim import claim_group
 from app.jobs.repository.claim_task import claim_task
-from app.jobs.repository.job_ends import (
+from app.jobs.repository.job_ends import cancel_locked, fail_jobs, succeed_task
+from app.jobs.repository.job_lists import list_jobs
+from app.jobs.repository.job_locks import (
+    LEASE_LAPSED,
     NO_LEASE,
     UNFINISHED,
-    cancel_locked,
-    fail_jobs,
+    held_by,
     lock_jobs,
     lock_with_transactions,
-    succeed_task,
 )
-from app.jobs.repository.job_lists import list_jobs
 from app.jobs.repository.job_row import JOB_COLUMNS, get_job, job_of
 from app.jobs.repository.participants import FailureParticipant
 from app.jobs.repository.replays import replayed_job

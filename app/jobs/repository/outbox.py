@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import delete, select, tuple_
+from sqlalchemy import Connection, delete, insert, select, tuple_
 
 from app.db.session import Database
 from app.jobs.tables import outbox
 from app.jobs.values import OutboxMessage
+
+
+def post(connection: Connection, topic: str, dataset_id: str) -> None:
+    """Leaves a message for the relay, to be sent once this transaction is durable."""
+    connection.execute(insert(outbox).values(topic=topic, dataset_id=dataset_id))
 
 
 class OutboxStore:

@@ -11,7 +11,7 @@ from app.db.any_of import any_of
 from app.db.session import Database
 from app.format.errors import NotFound
 from app.format.policies import HistoryPolicy, TimelinePolicy
-from app.jobs.repository.job_ends import UNFINISHED
+from app.jobs.repository.job_locks import UNFINISHED
 from app.jobs.tables import jobs
 from app.jobs.values import JobKind, JobQueue, JobState
 from app.retention.bounds import beginning_of

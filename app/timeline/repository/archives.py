@@ -10,8 +10,7 @@ from sqlalchemy import ColumnElement, Connection, delete, false, func, insert, s
 
 from app.db.any_of import any_of
 from app.db.session import Database
-from app.jobs.repository.claim import held_by
-from app.jobs.repository.job_ends import lock_jobs
+from app.jobs.repository.job_locks import held_by, lock_jobs
 from app.jobs.tables import instants
 from app.jobs.values import Claim
 from app.timeline.archives import TimelineArchive

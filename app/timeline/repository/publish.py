@@ -27,9 +27,9 @@ from app.commit.conflict import Conflicted, check_conflicts, check_version
 from app.db.any_of import any_of
 from app.format.file_group import ChangelogFile, DataFile
 from app.format.instant import InstantEvent, RowCounts, next_state, states_before
-from app.jobs.repository.claim import held_by
 from app.jobs.repository.commit_slots import lock_datasets
-from app.jobs.repository.job_ends import NO_LEASE, lock_jobs, post
+from app.jobs.repository.job_locks import NO_LEASE, held_by, lock_jobs
+from app.jobs.repository.outbox import post
 from app.jobs.tables import instants, jobs
 from app.jobs.values import JobState, Progress
 from app.timeline.repository.conflict_window import (

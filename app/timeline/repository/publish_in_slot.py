@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from sqlalchemy import Connection
 
 from app.commit.conflict import Conflicted
-from app.jobs.repository.claim import held_by
 from app.jobs.repository.commit_slots import lock_datasets, release_slot, request_slot, running_groups
-from app.jobs.repository.job_ends import lock_jobs, post
+from app.jobs.repository.job_locks import held_by, lock_jobs
+from app.jobs.repository.outbox import post
 from app.timeline.repository.participants import CommitParticipant
 from app.timeline.repository.publish import lock_heads, makes_version, publish_commits
 from app.timeline.values import Fenced, NewCommit, Overtaken, Published, WritesRunning

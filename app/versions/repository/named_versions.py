@@ -15,8 +15,8 @@ from app.db.session import Database
 from app.format.errors import NameTaken, NotFound, VersionExpired
 from app.format.identifiers import new_instant_id
 from app.format.instant import Action, InstantState, RowCounts
-from app.jobs.repository.claim import held_by
 from app.jobs.repository.job_ends import succeed_task
+from app.jobs.repository.job_locks import held_by
 from app.jobs.tables import instants, jobs
 from app.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.jobs.values import Claim

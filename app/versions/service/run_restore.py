@@ -14,7 +14,7 @@ from app.commit.restore_plan import plan_restaging, plan_restore
 from app.format.definition.evolution import under_schema
 from app.format.errors import NotEnoughWrites
 from app.format.file_group import DataFile
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from app.jobs.values import Job, RestoreTarget
 from app.timeline.ports import Timeline
 from app.timeline.service.version_pins import VersionPins

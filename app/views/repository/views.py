@@ -18,7 +18,7 @@ from app.db.session import Database
 from app.format.errors import HeadwaterError, NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid
 from app.jobs.repository.accept import accept_jobs, insert_jobs
-from app.jobs.repository.claim import held_by
+from app.jobs.repository.job_locks import held_by
 from app.jobs.repository.job_row import get_job
 from app.jobs.repository.replays import keep_key, replayed_job
 from app.jobs.tables import instants, jobs

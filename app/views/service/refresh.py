@@ -14,7 +14,7 @@ from app.changes.ports import ChangelogIndex
 from app.consumers.followers import Consumer
 from app.format.errors import NotFound, VersionExpired
 from app.format.operation import Operation
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from app.jobs.values import Job
 from app.timeline.ports import Timeline
 from app.timeline.service.version_pins import VersionPins

@@ -9,9 +9,9 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from app.consumers.followers import Consumer
 from app.consumers.repository.followers import move_follower
 from app.consumers.tables import consumers
+from app.db.lease_end import lease_end
 from app.db.session import Database
 from app.format.errors import Fault, NotFound
-from app.jobs.repository.claim import lease_end
 from app.webhooks.repository.webhook_row import (
     DELIVERY_COLUMNS,
     delivery_of,

@@ -14,10 +14,10 @@ from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
 from app.consumers.tables import consumers
 from app.consumers.values import MaxLag
+from app.db.lease_end import lease_end
 from app.db.session import Database
 from app.format.errors import NotFound, PreconditionFailed
 from app.format.identifiers import is_uuid
-from app.jobs.repository.claim import lease_end
 from app.paging import Page, decode_id, page_of
 from app.partitions.repository.marks import lock_events
 from app.webhooks.repository.webhook_row import (

@@ -16,7 +16,8 @@ from app.codecs.gzip_stream import gunzip_stream
 from app.codecs.json.json_rows import decode_json_rows, decode_ndjson
 from app.codecs.record_errors import BadRecords
 from app.commit.conflict import check_version
-from app.commit.write_options import OnError, WriteOptions, brings_rows, check_options, resolve_mode
+from app.commit.write_options import OnError, WriteOptions
+from app.commit.write_rules import brings_rows, check_options, resolve_mode
 from app.files.ports import ObjectStorage
 from app.files.quarantine_file import QuarantineFileStore
 from app.files.received_body import BodySpool, StoredBody
@@ -26,7 +27,7 @@ from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation, input_schema
 from app.format.paths import body_path, dataset_prefix, job_of, quarantine_prefix, staged_path, upload_path
 from app.format.rows.formats import Format
-from app.format.rows.staging import RawInput, StagedFile
+from app.format.rows.staged import RawInput, StagedFile
 from app.format.schema.schema import Schema
 from app.jobs.ports import Jobs
 from app.jobs.service.group_accept import GroupAccept

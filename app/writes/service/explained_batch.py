@@ -23,7 +23,8 @@ from app.format.partition import partition_codes
 from app.format.rows.changelog import OP_COLUMN
 from app.format.rows.placement import Placement
 from app.format.rows.record_key import encode_keys
-from app.format.rows.staging import ROW_COLUMN, Slot, StagedBatch, StagedFile, split_by_slot, with_ops
+from app.format.rows.staged import Slot, StagedBatch, StagedFile
+from app.format.rows.staging import ROW_COLUMN, split_by_slot, with_ops
 from app.writes.explanation import ExplainedKey, LiveRow
 
 _NUMBER: Final = "_hw_number"

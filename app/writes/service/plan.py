@@ -12,7 +12,7 @@ from app.commit.write_scope import has_scope, is_no_op, read_scope, scope_of
 from app.format.errors import VersionExpired
 from app.format.file_group import DataFile
 from app.format.paths import dataset_prefix
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from app.jobs.values import Job
 from app.timeline.ports import Timeline
 from app.writes.attempt import Basis, Claimed, Decoded, Plan, Planned, Replan, basis_of

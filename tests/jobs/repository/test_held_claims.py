@@ -9,7 +9,8 @@ from sqlalchemy import select
 
 from app.catalog.values import Dataset
 from app.format.errors import Fault
-from app.jobs.repository.claim import held_by, void
+from app.jobs.repository.held_jobs import void
+from app.jobs.repository.job_locks import held_by
 from app.jobs.tables import jobs
 from app.jobs.values import Job, JobState, Progress
 from app.timeline.values import Fenced

@@ -14,7 +14,7 @@ from app.format.errors import Fault, IdempotencyMismatch, JobNotCancellable, Not
 from app.format.identifiers import new_id
 from app.format.instant import InstantState, RowCounts
 from app.format.rows.formats import Format
-from app.format.rows.staging import RawInput
+from app.format.rows.staged import RawInput
 from app.jobs.tables import idempotency
 from app.jobs.values import Claim, Job, JobState, Progress
 from app.timeline.values import Fenced

@@ -11,7 +11,7 @@ from sqlalchemy import insert, text
 
 from app.catalog.values import Dataset
 from app.format.file_group import DataFile
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 from app.jobs.values import Job
 from app.maintenance.repository.maintenance import MaintenanceStore
 from app.maintenance.tables import table_maintenance

@@ -16,7 +16,7 @@ from app.format.errors import InvalidRequest, NotFound, OffsetAhead
 from app.format.file_group import DataFile, FileKind, bucket_file_group
 from app.format.identifiers import new_id
 from app.format.instant import Action
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 from app.jobs.values import Job
 from app.partitions.repository.marks import PartitionStore
 from app.partitions.values import MarkerWork

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.commit.write_options import OnError, Overwrite, SaveMode, WriteOptions, check_options
+from app.commit.write_options import OnError, Overwrite, SaveMode, WriteOptions
+from app.commit.write_rules import check_options
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
 from app.format.operation import Operation

@@ -25,7 +25,7 @@ from app.format.identifiers import new_id
 from app.format.paths import dataset_prefix
 from app.format.quarantine import QuarantineFile
 from app.format.rows.formats import Format
-from app.format.rows.staging import RawInput
+from app.format.rows.staged import RawInput
 from app.jobs.tasks import Disposition, ReadQuery, ReadTask
 from app.jobs.values import NewJob
 from app.reads.tables import read_files

@@ -11,7 +11,7 @@ from app.catalog.values import Dataset, Upload
 from app.commit.commit_message import CommitMessage
 from app.format.identifiers import new_id
 from app.format.rows.formats import Format
-from app.format.rows.staging import RawInput
+from app.format.rows.staged import RawInput
 from app.jobs.values import Job
 from app.retention.repository.references import ReferenceStore
 from tests.support.lakehouse import RULES, claim_of, commit_of, message, new_job

@@ -27,7 +27,7 @@ from app.format.paths import (
     upload_path,
     written_path,
 )
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 from app.retention.service.reaper import Reap
 
 TENANT: Final = "t"

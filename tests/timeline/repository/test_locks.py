@@ -19,12 +19,12 @@ from app.commit.write_options import WriteOptions
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower
 from app.consumers.tables import consumers
+from app.db.lease_end import lease_end
 from app.db.session import Database
 from app.format.dataset import Retention
 from app.format.errors import BatchOutOfOrder, VersionExpired
 from app.format.identifiers import new_id, new_instant_id
 from app.jobs.repository.accept import accept_jobs
-from app.jobs.repository.claim import lease_end
 from app.jobs.values import Accepted, Job, NewJob
 from app.retention.repository.feed import RetentionStore
 from app.retention.repository.history import HistoryStore

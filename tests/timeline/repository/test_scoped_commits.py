@@ -16,7 +16,7 @@ from app.format.file_group import DataFile, append_file_group
 from app.format.instant import RowCounts
 from app.format.operation import Operation
 from app.format.quarantine import QuarantineFile
-from app.format.rows.staging import Slot
+from app.format.rows.staged import Slot
 from app.jobs.values import Job
 from app.timeline.repository.publish import InconsistentCommit
 from app.timeline.values import NewCommit, Published

@@ -13,7 +13,7 @@ from sqlalchemy import update
 
 from app.catalog.tables import heads
 from app.commit.restore_plan import RestageTask
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from app.jobs.values import JobKind
 from tests.support.http import ORDERS, upsert
 from tests.support.service import Service

@@ -16,7 +16,7 @@ from app.format.errors import Fault, NotFound, VersionExpired
 from app.format.file_group import ChangelogFile, ChangelogSegment
 from app.format.identifiers import new_id
 from app.format.operation import Operation
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from app.jobs.values import Accepted, Claim, Job, NewJob, WriteRequest
 from app.sql.queries import bind_view, parse_view
 from app.timeline.service.version_pins import VersionPins

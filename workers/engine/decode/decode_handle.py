@@ -32,7 +32,7 @@ from app.format.errors import MalformedBody
 from app.format.operation import Operation, input_schema
 from app.format.quarantine import DecodedInput, QuarantineFile
 from app.format.rows.formats import Format
-from app.format.rows.staging import RawInput, StagedFile
+from app.format.rows.staged import RawInput, StagedFile
 from app.format.schema.shapes import Shape
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024

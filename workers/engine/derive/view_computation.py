@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from app.format.errors import DerivationFailed, HeadwaterError
-from app.format.rows.staging import StagedFile
+from app.format.rows.staged import StagedFile
 from app.views.derivation import DeriveRequest
 from workers.engine.decode.decode_handle import DecodedRows, decoded_input
 from workers.engine.derive.view_tasks import (

@@ -1,0 +1,52 @@
+"""Staged input as values: what is stored of a write before a task merges it. `staging` makes such files."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.format.rows.formats import Format
+
+
+class Slot(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """One bucket of one partition."""
+
+    partition_path: str
+    bucket: int
+
+
+class StagedBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """Record batch number `index` of a staged file: `rows` rows of one slot."""
+
+    slot: Slot
+    index: int
+    rows: int
+
+
+class StagedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """An immutable Arrow IPC file of validated rows.
+
+    `first_row`: the number of the write's rows in files before it; positions in the file are relative to it.
+    `partitions`: those of the rows of an overwrite, where the slots do not have them.
+    """
+
+    path: str
+    size_bytes: int
+    checksum: str
+    rows: int
+    batches: tuple[StagedBatch, ...]
+    first_row: int = 0
+    partitions: tuple[str, ...] = ()
+
+
+class RawInput(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes on storage that a worker decodes: a large body or an upload.
+
+    `records`: a Parquet file of records that were quarantined before, each as it was sent.
+    """
+
+    path: str
+    size_bytes: int
+    checksum: str
+    format: Format
+    gzip: bool = False
+    records: bool = False

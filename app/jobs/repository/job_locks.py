@@ -1,0 +1,37 @@
+"""Conditions on the states and claims of jobs, and the order in which jobs are locked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select, tuple_
+
+from app.jobs.tables import jobs
+from app.jobs.values import Claim, JobState
+
+RUNNING: Final = jobs.c.state == JobState.RUNNING.value
+UNFINISHED = jobs.c.state.in_([state.value for state in JobState if not state.final])
+LEASE_LAPSED: Final = and_(RUNNING, jobs.c.lease_until < func.clock_timestamp())
+NO_LEASE: dict[str, Any] = {"owner": None, "group_id": None, "lease_until": None}
+
+
+def held_by(claims: Sequence[Claim]) -> ColumnElement[bool]:
+    """Whether a job is still held by one of the claims: the guard of everything a worker does to a job."""
+    pairs = [(claim.job_id, claim.epoch) for claim in claims]
+    return and_(tuple_(jobs.c.id, jobs.c.epoch).in_(pairs), RUNNING)
+
+
+def lock_jobs(connection: Connection, *conditions: ColumnElement[bool]) -> list[str]:
+    """The ids of the jobs that match the conditions, in order of acceptance, locked.
+
+    Whoever changes several jobs locks them in this one order, so that no two wait in a ring.
+    """
+    query = select(jobs.c.id).where(*conditions).order_by(jobs.c.seq).with_for_update(key_share=True)
+    return list(connection.execute(query).scalars())
+
+
+def lock_with_transactions(connection: Connection, *conditions: ColumnElement[bool]) -> list[str]:
+    """`lock_jobs`, along with the other unfinished writes of their transactions."""
+    transactions = select(jobs.c.transaction_id).where(*conditions, jobs.c.transaction_id.is_not(None))
+    return lock_jobs(connection, UNFINISHED, or_(and_(*conditions), jobs.c.transaction_id.in_(transactions)))
