@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import quote
 
 import msgspec
+from litestar.params import PathParameter
 
 from app.changelog.forms import ChangeForm
 from app.changes.position_parameters import Offset, Position, SinceTime, SinceVersion, start_of
@@ -28,6 +29,7 @@ from app.format.dataset import DEFAULT_TARGET_BYTES
 from app.format.errors import FieldError, InvalidRequest
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
+from app.http.parameters.query_parameters import INT64_MAX
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
 from app.jobs.values import JobState
@@ -39,6 +41,12 @@ _NAME: Final = msgspec.Meta(
     min_length=1, max_length=200, pattern="^[^\\x00-\\x1f]*$", examples=["Orders for the warehouse"]
 )
 _RunPath = Annotated[str, msgspec.Meta(examples=[f"{_PATH}/runs/1"])]
+
+
+ExportId: TypeAlias = Annotated[str, PathParameter(description="The id of an export.")]
+RunNumber: TypeAlias = Annotated[
+    int, PathParameter(ge=1, le=INT64_MAX, description="The number of a run, from 1.")
+]
 
 
 class CreateExport(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
+from litestar.params import PathParameter
 
 from app.format.instant import RowCounts
 from app.format.operation import Operation
@@ -13,6 +14,8 @@ from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
 from app.http.problems import fault_document
 from app.jobs.values import Job, JobKind, JobState, Progress, WriteRequest
+
+JobId: TypeAlias = Annotated[str, PathParameter(description="The id of a job.")]
 
 
 class ListJobsOptions(PageOptions, frozen=True, kw_only=True):

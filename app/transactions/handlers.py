@@ -27,7 +27,7 @@ from app.tenants.values import Principal
 from app.transactions.schemas import CreateTransaction, TransactionResponse, transaction_response
 from app.transactions.service import AcceptTransaction, IncomingTransaction
 from app.transactions.values import AcceptedTransaction, Transaction
-from app.writes.handlers.write_request import incoming_write
+from app.writes.schemas import incoming_write
 
 _TAGS: Final = ["transactions"]
 _HEADERS: Final = {

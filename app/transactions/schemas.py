@@ -12,7 +12,7 @@ from app.http.problems import fault_document
 from app.jobs.schemas import JobResponse, job_response, transaction_path
 from app.jobs.values import JobState
 from app.transactions.values import Transaction
-from app.writes.handlers.write_request import CreateWrite
+from app.writes.schemas import CreateWrite
 
 
 class CreateDatasetWrite(CreateWrite, frozen=True, kw_only=True, forbid_unknown_fields=True):

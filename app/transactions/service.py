@@ -13,7 +13,8 @@ from app.format.identifiers import new_id
 from app.jobs.values import NewJob
 from app.transactions.repository import TransactionStore
 from app.transactions.values import AcceptedTransaction, NewTransaction, Transaction
-from app.writes.service.accept import AcceptWrite, IncomingWrite
+from app.writes.service.accept import AcceptWrite, checked_write
+from app.writes.values import IncomingWrite
 
 
 class IncomingTransaction(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +86,7 @@ class AcceptTransaction:
                 )
                 raise _refused(f"/writes/{number}/writer_id", detail)
             try:
-                checked.append((dataset, write.checked(dataset)))
+                checked.append((dataset, checked_write(write, dataset)))
             except HeadwaterError as error:
                 raise _placed(error, number) from None
         return checked

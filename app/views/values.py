@@ -14,7 +14,7 @@ from app.format.dataset import DatasetDefinition
 from app.format.errors import Fault
 from app.jobs.values import Accepted, Claim, NewJob, WriteRequest
 from app.paging import Page
-from app.sql.queries import ViewPlan
+from app.sql.queries.plan import ViewPlan
 
 
 class ViewMode(str, Enum):

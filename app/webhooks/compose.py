@@ -37,7 +37,7 @@ def followers(platform: Platform, partitions: Partitions) -> dict[ConsumerKind, 
     deliver = DeliverWebhooks(
         catalog=platform.stores.catalog,
         deliveries=DeliveryStore(platform.database, keep_seconds=settings.webhook_keep_seconds),
-        messages=Messages(read_changes=read_changes(platform), partitions=partitions),
+        messages=Messages(read_changes=read_changes(platform), read_events=partitions.events),
         sender=_sender(settings),
         rules=RetryRules(after_seconds=settings.webhook_retry_seconds, dead_max=settings.webhook_dead_max),
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
+from litestar.params import PathParameter
 
 from app.changelog.forms import ChangeForm
 from app.changes.position_parameters import Position, SinceTime, SinceVersion, start_of
@@ -16,13 +17,14 @@ from app.http.parameters.page_options import PageOptions
 from app.http.parameters.patch import patched
 from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
-from app.webhooks.service.webhooks import Registration, WebhookChange
 from app.webhooks.values import (
     Delivery,
     DeliveryFormat,
     DeliveryState,
+    Registration,
     Reply,
     Webhook,
+    WebhookChange,
     WebhookDefinition,
     WebhookEvents,
     WebhookState,
@@ -32,6 +34,9 @@ BATCH_CHANGES_MAX = 1_000
 
 _Batch = Annotated[int, msgspec.Meta(ge=1, le=BATCH_CHANGES_MAX)]
 _Description = Annotated[str, msgspec.Meta(max_length=1_000)]
+
+
+WebhookId: TypeAlias = Annotated[str, PathParameter(description="The id of a webhook.")]
 
 
 class CreateWebhook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from app.changelog.forms import ChangeForm
+from app.changes.positions import FeedStart, StartingPosition
 from app.consumers.values import MaxLag
 from app.format.errors import Fault, HeadwaterError, InvalidRequest
 
@@ -158,3 +159,21 @@ class WebhookGivenUp(HeadwaterError):
         if reply.status == GONE:
             detail = "the receiver answered 410 Gone, which asks for no more messages"
         super().__init__(detail, status=reply.status, failures=failures)
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook to register; see `WebhookStore.add`. Without a `secret` one is made."""
+
+    definition: WebhookDefinition
+    since: FeedStart = StartingPosition.NOW
+    secret: str | None = None
+    max_lag: MaxLag = MaxLag()
+
+
+class WebhookChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What a webhook is to be from now on. `since`: where it goes on, if not where it is."""
+
+    definition: WebhookDefinition
+    state: WebhookState
+    max_lag: MaxLag
+    since: FeedStart | None = None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final, TypeAlias
+from typing import ClassVar, Final
 
 from litestar import delete, get, patch, post
-from litestar.params import JSONBody, PathParameter
+from litestar.params import JSONBody
 
 from app.catalog.values import Dataset
 from app.exports.schemas import (
     CreateExport,
+    ExportId,
     ExportPage,
     ExportResponse,
     ExportRunPage,
@@ -18,6 +19,7 @@ from app.exports.schemas import (
     ExportRunSummary,
     ListExportRunsOptions,
     ListExportsOptions,
+    RunNumber,
     UpdateExport,
     export_change,
     export_definition,
@@ -33,19 +35,13 @@ from app.http.dependencies import Provided
 from app.http.in_flight import InFlight
 from app.http.openapi.operation_docs import documented
 from app.http.parameters.headers import etag
-from app.http.parameters.query_parameters import INT64_MAX
 from app.http.response import ApiResponse, Tagged
 from app.http.threads import Threads
 from app.idempotency.providers import Idempotency
 from app.tenants.values import Principal
 
-TAGS: Final = ["exports"]
+_TAGS: Final = ["exports"]
 _BODY_BYTES_MAX: Final = 256 * 1024
-
-ExportId: TypeAlias = Annotated[str, PathParameter(description="The id of an export.")]
-RunNumber: TypeAlias = Annotated[
-    int, PathParameter(ge=1, le=INT64_MAX, description="The number of a run, from 1.")
-]
 
 
 class AcceptedExport(ApiResponse[ExportResponse]):
@@ -71,7 +67,7 @@ class AcceptedRun(ApiResponse[ExportRunSummary]):
     "/datasets/{dataset:str}/exports",
     operation_id="create_export",
     summary="Create an export",
-    tags=TAGS,
+    tags=_TAGS,
     status_code=202,
     request_max_body_size=_BODY_BYTES_MAX,
     opt=documented(problems=[409, 410, 422]),
@@ -101,7 +97,7 @@ async def create_export(
     "/datasets/{dataset:str}/exports",
     operation_id="list_exports",
     summary="List exports",
-    tags=TAGS,
+    tags=_TAGS,
 )
 async def list_exports(
     options: Provided[ListExportsOptions],
@@ -114,7 +110,7 @@ async def list_exports(
     return ExportPage(items=[export_response(each) for each in page.items], next_page_token=page.next_token)
 
 
-@get("/exports/{export:str}", operation_id="get_export", summary="Get an export", tags=TAGS)
+@get("/exports/{export:str}", operation_id="get_export", summary="Get an export", tags=_TAGS)
 async def get_export(
     export: ExportId,
     exports: Provided[ManageExports],
@@ -130,7 +126,7 @@ async def get_export(
     "/exports/{export:str}",
     operation_id="change_export",
     summary="Pause or resume an export, or change its schedule",
-    tags=TAGS,
+    tags=_TAGS,
     opt=documented(problems=[409, 410]),
 )
 async def change_export(
@@ -151,7 +147,7 @@ async def change_export(
     "/exports/{export:str}",
     operation_id="delete_export",
     summary="Delete an export",
-    tags=TAGS,
+    tags=_TAGS,
     opt=documented(description="The export, its runs and their files are deleted."),
 )
 async def delete_export(
@@ -168,7 +164,7 @@ async def delete_export(
     "/exports/{export:str}/runs",
     operation_id="start_export_run",
     summary="Run an export now",
-    tags=TAGS,
+    tags=_TAGS,
     status_code=202,
     opt=documented(problems=[410]),
 )
@@ -198,7 +194,7 @@ async def start_export_run(
     "/exports/{export:str}/runs",
     operation_id="list_export_runs",
     summary="List the runs of an export",
-    tags=TAGS,
+    tags=_TAGS,
 )
 async def list_export_runs(
     export: ExportId,
@@ -222,7 +218,7 @@ async def list_export_runs(
     "/exports/{export:str}/runs/{number:int}",
     operation_id="get_export_run",
     summary="Get a run of an export with its manifest",
-    tags=TAGS,
+    tags=_TAGS,
     opt=documented(problems=[400]),
 )
 async def get_export_run(

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, TypeAlias
 from litestar import get, head
 from litestar.params import PathParameter
 
-from app.exports.handlers.exports import TAGS, ExportId, RunNumber
+from app.exports.schemas import ExportId, RunNumber
 from app.exports.service.exports import ManageExports
 from app.exports.tasks import ExportFormat
 from app.exports.values import MANIFEST_NAME
@@ -22,6 +22,8 @@ from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStre
 from app.http.threads import Threads
 from app.tenants.values import Principal
 
+_TAGS: Final = ["exports"]
+
 _CONTENT: Final[Mapping[str, Any]] = {
     JSON: TEXT,
     **{each.file_format.media_type: BINARY for each in ExportFormat},
@@ -34,7 +36,7 @@ FileName: TypeAlias = Annotated[str, PathParameter(description="The name of a fi
     "/exports/{export:str}/runs/{number:int}/files/{name:str}",
     operation_id="download_export_file",
     summary="Download a file of an export",
-    tags=TAGS,
+    tags=_TAGS,
     opt=documented(description="The file.", content=_CONTENT, statuses=FILE_STATUSES, problems=[416]),
 )
 async def download_export_file(
@@ -58,7 +60,7 @@ async def download_export_file(
     "/exports/{export:str}/runs/{number:int}/files/{name:str}",
     operation_id="check_export_file",
     summary="Check a file of an export",
-    tags=TAGS,
+    tags=_TAGS,
     opt={SCOPE: "read", **documented(description="The file exists.", headers=FILE_HEADERS)},
 )
 async def check_export_file(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final
 
 from litestar import get, post
-from litestar.params import PathParameter, QueryParameter
+from litestar.params import QueryParameter
 from litestar.response import Stream
 
 from app.catalog.service import Datasets
@@ -18,13 +18,11 @@ from app.http.response import ApiResponse, encode_json
 from app.http.threads import Threads
 from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.ports import Jobs
-from app.jobs.schemas import JobPage, JobResponse, ListJobsOptions, job_response
+from app.jobs.schemas import JobId, JobPage, JobResponse, ListJobsOptions, job_response
 from app.jobs.values import Job, JobFilter
 from app.tenants.values import Principal
 
 _TAGS: Final = ["jobs"]
-
-JobId: TypeAlias = Annotated[str, PathParameter(description="The id of a job.")]
 
 
 @get("/jobs", operation_id="list_jobs", summary="List jobs", tags=_TAGS, opt=documented(problems=[404]))

@@ -16,7 +16,7 @@ from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.reads.jobs import CreateRead
 from app.reads.service.jobs import ReadJobs
 
-TAGS: Final = ["reads"]
+_TAGS: Final = ["reads"]
 _BODY_BYTES_MAX: Final = 256 * 1024
 _DEFAULTS: Final = CreateRead()
 
@@ -25,7 +25,7 @@ _DEFAULTS: Final = CreateRead()
     "/datasets/{dataset:str}/reads",
     operation_id="create_read",
     summary="Read a table or its changed rows with a job",
-    tags=TAGS,
+    tags=_TAGS,
     status_code=202,
     request_max_body_size=_BODY_BYTES_MAX,
     # It changes nothing.

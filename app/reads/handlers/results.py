@@ -20,14 +20,15 @@ from app.http.response import ApiResponse
 from app.http.stored_file import FILE_HEADERS, FILE_STATUSES, Download, FileStream, without_content
 from app.http.table_response import ARROW_STREAM
 from app.http.threads import Threads
-from app.jobs.handlers.jobs import JobId
 from app.jobs.handlers.waiting import JobWaiter
 from app.jobs.ports import Jobs
+from app.jobs.schemas import JobId
 from app.jobs.values import Job, JobState
-from app.reads.handlers.reads import TAGS
 from app.reads.schemas import ReadFiles, ReadRows, read_files
 from app.reads.service.jobs import ReadJobs
 from app.tenants.values import Principal
+
+_TAGS: Final = ["reads"]
 
 FileName: TypeAlias = Annotated[str, PathParameter(description="The name of a file of the result.")]
 
@@ -48,7 +49,7 @@ _RESULT: Final[Mapping[str, Any]] = {
     "/jobs/{job:str}/result",
     operation_id="get_result",
     summary="Get the result of a read job",
-    tags=TAGS,
+    tags=_TAGS,
     opt=documented(
         description="The rows, or links to the files that have them.",
         content=_RESULT,
@@ -97,7 +98,7 @@ async def get_result(
     "/jobs/{job:str}/result/files/{name:str}",
     operation_id="download_result_file",
     summary="Download a file of a result",
-    tags=TAGS,
+    tags=_TAGS,
     opt=documented(description="The file.", content=_FILE, statuses=FILE_STATUSES, problems=[409, 410, 416]),
 )
 async def download_result_file(
@@ -119,7 +120,7 @@ async def download_result_file(
     "/jobs/{job:str}/result/files/{name:str}",
     operation_id="check_result_file",
     summary="Get the headers of a file of a result",
-    tags=TAGS,
+    tags=_TAGS,
     opt={
         SCOPE: "read",
         **documented(description="The file exists.", headers=FILE_HEADERS, problems=[409, 410]),

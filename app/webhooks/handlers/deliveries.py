@@ -10,12 +10,12 @@ from litestar.params import PathParameter
 from app.http.dependencies import Provided
 from app.http.threads import Threads
 from app.tenants.values import Principal
-from app.webhooks.handlers.webhooks import WebhookId
 from app.webhooks.schemas import (
     DeliveryPage,
     DeliveryResponse,
     ListDeliveriesOptions,
     Redelivered,
+    WebhookId,
     delivery_response,
 )
 from app.webhooks.service.webhooks import Webhooks

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Final, TypeAlias
+from typing import Final
 
 from litestar import delete, get, patch, post
-from litestar.params import JSONBody, PathParameter
+from litestar.params import JSONBody
 
 from app.catalog.service import Datasets
 from app.http.dependencies import Provided
@@ -19,6 +19,7 @@ from app.webhooks.schemas import (
     CreateWebhook,
     ListWebhooksOptions,
     UpdateWebhook,
+    WebhookId,
     WebhookPage,
     WebhookResponse,
     WebhookSecret,
@@ -35,8 +36,6 @@ from app.webhooks.service.webhooks import OVERLAP_SECONDS, Webhooks
 
 _BODY_BYTES_MAX: Final = 256 * 1024
 _TAGS: Final = ["webhooks"]
-
-WebhookId: TypeAlias = Annotated[str, PathParameter(description="The id of a webhook.")]
 
 
 @post(

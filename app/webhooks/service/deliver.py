@@ -19,7 +19,7 @@ from app.format.identifiers import new_id
 from app.webhooks.repository.deliveries import DeliveryStore
 from app.webhooks.sender import HttpSender
 from app.webhooks.service.message import Messages, changes_body
-from app.webhooks.service.signing import key_of, signed_headers
+from app.webhooks.service.signing import key_of, message_headers
 from app.webhooks.values import GONE, Delivery, DeliveryWork, Reply, WebhookGivenUp, WebhookState
 
 _log = logging.getLogger(__name__)
@@ -166,8 +166,3 @@ def _wait(work: DeliveryWork) -> float | None:
     elif work.next is None and delays:
         delays.append(_NEW_CHANGES_POLL_SECONDS)
     return min(delays, default=None)
-
-
-def message_headers(keys: list[bytes], message_id: str, body: bytes) -> dict[str, str]:
-    """The headers of an attempt that is made now."""
-    return {"Content-Type": "application/json", **signed_headers(keys, message_id, int(time.time()), body)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -14,7 +15,7 @@ from app.changelog.forms import symbols_of
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.changes.values import ChangePage
 from app.codecs.json.encode import encode_changes_json
-from app.partitions.service.partitions import Partitions
+from app.partitions.values import PartitionEvents
 from app.webhooks.values import Delivery, DeliveryFormat, Webhook, WebhookDefinition, WebhookEvents
 
 CHANGES_TYPE: Final = "dataset.changes"
@@ -37,10 +38,13 @@ class MessageBatch(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Messages:
-    """Makes messages of feeds, and of events of partitions."""
+    """Makes messages of feeds, and of events of partitions.
+
+    `read_events`: up to so many events of a dataset from a position on. Raises OffsetAhead.
+    """
 
     read_changes: ReadChanges
-    partitions: Partitions
+    read_events: Callable[[Dataset, int, int], PartitionEvents]
 
     def next_batch(self, dataset: Dataset, definition: WebhookDefinition, position: int) -> MessageBatch:
         """What comes next for a webhook: changes, or only a position further on. Raises what reading a page raises."""
@@ -63,7 +67,7 @@ class Messages:
     def _events(
         self, dataset: Dataset, delivery_format: DeliveryFormat, position: int, limit: int
     ) -> MessageBatch:
-        found = self.partitions.events(dataset, position, limit)
+        found = self.read_events(dataset, position, limit)
         events = msgspec.json.encode(found.items) if found.items else None
         return MessageBatch(delivery_format=delivery_format, next_since=found.next_since, changes=events)
 

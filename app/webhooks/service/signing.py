@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import hmac
 import secrets
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -44,3 +45,8 @@ def signed_headers(
         "webhook-timestamp": str(timestamp_seconds),
         "webhook-signature": " ".join(f"v1,{signature}" for signature in signatures),
     }
+
+
+def message_headers(keys: list[bytes], message_id: str, body: bytes) -> dict[str, str]:
+    """The headers of an attempt that is made now."""
+    return {"Content-Type": "application/json", **signed_headers(keys, message_id, int(time.time()), body)}

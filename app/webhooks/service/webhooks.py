@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-import msgspec
-
 from app.catalog.ports import Catalog
 from app.catalog.values import Dataset
 from app.changelog.change_selection import ChangeSelection
-from app.changes.positions import FeedStart, FromTime, FromVersion, StartingPosition
+from app.changes.positions import FeedStart, FromTime, FromVersion
 from app.consumers.values import MaxLag
 from app.format.dataset import ChangelogProducer
 from app.format.errors import FieldError, NoFeed, PreconditionFailed
@@ -20,17 +18,18 @@ from app.format.identifiers import new_id
 from app.paging import Page
 from app.webhooks.repository.webhooks import WebhookStore
 from app.webhooks.sender import HttpSender
-from app.webhooks.service.deliver import message_headers
 from app.webhooks.service.message import test_body
-from app.webhooks.service.signing import key_of, new_secret
+from app.webhooks.service.signing import key_of, message_headers, new_secret
 from app.webhooks.values import (
     Delivery,
     DeliveryFormat,
     DeliveryState,
     InvalidWebhook,
     RefusedUrl,
+    Registration,
     Reply,
     Webhook,
+    WebhookChange,
     WebhookDefinition,
     WebhookEvents,
     WebhookState,
@@ -38,24 +37,6 @@ from app.webhooks.values import (
 
 OVERLAP_SECONDS: Final = 86_400.0
 """How long the secret before signs along after a rotation."""
-
-
-class Registration(msgspec.Struct, frozen=True, kw_only=True):
-    """A webhook to register; see `WebhookIndex.add`. Without a `secret` one is made."""
-
-    definition: WebhookDefinition
-    since: FeedStart = StartingPosition.NOW
-    secret: str | None = None
-    max_lag: MaxLag = MaxLag()
-
-
-class WebhookChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What a webhook is to be from now on. `since`: where it goes on, if not where it is."""
-
-    definition: WebhookDefinition
-    state: WebhookState
-    max_lag: MaxLag
-    since: FeedStart | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,7 +14,7 @@ from app.http.openapi.operation_docs import documented
 from app.http.request import ApiRequest
 from app.http.threads import Threads
 from app.writes.explanation import WriteExplanation
-from app.writes.handlers.write_request import CreateWrite, from_envelope
+from app.writes.schemas import CreateWrite, from_envelope
 from app.writes.service.explain import ExplainWrite
 
 _TAGS: Final = ["writes"]

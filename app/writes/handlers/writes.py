@@ -30,14 +30,15 @@ from app.http.request import ApiRequest
 from app.http.table_response import ARROW_STREAM
 from app.http.threads import Threads
 from app.jobs.handlers.accepted import Acceptance, JobReply
-from app.writes.handlers.write_request import (
+from app.writes.schemas import (
     CreateWrite,
     WriteQueryOptions,
     body_facts,
     from_envelope,
     request_hash,
 )
-from app.writes.service.accept import AcceptWrite, Body, IncomingWrite
+from app.writes.service.accept import AcceptWrite, checked_write
+from app.writes.values import Body, IncomingWrite
 
 _ACCEPTED: Final = (JSON, *MEDIA_TYPES)
 _RAW_DOCUMENTED: Final = ("application/x-ndjson", "text/csv", ARROW_STREAM, "application/vnd.apache.parquet")
@@ -122,7 +123,7 @@ class _BodyReader:
             idempotency_key=self.key,
         )
         # Before gigabytes are read, not after.
-        incoming.checked(dataset)
+        checked_write(incoming, dataset)
         refuse_announced(self.request, self.upload_bytes_max)
         content = await spool_body(self.request, self.accept_write.spool(dataset), self.threads)
         # The hash is only ever compared with that of another request with the key.

@@ -16,7 +16,7 @@ from app.codecs.gzip_stream import gunzip_stream
 from app.codecs.json.json_rows import decode_json_rows, decode_ndjson
 from app.codecs.record_errors import BadRecords
 from app.commit.conflict import check_version
-from app.commit.write_options import OnError, WriteOptions
+from app.commit.write_options import OnError
 from app.commit.write_rules import brings_rows, check_options, resolve_mode
 from app.files.ports import ObjectStorage
 from app.files.quarantine_file import QuarantineFileStore
@@ -32,60 +32,26 @@ from app.format.schema.schema import Schema
 from app.jobs.ports import Jobs
 from app.jobs.service.group_accept import GroupAccept
 from app.jobs.values import Accepted, Job, NewJob, WriteRequest
+from app.writes.values import Body, IncomingWrite, JsonRows, UploadReference
 
 
-class JsonRows(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of a JSON array of row objects, as it stood in the request."""
+def checked_write(incoming: IncomingWrite, dataset: Dataset) -> IncomingWrite:
+    """The write in terms of operations alone.
 
-    text: bytes
-
-
-class Body(msgspec.Struct, frozen=True, kw_only=True):
-    """A request body of rows, in memory or on storage."""
-
-    content: bytes | StoredBody
-    format: Format
-    gzip: bool = False
-
-
-class UploadReference(msgspec.Struct, frozen=True, kw_only=True):
-    """An earlier upload, to be read as `format`."""
-
-    upload_id: str
-    format: Format
-    gzip: bool = False
-
-
-class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
-    """A write as the API has understood it; without a source it brings no rows.
-
-    `request_hash` covers everything that makes it that write, but not the `actor`.
+    Raises InvalidRequest for what does not go together, DerivedDataset.
     """
-
-    operation: Operation
-    options: WriteOptions = WriteOptions()
-    source: JsonRows | Body | UploadReference | None
-    idempotency_key: str | None = None
-    request_hash: str = ""
-    actor: str | None = None
-
-    def checked(self, dataset: Dataset) -> IncomingWrite:
-        """The write in terms of operations alone.
-
-        Raises InvalidRequest for what does not go together, DerivedDataset.
-        """
-        refuse_derived(dataset)
-        operation, options = resolve_mode(self.operation, self.options)
-        check_options(operation, options, dataset.definition)
-        if brings_rows(operation, options) == (self.source is None):
-            what = "this member is required: the write needs rows"
-            if self.source is not None:
-                what = f"{operation.value} takes no rows here: leave the source out"
-            raise InvalidRequest(f"source: {what}", [FieldError(pointer="/source", detail=what)])
-        if self.idempotency_key is not None and options.batch_id is not None:
-            what = "writer_id and batch_id make a retry safe by themselves: leave the Idempotency-Key out"
-            raise InvalidRequest(what, [FieldError(pointer="/Idempotency-Key", detail=what)])
-        return msgspec.structs.replace(self, operation=operation, options=options)
+    refuse_derived(dataset)
+    operation, options = resolve_mode(incoming.operation, incoming.options)
+    check_options(operation, options, dataset.definition)
+    if brings_rows(operation, options) == (incoming.source is None):
+        what = "this member is required: the write needs rows"
+        if incoming.source is not None:
+            what = f"{operation.value} takes no rows here: leave the source out"
+        raise InvalidRequest(f"source: {what}", [FieldError(pointer="/source", detail=what)])
+    if incoming.idempotency_key is not None and options.batch_id is not None:
+        what = "writer_id and batch_id make a retry safe by themselves: leave the Idempotency-Key out"
+        raise InvalidRequest(what, [FieldError(pointer="/Idempotency-Key", detail=what)])
+    return msgspec.structs.replace(incoming, operation=operation, options=options)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,7 +90,7 @@ class AcceptWrite:
         Raises InvalidRequest, InvalidFilter, SchemaMismatch, MalformedBody, NotFound, IdempotencyMismatch,
         BatchOutOfOrder, CommitConflict, DerivedDataset, StorageFull.
         """
-        incoming = incoming.checked(dataset)
+        incoming = checked_write(incoming, dataset)
         known = self._known(dataset, incoming)
         if known is not None:
             self._discard(_stored_body(incoming))
@@ -281,15 +247,3 @@ def _stored_body(incoming: IncomingWrite) -> list[str]:
         case Body(content=StoredBody(path=path)):
             return [path]
     return []
-
-
-def require_operation(text: str) -> Operation:
-    """The operation called `text`. Raises InvalidRequest naming those there are."""
-    try:
-        return Operation(text)
-    except ValueError:
-        known = ", ".join(operation.value for operation in Operation)
-        raise InvalidRequest(
-            f"there is no operation {text!r}",
-            [FieldError(pointer="/operation", detail=f"expected one of {known}")],
-        ) from None

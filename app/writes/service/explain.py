@@ -27,8 +27,9 @@ from app.format.operation import Operation, input_schema
 from app.format.rows.record_key import encode_keys
 from app.timeline.ports import Timeline
 from app.writes.explanation import BucketRule, ExplainedFile, ExplainedGroup, WriteExplanation
-from app.writes.service.accept import IncomingWrite, JsonRows
+from app.writes.service.accept import checked_write
 from app.writes.service.explained_batch import ExplainedBatch, batch_of, explained_keys
+from app.writes.values import IncomingWrite, JsonRows
 
 KEYS_MAX: Final = 100
 ROWS_MAX: Final = 1_000
@@ -76,7 +77,7 @@ class ExplainWrite:
         Raises what accepting the write would, CommitConflict and DataExists if it could not commit now, CorruptFile.
         """
         definition = dataset.definition
-        incoming = incoming.checked(dataset)
+        incoming = checked_write(incoming, dataset)
         check_version(dataset.id, incoming.options.expected_version, dataset.version)
         if incoming.options.merge_schema:
             detail = "rows are explained under the dataset's own schema: change that first"

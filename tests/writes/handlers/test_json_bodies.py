@@ -7,7 +7,7 @@ import pytest
 from app.format.definition.new_dataset import CreateDataset
 from app.format.errors import InvalidRequest, MalformedBody
 from app.http.json_body import decode_json
-from app.writes.handlers.write_request import CreateWrite
+from app.writes.schemas import CreateWrite
 
 ROWS = '{"operation":"upsert","source":{"kind":"rows","rows":[%s]}}'
 URI = '{"operation":"upsert","source":{"kind":"uri"}}'

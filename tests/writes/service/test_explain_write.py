@@ -24,8 +24,8 @@ from app.format.operation import Operation
 from app.format.rows.formats import Format
 from app.reads.service.rows import ReadTable, RowQuery
 from app.writes.explanation import ExplainedFile, ExplainedKey, WriteExplanation
-from app.writes.service.accept import Body, IncomingWrite, JsonRows
 from app.writes.service.explain import ROWS_MAX, ExplainWrite
+from app.writes.values import Body, IncomingWrite, JsonRows
 from tests.support.lake_table import Write
 from tests.support.retained_versions import versions_of
 from tests.support.table_feed import corrections_of

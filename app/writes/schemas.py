@@ -8,12 +8,13 @@ from typing import Annotated, Any
 
 import msgspec
 
-from app.codecs import Format
 from app.commit.write_options import OnError, Overwrite, OverwriteScope, SaveMode, WriteOptions
 from app.files.received_body import StoredBody
+from app.format.errors import FieldError, InvalidRequest
 from app.format.operation import Operation
+from app.format.rows.formats import Format
 from app.http.json_body import decode_json
-from app.writes.service.accept import IncomingWrite, JsonRows, UploadReference, require_operation
+from app.writes.values import IncomingWrite, JsonRows, UploadReference
 
 
 class Compression(str, Enum):
@@ -102,7 +103,7 @@ def from_envelope(body: bytes, idempotency_key: str | None) -> IncomingWrite:
 
 def incoming_write(new: CreateWrite, idempotency_key: str | None) -> IncomingWrite:
     """The write of an envelope. Raises InvalidRequest."""
-    operation, options = require_operation(new.operation), new.options()
+    operation, options = _operation(new.operation), new.options()
     source: JsonRows | UploadReference | None = None
     facts: list[Any] = ["none"]
     match new.source:
@@ -120,6 +121,18 @@ def incoming_write(new: CreateWrite, idempotency_key: str | None) -> IncomingWri
         idempotency_key=idempotency_key,
         request_hash=request_hash(operation, options, "application/json", facts),
     )
+
+
+def _operation(text: str) -> Operation:
+    """The operation called `text`. Raises InvalidRequest naming those there are."""
+    try:
+        return Operation(text)
+    except ValueError:
+        known = ", ".join(operation.value for operation in Operation)
+        raise InvalidRequest(
+            f"there is no operation {text!r}",
+            [FieldError(pointer="/operation", detail=f"expected one of {known}")],
+        ) from None
 
 
 def body_facts(content: bytes | StoredBody, *, gzip: bool) -> list[Any]:

@@ -1,0 +1,46 @@
+"""A write as the API has understood it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from app.commit.write_options import WriteOptions
+from app.files.received_body import StoredBody
+from app.format.operation import Operation
+from app.format.rows.formats import Format
+
+
+class JsonRows(msgspec.Struct, frozen=True, kw_only=True):
+    """The text of a JSON array of row objects, as it stood in the request."""
+
+    text: bytes
+
+
+class Body(msgspec.Struct, frozen=True, kw_only=True):
+    """A request body of rows, in memory or on storage."""
+
+    content: bytes | StoredBody
+    format: Format
+    gzip: bool = False
+
+
+class UploadReference(msgspec.Struct, frozen=True, kw_only=True):
+    """An earlier upload, to be read as `format`."""
+
+    upload_id: str
+    format: Format
+    gzip: bool = False
+
+
+class IncomingWrite(msgspec.Struct, frozen=True, kw_only=True):
+    """A write as the API has understood it; without a source it brings no rows.
+
+    `request_hash` covers everything that makes it that write, but not the `actor`.
+    """
+
+    operation: Operation
+    options: WriteOptions = WriteOptions()
+    source: JsonRows | Body | UploadReference | None
+    idempotency_key: str | None = None
+    request_hash: str = ""
+    actor: str | None = None
