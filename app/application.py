@@ -20,7 +20,7 @@ from app.http.parameters.query_parameters import refuse_unknown_parameters
 from app.http.problems import JobFailed, on_headwater_error, on_http_exception, on_job_failed, on_unexpected
 from app.http.request import JSON_BODY_BYTES_MAX, ApiRequest
 from app.http.response import ApiResponse
-from app.openapi import get_schema
+from app.openapi import schema_handler
 from app.providers import PROVIDERS
 from app.routes import ROUTES
 
@@ -33,8 +33,9 @@ def application(
     """The application whose handlers have these dependencies. `lifespan`: context managers that run from its start to
     its stop. Raises ValueError for a dependency that has the name of a provider.
     """
+    handlers = [*ROUTES, schema_handler(ROUTES)]
     litestar = Litestar(
-        route_handlers=[*options_handlers([*ROUTES, get_schema]), *ROUTES, get_schema],
+        route_handlers=[*options_handlers(handlers), *handlers],
         dependencies=provided_by_name(dependencies, PROVIDERS),
         request_class=ApiRequest,
         response_class=ApiResponse,

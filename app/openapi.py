@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any, Final
 
 import orjson
 from litestar import get
+from litestar.handlers import HTTPRouteHandler
 
 from app.changes.schemas import ChangeOp, DebeziumChange, DebeziumOp, DeltaChange
 from app.http.auth import PUBLIC
@@ -21,7 +23,6 @@ from app.http.problems import PROBLEM_JSON
 from app.http.response import ApiResponse
 from app.http.threads import Threads
 from app.providers import PROVIDERS
-from app.routes import ROUTES
 
 API_VERSION: Final = "1.0.0"
 _DESCRIPTION: Final = """\
@@ -88,25 +89,30 @@ _TITLES: Final = {
 }
 
 
-@cache
-def schema_json() -> bytes:
-    """The document as JSON. Needs no database and no settings."""
-    return orjson.dumps(_document(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+def schema_json(routes: Sequence[HTTPRouteHandler]) -> bytes:
+    """The document of these handlers as JSON. Needs no database and no settings."""
+    return orjson.dumps(_document(routes), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
-@get(["/schema", "/schema/openapi.json"], opt={PUBLIC: True})
-async def get_schema(threads: Provided[Threads]) -> ApiResponse[bytes]:
-    """The OpenAPI document."""
-    return ApiResponse(await threads.run(schema_json), media_type=JSON)
+def schema_handler(routes: Sequence[HTTPRouteHandler]) -> HTTPRouteHandler:
+    """The handler that serves the document of these handlers."""
+    schema = cache(partial(schema_json, routes))
+
+    @get(["/schema", "/schema/openapi.json"], opt={PUBLIC: True})
+    async def get_schema(threads: Provided[Threads]) -> ApiResponse[bytes]:
+        """The OpenAPI document."""
+        return ApiResponse(await threads.run(schema), media_type=JSON)
+
+    return get_schema
 
 
-def _document() -> dict[str, Any]:
+def _document(routes: Sequence[HTTPRouteHandler]) -> dict[str, Any]:
     components = Components()
     components.schema_of(Problem)
     # The facts of an error are additional members of the document.
     components.schemas["Problem"]["additionalProperties"] = True
     paths: dict[str, dict[str, Any]] = {}
-    for handler in ROUTES:
+    for handler in routes:
         (path,) = handler.paths
         (method,) = handler.http_methods
         operations = paths.setdefault(_TYPE_OF_PARAMETER.sub("}", path), {})

@@ -8,7 +8,7 @@ from app import core
 from app.changes.handlers.head_watches import head_polls
 from app.changes.handlers.shared_pages import SharedPages
 from app.exports import compose as exports
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.http.dependencies import merged
 from app.http.in_flight import InFlight
 from app.http.threads import OUTBOUND_THREADS_MAX, Threads

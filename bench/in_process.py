@@ -17,7 +17,7 @@ from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.composition import stores_on
 from app.db.session import Database
 from app.files.parquet_file import ParquetReader
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import open_storage
 from app.format.file_group import DataFile

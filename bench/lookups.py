@@ -24,11 +24,10 @@ from app.files.lookups.key_index_file import read_index, write_index
 from app.files.lookups.lookup import KeyLookup
 from app.files.parquet_file import BASE_ROW_GROUP_ROWS, ParquetReader, create_parquet
 from app.files.storage import LocalStorage
-from app.format.file_group import DataFile
+from app.format.file_group import DataFile, Slot
 from app.format.index.key_hash import hash_keys
 from app.format.index.key_index import BloomFilter, KeyIndex
 from app.format.rows.record_key import bucket_numbers, encode_keys
-from app.format.rows.staged import Slot
 from bench.options import parser
 from bench.report import publish
 from bench.trips import SCHEMA, trips

@@ -27,11 +27,11 @@ from app.composition import stores_on
 from app.db.session import Database
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema
-from app.format.file_group import ChangelogFile, DataFile, bucket_file_group
+from app.format.file_group import ChangelogFile, DataFile, Slot, bucket_file_group
 from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import Action, InstantState, RowCounts
 from app.format.operation import Operation
-from app.format.rows.staged import Slot, StagedBatch, StagedFile
+from app.format.rows.staged import StagedBatch, StagedFile
 from app.jobs.tables import instants
 from app.jobs.values import ClaimRules, NewJob, WriteRequest
 from app.runtime.postgres import EmbeddedPostgres

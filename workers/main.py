@@ -34,7 +34,7 @@ from app.retention.compose import reaper, retain
 from app.settings import Settings, SettingsError
 from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
-from workers.engine.tasks import TaskSetup
+from workers.engine.task_setup import TaskSetup
 from workers.jobs.celery_worker import register_tasks, serve
 from workers.jobs.poller import Poller, PollSource
 from workers.jobs.runner import Runner

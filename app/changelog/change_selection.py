@@ -14,7 +14,7 @@ from app.changelog.forms import one_array
 from app.commit.read_plan import in_globs
 from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.file_group import ChangelogFile, ChangelogSegment, partition_of
-from app.format.partition import partition_codes
+from app.format.partition.codes import partition_codes
 from app.format.partition.fields import partition_sources
 from app.format.partition.statistics import partition_statistics
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD

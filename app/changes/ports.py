@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from app.changes.values import FeedBounds
+from app.changes.positions import FeedBounds
 from app.format.file_group import ChangelogSegment
 
 

@@ -1,4 +1,4 @@
-"""Starting positions in a feed: an offset, a name, or the commit whose changes come first."""
+"""Positions in a feed: its bounds, and where a reader starts: an offset, a name, or a commit's first change."""
 
 from __future__ import annotations
 
@@ -8,8 +8,32 @@ from typing import TypeAlias
 
 import msgspec
 
-from app.changes.values import FeedBounds
-from app.format.errors import FieldError, InvalidRequest
+from app.format.errors import FieldError, InvalidRequest, OffsetAhead, OffsetExpired
+
+
+class FeedBounds(msgspec.Struct, frozen=True, kw_only=True):
+    """The readable part of a feed: offsets [earliest, next_offset)."""
+
+    earliest: int
+    next_offset: int
+
+    def checked(self, since: int) -> int:
+        """A position that the feed can be read from. Raises OffsetAhead, OffsetExpired."""
+        if since > self.next_offset:
+            raise OffsetAhead(
+                f"the position {since} is beyond the head at {self.next_offset}: it is of another or a recreated "
+                "dataset; start again from `earliest`, or follow from `now`",
+                since=since,
+                head=self.next_offset,
+            )
+        if since < self.earliest:
+            raise OffsetExpired(
+                f"changes before {self.earliest} are kept no longer: read the table and go on from there, or from "
+                "`earliest`, knowing that changes are missing",
+                since=since,
+                earliest=self.earliest,
+            )
+        return since
 
 
 class StartingPosition(str, Enum):

@@ -1,4 +1,4 @@
-"""What reads of a dataset return: the bounds of its feed, pages of changes and of rows, entries of its timeline."""
+"""What reads of a feed return."""
 
 from __future__ import annotations
 
@@ -6,32 +6,6 @@ import msgspec
 
 from app.changelog.forms import ChangeForm, Events
 from app.format.dataset import Vocabulary
-from app.format.errors import OffsetAhead, OffsetExpired
-
-
-class FeedBounds(msgspec.Struct, frozen=True, kw_only=True):
-    """The readable part of a feed: offsets [earliest, next_offset)."""
-
-    earliest: int
-    next_offset: int
-
-    def checked(self, since: int) -> int:
-        """A position that the feed can be read from. Raises OffsetAhead, OffsetExpired."""
-        if since > self.next_offset:
-            raise OffsetAhead(
-                f"the position {since} is beyond the head at {self.next_offset}: it is of another or a recreated "
-                "dataset; start again from `earliest`, or follow from `now`",
-                since=since,
-                head=self.next_offset,
-            )
-        if since < self.earliest:
-            raise OffsetExpired(
-                f"changes before {self.earliest} are kept no longer: read the table and go on from there, or from "
-                "`earliest`, knowing that changes are missing",
-                since=since,
-                earliest=self.earliest,
-            )
-        return since
 
 
 class ChangePage(msgspec.Struct, frozen=True, kw_only=True):

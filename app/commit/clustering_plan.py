@@ -11,8 +11,7 @@ from app.commit.read_plan import in_globs
 from app.commit.write_plan import MergeTask
 from app.format.clustering import ClusterBy
 from app.format.dataset import ChangelogProducer, DatasetDefinition
-from app.format.file_group import DataFile, FileKind, append_file_group, bucket_slot, partition_of
-from app.format.rows.staged import Slot
+from app.format.file_group import DataFile, FileKind, Slot, append_file_group, bucket_slot, partition_of
 
 # The bytes of rows without a key that are ordered together. The more, the fewer row groups contain a value.
 TOGETHER_BYTES_MAX: Final = 1024 * 1024 * 1024

@@ -11,8 +11,7 @@ from app.commit.read_plan import in_globs
 from app.commit.write_plan import MergeTask
 from app.format.clustering import policy_mark
 from app.format.dataset import DatasetDefinition
-from app.format.file_group import DataFile, FileKind, append_file_group, bucket_slot
-from app.format.rows.staged import Slot
+from app.format.file_group import DataFile, FileKind, Slot, append_file_group, bucket_slot
 
 _SMALL_SHARE: Final = 4
 

@@ -9,7 +9,7 @@ import msgspec
 from app.commit.write_plan import WriteScope, reaches
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile, FileKind
-from app.format.partition import matches_partition_glob
+from app.format.partition.globs import matches_partition_glob
 from app.sql.conditions.tree import Filter
 
 RowRange = tuple[int, int | None]

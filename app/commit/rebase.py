@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from pyroaring import FrozenBitMap
 
-from app.format.file_group import DataFile
+from app.format.file_group import DataFile, Slot
 from app.format.index.deletion_vector import positions_of
-from app.format.rows.staged import Slot
 
 _EMPTY_BITMAP = FrozenBitMap()
 

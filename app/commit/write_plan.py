@@ -9,10 +9,10 @@ import msgspec
 
 from app.format.clustering import ClusterBy
 from app.format.dataset import DatasetDefinition
-from app.format.file_group import DataFile, FileKind, append_file_group, bucket_file_group, bucket_slot
+from app.format.file_group import DataFile, FileKind, Slot, append_file_group, bucket_file_group, bucket_slot
 from app.format.operation import Operation
 from app.format.partition.statistics import partition_statistics
-from app.format.rows.staged import Slot, StagedFile
+from app.format.rows.staged import StagedFile
 from app.sql.conditions.prune import may_match
 from app.sql.conditions.tree import Filter
 

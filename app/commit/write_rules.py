@@ -11,7 +11,8 @@ from app.commit.write_options import OnError, OverwriteScope, SaveMode, WriteOpt
 from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.errors import FieldError, InvalidRequest
 from app.format.operation import Operation, check_operation
-from app.format.partition import PartitionSyntaxError, check_partition_glob
+from app.format.partition.fields import PartitionSyntaxError
+from app.format.partition.globs import check_partition_glob
 from app.sql.conditions.parse import parse_filter
 
 INT64_MAX: Final = 2**63 - 1

@@ -10,7 +10,7 @@ from app.format.dataset import DatasetDefinition
 from app.format.errors import DataExists
 from app.format.file_group import DataFile
 from app.format.operation import Operation
-from app.format.partition import matches_partition_glob
+from app.format.partition.globs import matches_partition_glob
 from app.format.rows.staged import StagedFile
 from app.sql.conditions.parse import parse_filter
 

@@ -7,8 +7,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from app.changes.positions import FeedStart, StartingPosition, resolve_position
-from app.changes.values import FeedBounds
+from app.changes.positions import FeedBounds, FeedStart, StartingPosition, resolve_position
 from app.consumers.followers import Consumer
 from app.format.errors import ConsumerLeased, ConsumerManaged, FieldError, InvalidRequest, LeaseLost
 

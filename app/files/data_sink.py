@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 
 from app.changelog.corrections import CorrectedBounds
 from app.files.lookups.hot_copy import CopyWriter, HotCopies
-from app.files.lookups.key_index_file import write_index
-from app.files.lookups.lookup import KEPT_ROWS_MIN
+from app.files.lookups.key_index_file import KEPT_ROWS_MIN, write_index
 from app.files.parquet_file import (
     BASE_ROW_GROUP_ROWS,
     CHANGELOG_ROW_GROUP_ROWS,
@@ -27,13 +26,12 @@ from app.files.parquet_file import (
 from app.files.statistics import column_statistics
 from app.files.storage import Storage
 from app.format.dataset import DatasetDefinition
-from app.format.file_group import ChangelogFile, DataFile, FileKind, IndexFile, IndexKind
+from app.format.file_group import ChangelogFile, DataFile, FileKind, IndexFile, IndexKind, Slot
 from app.format.index.key_hash import hash_keys
 from app.format.index.key_index import BloomFilter, KeyIndex
 from app.format.paths import Folder
 from app.format.rows.meta_columns import CORRECTS_COLUMN, OFFSET_COLUMN
 from app.format.rows.record_key import encode_keys
-from app.format.rows.staged import Slot
 
 _ROW_GROUP_ROWS_MIN: Final = 256
 # A relative offset below this is already relative to the first change of the commit.

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from app.commit.write_plan import WriteIntent
 from app.files.parquet_file import ParquetReader
-from app.files.slices.slice_merge import Incoming, incoming_schema
+from app.files.slices.incoming import Incoming, incoming_schema
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile
 from app.format.operation import Operation

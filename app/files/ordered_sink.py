@@ -15,14 +15,13 @@ import pyarrow as pa
 
 from app.files.data_sink import DataSink
 from app.files.parquet_file import ParquetReader
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.sorted_runs import RunWriter, range_rows, run_bytes
 from app.files.storage import LocalStorage
 from app.format.clustering import CURVE_FIELD, ClusterBy, Curve
-from app.format.file_group import DataFile
+from app.format.file_group import DataFile, Slot
 from app.format.policies import ClusterOrder
 from app.format.rows.read_order import ReadOrder, cut_ranges
-from app.format.rows.staged import Slot
 
 _SLOT_FIELD: Final = pa.field("_hw_slot", pa.int32(), nullable=False)
 _SAMPLED_GROUPS: Final = 32

@@ -12,10 +12,11 @@ import pyarrow.ipc as ipc
 from app.files.checksums import HashingSink, buffered, verify
 from app.files.storage import Storage
 from app.format.dataset import BucketMode, DatasetDefinition
+from app.format.file_group import Slot
 from app.format.operation import Operation
-from app.format.partition import partition_codes
+from app.format.partition.codes import partition_codes
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD
-from app.format.rows.staged import Slot, StagedBatch, StagedFile
+from app.format.rows.staged import StagedBatch, StagedFile
 from app.format.rows.staging import ROW_COLUMN, split_by_slot, with_ops
 from app.format.schema.schema_projection import project_rows
 

@@ -1,4 +1,4 @@
-"""Files of a dataset: the catalogue's entry of each, and their file groups."""
+"""Files of a dataset: the catalogue's entry of each, their slots and their file groups."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Any
 
 import msgspec
 
-from app.format.rows.staged import Slot
+
+class Slot(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """One bucket of one partition."""
+
+    partition_path: str
+    bucket: int
 
 
 class ColumnStatistics(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,7 +24,7 @@ import re
 from enum import Enum
 from typing import Final
 
-from app.format.rows.staged import Slot
+from app.format.file_group import Slot
 
 _MARKER: Final = "_SUCCESS"
 _ATTEMPT: Final = re.compile(r"/\d{5}-(\d{20}-[0-9a-f]{6})-\d+-\d+-[0-9a-f]{8}\.(?:parquet|roaring|arrow)$")

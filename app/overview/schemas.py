@@ -13,7 +13,7 @@ from app.format.clustering import order_of
 from app.format.file_group import ColumnStatistics, DataFile, FileKind, IndexKind
 from app.format.index.column_summary import ColumnSummary
 from app.format.instant import Action
-from app.format.partition import parse_partition, partition_name
+from app.format.partition.fields import parse_partition, partition_name
 from app.format.partition.segments import read_segment
 from app.format.policies import ClusterOrder
 from app.format.schema.schema import Schema

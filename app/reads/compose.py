@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.core import read_corrections
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.jobs.service.run_tasks import TaskHandler
 from app.jobs.values import JobKind

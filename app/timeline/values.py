@@ -83,3 +83,12 @@ class WritesRunning(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing was published: so many groups of writes run, to which a table service yields."""
 
     groups: int
+
+
+def changed_range(
+    counts: RowCounts, first_offset: int, next_offset: int
+) -> tuple[int, int] | tuple[None, None]:
+    """First and last offset of the commit for a job that changed rows; nothing for one that did not."""
+    if counts.inserted + counts.updated + counts.deleted == 0 or first_offset == next_offset:
+        return None, None
+    return first_offset, next_offset - 1

@@ -12,6 +12,8 @@ import msgspec
 from app.catalog.values import Dataset
 from app.format.dataset import DatasetDefinition
 from app.format.errors import Fault
+from app.format.identifiers import new_id, new_instant_id
+from app.format.operation import Operation
 from app.jobs.values import Accepted, Claim, NewJob, WriteRequest
 from app.paging import Page
 from app.sql.queries.plan import ViewPlan
@@ -153,3 +155,17 @@ def follower_name(view_id: str) -> str:
 def view_of(follower: str) -> str:
     """The id of the view that a follower is of."""
     return follower.removeprefix("view:")
+
+
+def new_refresh(dataset_id: str, actor: str | None = None) -> NewJob:
+    """A refresh to queue. What it will do is decided when it runs; at first it computes all rows.
+
+    `actor`: the API key that asks for it; None where the view follows its inputs by itself.
+    """
+    return NewJob(
+        id=new_id(),
+        instant_id=new_instant_id(),
+        dataset_id=dataset_id,
+        request=WriteRequest(operation=Operation.SNAPSHOT, derived=True),
+        actor=actor,
+    )

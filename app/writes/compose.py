@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from app.files.lookups.key_search import KeySearch
 from app.files.quarantine_file import QuarantineFileStore
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.staged_file import StagedFileStore
 from app.jobs.values import JobKind
 from app.platform import Platform

@@ -3,9 +3,9 @@
 import sys
 
 from app.openapi import schema_json
+from app.routes import ROUTES
 
 
 def openapi() -> None:
     """Print the OpenAPI document of the service."""
-    text = schema_json()
-    sys.stdout.write(text.decode() if isinstance(text, bytes) else text)
+    sys.stdout.write(schema_json(ROUTES).decode())

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from app.format.dataset import Aggregate, DatasetDefinition, MergeMode
 from app.format.operation import Operation
-from app.format.partition import partition_sources
+from app.format.partition.fields import partition_sources
 from app.format.rows.changelog import Op
 
 Row = dict[str, Any]

@@ -9,8 +9,7 @@ from app.commit.compaction_plan import plan_compaction
 from app.format.dataset import DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
-from app.format.file_group import DataFile, DeletionVector, FileKind, bucket_file_group
-from app.format.rows.staged import Slot
+from app.format.file_group import DataFile, DeletionVector, FileKind, Slot, bucket_file_group
 
 TARGET = 100
 MARKED = DeletionVector(path="v", offset=0, size_bytes=1, checksum="", cardinality=1)

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.commit.rebase import Rewritten, rebased
-from app.format.file_group import DataFile
+from app.format.file_group import DataFile, Slot
 from app.format.index.deletion_vector import positions_set
-from app.format.rows.staged import Slot
 
 
 def file_of(name: str, rows: int, bucket: int) -> DataFile:

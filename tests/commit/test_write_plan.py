@@ -22,12 +22,13 @@ from app.format.file_group import (
     ColumnStatistics,
     DataFile,
     FileKind,
+    Slot,
     append_file_group,
     bucket_file_group,
     bucket_slot,
 )
 from app.format.operation import Operation
-from app.format.rows.staged import Slot, StagedBatch, StagedFile
+from app.format.rows.staged import StagedBatch, StagedFile
 from app.sql.conditions.parse import parse_filter
 
 FIELDS = [CreateField(name="day", type="string"), CreateField(name="id", type="int64")]

@@ -21,8 +21,8 @@ import pyarrow as pa
 
 import app.arrow  # noqa: F401
 from app.files.slices.file_slice import SliceReader
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.slice_merge import MemoryBudget
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
 from app.format.dataset import ChangelogProducer, DatasetDefinition, TableType

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from app.files.slices import slice_merge
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import TableType
 from app.format.definition.dataset_definition import define_dataset

@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from app.files import data_sink
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, IndexType, TableType
 from app.format.definition.dataset_definition import define_dataset

@@ -13,7 +13,7 @@ from app.commit import compaction_plan
 from app.files import data_sink
 from app.files.lookups import lookup
 from app.files.lookups.hot_folder import HotFolder
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import DatasetDefinition
 from app.format.errors import NotVerifiable

@@ -16,7 +16,7 @@ from app.changelog.verification import check_verifiable
 from app.commit import compaction_plan
 from app.files import data_sink
 from app.files.lookups import lookup
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
 from app.format.errors import NotVerifiable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.changelog.verification import FoldVerdict
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateBucket, CreateDataset, CreateField, CreateSchema

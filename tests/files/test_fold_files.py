@@ -18,7 +18,7 @@ import xxhash
 
 from app.changelog.verification import Difference, DifferenceKind, check_verifiable
 from app.commit.write_options import WriteOptions
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, ChangelogProducer, DatasetDefinition, TableType
 from app.format.definition.dataset_definition import define_dataset

@@ -21,13 +21,12 @@ from app.files.lookups.lookup import FoundRows, KeyLookup
 from app.files.parquet_file import ParquetReader, create_parquet
 from app.files.storage import ArrowStorage, LocalStorage, Storage
 from app.format.errors import CorruptFile
-from app.format.file_group import DataFile, IndexKind
+from app.format.file_group import DataFile, IndexKind, Slot
 from app.format.index import key_index
 from app.format.index.deletion_vector import positions_set
 from app.format.index.key_hash import hash_keys
 from app.format.index.key_index import BloomFilter, KeyIndex
 from app.format.rows.record_key import encode_keys
-from app.format.rows.staged import Slot
 from app.format.schema.schema import Field, Schema
 
 KEY = ["name", "number"]

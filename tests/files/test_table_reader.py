@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from app.files.parquet_file import ParquetReader
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.merged_rows_cache import CachedRows, MergedRowsCache
-from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.file_group import FileKind

@@ -16,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.format.file_group import ColumnStatistics
-from app.format.partition import parse_partition, partition_codes, partition_name, partition_path
+from app.format.partition.codes import partition_codes
+from app.format.partition.fields import parse_partition, partition_name
+from app.format.partition.segments import partition_path
 from app.format.partition.statistics import partition_statistics
 from app.format.schema.schema import Schema
 from app.format.schema.types import DataType, Decimal, Primitive, Timestamp, parse_type, to_arrow

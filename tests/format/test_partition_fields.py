@@ -16,7 +16,12 @@ from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateDataset
 from app.format.errors import InvalidDataset
 from app.format.operation import Operation
-from app.format.partition import PartitionSyntaxError, parse_partition, partition_name, partition_sources
+from app.format.partition.fields import (
+    PartitionSyntaxError,
+    parse_partition,
+    partition_name,
+    partition_sources,
+)
 from app.format.rows.staging import split_by_slot, with_ops
 
 

@@ -10,12 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.format.partition import (
-    PartitionSyntaxError,
-    check_partition_glob,
-    matches_partition_glob,
-    partition_path,
-)
+from app.format.partition.fields import PartitionSyntaxError
+from app.format.partition.globs import check_partition_glob, matches_partition_glob
+from app.format.partition.segments import partition_path
 
 FIELDS = ["country", "day(ts)", "truncate(1, name)"]
 PATH = "country=DE/ts_day=2026-11-21/name_trunc=%C5%81"

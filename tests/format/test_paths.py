@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from app.format.file_group import Slot
 from app.format.paths import (
     Folder,
     attempt_name,
@@ -14,7 +15,6 @@ from app.format.paths import (
     staged_path,
     written_path,
 )
-from app.format.rows.staged import Slot
 
 INSTANT = "20261121064518123456-0a1b2c"
 JOB = "0192f3a4-0000-7000-8000-000000000000"

@@ -19,8 +19,8 @@ from app.commit.write_scope import scope_of
 from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import SliceReader
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.slice_merge import MemoryBudget
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
 from app.format.dataset import DatasetDefinition

@@ -12,11 +12,10 @@ from app.commit.conflict import Conflicted
 from app.format.dataset import DatasetDefinition
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateDataset, CreateField, CreateSchema
-from app.format.file_group import ChangelogFile, ColumnStatistics, DataFile, bucket_file_group
+from app.format.file_group import ChangelogFile, ColumnStatistics, DataFile, Slot, bucket_file_group
 from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import Action, RowCounts
 from app.format.operation import Operation
-from app.format.rows.staged import Slot
 from app.jobs.values import Claim, ClaimRules, Job, NewJob, WriteRequest
 from app.timeline.repository.timeline import TimelineStore
 from app.timeline.values import Fenced, JobOutcome, NewCommit, Overtaken, Published

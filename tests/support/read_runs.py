@@ -16,7 +16,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as pq
 
 from app.catalog.values import Dataset
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.file_format import FileFormat
 from app.format.identifiers import new_id

@@ -8,8 +8,8 @@ from itertools import count
 
 from app.catalog.values import Dataset
 from app.commit.restore_plan import RestageTask
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.restore_staging import restage
-from app.files.slices.slice_merge import MemoryBudget
 from app.format.identifiers import new_id, new_instant_id
 from app.format.instant import RowCounts
 from app.format.operation import Operation

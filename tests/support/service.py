@@ -22,8 +22,8 @@ from app.consumers.repository.followers import FollowerStore
 from app.consumers.service.run_followers import Follow
 from app.db.session import Database
 from app.exports.tasks import ExportedPart, ExportPart
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.restore_staging import restage
-from app.files.slices.slice_merge import MemoryBudget
 from app.files.slices.version_comparison import compare
 from app.files.storage import Storage, open_storage
 from app.format.dataset import DatasetDefinition

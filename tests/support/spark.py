@@ -13,7 +13,7 @@ import pytest
 from app.runtime.java import java_home
 from workers.engine.session import start_session
 from workers.engine.spark_engine import SparkEngine
-from workers.engine.tasks import TaskSetup
+from workers.engine.task_setup import TaskSetup
 
 
 def task_setup(root: Path, scratch: Path, *, memory_bytes: int = 2**30) -> TaskSetup:

@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from app.catalog.values import Dataset
-from app.changes.values import FeedBounds
+from app.changes.positions import FeedBounds
 from app.format.file_group import ChangelogFile, ChangelogSegment, StoredFile
 from app.format.rows.changelog import OP_COLUMN
 from app.format.rows.meta_columns import CORRECTS_FIELD

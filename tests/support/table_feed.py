@@ -8,8 +8,8 @@ import msgspec
 
 from app.catalog.values import Dataset, SchemaVersion
 from app.changelog.corrections import resolved_bound
+from app.changes.positions import FeedBounds
 from app.changes.service.read_corrections import ReadCorrections
-from app.changes.values import FeedBounds
 from app.format.errors import NotFound
 from app.format.file_group import ChangelogFile, ChangelogSegment
 from tests.support.lake_table import LakeTable

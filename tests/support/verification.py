@@ -10,7 +10,7 @@ from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
 from app.files.slices.feed_verification import check_files
 from app.files.slices.file_slice import SliceReader
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.format.file_group import ChangelogSegment
 from app.format.schema.schema import Schema
 from tests.support.lake_table import LakeTable

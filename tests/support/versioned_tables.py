@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from app.catalog.values import Dataset
 from app.commit.write_options import WriteOptions
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.dataset import (
     BucketMode,

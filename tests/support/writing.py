@@ -24,8 +24,8 @@ from app.files.checksums import HashingSink
 from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import SliceReader
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.slice_merge import MemoryBudget
 from app.files.staged_file import StagedFileStore
 from app.files.storage import LocalStorage
 from app.format.identifiers import new_id

@@ -26,7 +26,8 @@ from app.reads.tasks import ReadPart, ReadPartResult
 from app.views.derivation import DeriveRequest
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.derive.view_computation import derive
-from workers.engine.tasks import Task, TaskResult, TaskSetup, pack, run_partition, unpack_result
+from workers.engine.task_setup import TaskSetup
+from workers.engine.tasks import Task, TaskResult, pack, run_partition, unpack_result
 
 # With fewer input bytes, the start of another Python task costs more than it saves.
 _BYTES_PER_TASK = 32 * 1024 * 1024

@@ -12,21 +12,22 @@ import pyarrow as pa
 from app.commit.write_plan import MergeTask
 from app.files.data_sink import ChangelogSink, DataSink
 from app.files.deletion_vector_file import VectorReader
+from app.files.lookups.file_finder import FileFinder
 from app.files.lookups.hot_folder import HotFolder
 from app.files.lookups.lookup import KeyLookup
 from app.files.ordered_sink import OrderedSink, curve_through
 from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import Block, SliceReader
-from app.files.slices.slice_merge import Incoming, InScope, MemoryBudget, incoming_schema
+from app.files.slices.incoming import Incoming, InScope, incoming_schema
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage
 from app.format.dataset import BucketMode, DatasetDefinition, IndexType, TableType
 from app.format.errors import FieldError, InvalidRequest
-from app.format.file_group import DataFile, FileKind, IndexKind
-from app.format.partition import partition_codes
+from app.format.file_group import DataFile, FileKind, IndexKind, Slot
+from app.format.partition.codes import partition_codes
 from app.format.paths import Folder, written_path
 from app.format.rows.meta_columns import stored_schema
-from app.format.rows.staged import Slot
 from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
 from app.sql.conditions.evaluate import matches
 from app.sql.conditions.prune import Sought
@@ -83,6 +84,13 @@ class TaskFiles:
         return self.resources.slices.blocks(
             self.task.files, stored_schema(self.task.dataset), numbers, sought
         )
+
+    def touched(self, hashes: np.ndarray) -> list[int]:
+        """Numbers of the base files that may have a touched row. `hashes`: of the incoming keys (uint64, unique)."""
+        task = self.task
+        finder = FileFinder(self.resources.storage, self.resources.slices)
+        answers = finder.answers(task.dataset, task.files, hashes, scope=task.scope)
+        return [number for number, answer in answers.items() if answer.read]
 
     def incoming(self) -> Incoming:
         """The rows of the grouped writes, and the scope of a write that runs alone."""

@@ -7,8 +7,7 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, Connection, Select, and_, bindparam, func, select
 
 from app.catalog.tables import heads
-from app.changes.positions import FeedStart, FromTime, FromVersion, StartingPosition
-from app.changes.values import FeedBounds
+from app.changes.positions import FeedBounds, FeedStart, FromTime, FromVersion, StartingPosition
 from app.db.session import Database
 from app.format.errors import NotFound, OffsetAhead
 from app.format.file_group import ChangelogFile, ChangelogSegment

@@ -15,8 +15,8 @@ from app.changelog.change_selection import ChangeSelection
 from app.changelog.changelog_scan import ChangelogReader, ChangelogScan
 from app.changelog.forms import ChangeForm, in_form
 from app.changes.ports import ChangelogIndex
-from app.changes.positions import StartingPosition, resolve_position
-from app.changes.values import ChangePage, FeedBounds
+from app.changes.positions import FeedBounds, StartingPosition, resolve_position
+from app.changes.values import ChangePage
 from app.format.dataset import DatasetDefinition
 from app.format.errors import CorruptFile, FieldError, InvalidRequest, NotFound, OffsetExpired
 from app.format.file_group import ChangelogSegment

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from app.commit.merge.values import concat_lists
 from app.format.dataset import Aggregate, DatasetDefinition, MergeMode, SequenceGroup
-from app.format.partition import partition_sources
+from app.format.partition.fields import partition_sources
 
 FOLDING: Final = (MergeMode.PARTIAL, MergeMode.AGGREGATE)
 _SUMMED: Final = (Aggregate.SUM, Aggregate.COUNT)

@@ -20,9 +20,8 @@ from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.catalog.repository.live_datasets import share_datasets
 from app.catalog.tables import heads
-from app.changes.positions import FeedStart, StartingPosition
+from app.changes.positions import FeedBounds, FeedStart, StartingPosition
 from app.changes.repository.changelog import lock_feed, offset_of
-from app.changes.values import FeedBounds
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import CONSUMER_COLUMNS, IN_FEED, consumer_of
 from app.consumers.tables import consumers

@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 from sqlalchemy import Connection, delete, insert, select, update
 
-from app.changes.positions import resolve_position
+from app.changes.positions import FeedBounds, resolve_position
 from app.changes.repository.changelog import lock_feed, offset_of
-from app.changes.values import FeedBounds
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
 from app.db.session import Database

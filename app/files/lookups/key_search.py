@@ -17,7 +17,8 @@ from app.files.lookups.file_finder import FileFinder
 from app.files.lookups.lookup import KeyLookup
 from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import Block, SliceReader
-from app.files.slices.slice_merge import MemoryBudget, merge_incoming
+from app.files.slices.memory_budget import MemoryBudget
+from app.files.slices.slice_merge import merge_incoming
 from app.files.storage import Storage
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile, FileKind

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, cast
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from app.files.deletion_vector_file import VectorReader
 from app.files.lookups.hot_copy import HotCopies, Positions
 from app.files.lookups.hot_folder import HotFolder
-from app.files.lookups.key_index_file import index_in, put_index, read_index
+from app.files.lookups.key_index_file import KEPT_ROWS_MIN, index_in, put_index, read_index
 from app.files.parquet_file import ParquetReader
 from app.files.storage import LocalStorage, Storage
 from app.format.file_group import DataFile
@@ -23,9 +23,6 @@ from app.format.index.deletion_vector import live_mask
 from app.format.index.key_hash import Hashes, hash_keys
 from app.format.index.key_index import BloomFilter, KeyIndex
 from app.format.rows.record_key import encode_keys
-
-# An index of fewer keys is built about as fast as it is opened.
-KEPT_ROWS_MIN: Final = 2_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

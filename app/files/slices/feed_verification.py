@@ -11,8 +11,9 @@ import pyarrow as pa
 from app.changelog.fold_check import BEFORE, check_fold
 from app.changelog.verification import FoldTask, FoldVerdict
 from app.files.slices.file_slice import SliceReader
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.slice_merge import MemoryBudget, row_hashes
+from app.files.slices.slice_merge import row_hashes
 from app.files.slices.spill import SpillBuffer
 from app.format.dataset import DatasetDefinition
 from app.format.errors import CorruptFile

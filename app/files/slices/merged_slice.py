@@ -8,7 +8,8 @@ import numpy as np
 
 from app.files.log_file import logged
 from app.files.slices.file_slice import Block, SliceReader
-from app.files.slices.slice_merge import MemoryBudget, merge_incoming
+from app.files.slices.memory_budget import MemoryBudget
+from app.files.slices.slice_merge import merge_incoming
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile, FileKind
 from app.format.rows.meta_columns import stored_schema

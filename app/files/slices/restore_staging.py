@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from app.commit.restore_plan import Restaged, RestageTask
 from app.files.slices.file_slice import SliceReader
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.slice_merge import MemoryBudget
 from app.files.staged_file import StagedFileStore
 from app.files.storage import Storage
 from app.format.operation import Operation

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from app.commit.read_plan import in_globs
 from app.files.slices.file_slice import SliceReader
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.slice_merge import MemoryBudget
 from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.file_group import DataFile
 from app.format.index.deletion_vector import live_mask
-from app.format.partition import partition_codes
+from app.format.partition.codes import partition_codes
 from app.sql.conditions.evaluate import matches
 from app.sql.conditions.tree import Filter
 

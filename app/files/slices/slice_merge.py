@@ -5,36 +5,24 @@ Writes, compaction and reads of logs all use `merge_incoming`, so a row always h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.commit.merge.merge import MergeResult, merge
-from app.commit.write_plan import WriteIntent
 from app.files.slices.file_slice import FILE_COLUMN, PLACE_COLUMNS, POSITION_COLUMN, SCOPED_COLUMN, Block
+from app.files.slices.incoming import Incoming, incoming_schema
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.spill import SpillBuffer
 from app.format.dataset import DatasetDefinition
 from app.format.errors import HeadwaterError
 from app.format.index.key_hash import hash_keys
-from app.format.rows.changelog import OP_FIELD
 from app.format.rows.meta_columns import stored_schema
 from app.format.rows.placement import numbers_in
 from app.format.rows.record_key import encode_keys
-from app.format.rows.staging import JOB_COLUMN, ROW_COLUMN
-
-InScope = Callable[[Block], np.ndarray]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MemoryBudget:
-    """The memory that a task may use for rows, and the folder for rows that do not fit."""
-
-    bytes_max: int
-    scratch: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,21 +72,6 @@ class MatchedRows:
                     positions=self.positions[chosen],
                     rows=self.live.filter(pa.array(chosen)),
                 )
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Incoming:
-    """Incoming rows: `_hw_op`, the dataset's columns, `_hw_row`, `_hw_job`; by job and row.
-
-    `in_scope`: whether live rows are retracted unless one of these rows has their key. `committed`: an earlier commit
-    wrote the rows, so none of them may be rejected any more.
-    """
-
-    tables: Iterable[pa.Table]
-    intents: Mapping[int, WriteIntent]
-    rows: int
-    in_scope: InScope | None = None
-    committed: bool = False
 
 
 def merge_incoming(
@@ -235,13 +208,3 @@ def _no_live(dataset: DatasetDefinition) -> pa.Table:
 
 def _no_incoming(dataset: DatasetDefinition) -> pa.Table:
     return incoming_schema(dataset).empty_table()
-
-
-def incoming_schema(dataset: DatasetDefinition) -> pa.Schema:
-    """The columns of incoming rows. Any of the dataset's may be null, since deletes omit them."""
-    fields = [field.with_nullable(True) for field in dataset.schema.to_arrow()]
-    order = [
-        pa.field(ROW_COLUMN, pa.int64(), nullable=False),
-        pa.field(JOB_COLUMN, pa.int32(), nullable=False),
-    ]
-    return pa.schema([OP_FIELD, *fields, *order])

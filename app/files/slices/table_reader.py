@@ -11,14 +11,14 @@ import pyarrow as pa
 from app.files.deletion_vector_file import VectorReader
 from app.files.parquet_file import ParquetReader
 from app.files.slices.file_slice import Block, SliceReader
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.merged_rows_cache import CachedRows, MergedRowsCache
 from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.slice_merge import MemoryBudget
 from app.files.storage import Storage
 from app.format.dataset import BucketMode, DatasetDefinition
 from app.format.file_group import DataFile, FileKind
 from app.format.index.deletion_vector import live_mask
-from app.format.partition import partition_codes
+from app.format.partition.codes import partition_codes
 from app.format.rows.meta_columns import DERIVED_NAMES, FILE_NAME_FIELD, PARTITION_FIELD, resolved
 from app.format.schema.schema_projection import field_id
 from app.sql.conditions.prune import Sought

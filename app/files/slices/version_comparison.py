@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from app.commit.comparison import Compared, CompareTask, compare_rows
 from app.files.slices.file_slice import SliceReader
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.merged_slice import merged_blocks
-from app.files.slices.slice_merge import MemoryBudget, row_hashes
+from app.files.slices.slice_merge import row_hashes
 from app.files.slices.spill import SpillBuffer
 from app.format.dataset import DatasetDefinition
 from app.format.file_group import DataFile

@@ -7,7 +7,7 @@ from typing import Final
 
 from app.format.dataset import Aggregate, BucketMode, ChangelogProducer, MergeMode, TableType
 from app.format.definition.new_dataset import CreateBucket, CreateDataset
-from app.format.partition import PartitionSyntaxError, parse_partition
+from app.format.partition.fields import PartitionSyntaxError, parse_partition
 from app.format.schema.types import DataType, List, TypeSyntaxError, may_be_ordered, parse_type
 
 Fault = tuple[str, str]

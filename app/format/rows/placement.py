@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from app.format.dataset import BucketMode, DatasetDefinition
-from app.format.file_group import DataFile, FileKind
-from app.format.partition import partition_codes
-from app.format.rows.staged import Slot
+from app.format.file_group import DataFile, FileKind, Slot
+from app.format.partition.codes import partition_codes
 
 
 def numbers_in(files: np.ndarray) -> np.ndarray:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from app.format.dataset import DatasetDefinition
 from app.format.errors import FieldError, InvalidRequest
-from app.format.partition import PartitionSyntaxError, check_partition_glob
+from app.format.partition.fields import PartitionSyntaxError
+from app.format.partition.globs import check_partition_glob
 from app.format.schema.schema import Schema
 
 

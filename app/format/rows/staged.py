@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from app.format.file_group import Slot
 from app.format.rows.formats import Format
-
-
-class Slot(msgspec.Struct, frozen=True, kw_only=True, order=True):
-    """One bucket of one partition."""
-
-    partition_path: str
-    bucket: int
 
 
 class StagedBatch(msgspec.Struct, frozen=True, kw_only=True):

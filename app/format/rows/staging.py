@@ -15,11 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from app.format.dataset import BucketMode, DatasetDefinition
+from app.format.file_group import Slot
 from app.format.operation import Operation
-from app.format.partition import partition_codes
+from app.format.partition.codes import partition_codes
 from app.format.rows.changelog import OP_COLUMN, OP_FIELD, Op
 from app.format.rows.record_key import bucket_numbers
-from app.format.rows.staged import Slot
 
 ROW_COLUMN: Final = "_hw_row"
 JOB_COLUMN: Final = "_hw_job"

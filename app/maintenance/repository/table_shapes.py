@@ -11,8 +11,7 @@ from app.commit.clustering_plan import UnorderedGroup
 from app.commit.compaction_policy import GroupShape
 from app.db.any_of import any_of
 from app.db.session import Database
-from app.format.file_group import FileKind, append_file_group
-from app.format.rows.staged import Slot
+from app.format.file_group import FileKind, Slot, append_file_group
 from app.timeline.tables import files
 
 _IS_BASE: Final = files.c.kind == FileKind.BASE.value

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import func
 
-from app.format.file_group import DataFile, FileKind
-from app.format.rows.staged import Slot
+from app.format.file_group import DataFile, FileKind, Slot
 from app.timeline.tables import files
 
 _STORED: Final = (

@@ -13,8 +13,8 @@ from app.jobs.tables import instants, jobs
 from app.jobs.values import WriteRequest
 from app.tenants.tables import api_keys
 from app.timeline.instants import InstantFilter, InstantRecord
-from app.timeline.repository.publish import changed_range
 from app.timeline.tables import commits
+from app.timeline.values import changed_range
 
 _ACTOR: Final = func.coalesce(instants.c.actor, jobs.c.actor)
 # The version of a savepoint or tag is one that another instant has made.

@@ -42,7 +42,7 @@ from app.timeline.repository.conflict_window import (
 from app.timeline.repository.definitions import outdated_plan
 from app.timeline.repository.participants import CommitParticipant
 from app.timeline.tables import changelog_files, commits, files, quarantine_files
-from app.timeline.values import Fenced, NewCommit, Overtaken, Published
+from app.timeline.values import Fenced, NewCommit, Overtaken, Published, changed_range
 
 
 def publish_commits(
@@ -260,15 +260,6 @@ def _changelog_rows(messages: Sequence[CommitMessage], published: Published) -> 
             "corrects_min": resolved_bound(file.corrects_min, first_offset),
             "corrects_max": resolved_bound(file.corrects_max, first_offset),
         }
-
-
-def changed_range(
-    counts: RowCounts, first_offset: int, next_offset: int
-) -> tuple[int, int] | tuple[None, None]:
-    """First and last offset of the commit for a job that changed rows; nothing for one that did not."""
-    if counts.inserted + counts.updated + counts.deleted == 0 or first_offset == next_offset:
-        return None, None
-    return first_offset, next_offset - 1
 
 
 def _complete(

@@ -22,8 +22,7 @@ from app.timeline.values import Advance
 from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
 from app.views.engine import Derivation
 from app.views.refresh_plan import changes_sql, check_inputs, rows_sql
-from app.views.service.views import new_refresh
-from app.views.values import View, ViewInputStatus, ViewMode, Views, follower_name, view_of
+from app.views.values import View, ViewInputStatus, ViewMode, Views, follower_name, new_refresh, view_of
 from app.writes.ports import StagedInput
 
 # A commit wakes who follows its dataset, and the end of a refresh who waits for that; this is for when neither does.

@@ -13,14 +13,14 @@ from app.catalog.values import Dataset
 from app.codecs.faults import shown
 from app.format.dataset import ChangelogProducer
 from app.format.errors import InvalidView, NotFound
-from app.format.identifiers import new_id, new_instant_id
-from app.format.operation import Operation
-from app.jobs.values import Accepted, NewJob, WriteRequest
+from app.format.identifiers import new_id
+from app.jobs.values import Accepted
 from app.paging import Page
-from app.sql.queries import bind_view, parse_view
+from app.sql.queries.bind import bind_view
+from app.sql.queries.parse import parse_view
 from app.views.new_view import CreateView, define_view
 from app.views.refresh_plan import follows_changes
-from app.views.values import CheckedView, View, ViewDefinition, ViewMode, Views
+from app.views.values import CheckedView, View, ViewDefinition, ViewMode, Views, new_refresh
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -107,20 +107,6 @@ class DerivedViews:
                 f"a dataset whose producer is {ChangelogProducer.FULL.value!r}",
             )
         return dataset
-
-
-def new_refresh(dataset_id: str, actor: str | None = None) -> NewJob:
-    """A refresh to queue. What it will do is decided when it runs; at first it computes all rows.
-
-    `actor`: the API key that asks for it; None where the view follows its inputs by itself.
-    """
-    return NewJob(
-        id=new_id(),
-        instant_id=new_instant_id(),
-        dataset_id=dataset_id,
-        request=WriteRequest(operation=Operation.SNAPSHOT, derived=True),
-        actor=actor,
-    )
 
 
 def _check_distinct(inputs: dict[str, Dataset]) -> None:

@@ -7,9 +7,8 @@ from typing import Final
 from sqlalchemy import Connection, and_, delete, func, insert, select, update
 
 from app.catalog.repository.live_datasets import share_datasets
-from app.changes.positions import FeedStart, resolve_position
+from app.changes.positions import FeedBounds, FeedStart, resolve_position
 from app.changes.repository.changelog import lock_feed, offset_of
-from app.changes.values import FeedBounds
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.followers import add_follower, wake_follower
 from app.consumers.tables import consumers

@@ -9,11 +9,10 @@ import msgspec
 from litestar import post
 
 from app.catalog.values import Dataset
-from app.codecs import Format
 from app.files.received_body import StoredBody
 from app.format.errors import FieldError, InvalidRequest
 from app.format.operation import Operation
-from app.format.rows.formats import MEDIA_TYPES
+from app.format.rows.formats import MEDIA_TYPES, Format
 from app.http.body_stream import (
     JSON,
     is_gzip,

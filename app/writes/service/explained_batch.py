@@ -15,15 +15,15 @@ from app.commit.write_effect import WriteEffect, effect_of
 from app.commit.write_options import OnError, WriteOptions
 from app.commit.write_plan import MergeTask
 from app.format.dataset import BucketFunction, BucketMode, DatasetDefinition, MergeMode
-from app.format.file_group import DataFile
+from app.format.file_group import DataFile, Slot
 from app.format.index.key_hash import hash_keys
 from app.format.index.live_key import LiveKey
 from app.format.operation import Operation
-from app.format.partition import partition_codes
+from app.format.partition.codes import partition_codes
 from app.format.rows.changelog import OP_COLUMN
 from app.format.rows.placement import Placement
 from app.format.rows.record_key import encode_keys
-from app.format.rows.staged import Slot, StagedBatch, StagedFile
+from app.format.rows.staged import StagedBatch, StagedFile
 from app.format.rows.staging import ROW_COLUMN, split_by_slot, with_ops
 from app.writes.explanation import ExplainedKey, LiveRow
 

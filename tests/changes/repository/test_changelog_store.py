@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.catalog.values import Dataset
-from app.changes.positions import FromTime, FromVersion
-from app.changes.values import FeedBounds
+from app.changes.positions import FeedBounds, FromTime, FromVersion
 from app.format.errors import NotFound, OffsetAhead
 from app.format.identifiers import new_id
 from app.jobs.values import Job

@@ -21,7 +21,7 @@ from app.changes.values import ChangePage
 from app.files import data_sink
 from app.files.storage import LocalStorage
 from app.format.errors import InvalidFilter, InvalidRequest
-from app.format.partition import matches_partition_glob
+from app.format.partition.globs import matches_partition_glob
 from app.format.rows.changelog import Op
 from tests.support.histories import DEFINITION, History, histories
 from tests.support.stored_feed import DATASET, Stored

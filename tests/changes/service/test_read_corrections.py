@@ -13,7 +13,7 @@ from app.changes.positions import StartingPosition
 from app.changes.service import read_corrections
 from app.changes.service.read_corrections import CorrectedChange, CorrectionQuery, ReadCorrections
 from app.files.parquet_file import ParquetReader
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.dataset import ChangelogProducer

@@ -18,7 +18,7 @@ from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.codecs.json.encode import encode_changes_json
 from app.exports import tasks as export
 from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery, ExportSpec, export_parts
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.rows.changelog import Op
 from tests.support.histories import DEFINITION, History, histories

@@ -16,12 +16,12 @@ from app.format.file_group import (
     DataFile,
     DeletionVector,
     FileKind,
+    Slot,
     append_file_group,
     bucket_file_group,
     partition_of,
 )
 from app.format.identifiers import new_id
-from app.format.rows.staged import Slot
 from app.jobs.values import Job
 from app.maintenance.repository.table_shapes import TableShapeStore
 from tests.support.lakehouse import commit_of, data_file

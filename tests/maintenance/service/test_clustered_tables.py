@@ -14,7 +14,7 @@ from msgspec import structs
 from app.commit.clustering_plan import UnorderedGroup, due_groups, plan_clustering
 from app.commit.compaction_plan import plan_compaction
 from app.commit.write_options import WriteOptions
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.clustering import ClusterBy, cluster_by
 from app.format.dataset import ChangelogProducer, DatasetDefinition

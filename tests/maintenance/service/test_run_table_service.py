@@ -10,7 +10,7 @@ import pytest
 
 from app.commit.conflict import Conflicted
 from app.commit.write_options import WriteOptions
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.storage import LocalStorage
 from app.format.definition.dataset_definition import define_dataset
 from app.format.definition.new_dataset import CreateDataset

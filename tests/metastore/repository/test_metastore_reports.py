@@ -10,8 +10,7 @@ from msgspec import structs
 from sqlalchemy import insert, text
 
 from app.catalog.values import Dataset
-from app.format.file_group import DataFile
-from app.format.rows.staged import Slot
+from app.format.file_group import DataFile, Slot
 from app.jobs.values import Job
 from app.maintenance.repository.maintenance import MaintenanceStore
 from app.maintenance.tables import table_maintenance

@@ -11,10 +11,17 @@ import pytest
 
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
-from app.format.file_group import DataFile, DeletionVector, FileKind, IndexFile, IndexKind, bucket_file_group
+from app.format.file_group import (
+    DataFile,
+    DeletionVector,
+    FileKind,
+    IndexFile,
+    IndexKind,
+    Slot,
+    bucket_file_group,
+)
 from app.format.identifiers import new_id
 from app.format.instant import Action
-from app.format.rows.staged import Slot
 from app.jobs.tasks import CompactionTask
 from app.jobs.values import Job, NewJob
 from app.overview.repository import SIZE_BOUNDS, OverviewStore

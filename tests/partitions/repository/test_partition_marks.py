@@ -13,10 +13,9 @@ from sqlalchemy import text
 from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
 from app.format.errors import InvalidRequest, NotFound, OffsetAhead
-from app.format.file_group import DataFile, FileKind, bucket_file_group
+from app.format.file_group import DataFile, FileKind, Slot, bucket_file_group
 from app.format.identifiers import new_id
 from app.format.instant import Action
-from app.format.rows.staged import Slot
 from app.jobs.values import Job
 from app.partitions.repository.marks import PartitionStore
 from app.partitions.values import MarkerWork

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.commit.write_options import WriteOptions
 from app.files.parquet_file import ParquetReader
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.operation import Operation

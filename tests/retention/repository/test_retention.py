@@ -14,9 +14,8 @@ from msgspec import structs
 from sqlalchemy import text
 
 from app.catalog.values import Dataset
-from app.changes.positions import StartingPosition
+from app.changes.positions import FeedBounds, StartingPosition
 from app.changes.repository.changelog import lock_feed
-from app.changes.values import FeedBounds
 from app.consumers.followers import ConsumerKind
 from app.consumers.repository.consumers import ConsumerStore
 from app.consumers.repository.followers import add_follower

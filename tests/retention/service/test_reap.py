@@ -12,6 +12,7 @@ from typing import Final
 import pytest
 
 from app.files.storage import LocalStorage
+from app.format.file_group import Slot
 from app.format.identifiers import new_id, new_instant_id
 from app.format.paths import (
     Folder,
@@ -27,7 +28,6 @@ from app.format.paths import (
     upload_path,
     written_path,
 )
-from app.format.rows.staged import Slot
 from app.retention.service.reaper import Reap
 
 TENANT: Final = "t"

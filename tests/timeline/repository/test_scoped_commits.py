@@ -12,11 +12,10 @@ from app.commit.commit_message import CommitMessage
 from app.commit.conflict import Conflicted
 from app.commit.write_plan import WriteScope
 from app.format.errors import CommitConflict
-from app.format.file_group import DataFile, append_file_group
+from app.format.file_group import DataFile, Slot, append_file_group
 from app.format.instant import RowCounts
 from app.format.operation import Operation
 from app.format.quarantine import QuarantineFile
-from app.format.rows.staged import Slot
 from app.jobs.values import Job
 from app.timeline.repository.publish import InconsistentCommit
 from app.timeline.values import NewCommit, Published

@@ -11,7 +11,7 @@ import pytest
 
 from app.catalog.values import Dataset
 from app.commit.comparison import Compared, CompareTask
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.version_comparison import compare
 from app.files.storage import LocalStorage
 from app.format.definition.evolution import evolve

@@ -13,7 +13,7 @@ import pytest
 from app.commit.write_effect import WriteEffect
 from app.commit.write_options import Overwrite, OverwriteScope, WriteOptions
 from app.files.lookups.key_search import KeySearch
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.table_reader import TableReader
 from app.files.storage import LocalStorage
 from app.format.dataset import BucketMode, DatasetDefinition, IndexType

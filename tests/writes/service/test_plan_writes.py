@@ -13,9 +13,9 @@ from app.catalog.values import Dataset
 from app.commit.commit_message import CommitMessage
 from app.commit.write_options import Overwrite, SaveMode, WriteOptions
 from app.format.errors import DataExists, VersionExpired
-from app.format.file_group import DataFile
+from app.format.file_group import DataFile, Slot
 from app.format.operation import Operation
-from app.format.rows.staged import Slot, StagedBatch
+from app.format.rows.staged import StagedBatch
 from app.writes.attempt import Claimed, Decoded, Planned, Replan
 from app.writes.ports import RestoredVersion, StagedInput
 from app.writes.service.plan import PlanWrites

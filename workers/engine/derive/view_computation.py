@@ -33,13 +33,14 @@ from workers.engine.derive.view_tasks import (
     relation_schema,
     stage_rows,
 )
-from workers.engine.tasks import Refusal, TaskSetup, refused, resources_of, unpack_result
+from workers.engine.task_setup import Refusal, TaskSetup, accepted, refused, resources_of
 
 _ADVICE: Final = re.compile(r"(?<=[.:]) (?:Use|If necessary|To tolerate|Please|Consider)\b.*", re.DOTALL)
 _FRAME: Final = re.compile(r"^\[[A-Z0-9_.]+\] |\s*SQLSTATE: \w{5}.*", re.DOTALL)
 _DETAIL_CHARACTERS_MAX: Final = 500
 _READ: Final = msgspec.msgpack.Decoder(ViewReadTask)
 _STAGE: Final = msgspec.msgpack.Decoder(StageTask)
+_ANSWER: Final = msgspec.msgpack.Decoder(DecodedRows | Refusal)
 
 
 def derive(
@@ -69,8 +70,8 @@ def derive(
         # Spark parses names of columns as expressions, and those of a view may have any character.
         plain = result.toDF(*(f"c{number}" for number in range(len(result.columns))))
         staged = plain.mapInArrow(partial(_stage, setup, msgspec.msgpack.encode(stage)), "answer binary")
-        answers = [unpack_result(bytes(row.answer)) for row in staged.collect()]
-    return decoded_input([answer for answer in answers if isinstance(answer, DecodedRows)]).staged
+        answers = [accepted(_ANSWER.decode(bytes(row.answer))) for row in staged.collect()]
+    return decoded_input(answers).staged
 
 
 def _read(
@@ -129,7 +130,7 @@ def _causes(error: PySparkException) -> Iterator[PySparkException]:
 def _raise_task_error(token: str, text: str) -> None:
     encoded = re.search(rf"<{token} ([A-Za-z0-9+/=]+)>", text)
     if encoded is not None:
-        unpack_result(base64.b64decode(encoded[1]))
+        accepted(_ANSWER.decode(base64.b64decode(encoded[1])))
 
 
 def _fault(error: PySparkException) -> DerivationFailed | None:

@@ -19,7 +19,6 @@ from app.format.paths import Folder
 from app.format.rows.meta_columns import resolved, stored_schema
 from app.format.rows.placement import Placement, numbers_in
 from app.sql.conditions.prune import Sought
-from workers.engine.merge.file_selection import files_to_read
 from workers.engine.merge.task_report import TaskReport
 from workers.engine.task_files import TaskFiles
 
@@ -60,7 +59,7 @@ def _touched(files: TaskFiles, incoming_keys: IncomingKeys) -> Iterator[Block]:
     task = files.task
     keys = None if task.scope is not None else incoming_keys.keys()
     if keys is None:
-        yield from files.blocks(files_to_read(files, incoming_keys.hashes), _sought(files, incoming_keys))
+        yield from files.blocks(files.touched(incoming_keys.hashes), _sought(files, incoming_keys))
         return
     base = [task.files[number] for number in files.base]
     schema = stored_schema(task.dataset)

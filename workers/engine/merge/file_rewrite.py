@@ -19,7 +19,6 @@ from app.format.dataset import ChangelogProducer
 from app.format.file_group import FileKind
 from app.format.rows.meta_columns import META_NAMES
 from app.format.rows.placement import Placement, numbers_in
-from workers.engine.merge.file_selection import files_to_read
 from workers.engine.merge.task_report import TaskReport
 from workers.engine.task_files import TaskFiles
 
@@ -63,7 +62,7 @@ def _merged_rows(files: TaskFiles, report: TaskReport, read: set[int]) -> Iterat
         emitting = replace(incoming, tables=report.emit_input(incoming.tables))
         yield from merge_incoming(
             task.dataset,
-            lambda incoming_keys: _blocks(files, files_to_read(files, incoming_keys.hashes), read),
+            lambda incoming_keys: _blocks(files, files.touched(incoming_keys.hashes), read),
             emitting,
             files.resources.memory,
             live_rows=files.live_rows,

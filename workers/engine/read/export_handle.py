@@ -18,7 +18,7 @@ from app.changelog.forms import flat, in_form, symbols_of
 from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuery
 from app.files.export_file import ExportSink, TextForm
 from app.files.parquet_file import ParquetReader, unique_columns
-from app.files.slices.slice_merge import MemoryBudget
+from app.files.slices.memory_budget import MemoryBudget
 from app.files.slices.spill import SpillBuffer
 from app.files.storage import Storage
 from app.format.file_group import ChangelogSegment

@@ -1,0 +1,60 @@
+"""What a task runs with in a process of Spark, and how it reports its error."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from app.files.lookups.hot_folder import HotFolder
+from app.files.slices.memory_budget import MemoryBudget
+from app.files.storage import open_storage
+from app.format.errors import HeadwaterError, error_of
+from workers.engine.task_files import TaskResources
+
+_T = TypeVar("_T")
+
+
+class TaskSetup(msgspec.Struct, frozen=True, kw_only=True):
+    """The configuration of tasks on every machine. `scratch` and `hot_folder` are local folders; without
+    `hot_bytes_max` there are no hot copies.
+    """
+
+    storage_uri: str
+    memory_bytes: int
+    scratch: str
+    hot_folder: str
+    hot_bytes_max: int
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A task's error, as a value: Spark would wrap an exception and run the task again."""
+
+    code: str
+    detail: str
+    facts: dict[str, Any]
+
+
+def refused(error: HeadwaterError) -> Refusal:
+    """The error as a value."""
+    return Refusal(code=error.code, detail=error.detail, facts=error.facts)
+
+
+@cache
+def resources_of(setup: TaskSetup) -> TaskResources:
+    """The resources of this process, created once, so that the caches of readers are kept."""
+    hot = HotFolder(Path(setup.hot_folder), setup.hot_bytes_max) if setup.hot_bytes_max else None
+    return TaskResources.on(
+        storage=open_storage(setup.storage_uri),
+        memory=MemoryBudget(bytes_max=setup.memory_bytes, scratch=Path(setup.scratch)),
+        hot=hot,
+    )
+
+
+def accepted(answer: _T | Refusal) -> _T:
+    """The result of a task. Raises the task's error."""
+    if isinstance(answer, Refusal):
+        raise error_of(answer.code, answer.detail, answer.facts)
+    return answer
