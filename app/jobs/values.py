@@ -9,12 +9,17 @@ from typing import Any, Final
 import msgspec
 
 from app.commit.write_options import SaveMode, WriteOptions
-from app.format.errors import Fault
+from app.format.errors import AttemptsExhausted, CorruptFile, Fault, HeadwaterError, StorageFull, Unavailable
 from app.format.instant import Action, RowCounts
 from app.format.operation import Operation
 from app.format.quarantine import QuarantineFile
 from app.format.rows.staged import RawInput, StagedFile
 from app.jobs.tasks import TaskRequest, action_of, is_table_service
+
+SERVICE_MADE: Final = frozenset(
+    error.code for error in (HeadwaterError, StorageFull, Unavailable, AttemptsExhausted, CorruptFile)
+)
+"""Codes of failures that say nothing about the request: sending it again is right, and makes a new job."""
 
 
 class JobKind(str, Enum):
@@ -263,3 +268,8 @@ class OutboxMessage(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     tenant_id: str
     dataset_id: str
+
+
+def failed_by_service(state: JobState, error: Fault | None) -> bool:
+    """Whether it ended for a reason of the service's own, so that the same request may be made again."""
+    return state is JobState.FAILED and error is not None and error.code in SERVICE_MADE

@@ -13,8 +13,8 @@ from app.format.errors import IdempotencyMismatch, NotFound
 from app.format.identifiers import is_uuid
 from app.jobs.repository.accept import insert_jobs
 from app.jobs.repository.job_row import JOB_COLUMNS, job_of
-from app.jobs.repository.replays import failed_by_service
 from app.jobs.tables import jobs, transactions
+from app.jobs.values import failed_by_service
 from app.transactions.values import AcceptedTransaction, NewTransaction, Transaction
 
 # Transactions of a tenant are accepted one after another: two that meet in several datasets then wait in the same order

@@ -5,14 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import msgspec
+
 from app.commit.commit_message import CommitMessage
 from app.commit.write_options import DEFAULT_OPTIONS, WriteOptions
 from app.commit.write_plan import MergeTask
 from app.format.dataset import DatasetDefinition
 from app.format.operation import Operation
-from app.format.quarantine import DecodedInput
-from app.format.rows.staged import RawInput
+from app.format.quarantine import QuarantineFile
+from app.format.rows.staged import RawInput, StagedFile
 from app.jobs.engine import TaskProgress
+
+
+class DecodedInput(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of decoding a raw input: its rows, and the quarantined records.
+
+    `definition`: the dataset under the schema that the input changed it to, where it did.
+    """
+
+    staged: tuple[StagedFile, ...]
+    quarantined: tuple[QuarantineFile, ...] = ()
+    definition: DatasetDefinition | None = None
 
 
 class WriteEngine(TaskProgress, Protocol):

@@ -27,7 +27,7 @@ from app.format.operation import Operation
 from app.format.rows.formats import MEDIA_TYPES
 from app.format.schema.types import parse_type
 from app.http.problems import STATUS
-from app.jobs.repository.replays import SERVICE_MADE
+from app.jobs.values import SERVICE_MADE
 from app.reads.service.rows import QueryType
 from app.settings import VARIABLES, Settings
 from app.sql.queries import parse_view

@@ -28,7 +28,6 @@ from app.files.slices.version_comparison import compare
 from app.files.storage import Storage, open_storage
 from app.format.dataset import DatasetDefinition
 from app.format.operation import Operation
-from app.format.quarantine import DecodedInput
 from app.format.rows.staged import RawInput, StagedFile
 from app.jobs.repository.jobs import JobStore
 from app.jobs.repository.outbox import OutboxStore
@@ -45,6 +44,7 @@ from app.runtime.loopback import LOOPBACK, free_port
 from app.settings import Settings
 from app.tenants.repository import TenantStore
 from app.views.derivation import DeriveRequest
+from app.writes.engine import DecodedInput
 from app.writes.service.run import RunWrites
 from tests.support.view_computation import DerivationInProcess
 from workers.engine.decode.decode_input import Tasks, decode_input

@@ -20,10 +20,10 @@ from app.exports.tasks import ExportedPart, ExportPart
 from app.format.dataset import DatasetDefinition
 from app.format.errors import EngineStopped
 from app.format.operation import Operation
-from app.format.quarantine import DecodedInput
 from app.format.rows.staged import RawInput, StagedFile
 from app.reads.tasks import ReadPart, ReadPartResult
 from app.views.derivation import DeriveRequest
+from app.writes.engine import DecodedInput
 from workers.engine.decode.decode_input import Tasks, decode_input
 from workers.engine.derive.view_computation import derive
 from workers.engine.task_setup import TaskSetup

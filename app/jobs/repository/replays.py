@@ -2,33 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import Connection, select
 from sqlalchemy.dialects.postgresql import insert as insert_unless
 
 from app.format.errors import (
-    AttemptsExhausted,
-    CorruptFile,
-    Fault,
-    HeadwaterError,
     IdempotencyMismatch,
-    StorageFull,
-    Unavailable,
 )
 from app.jobs.repository.job_row import get_job
 from app.jobs.tables import idempotency
-from app.jobs.values import Job, JobState, NewJob
-
-SERVICE_MADE: Final = frozenset(
-    error.code for error in (HeadwaterError, StorageFull, Unavailable, AttemptsExhausted, CorruptFile)
-)
-"""Codes of failures that say nothing about the request: sending it again is right, and makes a new job."""
-
-
-def failed_by_service(state: JobState, error: Fault | None) -> bool:
-    """Whether it ended for a reason of the service's own, so that the same request may be made again."""
-    return state is JobState.FAILED and error is not None and error.code in SERVICE_MADE
+from app.jobs.values import Job, NewJob, failed_by_service
 
 
 def key_row(dataset_id: str, key: str) -> Any:

@@ -10,9 +10,8 @@ from sqlalchemy import Connection, func, insert, select, text, update
 
 from app.format.errors import BatchOutOfOrder
 from app.jobs.repository.job_row import get_job
-from app.jobs.repository.replays import failed_by_service
 from app.jobs.tables import writer_batches
-from app.jobs.values import Job, NewJob, WriteRequest
+from app.jobs.values import Job, NewJob, WriteRequest, failed_by_service
 
 _LOCK: Final = text("SELECT pg_advisory_xact_lock(hashtextextended(:stream, 0))")
 

@@ -30,10 +30,11 @@ from app.files.storage import Storage
 from app.format.dataset import DatasetDefinition
 from app.format.errors import MalformedBody
 from app.format.operation import Operation, input_schema
-from app.format.quarantine import DecodedInput, QuarantineFile
+from app.format.quarantine import QuarantineFile
 from app.format.rows.formats import Format
 from app.format.rows.staged import RawInput, StagedFile
 from app.format.schema.shapes import Shape
+from app.writes.engine import DecodedInput
 
 SPLIT_BYTES: Final = 64 * 1024 * 1024
 EXPANDED_BYTES_MAX: Final = 64 * 1024 * 1024 * 1024

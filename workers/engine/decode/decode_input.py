@@ -11,9 +11,9 @@ from app.commit.write_options import WriteOptions
 from app.format.dataset import DatasetDefinition
 from app.format.definition.schema_merge import merge_schemas
 from app.format.operation import Operation, input_schema
-from app.format.quarantine import DecodedInput
 from app.format.rows.staged import RawInput
 from app.format.schema.shapes import Shape, common_members
+from app.writes.engine import DecodedInput
 from workers.engine.decode.decode_handle import (
     DecodedRows,
     DecodeTask,
