@@ -142,20 +142,11 @@ class CorrectionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """When that was."""
 
 
-class CorrectionsPage(msgspec.Struct, frozen=True, kw_only=True):
+class CorrectionsPage(CorrectionPage[CorrectionResponse], frozen=True, kw_only=True):
     """Corrections in the order of the feed."""
 
-    corrections: list[CorrectionResponse]
-    """The corrections."""
-    next_since: int
-    """The next call's `since`."""
-    pending: int
-    """How many changes follow the page, each of which may be a correction."""
-    earliest: Annotated[int, msgspec.Meta(examples=[0])]
-    """The first offset that can still be read."""
 
-
-def corrections_page(page: CorrectionPage) -> CorrectionsPage:
+def corrections_page(page: CorrectionPage[CorrectedChange]) -> CorrectionsPage:
     """The JSON of a page of corrections."""
     return CorrectionsPage(
         corrections=[_correction(each) for each in page.corrections],

@@ -24,3 +24,18 @@ class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
     earliest: int
     complete: bool
     vocabulary: Vocabulary
+
+
+class DeliveryFormat(msgspec.Struct, frozen=True, kw_only=True):
+    """Which changes of a feed are delivered, and how.
+
+    `form`: the form of the changes. `columns`: those of each row, all for None; the record key need not be among them.
+    `where`: a filter on the rows. `partitions`: globs, one of which the partition of a row must match. A pair is
+    delivered whole if either half is selected. `schema_id`: the schema under which the rows are; None for the latest.
+    """
+
+    form: ChangeForm = ChangeForm.TWO_EVENT
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+    partitions: tuple[str, ...] | None = None
+    schema_id: int | None = None

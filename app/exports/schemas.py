@@ -228,25 +228,9 @@ class FileLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "sel
     """The file."""
 
 
-class ExportFileResponse(msgspec.Struct, frozen=True, kw_only=True):
+class ExportFileResponse(ManifestFile, frozen=True, kw_only=True):
     """A file of a run."""
 
-    name: Annotated[str, msgspec.Meta(examples=[_FILE])]
-    """Its name."""
-    rows: Annotated[int, msgspec.Meta(examples=[25])]
-    """How many rows it has."""
-    size_bytes: Annotated[int, msgspec.Meta(examples=[18_432])]
-    """Its size."""
-    checksum: Annotated[str, msgspec.Meta(examples=["xxh3-128:99aa06d3014798d86001c324468d497f"])]
-    """`xxh3-128:` and the digest in hexadecimal."""
-    sha256: Annotated[
-        str, msgspec.Meta(examples=["e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"])
-    ]
-    """Its SHA-256 in hexadecimal."""
-    first_offset: int | None
-    """Of changes: the position from which the file has all that is exported; null of rows."""
-    next_offset: Annotated[int, msgspec.Meta(examples=[145])] | None
-    """Of changes: the position up to which it has all; null of rows."""
     links: FileLinks
     """Its path."""
 

@@ -16,7 +16,7 @@ from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuer
 from app.format.result_file import RunFile
 from app.format.schema.schema import Field
 from app.jobs.engine import TaskProgress
-from app.jobs.values import Claim, Job, JobState
+from app.jobs.values import Claim, Job, JobState, KeyedRequest
 
 RUNS_SHOWN: Final = 5
 MANIFEST_NAME: Final = "manifest.json"
@@ -89,18 +89,24 @@ class ManifestSchema(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ManifestFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a run. `checksum` is `xxh3-128:` and the digest, `sha256` another; both hexadecimal.
+    """A file of a run."""
 
-    Of changes, `first_offset` and `next_offset` are the positions between which the file has all that was asked for.
-    """
-
-    name: str
-    rows: int
-    size_bytes: int
-    checksum: str
-    sha256: str
+    name: Annotated[str, msgspec.Meta(examples=["part-00000-00000.parquet"])]
+    """Its name."""
+    rows: Annotated[int, msgspec.Meta(examples=[25])]
+    """How many rows it has."""
+    size_bytes: Annotated[int, msgspec.Meta(examples=[18_432])]
+    """Its size."""
+    checksum: Annotated[str, msgspec.Meta(examples=["xxh3-128:99aa06d3014798d86001c324468d497f"])]
+    """`xxh3-128:` and the digest in hexadecimal."""
+    sha256: Annotated[
+        str, msgspec.Meta(examples=["e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"])
+    ]
+    """Its SHA-256 in hexadecimal."""
     first_offset: int | None
-    next_offset: int | None
+    """Of changes: the position from which the file has all that is exported; null of rows."""
+    next_offset: Annotated[int, msgspec.Meta(examples=[145])] | None
+    """Of changes: the position up to which it has all; null of rows."""
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,13 +187,10 @@ class ExportChange(msgspec.Struct, frozen=True, kw_only=True):
     schedule: Schedule | msgspec.UnsetType | None
 
 
-class NewRun(msgspec.Struct, frozen=True, kw_only=True):
+class NewRun(KeyedRequest, frozen=True, kw_only=True):
     """A run that is asked for, with the id of its job; by nobody, if it is time for it."""
 
     job_id: str
-    idempotency_key: str | None
-    request_hash: str
-    actor: str | None = None
 
 
 class StartedRun(msgspec.Struct, frozen=True, kw_only=True):

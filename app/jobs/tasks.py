@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -164,11 +164,17 @@ class VersionKind(str, Enum):
 
 
 class NamedVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """A version with a name, readable as long as it has it. `automatic`: given by the dataset's policy."""
+    """A version with a name, readable as long as it has it."""
 
-    name: str
+    name: Annotated[str, msgspec.Meta(examples=["before-import"])]
+    """The name."""
     kind: VersionKind
+    """Whether it is a savepoint or a tag."""
     version: int
+    """The version."""
     automatic: bool
+    """Whether `services.tags` of the dataset made it."""
     created_at: datetime
+    """When the version got the name."""
     expires_at: datetime | None
+    """When the name expires; null if it does not."""

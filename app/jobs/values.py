@@ -208,19 +208,25 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return self.instant_id
 
 
-class NewJob(msgspec.Struct, frozen=True, kw_only=True):
-    """A job to accept. `request_hash` distinguishes a replay of an idempotency key from its misuse.
+class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks for something, and under which idempotency key.
 
-    It has an instant if `instant_action` names what that does.
+    `request_hash` distinguishes a replay of the key from its misuse. `actor`: the id of the API key of the request;
+    None for the service itself.
     """
+
+    idempotency_key: str | None = None
+    request_hash: str = ""
+    actor: str | None = None
+
+
+class NewJob(KeyedRequest, frozen=True, kw_only=True):
+    """A job to accept. It has an instant if `instant_action` names what that does."""
 
     id: str
     dataset_id: str
     request: JobRequest
     instant_id: str | None = None
-    idempotency_key: str | None = None
-    request_hash: str = ""
-    actor: str | None = None
 
     @property
     def write(self) -> WriteRequest:

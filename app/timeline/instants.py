@@ -1,9 +1,9 @@
-"""What reads of a dataset return: the bounds of its feed, pages of changes and of rows, entries of its timeline."""
+"""Entries of the timeline of a dataset."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -11,37 +11,60 @@ from app.format.errors import Fault
 from app.format.instant import Action, InstantState, RowCounts
 
 
-class InstantRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the timeline.
+class InstantEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of a timeline, without its error. Files, bytes and `schema_id` are those of its commit."""
 
-    `actor`: the id of the API key that requested it; None for the service itself. `parameters`: options of the request
-    beside its operation. Files, bytes and `schema_id` are the commit's, which other instants of the same version
-    share: bytes are those of data files that came and went. `error` says what made its job fail.
-    """
-
-    id: str
+    id: Annotated[str, msgspec.Meta(examples=["20261121100000000000-4f5e7d"])]
+    """Its id; ids grow with the time of the request."""
     action: Action
-    operation: str
+    """What it does to the dataset."""
+    operation: Annotated[str, msgspec.Meta(examples=["upsert"])]
+    """The operation of a write, or the kind of its job."""
     state: InstantState
+    """Where it is in its life; only `completed` is visible to readers."""
     job_id: str | None
+    """The job that does it; null for none."""
     transaction_id: str | None
+    """The transaction that it is part of; null for none."""
     actor: str | None
+    """The id of the API key that requested it; null for the service itself."""
     actor_name: str | None
+    """The name of that key."""
     writer_id: str | None
+    """The stream that the batch is of; null for none."""
     batch_id: int | None
+    """The number of the batch; null for none."""
     parameters: dict[str, Any]
+    """The options of the request that differ from their defaults."""
     version: int | None
+    """The version that it made; null for none."""
     schema_id: int | None
+    """The schema of that version."""
     requested_at: datetime
+    """When it was requested."""
     started_at: datetime | None
+    """When its last attempt started."""
     completed_at: datetime | None
+    """When it was committed."""
     rows: RowCounts
+    """What it did to rows."""
     files_added: int
+    """Data files that its version added; instants that were committed together share a version."""
     files_removed: int
+    """Data files that its version removed."""
     bytes_added: int
+    """The size of the files that its version added."""
     bytes_removed: int
+    """The size of the files that its version removed."""
     first_offset: int | None
+    """The offset of the first change of its version; null for none."""
     last_offset: int | None
+    """The offset of the last change of its version; null for none."""
+
+
+class InstantRecord(InstantEntry, frozen=True, kw_only=True):
+    """An entry of a timeline. `error`: why its job failed."""
+
     error: Fault | None
 
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Final, TypeAlias
 from urllib.parse import quote
 
 import msgspec
 
 from app.catalog.values import Dataset
-from app.http.parameters.query_parameters import INT64_MAX
-from app.jobs.tasks import NamedVersion, VersionKind
+from app.jobs.tasks import NamedVersion
 from app.paging import Page
+from app.versions.values import RestorePoint, Time, VersionNumber
 
 _INSTANTS_MAX: Final = 10_000
 _KEEP_SECONDS_MAX: Final = 10**10
 
-VersionNumber: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)]
-Time: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
 _Name: TypeAlias = Annotated[str, msgspec.Meta(examples=["before-import"])]
 
 
@@ -43,21 +40,9 @@ class NamedVersionLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self
     """The rows of the version."""
 
 
-class NamedVersionResponse(msgspec.Struct, frozen=True, kw_only=True):
+class NamedVersionResponse(NamedVersion, frozen=True, kw_only=True):
     """A version with a name."""
 
-    name: _Name
-    """The name."""
-    kind: VersionKind
-    """Whether it is a savepoint or a tag."""
-    version: int
-    """The version."""
-    automatic: bool
-    """Whether `services.tags` of the dataset made it."""
-    created_at: datetime
-    """When the version got the name."""
-    expires_at: datetime | None
-    """When the name expires; null if it does not."""
     links: NamedVersionLinks
     """Paths of related resources."""
 
@@ -71,17 +56,9 @@ class NamedVersionPage(msgspec.Struct, frozen=True, kw_only=True):
     """The token of the next page; null on the last one."""
 
 
-class CreateRestore(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CreateRestore(RestorePoint, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The version to go back to, in exactly one of `version`, `savepoint`, `tag` and `as_of`."""
 
-    version: VersionNumber | None = None
-    """The number of the version."""
-    savepoint: Annotated[str, msgspec.Meta(examples=["before-import"])] | None = None
-    """The name of a savepoint."""
-    tag: str | None = None
-    """The name of a tag or savepoint."""
-    as_of: Time | None = None
-    """A time: the last version committed by then."""
     expected_version: VersionNumber | None = None
     """The version that the dataset must still have when the restore commits; any by default."""
 

@@ -11,6 +11,7 @@ from litestar.params import PathParameter
 from app.changelog.forms import ChangeForm
 from app.changes.position_parameters import Position, SinceTime, SinceVersion, start_of
 from app.changes.positions import StartingPosition
+from app.changes.values import DeliveryFormat
 from app.consumers.values import MaxLag
 from app.http.encoding import PROBLEM
 from app.http.parameters.page_options import PageOptions
@@ -19,7 +20,6 @@ from app.http.parameters.resource_names import DatasetIdentity
 from app.http.problems import fault_document
 from app.webhooks.values import (
     Delivery,
-    DeliveryFormat,
     DeliveryState,
     Registration,
     Reply,
@@ -186,37 +186,10 @@ class WebhookSecret(msgspec.Struct, frozen=True, kw_only=True):
     """How long the previous secret signs messages as well."""
 
 
-class DeliveryResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A message of a webhook."""
-
-    id: str
-    """Its id, which the header `webhook-id` holds."""
-    webhook_id: str
-    """The id of the webhook."""
-    since: int
-    """The position of its first change."""
-    next_since: int
-    """The position after its last change."""
-    state: DeliveryState
-    """Whether it waits for an attempt, has arrived, or was given up."""
-    attempts: int
-    """How often it was sent."""
-    next_attempt_at: datetime | None
-    """When it is sent again; null where it is not."""
-    status: int | None
-    """The HTTP status of the last attempt; null where there was no response."""
-    error: str | None
-    """What was wrong with the last attempt; null where it arrived."""
-    created_at: datetime
-    """When it was made."""
-    ended_at: datetime | None
-    """When it arrived or was given up."""
-
-
 class DeliveryPage(msgspec.Struct, frozen=True, kw_only=True):
     """Messages of a webhook, the newest first."""
 
-    items: list[DeliveryResponse]
+    items: list[Delivery]
     """The messages of this page."""
     next_page_token: str | None
     """The token of the next page; null on the last one."""
@@ -289,11 +262,6 @@ def webhook_response(webhook: Webhook) -> WebhookResponse:
 def webhook_with_secret(webhook: Webhook, secret: str) -> WebhookWithSecret:
     """The JSON of a webhook with its secret."""
     return msgspec.convert({**_members(webhook), "secret": secret}, WebhookWithSecret)
-
-
-def delivery_response(delivery: Delivery) -> DeliveryResponse:
-    """The JSON of a message."""
-    return msgspec.convert(delivery, DeliveryResponse, from_attributes=True)
 
 
 def attempt_response(reply: Reply) -> WebhookTest:

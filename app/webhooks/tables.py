@@ -15,6 +15,7 @@ from sqlalchemy import (
     text,
 )
 
+from app.changes.values import DeliveryFormat
 from app.db.columns import (
     id_column,
     integer_column,
@@ -25,7 +26,7 @@ from app.db.columns import (
     timestamp_column,
 )
 from app.format.errors import Fault
-from app.webhooks.values import DeliveryFormat, WebhookDefinition
+from app.webhooks.values import WebhookDefinition
 
 webhooks: Final = Table(
     "webhooks",

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from app.changelog.forms import ChangeForm
 from app.changes.positions import FeedStart, StartingPosition
+from app.changes.values import DeliveryFormat
 from app.consumers.values import MaxLag
 from app.format.errors import Fault, HeadwaterError, InvalidRequest
 
@@ -50,16 +50,6 @@ class DeliveryState(str, Enum):
     DEAD = "dead"
 
 
-class DeliveryFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """How changes are told; see `FeedQuery`. `schema_id`: the schema under which rows are; None for the latest."""
-
-    form: ChangeForm = ChangeForm.TWO_EVENT
-    columns: tuple[str, ...] | None = None
-    where: str | None = None
-    partitions: tuple[str, ...] | None = None
-    schema_id: int | None = None
-
-
 class WebhookDefinition(msgspec.Struct, frozen=True, kw_only=True):
     """What a user asked for. `delivery_format` has no schema: each message is told under the latest there is.
 
@@ -95,23 +85,36 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
-    """One message: the changes [since, next_since), told in one way whenever it is sent.
-
-    `status`, `error`: of the last attempt that failed: the HTTP status, unless there was no answer, and what was wrong.
-    """
+    """A message of a webhook."""
 
     id: str
+    """Its id, which the header `webhook-id` holds."""
     webhook_id: str
+    """The id of the webhook."""
     since: int
+    """The position of its first change."""
     next_since: int
-    delivery_format: DeliveryFormat
+    """The position after its last change."""
     state: DeliveryState
+    """Whether it waits for an attempt, has arrived, or was given up."""
     attempts: int
+    """How often it was sent."""
     next_attempt_at: datetime | None
+    """When it is sent again; null where it is not."""
     status: int | None
+    """The HTTP status of the last attempt; null where there was no response."""
     error: str | None
+    """What was wrong with the last attempt; null where it arrived."""
     created_at: datetime
+    """When it was made."""
     ended_at: datetime | None
+    """When it arrived or was given up."""
+
+
+class FormattedDelivery(Delivery, frozen=True, kw_only=True):
+    """A message with the way in which its changes are delivered, the same whenever it is sent."""
+
+    delivery_format: DeliveryFormat
 
 
 class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,9 +127,9 @@ class DeliveryWork(msgspec.Struct, frozen=True, kw_only=True):
 
     webhook: Webhook
     secrets: tuple[str, ...]
-    next: Delivery | None
+    next: FormattedDelivery | None
     next_seconds: float | None
-    redelivery: Delivery | None
+    redelivery: FormattedDelivery | None
     redelivery_seconds: float | None
 
 

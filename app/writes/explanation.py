@@ -11,6 +11,7 @@ from app.commit.write_effect import WriteEffect
 from app.format.dataset import BucketFunction, BucketMode, IndexType
 from app.format.file_group import FileKind
 from app.format.index.index_answer import FileAnswer
+from app.format.index.live_key import RowOrigin
 from app.format.operation import Operation
 
 
@@ -48,13 +49,9 @@ class ExplainedFile(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is read, or not."""
 
 
-class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
+class LiveRow(RowOrigin, frozen=True, kw_only=True):
     """The row that a key has now."""
 
-    version: int | None
-    """The version that gave it its values; null where not known."""
-    offset: int | None
-    """The offset of the change that gave it its values; null where not known."""
     file: str | None
     """The file that it is in; null for a row that a log has put there."""
     position: int | None

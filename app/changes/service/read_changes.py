@@ -13,10 +13,10 @@ from app.catalog.values import Dataset
 from app.changelog.change_positions import changes_since, count_since, end_of, offset_at, op_is, opens_pair
 from app.changelog.change_selection import ChangeSelection
 from app.changelog.changelog_scan import ChangelogReader, ChangelogScan
-from app.changelog.forms import ChangeForm, in_form
+from app.changelog.forms import in_form
 from app.changes.ports import ChangelogIndex
 from app.changes.positions import FeedBounds, StartingPosition, resolve_position
-from app.changes.values import ChangePage
+from app.changes.values import ChangePage, DeliveryFormat
 from app.format.dataset import DatasetDefinition
 from app.format.errors import CorruptFile, FieldError, InvalidRequest, NotFound, OffsetExpired
 from app.format.file_group import ChangelogSegment
@@ -32,24 +32,14 @@ _STEP_FILES: Final = 64
 _SKIPPED_FILE: Final = 64
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FeedQuery:
+class FeedQuery(DeliveryFormat, frozen=True, kw_only=True):
     """What a reader wants of a feed, the same for every page of a walk.
 
-    At most `limit` changes a page; none at or beyond position `until`; of each row the named columns only, unless
-    None. The record key need not be among them. `form` is how the changes are told, `schema_id` the schema under which
-    the rows are, whichever they were written under: the latest, unless said. `where`: a filter on those rows.
-    `partitions`: globs, one of which the partition of the row must match. A pair is told whole if either half is asked
-    for.
+    `limit`: the most changes of a page. `until`: the position before which the walk ends; None for the head.
     """
 
     limit: int
-    form: ChangeForm = ChangeForm.TWO_EVENT
     until: int | None = None
-    columns: tuple[str, ...] | None = None
-    schema_id: int | None = None
-    where: str | None = None
-    partitions: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.limit < 1 or (self.until is not None and self.until < 0):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Annotated, Final, Generic, TypeVar
 
 import msgspec
 
@@ -23,6 +23,7 @@ from app.format.rows.changelog import Op
 _FILES_MAX: Final = 64
 SCANNED_ROWS_MAX: Final = 8 * 1024 * 1024
 _POSITION_MAX: Final = 2**63 - 1
+_Correction = TypeVar("_Correction")
 
 
 class CorrectedChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,13 +36,17 @@ class CorrectedChange(msgspec.Struct, frozen=True, kw_only=True):
     system_time: datetime
 
 
-class CorrectionPage(msgspec.Struct, frozen=True, kw_only=True):
+class CorrectionPage(msgspec.Struct, Generic[_Correction], frozen=True, kw_only=True):
     """Corrections in the order of the feed, found before position `next_since`; see ChangePage."""
 
-    corrections: list[CorrectedChange]
+    corrections: list[_Correction]
+    """The corrections."""
     next_since: int
+    """The next call's `since`."""
     pending: int
-    earliest: int
+    """How many changes follow the page, each of which may be a correction."""
+    earliest: Annotated[int, msgspec.Meta(examples=[0])]
+    """The first offset that can still be read."""
 
 
 class CorrectionQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +65,9 @@ class ReadCorrections:
     index: ChangelogIndex
     reader: ChangelogReader
 
-    def page(self, dataset: Dataset, since: int | StartingPosition, query: CorrectionQuery) -> CorrectionPage:
+    def page(
+        self, dataset: Dataset, since: int | StartingPosition, query: CorrectionQuery
+    ) -> CorrectionPage[CorrectedChange]:
         """The corrections that the feed has from position `since` on.
 
         A page that has read SCANNED_ROWS_MAX changes ends, whatever it has found. Raises InvalidRequest, OffsetAhead,

@@ -67,7 +67,7 @@ class ExportStore:
                 )
             )
             _follow(connection, new.dataset_id, new.id, definition, since)
-            first = NewRun(job_id=new.job_id, idempotency_key=None, request_hash="", actor=new.actor)
+            first = NewRun(job_id=new.job_id, actor=new.actor)
             export = find_export(connection, new.id)
             next_run(connection, export, bounds.next_offset, first, also_empty=definition.schedule is None)
             return find_export(connection, new.id)

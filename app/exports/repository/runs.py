@@ -114,7 +114,7 @@ def plan_run(connection: Connection, export: Export, head: int, job_id: str) -> 
     left = seconds_until_due(connection, export)
     if left > 0:
         return left
-    new = NewRun(job_id=job_id, idempotency_key=None, request_hash="")
+    new = NewRun(job_id=job_id)
     return None if next_run(connection, export, head, new) is None else float(schedule.every_seconds)
 
 

@@ -51,7 +51,7 @@ def list_options(type_: type[msgspec.Struct]) -> frozenset[str]:
 def _has_list(type_: msgspec.inspect.Type) -> bool:
     if isinstance(type_, msgspec.inspect.UnionType):
         return any(_has_list(each) for each in type_.types)
-    return isinstance(type_, msgspec.inspect.ListType)
+    return isinstance(type_, msgspec.inspect.ListType | msgspec.inspect.VarTupleType)
 
 
 def _errors(values: dict[str, Any], type_: type[msgspec.Struct]) -> list[FieldError]:

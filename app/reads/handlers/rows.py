@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -14,45 +13,11 @@ from app.codecs.json.encode import encode_rows_json, encode_rows_ndjson
 from app.http.body_stream import JSON
 from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import BINARY, TEXT, documented
-from app.http.parameters.query_parameters import INT64_MAX
 from app.http.response import ApiResponse
 from app.http.table_response import ARROW_STREAM, NDJSON, arrow_stream
 from app.http.threads import Threads
-from app.reads.service.rows import QueryType, ReadTable, RowQuery
+from app.reads.service.rows import ReadTable, RowQuery
 from app.reads.values import RowPage
-
-LIMIT_MAX: Final = 10_000
-
-
-class ReadRowsOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The options of `read_rows`."""
-
-    query_type: QueryType = QueryType.SNAPSHOT
-    """`read_optimized` reads base files only: faster where merge_on_read keeps logs, but without what is in them until
-    a compaction.
-    """
-    version: Annotated[int, msgspec.Meta(ge=0, le=INT64_MAX)] | None = None
-    """The version to read; the latest by default."""
-    as_of: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
-    """An RFC 3339 time: reads the last version committed by then."""
-    tag: str | None = None
-    """The name of a tag or savepoint: reads the version that has it."""
-    columns: list[str] | None = None
-    """The columns to read, comma-separated or repeated; all by default."""
-    where: str | None = None
-    """A filter: the rows for which it is true."""
-    partitions: list[str] | None = None
-    """Globs of partition paths, repeated: the rows of partitions that match one."""
-    meta: bool = False
-    """Adds the five meta columns behind the others."""
-    corrected_since: bool = False
-    """Adds to each row of an earlier version what has retracted it since: the columns `_hw_corrected_by` (an offset)
-    and `_hw_corrected_version`, null where nothing has.
-    """
-    limit: Annotated[int, msgspec.Meta(ge=1, le=LIMIT_MAX)] = 1_000
-    """Rows on a page, at most."""
-    page_token: str | None = None
-    """`next_page_token` of the page before; absent for the first page."""
 
 
 class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,13 +51,13 @@ class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
 )
 async def read_rows(
     media_type: Provided[str],
-    options: Provided[ReadRowsOptions],
+    options: Provided[RowQuery],
     found: Provided[Dataset],
     read_table: Provided[ReadTable],
     threads: Provided[Threads],
 ) -> ApiResponse[bytes]:
     """Reads rows of the table now or back in time, without a job."""
-    page = await threads.run(read_table.page, found, msgspec.convert(options, RowQuery, from_attributes=True))
+    page = await threads.run(read_table.page, found, options)
     content = await threads.run(partial(_ENCODERS[media_type], page))
     headers = {"Headwater-Version": str(page.version), "Headwater-Schema-Id": str(page.schema_id)}
     if page.next_page_token is not None:

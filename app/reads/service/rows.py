@@ -44,6 +44,8 @@ from app.timeline.ports import Timeline
 from app.timeline.service.version_pins import expired_if_missing
 from app.versions.service.versions import VersionOf
 
+LIMIT_MAX: Final = 10_000
+_INT64_MAX: Final = 2**63 - 1
 # A page looks at so many rows at most. One that selects few of them ends there, and its token goes on.
 SCANNED_ROWS_MAX: Final = 256 * 1024
 # As many as a row group has at most: it is decoded whole in any case.
@@ -60,25 +62,34 @@ class QueryType(str, Enum):
 
 
 class RowQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reader wants of a table: at most `limit` rows a page, as of `version`, `as_of` or the one that is named
-    `tag` (else of the latest).
+    """The rows that a reader wants, as of `version`, `as_of` or the version that is named `tag`, else of the latest."""
 
-    `query_type`: with or without what is still in logs. `columns`: all, unless named. `where`: a filter. `partitions`:
-    globs, of which a row's partition must match one. `meta`: the meta columns too. `corrected_since`: beside each row
-    what took back the change that gave it its values. `page_token`: of the page before.
-    """
-
-    limit: int
     query_type: QueryType = QueryType.SNAPSHOT
-    version: int | None = None
-    as_of: datetime | None = None
+    """`read_optimized` reads base files only: faster where merge_on_read keeps logs, but without what is in them until
+    a compaction.
+    """
+    version: Annotated[int, msgspec.Meta(ge=0, le=_INT64_MAX)] | None = None
+    """The version to read; the latest by default."""
+    as_of: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+    """An RFC 3339 time: reads the last version committed by then."""
     tag: str | None = None
+    """The name of a tag or savepoint: reads the version that has it."""
     columns: tuple[str, ...] | None = None
+    """The columns to read, comma-separated or repeated; all by default."""
     where: str | None = None
+    """A filter: the rows for which it is true."""
     partitions: tuple[str, ...] | None = None
+    """Globs of partition paths, repeated: the rows of partitions that match one."""
     meta: bool = False
+    """Adds the five meta columns behind the others."""
     corrected_since: bool = False
+    """Adds to each row of an earlier version what has retracted it since: the columns `_hw_corrected_by` (an offset)
+    and `_hw_corrected_version`, null where nothing has.
+    """
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LIMIT_MAX)] = 1_000
+    """Rows on a page, at most."""
     page_token: str | None = None
+    """`next_page_token` of the page before; absent for the first page."""
 
 
 class _RowPosition(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-import msgspec
 from litestar import post
 from litestar.params import JSONBody
 
@@ -14,7 +13,7 @@ from app.http.dependencies import Provided
 from app.http.openapi.operation_docs import documented
 from app.jobs.handlers.accepted import Acceptance, JobReply
 from app.versions.schemas import CreateRestore, CreateRollback
-from app.versions.service.restores import RestorePoint, Restores
+from app.versions.service.restores import Restores
 
 _TAGS: Final = ["restores"]
 _ROLLBACK: Final = CreateRollback()
@@ -42,7 +41,7 @@ async def create_restore(
     start = partial(
         restores.restore,
         found,
-        msgspec.convert(data, RestorePoint, from_attributes=True),
+        data,
         acceptance.requested("restore", data),
         expected_version=data.expected_version,
     )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
-
-import msgspec
+from typing import Final
 
 from app.catalog.service import refuse_derived
 from app.catalog.values import Dataset
@@ -18,15 +16,9 @@ from app.jobs.tasks import VersionKind
 from app.jobs.values import Accepted, RestoreTarget, WriteRequest
 from app.versions.ports import NamedVersions
 from app.versions.service.versions import VersionOf
+from app.versions.values import RestorePoint
 
-
-class RestorePoint(msgspec.Struct, frozen=True, kw_only=True):
-    """The version to go back to: exactly one of number, time, and name; `tag` is the name of either kind."""
-
-    version: int | None = None
-    as_of: datetime | None = None
-    savepoint: str | None = None
-    tag: str | None = None
+_WAYS: Final = ("version", "as_of", "savepoint", "tag")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,9 +68,9 @@ class Restores:
         return self._accept(dataset, RestoreTarget(instants=instants), identity, expected_version)
 
     def _find(self, dataset: Dataset, point: RestorePoint) -> int:
-        specified = [name for name in point.__struct_fields__ if getattr(point, name) is not None]
+        specified = [name for name in _WAYS if getattr(point, name) is not None]
         if len(specified) != 1:
-            ways = ", ".join(point.__struct_fields__)
+            ways = ", ".join(_WAYS)
             detail = f"expected exactly one of {ways}; got {', '.join(specified) or 'none'}"
             raise InvalidRequest(
                 detail, [FieldError(pointer=f"/{name}", detail=detail) for name in specified]

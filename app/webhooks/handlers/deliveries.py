@@ -12,13 +12,12 @@ from app.http.threads import Threads
 from app.tenants.values import Principal
 from app.webhooks.schemas import (
     DeliveryPage,
-    DeliveryResponse,
     ListDeliveriesOptions,
     Redelivered,
     WebhookId,
-    delivery_response,
 )
 from app.webhooks.service.webhooks import Webhooks
+from app.webhooks.values import Delivery
 
 _TAGS: Final = ["webhooks"]
 
@@ -47,9 +46,7 @@ async def list_webhook_deliveries(
         page_size=options.page_size,
         page_token=options.page_token,
     )
-    return DeliveryPage(
-        items=[delivery_response(each) for each in page.items], next_page_token=page.next_token
-    )
+    return DeliveryPage(items=page.items, next_page_token=page.next_token)
 
 
 @get(
@@ -64,9 +61,9 @@ async def get_webhook_delivery(
     webhooks: Provided[Webhooks],
     principal: Provided[Principal],
     threads: Provided[Threads],
-) -> DeliveryResponse:
+) -> Delivery:
     """Returns a message with the result of its last attempt."""
-    return delivery_response(await threads.run(webhooks.delivery, principal.tenant_id, webhook, delivery))
+    return await threads.run(webhooks.delivery, principal.tenant_id, webhook, delivery)
 
 
 @post(
@@ -82,9 +79,9 @@ async def redeliver_webhook_delivery(
     webhooks: Provided[Webhooks],
     principal: Provided[Principal],
     threads: Provided[Threads],
-) -> DeliveryResponse:
+) -> Delivery:
     """Sends a message that arrived or was given up again, with the same id and body, beside new messages."""
-    return delivery_response(await threads.run(webhooks.redeliver, principal.tenant_id, webhook, delivery))
+    return await threads.run(webhooks.redeliver, principal.tenant_id, webhook, delivery)
 
 
 @post(

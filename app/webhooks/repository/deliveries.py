@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from app.changes.values import DeliveryFormat
 from app.consumers.followers import Consumer
 from app.consumers.repository.followers import move_follower
 from app.consumers.tables import consumers
@@ -14,7 +15,6 @@ from app.db.session import Database
 from app.format.errors import Fault, NotFound
 from app.webhooks.repository.webhook_row import (
     DELIVERY_COLUMNS,
-    delivery_of,
     find_webhook,
     follower_name,
     live_secrets,
@@ -22,16 +22,17 @@ from app.webhooks.repository.webhook_row import (
 )
 from app.webhooks.tables import webhook_deliveries, webhooks
 from app.webhooks.values import (
-    Delivery,
-    DeliveryFormat,
     DeliveryState,
     DeliveryWork,
+    FormattedDelivery,
     Reply,
     WebhookGivenUp,
     WebhookState,
 )
 
 _PENDING: Final = webhook_deliveries.c.state == DeliveryState.PENDING.value
+# The column of the format has the name that it was first given.
+_FORMATTED: Final = (*DELIVERY_COLUMNS, webhook_deliveries.c.telling.label("delivery_format"))
 _SECONDS_UNTIL_DUE: Final = func.extract(
     "epoch", webhook_deliveries.c.next_attempt_at - func.clock_timestamp()
 )
@@ -49,7 +50,7 @@ class DeliveryStore:
     def work(self, tenant_id: str, webhook_id: str) -> DeliveryWork | None:
         """What there is to do; None if the webhook is gone."""
         next_pending = (
-            select(*DELIVERY_COLUMNS, _SECONDS_UNTIL_DUE.label("waits"))
+            select(*_FORMATTED, _SECONDS_UNTIL_DUE.label("waits"))
             .where(webhook_deliveries.c.webhook_id == webhook_id, _PENDING)
             .order_by(webhook_deliveries.c.next_attempt_at)
             .limit(1)
@@ -79,7 +80,7 @@ class DeliveryStore:
         delivery_id: str,
         delivery_format: DeliveryFormat,
         next_since: int,
-    ) -> Delivery | None:
+    ) -> FormattedDelivery | None:
         """Makes the message of the changes from the consumer's position to `next_since`; None if the hold was lost."""
         webhook_id = consumer.name.removeprefix(follower_name(""))
         with self._database.tenant(tenant_id) as connection:
@@ -97,9 +98,9 @@ class DeliveryStore:
                     state=DeliveryState.PENDING.value,
                     next_attempt_at=func.clock_timestamp(),
                 )
-                .returning(*DELIVERY_COLUMNS)
+                .returning(*_FORMATTED)
             )
-            return delivery_of(made.one())
+            return _delivery(made.one())
 
     def skip(self, tenant_id: str, consumer: Consumer, next_since: int) -> bool:
         """Moves past changes that are not asked for; false if the hold was lost."""
@@ -108,7 +109,7 @@ class DeliveryStore:
                 connection, consumer.dataset_id, consumer.name, consumer.position, next_since
             )
 
-    def delivered(self, tenant_id: str, delivery: Delivery, status: int) -> None:
+    def delivered(self, tenant_id: str, delivery: FormattedDelivery, status: int) -> None:
         """Ends a message that arrived, and moves the position past it."""
         with self._database.tenant(tenant_id) as connection:
             counted = _attempted(connection, delivery, DeliveryState.DELIVERED, status=status, error=None)
@@ -121,7 +122,13 @@ class DeliveryStore:
                 )
 
     def failed(
-        self, tenant_id: str, delivery: Delivery, reply: Reply, *, retry_seconds: float | None, dead_max: int
+        self,
+        tenant_id: str,
+        delivery: FormattedDelivery,
+        reply: Reply,
+        *,
+        retry_seconds: float | None,
+        dead_max: int,
     ) -> None:
         """Counts an attempt that failed; the next one is in `retry_seconds`.
 
@@ -170,10 +177,11 @@ class DeliveryStore:
         )
 
 
-def _delivery(row: Any) -> Delivery:
+def _delivery(row: Any) -> FormattedDelivery:
+    """The message in a row of _FORMATTED."""
     values = row._asdict()
-    del values["waits"]
-    return Delivery(**{**values, "state": DeliveryState(values["state"])})
+    values.pop("waits", None)
+    return FormattedDelivery(**{**values, "state": DeliveryState(values["state"])})
 
 
 def _holds(connection: Connection, consumer: Consumer) -> bool:
@@ -193,7 +201,7 @@ def _holds(connection: Connection, consumer: Consumer) -> bool:
 
 def _attempted(
     connection: Connection,
-    delivery: Delivery,
+    delivery: FormattedDelivery,
     state: DeliveryState,
     *,
     status: int | None,
@@ -224,7 +232,7 @@ def _attempted(
     return dataset_id if counted.rowcount else None
 
 
-def _move_past(connection: Connection, dataset_id: str, delivery: Delivery) -> bool:
+def _move_past(connection: Connection, dataset_id: str, delivery: FormattedDelivery) -> bool:
     """Moves the position past a message; False for one that is sent again, which the position is past already."""
     name = follower_name(delivery.webhook_id)
     return move_follower(connection, dataset_id, name, delivery.since, delivery.next_since)

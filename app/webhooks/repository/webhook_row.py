@@ -16,12 +16,7 @@ from app.partitions.tables import partition_feeds
 from app.webhooks.tables import webhook_deliveries, webhooks
 from app.webhooks.values import Delivery, DeliveryState, Webhook, WebhookState
 
-# The column has the name that it was first given.
-_FORMAT: Final = webhook_deliveries.c.telling.label("delivery_format")
-DELIVERY_COLUMNS: Final = tuple(
-    _FORMAT if name == "delivery_format" else webhook_deliveries.c[name]
-    for name in Delivery.__struct_fields__
-)
+DELIVERY_COLUMNS: Final = tuple(webhook_deliveries.c[name] for name in Delivery.__struct_fields__)
 
 
 def follower_name(webhook_id: str) -> str:

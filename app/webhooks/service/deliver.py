@@ -20,7 +20,7 @@ from app.webhooks.repository.deliveries import DeliveryStore
 from app.webhooks.sender import HttpSender
 from app.webhooks.service.message import Messages, changes_body
 from app.webhooks.service.signing import key_of, message_headers
-from app.webhooks.values import GONE, Delivery, DeliveryWork, Reply, WebhookGivenUp, WebhookState
+from app.webhooks.values import GONE, DeliveryWork, FormattedDelivery, Reply, WebhookGivenUp, WebhookState
 
 _log = logging.getLogger(__name__)
 _JITTER: Final = 0.1
@@ -106,7 +106,7 @@ class DeliverWebhooks:
             return self.deliveries.skip(dataset.tenant_id, position_holder, batch.next_since)
         return work.webhook.pending == 0
 
-    def _redeliver(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery) -> bool:
+    def _redeliver(self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery) -> bool:
         try:
             changes = self.messages.changes_of(dataset, work.webhook.definition, delivery)
         except Unavailable:
@@ -118,7 +118,9 @@ class DeliverWebhooks:
             return True
         return self._attempt(dataset, work, delivery, changes)
 
-    def _attempt(self, dataset: Dataset, work: DeliveryWork, delivery: Delivery, changes: bytes) -> bool:
+    def _attempt(
+        self, dataset: Dataset, work: DeliveryWork, delivery: FormattedDelivery, changes: bytes
+    ) -> bool:
         """Whether the message arrived."""
         webhook = work.webhook
         body = changes_body(webhook, delivery, changes)
@@ -134,7 +136,9 @@ class DeliverWebhooks:
             self._failed(dataset.tenant_id, delivery, reply, self._retry_seconds(delivery.attempts, reply))
         return reply.delivered
 
-    def _failed(self, tenant_id: str, delivery: Delivery, reply: Reply, retry_seconds: float | None) -> None:
+    def _failed(
+        self, tenant_id: str, delivery: FormattedDelivery, reply: Reply, retry_seconds: float | None
+    ) -> None:
         _log.info(
             "webhook %s, message %s, attempt %d: %s",
             delivery.webhook_id,

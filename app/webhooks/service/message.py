@@ -13,10 +13,10 @@ import pyarrow as pa
 from app.catalog.values import Dataset
 from app.changelog.forms import symbols_of
 from app.changes.service.read_changes import FeedQuery, ReadChanges
-from app.changes.values import ChangePage
+from app.changes.values import ChangePage, DeliveryFormat
 from app.codecs.json.encode import encode_changes_json
 from app.partitions.values import PartitionEvents
-from app.webhooks.values import Delivery, DeliveryFormat, Webhook, WebhookDefinition, WebhookEvents
+from app.webhooks.values import FormattedDelivery, Webhook, WebhookDefinition, WebhookEvents
 
 CHANGES_TYPE: Final = "dataset.changes"
 PARTITIONS_TYPE: Final = "dataset.partitions"
@@ -71,7 +71,9 @@ class Messages:
         events = msgspec.json.encode(found.items) if found.items else None
         return MessageBatch(delivery_format=delivery_format, next_since=found.next_since, changes=events)
 
-    def changes_of(self, dataset: Dataset, definition: WebhookDefinition, delivery: Delivery) -> bytes:
+    def changes_of(
+        self, dataset: Dataset, definition: WebhookDefinition, delivery: FormattedDelivery
+    ) -> bytes:
         """The changes, or events, of a message that was begun before. Raises what reading a page raises."""
         if definition.events is WebhookEvents.PARTITIONS:
             count = delivery.next_since - delivery.since
@@ -87,7 +89,7 @@ class Messages:
             position = page.next_since
 
 
-def changes_body(webhook: Webhook, delivery: Delivery, changes: bytes) -> bytes:
+def changes_body(webhook: Webhook, delivery: FormattedDelivery, changes: bytes) -> bytes:
     """The body of a message with changes, or with events."""
     whose = {"webhook_id": webhook.id, "dataset_id": webhook.dataset_id, "dataset": webhook.dataset}
     if webhook.definition.events is WebhookEvents.PARTITIONS:
@@ -119,15 +121,7 @@ def _body(type_: str, moment: datetime, data: dict[str, Any]) -> bytes:
 
 
 def _query(delivery_format: DeliveryFormat, limit: int, until: int | None) -> FeedQuery:
-    return FeedQuery(
-        limit=limit,
-        form=delivery_format.form,
-        until=until,
-        columns=delivery_format.columns,
-        schema_id=delivery_format.schema_id,
-        where=delivery_format.where,
-        partitions=delivery_format.partitions,
-    )
+    return FeedQuery(**msgspec.structs.asdict(delivery_format), limit=limit, until=until)
 
 
 def _encoded(page: ChangePage, tables: list[pa.Table]) -> bytes:

@@ -11,6 +11,7 @@ from app.catalog.ports import Catalog
 from app.catalog.values import Dataset
 from app.changelog.change_selection import ChangeSelection
 from app.changes.positions import FeedStart, FromTime, FromVersion
+from app.changes.values import DeliveryFormat
 from app.consumers.values import MaxLag
 from app.format.dataset import ChangelogProducer
 from app.format.errors import FieldError, NoFeed, PreconditionFailed
@@ -22,7 +23,6 @@ from app.webhooks.service.message import test_body
 from app.webhooks.service.signing import key_of, message_headers, new_secret
 from app.webhooks.values import (
     Delivery,
-    DeliveryFormat,
     DeliveryState,
     InvalidWebhook,
     RefusedUrl,

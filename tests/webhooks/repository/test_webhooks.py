@@ -15,6 +15,7 @@ from sqlalchemy import func, update
 
 from app.catalog.values import Dataset
 from app.changes.positions import StartingPosition
+from app.changes.values import DeliveryFormat
 from app.consumers.followers import Consumer
 from app.consumers.repository.followers import FollowerStore
 from app.consumers.tables import consumers
@@ -24,15 +25,7 @@ from app.format.identifiers import new_id
 from app.timeline.values import Published
 from app.webhooks.repository.deliveries import DeliveryStore
 from app.webhooks.repository.webhooks import WebhookStore
-from app.webhooks.values import (
-    Delivery,
-    DeliveryFormat,
-    DeliveryState,
-    Reply,
-    Webhook,
-    WebhookDefinition,
-    WebhookState,
-)
+from app.webhooks.values import Delivery, DeliveryState, Reply, Webhook, WebhookDefinition, WebhookState
 from tests.support.lakehouse import commit_of, message
 from tests.support.store_fixtures import Stores
 
