@@ -86,7 +86,7 @@ class DatasetResponse(msgspec.Struct, frozen=True, kw_only=True):
     ordering_field: str | None
     """Of two rows with one key, the one with the larger value of this field wins; null for the one written last."""
     event_time_field: str | None
-    """The field that says when a row happened; null for none."""
+    """The field with the event time of a row; null for none."""
     partition_by: list[str]
     """What the table is partitioned by."""
     table_type: TableType

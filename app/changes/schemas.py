@@ -19,6 +19,11 @@ Row: TypeAlias = Annotated[
     ),
 ]
 """The columns of a row by name."""
+# The feed writes times itself, with milliseconds.
+_Time: TypeAlias = Annotated[
+    str,
+    msgspec.Meta(extra_json_schema={"format": "date-time"}, examples=["2026-11-21T10:00:00.000Z"]),
+]
 
 
 class ChangeOp(str, Enum):
@@ -44,7 +49,7 @@ class ChangeResponse(msgspec.Struct, frozen=True, kw_only=True):
     """Of `-R`, `-C` and `U`: the offset of the change that gave the row the values which this one takes back. Null
     where the feed does not record it.
     """
-    system_time: Annotated[str, msgspec.Meta(examples=["2026-11-21T10:00:00.000Z"])]
+    system_time: _Time
     """When it was committed."""
     event_time: Annotated[str, msgspec.Meta(examples=["2026-11-21T09:59:58.000Z"])] | None
     """The value of the dataset's event time; null where it has none."""
@@ -106,9 +111,7 @@ class DeltaChange(msgspec.Struct, frozen=True, kw_only=True):
     """What happened to the row."""
     commit_version: Annotated[int, msgspec.Meta(examples=[7])] = msgspec.field(name="_commit_version")
     """The version that committed it."""
-    commit_timestamp: Annotated[str, msgspec.Meta(examples=["2026-11-21T10:00:00.000Z"])] = msgspec.field(
-        name="_commit_timestamp"
-    )
+    commit_timestamp: _Time = msgspec.field(name="_commit_timestamp")
     """When it was committed."""
 
 
@@ -138,7 +141,7 @@ class CorrectionResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The op of the latter: `-C`, directly followed by the `+C` with the new row, or `-R`."""
     version: int
     """The version that committed the latter."""
-    system_time: Annotated[str, msgspec.Meta(examples=["2026-11-21T10:00:00.000Z"])]
+    system_time: _Time
     """When that was."""
 
 

@@ -36,14 +36,14 @@ class WebhookState(str, Enum):
 
 
 class WebhookEvents(str, Enum):
-    """What a webhook tells of: changes of rows, or which partitions are done and which were reopened."""
+    """What a webhook delivers: changes of rows, or events of partitions that were done or reopened."""
 
     CHANGES = "changes"
     PARTITIONS = "partitions"
 
 
 class DeliveryState(str, Enum):
-    """What became of a message: it waits for its next attempt, it arrived, or it was given up."""
+    """The state of a message: it waits for its next attempt, was delivered, or was given up."""
 
     PENDING = "pending"
     DELIVERED = "delivered"

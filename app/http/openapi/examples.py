@@ -82,7 +82,9 @@ def _of_union(options: Any, name: str, schemas: Mapping[str, Any], above: tuple[
         known = isinstance(BY_NAME.get(name), _PYTHON.get(each.get("type", ""), ()))
         # What may be absent is shown where there is something to show.
         if each.get("type") != "null" and (not nullable or known or "format" in each or "$ref" not in each):
-            if nullable and not known and each.get("format") != "date-time":
+            # A time that something happened at is null until then; one that selects something is shown.
+            shown = each.get("format") == "date-time" and not name.endswith("_at")
+            if nullable and not known and not shown:
                 continue
             return _example(each, name, schemas, above)
     return None

@@ -64,6 +64,7 @@ class Components:
             # In the order of its definition, not of the alphabet.
             schema["enum"] = [member.value for member in class_]
         if issubclass(class_, msgspec.Struct):
+            _mark_times(class_, schema["properties"])
             docs = attribute_docs(class_)
             config = class_.__struct_config__
             if config.tag is not None:
@@ -127,6 +128,18 @@ def _plain(schema: dict[str, Any]) -> None:
     if schema.get("default") is None or isinstance(schema.get("default"), dict):
         # A generator takes a default inside an object for a value to send.
         schema.pop("default", None)
+
+
+def _mark_times(class_: type[msgspec.Struct], properties: dict[str, dict[str, Any]]) -> None:
+    """Gives times their format, which msgspec states only of those that must have a time zone."""
+    described = inspect.type_info(class_)
+    for field in described.fields if isinstance(described, inspect.StructType) else ():
+        types = field.type.types if isinstance(field.type, inspect.UnionType) else (field.type,)
+        plain = [each.type if isinstance(each, inspect.Metadata) else each for each in types]
+        if any(isinstance(each, inspect.DateTimeType) for each in plain):
+            shape = properties[field.encode_name]
+            (time,) = [each for each in shape.get("anyOf", [shape]) if each["type"] == "string"]
+            time["format"] = "date-time"
 
 
 def _classes(type_: inspect.Type, seen: set[type[Any]]) -> Iterator[type[Any]]:
