@@ -1,4 +1,4 @@
-"""The command line: `headwater up`, `headwater init`, `headwater openapi`, `headwater demo …`."""
+"""The command line: `headwater up`, `headwater init`, `headwater openapi`, `headwater models`, `headwater demo …`."""
 
 from clients.cli.main import main
 

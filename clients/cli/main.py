@@ -16,6 +16,7 @@ COMMANDS = {
     "up": ("clients.cli.up:up", "Start everything on this machine and keep it running."),
     "init": ("clients.cli.init:init", "Migrate the database's schema; create the first tenant and key."),
     "openapi": ("clients.cli.openapi:openapi", "Print the OpenAPI schema."),
+    "models": ("clients.cli.models:models", "Write the values of the Python client."),
 }
 DEMOS = {
     "flights": (

@@ -25,6 +25,7 @@ FEATURES: Final = {
 # Two classes restate each other if they share this part of the fields that either has.
 _EQUAL_SHARE: Final = 0.7
 _FIELDS_MIN: Final = 4
+_GENERATED: Final = "Generated from openapi/openapi.json"
 
 
 def modules(*roots: str) -> dict[str, Path]:
@@ -116,12 +117,21 @@ def classes(*roots: str) -> Iterator[tuple[str, ast.ClassDef]]:
                 yield name, node
 
 
+def is_generated(path: Path) -> bool:
+    """Whether the module is generated from the OpenAPI document, which its docstring states."""
+    return _GENERATED in (ast.get_docstring(tree_of(path)) or "")
+
+
 def restated(*roots: str) -> list[list[str]]:
-    """Groups of classes of different modules, most of whose fields are the same."""
+    """Groups of classes of different modules, most of whose fields are the same.
+
+    Generated modules are left out: a generated shape is stated once, in what it is generated from.
+    """
+    places = modules(*roots)
     shapes = [
         (f"{module}.{cls.name}", module, names)
         for module, cls in classes(*roots)
-        if len(names := fields(cls)) >= _FIELDS_MIN
+        if len(names := fields(cls)) >= _FIELDS_MIN and not is_generated(places[module])
     ]
     leader = {name: name for name, _, _ in shapes}
 

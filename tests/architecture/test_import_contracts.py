@@ -45,7 +45,9 @@ WRONG = [
     ("workers.engine.wrong", "app.reads.service", "Executors see neither Postgres nor the queue"),
     ("app.runtime.wrong", "app.db", "The embedded runtime starts processes; it is part of none of them"),
     ("workers.jobs.wrong", "clients", "Nothing in the service depends on its clients"),
-    ("headwater_client.wrong", "app.settings", "The Python client depends on nothing of the service"),
+    ("headwater_client.transport.wrong", "headwater_client.calls", "Imports within the Python client point down"),
+    ("headwater_client.models.wrong", "headwater_client.problem", "Imports within the Python client point down"),
+    ("headwater_client.calls.wrong", "app.settings", "The Python client depends on nothing of the service"),
     *(
         ("app.platform", name, contract["name"])
         for contract in CONTRACTS
@@ -78,6 +80,9 @@ def modules() -> Iterator[tuple[str, bool]]:
     rooms = [each for root in ("app", "workers", "clients") for each in sorted((ROOT / root).iterdir())]
     parts = [room / part for room in rooms for part in PARTS]
     yield "headwater_client", True
+    for path in sorted((ROOT / "clients" / "python" / "headwater_client").iterdir()):
+        if (path / "__init__.py").is_file() or (path.suffix == ".py" and path.stem != "__init__"):
+            yield f"headwater_client.{path.stem}", path.is_dir()
     for path in [*rooms, *parts, *(part.with_suffix(".py") for part in parts)]:
         if (path / "__init__.py").is_file() or (path.suffix == ".py" and path.is_file()):
             yield ".".join(path.relative_to(ROOT).with_suffix("").parts), path.is_dir()

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from headwater_client import AsyncHeadwater, Headwater, Problem
-from headwater_client.driver import AsyncDriver
+from headwater_client.transport.driver import AsyncDriver
 from tests.clients.test_client_retries import job, problem
 
 

@@ -48,10 +48,10 @@ def test_registration_returns_the_requested_definition(headwater):
     assert (found.ordering_field, found.event_time_field) == ("at", "at")
     assert found.schema.fields[0].doc == "the number"
     assert not found.schema.fields[2].nullable
-    assert found.services["compaction"] is None
-    assert found.services["tags"] == {"period": "day", "keep": None}
+    assert found.services.compaction is None
+    assert (found.services.tags.period, found.services.tags.keep) == ("day", None)
     changed = headwater.change_services(found, {"compaction": {"logs": 4}})
-    assert (changed.services["compaction"]["logs"], changed.services["tags"]) == (4, None)
+    assert (changed.services.compaction.logs, changed.services.tags) == (4, None)
 
 
 def test_python_values_round_trip(headwater, readings):

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 from headwater_client import (
+    ChangePage,
     Consumer,
     Headwater,
     MaxLag,
@@ -15,7 +16,6 @@ from headwater_client import (
     Problem,
     Retention,
 )
-from headwater_client.pages import ChangePage
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from headwater_client import DamagedDownload, Problem
-from headwater_client import download as client_download
+from headwater_client.calls import download as client_download
 from tests.support.exports import stored
 
 

@@ -4,7 +4,7 @@ import pyarrow.csv as pacsv
 import pytest
 
 from headwater_client import OrderBy, Problem
-from headwater_client import download as client_download
+from headwater_client.calls import download as client_download
 
 
 @pytest.fixture(autouse=True)

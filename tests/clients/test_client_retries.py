@@ -9,14 +9,15 @@ import msgspec
 import pytest
 
 from headwater_client import Headwater, JobUnfinished, Problem
-from headwater_client.driver import BlockingDriver
+from headwater_client.transport.driver import BlockingDriver
 
 JOB = {
     "id": "j", "kind": "write", "state": "queued", "operation": "upsert", "attempts": 0,
     "progress": {"stage": "queued", "done": 0, "total": 0}, "committed_version": None, "first_offset": None,
     "last_offset": None, "error": None, "created_at": "2026-11-21T10:00:00Z", "started_at": None,
     "finished_at": None, "rows": dict.fromkeys(("inserted", "updated", "deleted", "unchanged", "quarantined"), 0),
-    "a_member_of_a_later_release": {},
+    "result": None, "actor": None, "a_member_of_a_later_release": {},
+    "links": {"self": "/jobs/j", "events": "/jobs/j/events", "dataset": "/datasets/d", "transaction": None},
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from headwater_client import (
     SequenceGroup,
     WidenField,
     WriteOptions,
+    sent_bytes,
 )
 
 
@@ -139,7 +140,7 @@ def test_schema_is_changed_and_its_history_listed(headwater, orders):
     changed = headwater.change_schema(
         headwater.get_dataset(orders),
         AddField(field=NewField(name="pieces", type="int32", doc="how many")),
-        WidenField(name="pieces", type_="int64"),
+        WidenField(name="pieces", type="int64"),
         RenameField(name="note", to="remark"),
         ReorderFields(names=("id", "pieces", "remark")),
     )
@@ -167,7 +168,7 @@ def test_quarantined_records_are_listed_repaired_redriven_and_discarded(headwate
     second, third = headwater.quarantine(orders)
     assert [record.position for record in (second, third)] == [1, 2]
     assert [error.pointer for error in second.errors] == ["/id"]
-    assert second.sent == b'{"id":"two","note":"b"}'
+    assert sent_bytes(second) == b'{"id":"two","note":"b"}'
     again = headwater.redrive(orders, {second.id: '{"id": 2, "note": "b"}'}, wait=30)
     assert again.rows.inserted == 1
     assert [record.state for record in headwater.quarantine(orders, job=job)] == ["redriven", "quarantined"]

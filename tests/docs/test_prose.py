@@ -29,6 +29,7 @@ CODE = (
     "app/tenants",
     "clients/cli",
     "clients/demo",
+    "clients/generator",
     "clients/python",
     "workers",
 )

@@ -16,59 +16,77 @@ pandas, polars or DuckDB, none of which is required.
 
 from headwater_client.arrow import ArrowData, MissingPackage
 from headwater_client.async_client import AsyncHeadwater
+from headwater_client.calls.download import DamagedDownload
+from headwater_client.calls.quarantine import sent_bytes
+from headwater_client.calls.read_jobs import ReadOptions
+from headwater_client.calls.transactions import DatasetWrite
 from headwater_client.client import Headwater
-from headwater_client.consumers import Consumer, ConsumerLease, Holder, Lag, MaxLag
-from headwater_client.download import DamagedDownload
-from headwater_client.driver import Body
-from headwater_client.explain import WriteExplanation
-from headwater_client.exports import (
-    Export,
-    ExportFile,
-    ExportManifest,
-    ExportRun,
-)
-from headwater_client.feed import Since
-from headwater_client.overview import Instant, Partition, TableFile, TableStatistics
-from headwater_client.pages import ChangePage, ChangeTable, RowTable
-from headwater_client.partitions import MetastoreReport, PartitionEvent, PartitionMark
-from headwater_client.problem import FieldError, JobUnfinished, Problem, TransactionUnfinished
-from headwater_client.quarantine import QuarantinedRecord
-from headwater_client.read_jobs import OrderBy, ReadOptions, ResultFile, ResultFiles
-from headwater_client.schema_changes import (
+from headwater_client.models import (
     AddField,
-    DropField,
-    RelaxField,
-    RenameField,
-    ReorderFields,
-    SchemaChange,
-    WidenField,
-)
-from headwater_client.time_travel import NamedVersion
-from headwater_client.transactions import DatasetWrite
-from headwater_client.values import (
-    Bucket,
     Change,
     Column,
     Columns,
+    Consumer,
+    Correction,
     Dataset,
     DatasetIdentity,
+    Delivery,
+    DropField,
+    Export,
+    ExportFile,
+    ExportRun,
+    ExportRunSummary,
     Field,
+    FieldError,
     Format,
+    Instant,
     Job,
-    NewDataset,
-    NewField,
+    Lag,
+    MaxLag,
+    MetastoreReport,
+    NamedVersion,
     Operation,
+    Overwrite,
+    Partition,
+    PartitionEvent,
+    PartitionMark,
     Progress,
-    Retention,
+    QuarantinedRecord,
+    RelaxField,
+    RenameField,
+    ReorderFields,
+    ResultFile,
     RowCounts,
     Schema,
-    SequenceGroup,
+    SchemaChange,
     Transaction,
     Upload,
+    View,
+    ViewInput,
+    Webhook,
+    WebhookTest,
+    WebhookWithSecret,
+    WidenField,
+    WriteExplanation,
 )
-from headwater_client.views import NewView, View, ViewInput
-from headwater_client.webhooks import Delivery, Webhook, WebhookTest
-from headwater_client.write_options import Overwrite, WriteOptions
+from headwater_client.models import ChangesPage as ChangePage
+from headwater_client.models import CreateBucket as Bucket
+from headwater_client.models import CreateField as NewField
+from headwater_client.models import CreateRetention as Retention
+from headwater_client.models import CreateSequenceGroup as SequenceGroup
+from headwater_client.models import CreateView as NewView
+from headwater_client.models import File as TableFile
+from headwater_client.models import Lease as ConsumerLease
+from headwater_client.models import LeaseHolder as Holder
+from headwater_client.models import ReadFiles as ResultFiles
+from headwater_client.models import ReadOrder as OrderBy
+from headwater_client.models import Statistics as TableStatistics
+from headwater_client.new_dataset import NewDataset
+from headwater_client.problem import JobUnfinished, Problem, TransactionUnfinished
+from headwater_client.transport.driver import Body
+from headwater_client.transport.pages import ChangeTable, RowTable
+from headwater_client.transport.walk import Since
+from headwater_client.write_options import WriteOptions
 
 __all__ = [
     "AddField",
@@ -83,6 +101,7 @@ __all__ = [
     "Columns",
     "Consumer",
     "ConsumerLease",
+    "Correction",
     "DamagedDownload",
     "Dataset",
     "DatasetIdentity",
@@ -91,8 +110,8 @@ __all__ = [
     "DropField",
     "Export",
     "ExportFile",
-    "ExportManifest",
     "ExportRun",
+    "ExportRunSummary",
     "Field",
     "FieldError",
     "Format",
@@ -140,7 +159,9 @@ __all__ = [
     "ViewInput",
     "Webhook",
     "WebhookTest",
+    "WebhookWithSecret",
     "WidenField",
     "WriteExplanation",
     "WriteOptions",
+    "sent_bytes",
 ]

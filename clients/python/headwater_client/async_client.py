@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from headwater_client.driver import AsyncDriver
 from headwater_client.operations import Operations
+from headwater_client.transport.driver import AsyncDriver
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import httpx
 
-from headwater_client.consumers import ConsumerCalls
-from headwater_client.datasets import DatasetCalls
-from headwater_client.driver import BlockingDriver
-from headwater_client.explain import ExplainCalls
-from headwater_client.exports import ExportCalls
-from headwater_client.jobs import JobCalls
+from headwater_client.calls.consumers import ConsumerCalls
+from headwater_client.calls.datasets import DatasetCalls
+from headwater_client.calls.explain import ExplainCalls
+from headwater_client.calls.exports import ExportCalls
+from headwater_client.calls.jobs import JobCalls
+from headwater_client.calls.overview import OverviewCalls
+from headwater_client.calls.partitions import PartitionCalls
+from headwater_client.calls.quarantine import QuarantineCalls
+from headwater_client.calls.read_jobs import ReadJobCalls
+from headwater_client.calls.reads import ReadCalls
+from headwater_client.calls.time_travel import TimeTravelCalls
+from headwater_client.calls.transactions import TransactionCalls
+from headwater_client.calls.verify import VerifyCalls
+from headwater_client.calls.views import ViewCalls
+from headwater_client.calls.webhooks import WebhookCalls
+from headwater_client.calls.writes import WriteCalls
 from headwater_client.operations import Operations
-from headwater_client.overview import OverviewCalls
-from headwater_client.partitions import PartitionCalls
-from headwater_client.quarantine import QuarantineCalls
-from headwater_client.read_jobs import ReadJobCalls
-from headwater_client.reads import ReadCalls
-from headwater_client.time_travel import TimeTravelCalls
-from headwater_client.transactions import TransactionCalls
-from headwater_client.verify import VerifyCalls
-from headwater_client.views import ViewCalls
-from headwater_client.webhooks import WebhookCalls
-from headwater_client.writes import WriteCalls
+from headwater_client.transport.driver import BlockingDriver
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -86,10 +86,10 @@ def iterating(
 class Headwater:
     """A connection to the service with one credential, which determines the tenant.
 
-    Requests that are safe to repeat are retried while the service cannot be reached or is busy. That includes writes:
-    each has an idempotency key, the caller's or one generated for the call, or is a numbered batch, so it is executed
-    once however often it is sent. A dataset is specified by its value, its id or its name. Methods raise Problem if the
-    service rejects a request, and httpx.TransportError if it cannot be reached.
+    Requests that are safe to repeat are retried while the service cannot be reached or is busy. That includes those
+    that write or create something: each has an idempotency key, the caller's or one generated for the call, or is a
+    numbered batch, so it is executed once however often it is sent. A dataset is specified by its value, its id or its
+    name. Methods raise Problem if the service rejects a request, and httpx.TransportError if it cannot be reached.
     """
 
     def __init__(self, url: str, api_key: str, *, transport: httpx.BaseTransport | None = None) -> None:
@@ -118,6 +118,7 @@ class Headwater:
     get_dataset = blocking(DatasetCalls.get_dataset)
     datasets = iterating(DatasetCalls.datasets)
     delete_dataset = blocking(DatasetCalls.delete_dataset)
+    rename_dataset = blocking(DatasetCalls.rename_dataset)
     change_schema = blocking(DatasetCalls.change_schema)
     change_retention = blocking(DatasetCalls.change_retention)
     change_services = blocking(DatasetCalls.change_services)
@@ -152,6 +153,7 @@ class Headwater:
     explain_write = blocking(ExplainCalls.explain_write)
 
     # Jobs
+    jobs = iterating(JobCalls.jobs)
     get_job = blocking(JobCalls.get_job)
     wait = blocking(JobCalls.wait)
     cancel = blocking(JobCalls.cancel)

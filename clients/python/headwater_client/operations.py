@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from headwater_client.consumers import ConsumerCalls
-from headwater_client.datasets import DatasetCalls
-from headwater_client.explain import ExplainCalls
-from headwater_client.exports import ExportCalls
-from headwater_client.overview import OverviewCalls
-from headwater_client.partitions import PartitionCalls
-from headwater_client.quarantine import QuarantineCalls
-from headwater_client.read_jobs import ReadJobCalls
-from headwater_client.reads import ReadCalls
-from headwater_client.time_travel import TimeTravelCalls
-from headwater_client.transactions import TransactionCalls
-from headwater_client.verify import VerifyCalls
-from headwater_client.views import ViewCalls
-from headwater_client.webhooks import WebhookCalls
-from headwater_client.writes import WriteCalls
+from headwater_client.calls.consumers import ConsumerCalls
+from headwater_client.calls.datasets import DatasetCalls
+from headwater_client.calls.explain import ExplainCalls
+from headwater_client.calls.exports import ExportCalls
+from headwater_client.calls.overview import OverviewCalls
+from headwater_client.calls.partitions import PartitionCalls
+from headwater_client.calls.quarantine import QuarantineCalls
+from headwater_client.calls.read_jobs import ReadJobCalls
+from headwater_client.calls.reads import ReadCalls
+from headwater_client.calls.time_travel import TimeTravelCalls
+from headwater_client.calls.transactions import TransactionCalls
+from headwater_client.calls.verify import VerifyCalls
+from headwater_client.calls.views import ViewCalls
+from headwater_client.calls.webhooks import WebhookCalls
+from headwater_client.calls.writes import WriteCalls
 
 
 class Operations(

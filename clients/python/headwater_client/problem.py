@@ -8,16 +8,11 @@ from typing import Any
 import httpx
 import msgspec
 
-from headwater_client.values import Job, Transaction
+from headwater_client.models import FieldError, Job, Transaction
 
+FINAL_STATES = frozenset({"succeeded", "failed", "cancelled"})
+"""The states of jobs and transactions that have ended."""
 _TEXT_MAX = 500
-
-
-class FieldError(msgspec.Struct, frozen=True, kw_only=True):
-    """One fault in a request; `pointer` is a JSON pointer to the faulty part."""
-
-    pointer: str
-    detail: str
 
 
 class Problem(Exception):

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
-Mode = Literal["append", "overwrite", "ignore", "error_if_exists"]
-
-
-class Overwrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The scope of an overwrite: the table, the partitions of its rows, or the rows that `where` selects."""
-
-    scope: Literal["table", "partitions", "filter"] = "table"
-    where: str | None = None
+from headwater_client.models import OnError, Overwrite, SaveMode
 
 
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -25,9 +18,9 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     unless the dataset is at this version. `writer_id`, `batch_id`: a numbered batch of a stream commits once.
     """
 
-    mode: Mode = "append"
+    mode: SaveMode = "append"
     overwrite: Overwrite | None = None
-    on_error: Literal["fail", "quarantine"] = "fail"
+    on_error: OnError = "fail"
     merge_schema: bool = False
     explicit_cast: bool = False
     drop_duplicates: bool = False
@@ -43,10 +36,8 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         """The query parameters of a raw body."""
         members = self.members()
         if self.overwrite is not None:
-            del members["overwrite"]
-            members["overwrite_scope"] = self.overwrite.scope
-            if self.overwrite.where is not None:
-                members["overwrite_where"] = self.overwrite.where
+            scope = {"scope": "table", **members.pop("overwrite")}
+            members |= {f"overwrite_{name}": value for name, value in scope.items()}
         return {
             name: ("true" if value else "false") if isinstance(value, bool) else str(value)
             for name, value in members.items()

@@ -1,0 +1,1 @@
+"""The operations of the service: one class of methods for each feature."""

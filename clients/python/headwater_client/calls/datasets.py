@@ -1,0 +1,78 @@
+"""Datasets and their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+from headwater_client.models import CreateRetention, Dataset, DatasetPage, Schema, SchemaChange, SchemaPage
+from headwater_client.new_dataset import NewDataset
+from headwater_client.transport.connection import Connection, dataset_path, decoded, given
+
+
+class DatasetCalls(Connection):
+    """Registers, lists and deletes datasets, and changes their schemas."""
+
+    async def create_dataset(self, new: NewDataset, *, idempotency_key: str | None = None) -> Dataset:
+        """Registers a dataset."""
+        return decoded(Dataset, await self._create("/datasets", new.document(), idempotency_key))
+
+    async def get_dataset(self, dataset: Dataset | str) -> Dataset:
+        """The current state of a dataset."""
+        return decoded(Dataset, await self._get(dataset_path(dataset)))
+
+    def datasets(self) -> AsyncGenerator[Dataset, None]:
+        """The tenant's datasets by name."""
+        return self._items("/datasets", DatasetPage)
+
+    async def delete_dataset(self, dataset: Dataset | str) -> None:
+        """Deletes a dataset and cancels its jobs."""
+        await self._send("DELETE", dataset_path(dataset))
+
+    async def rename_dataset(
+        self, dataset: Dataset | str, name: str, *, version: int | None = None
+    ) -> Dataset:
+        """Gives the dataset another name; it keeps its id. Raises Problem `dataset-exists` if the name is in use.
+
+        `version`: see `change_schema`.
+        """
+        return await self._change_dataset(dataset, {"name": name}, version)
+
+    async def change_schema(
+        self, dataset: Dataset | str, *changes: SchemaChange, version: int | None = None
+    ) -> Dataset:
+        """Applies all of the changes to the schema in order, or none. Returns the dataset.
+
+        `version` is the version for which the changes were made; by default that of the value `dataset`, or the current
+        one. Raises Problem `precondition-failed` if the dataset is at another version.
+        """
+        return await self._change_dataset(dataset, {"changes": changes}, version)
+
+    async def change_retention(
+        self, dataset: Dataset | str, retention: CreateRetention | None, *, version: int | None = None
+    ) -> Dataset:
+        """Changes the retention of the dataset's feed; None never expires. `version`: see `change_schema`."""
+        return await self._change_dataset(dataset, {"changelog": {"retention": retention}}, version)
+
+    async def change_services(
+        self, dataset: Dataset | str, services: Mapping[str, Any], *, version: int | None = None
+    ) -> Dataset:
+        """Changes the table services of the dataset, in their JSON form. `version`: see `change_schema`."""
+        return await self._change_dataset(dataset, {"services": services}, version)
+
+    async def _change_dataset(
+        self, dataset: Dataset | str, change: dict[str, Any], version: int | None
+    ) -> Dataset:
+        if version is None:
+            found = dataset if isinstance(dataset, Dataset) else await self.get_dataset(dataset)
+            version = found.version
+        return decoded(Dataset, await self._change(dataset_path(dataset), change, f'"{version}"'))
+
+    async def get_schema(self, dataset: Dataset | str, schema_id: int | None = None) -> Schema:
+        """The current schema of a dataset, or an earlier one."""
+        answer = await self._get(f"{dataset_path(dataset)}/schema", given({"id": schema_id}))
+        return decoded(Schema, answer)
+
+    def schemas(self, dataset: Dataset | str) -> AsyncGenerator[Schema, None]:
+        """All schemas of the dataset, the latest first."""
+        return self._items(f"{dataset_path(dataset)}/schemas", SchemaPage)

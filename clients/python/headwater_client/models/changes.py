@@ -1,0 +1,77 @@
+"""Values of changes. Generated from openapi/openapi.json by `make openapi`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+ChangeForm = Literal["two_event", "single_event", "retract", "upsert", "debezium", "delta"]
+"""The delivery format of changes."""
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of form `two_event`, `single_event`, `retract` or `upsert`."""
+
+    offset: int
+    """Its place in the feed."""
+    op: str
+    """What happened to the row."""
+    version: int
+    """The version that committed it."""
+    corrects_offset: int | None
+    """Of `-R`, `-C` and `U`: the offset of the change that gave the row the values which this one takes back. Null
+    where the feed does not record it.
+    """
+    system_time: datetime
+    """When it was committed."""
+    event_time: str | None
+    """The value of the dataset's event time; null where it has none."""
+    row: dict[str, Any]
+    """The columns of the row; of `-R` and `-C`, as they were before."""
+    before: dict[str, Any] | None = None
+    """Of a `U`: the row before it. Absent in other forms."""
+
+
+class ChangesPage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the feed. One without changes is the last only if none is pending."""
+
+    changes: tuple[Change, ...]
+    """The changes in the requested form, in the order of the feed."""
+    next_since: int
+    """The next call's `since`, in any form."""
+    pending: int
+    """How many changes follow the page, of which a filter may select none."""
+    earliest: int
+    """The first offset that can still be read."""
+    schema_id: int
+    """The schema of the rows."""
+
+
+class Correction(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that a later change has taken back."""
+
+    offset: int
+    """The offset of the change that was taken back."""
+    corrected_by: int
+    """The offset of the change that took it back."""
+    op: str
+    """The op of the latter: `-C`, directly followed by the `+C` with the new row, or `-R`."""
+    version: int
+    """The version that committed the latter."""
+    system_time: datetime
+    """When that was."""
+
+
+class CorrectionsPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Corrections in the order of the feed."""
+
+    corrections: tuple[Correction, ...]
+    """The corrections."""
+    next_since: int
+    """The next call's `since`."""
+    pending: int
+    """How many changes follow the page, each of which may be a correction."""
+    earliest: int
+    """The first offset that can still be read."""

@@ -1,0 +1,497 @@
+"""Values of datasets. Generated from openapi/openapi.json by `make openapi`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+Aggregate = Literal[
+    "sum", "min", "max", "count", "last", "last_non_null", "first", "bool_and", "bool_or", "collect"
+]
+"""How the values of a field that have the same key become one value."""
+
+
+BucketFunction = Literal["hash", "mod"]
+"""The function from bucket key to bucket number."""
+
+
+BucketMode = Literal["fixed", "dynamic", "key_dynamic", "unaware", "postpone"]
+"""How a row finds its file group."""
+
+
+ChangelogProducer = Literal["full", "input", "deferred", "none"]
+"""How the change feed is made. `full`: the rows before and after, found at write time. `input`: the rows as they were
+sent. `deferred`: found at compaction, which also assigns their offsets. `none`: there is no feed.
+"""
+
+
+ClusterOrder = Literal["linear", "z_order"]
+"""The order of rows by several columns: lexicographic, or along a Z-order curve of all columns."""
+
+
+IndexType = Literal["bucket", "simple", "bloom", "record"]
+"""How a key is found among the files of its file group."""
+
+
+MergeMode = Literal["event_time", "commit_time", "first", "partial", "aggregate"]
+"""What happens when a row has the key of a live row."""
+
+
+TableType = Literal["copy_on_write", "merge_on_read"]
+"""How an upsert is stored: as new base files, or in log files that are merged with the base files on read."""
+
+
+class AddField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="add"):
+    """Adds a field behind the others. The field is nullable: existing rows have no value for it."""
+
+    field: CreateField
+    """The new field."""
+
+
+class Bucket(msgspec.Struct, frozen=True, kw_only=True):
+    """The distribution of rows over file groups and, within a group, over buckets."""
+
+    mode: str
+    """How a row finds its file group."""
+    count: int
+    """The file groups of a partition (of the dataset, under `key_dynamic`)."""
+    key: tuple[str, ...] = ()
+    """The fields that are hashed; empty for the record key."""
+    function: str | None = None
+    """The function from the values of the key to the number of a bucket."""
+    target_rows: int | None = None
+    """A file group of a dynamic mode opens another bucket once its buckets have this number of live rows."""
+    max_buckets: int | None = None
+    """The greatest number of buckets of a file group; null for no limit."""
+    fixed_now: bool = False
+    """Postponed rows get one of `count` buckets at once."""
+    shuffle_by_partition: bool = False
+    """Append-only: the rows of one write and partition go to one file."""
+
+
+class Changelog(msgspec.Struct, frozen=True, kw_only=True):
+    """Settings of the change feed. Without a retention its changes never expire."""
+
+    producer: str | None = None
+    """How the changes are computed."""
+    retention: Retention | None = None
+    """The retention of changes; null never expires."""
+    vocabulary: Vocabulary | None = None
+    """The names of the system columns."""
+
+
+class ClusteringPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Keeps rows ordered by `columns`: a file group is clustered once it has this number of unordered bytes."""
+
+    columns: tuple[str, ...]
+    """The columns to order by."""
+    order: str | None = None
+    """How the order of several columns is combined."""
+    unclustered_bytes: int = 67108864
+    """The number of unordered bytes of a file group from which on it is clustered."""
+
+
+class Column(msgspec.Struct, frozen=True, kw_only=True):
+    """A column of a dataset."""
+
+    name: str
+    """Its name."""
+    type: str
+    """Its type."""
+    nullable: bool
+    """Whether it may hold nulls."""
+    doc: str | None
+    """What it holds, for its users."""
+
+
+class Columns(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of a dataset, in order."""
+
+    fields: tuple[Column, ...]
+    """The columns."""
+
+
+class CompactionPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """A file group is compacted once it reaches any of these limits; null is no limit. `logs`: the number of its logs
+    or postponed writes. `log_ratio`: their bytes to those of its base files. `deleted_ratio`: rows that deletion
+    vectors delete, to all rows of its base files. Ratios count once a quarter of `target_bytes` can be folded.
+    `small_files`: the number of files of a bucket (of a partition, without a key) that are smaller than that.
+    `seconds`: the age of its oldest log or postponed write.
+    """
+
+    logs: int | None = 16
+    """The number of logs or postponed writes of a file group."""
+    log_ratio: float | None = 1.0
+    """The bytes of its logs to those of its base files, once a quarter of `target_bytes` can be folded."""
+    deleted_ratio: float | None = 0.5
+    """The rows that deletion vectors delete, to all rows of its base files, once a quarter of `target_bytes` can be
+    folded.
+    """
+    small_files: int | None = 32
+    """The number of files of a bucket (of a partition, without a key) that are smaller than a quarter of
+    `target_bytes`.
+    """
+    seconds: int | None = None
+    """The age of its oldest log or postponed write."""
+
+
+class CreateBucket(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The distribution of rows over file groups. Absent members get the default for the kind of dataset."""
+
+    mode: BucketMode | None = None
+    """How a row finds its file group; by default `fixed` with a record key and `unaware` without one."""
+    count: int | None = None
+    """The file groups of a partition (of the dataset, under `key_dynamic`)."""
+    key: tuple[str, ...] = ()
+    """The fields that are hashed; the record key by default."""
+    function: BucketFunction | None = None
+    """The function from the values of the key to the number of a bucket."""
+    target_rows: int | None = None
+    """Dynamic modes: a file group opens another bucket once its buckets have this number of live rows."""
+    max_buckets: int | None = None
+    """Dynamic modes: the greatest number of buckets of a file group; null for no limit."""
+    fixed_now: bool = False
+    """Mode `postpone`: postponed rows get one of `count` buckets at once."""
+    shuffle_by_partition: bool = False
+    """Append-only: the rows of one write and partition go to one file."""
+
+
+class CreateChangelog(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Settings of the change feed."""
+
+    producer: ChangelogProducer | None = None
+    """How the changes are computed."""
+    retention: CreateRetention | None = None
+    """The retention of changes; null never expires."""
+    vocabulary: CreateVocabulary | None = None
+    """The names of the system columns."""
+
+
+class CreateField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A column of a registration."""
+
+    name: str
+    """The name of the column."""
+    type: str
+    """The type, such as `int64`, `string`, `decimal(12, 2)`, `timestamp` or `list<string>`."""
+    nullable: bool = True
+    """Whether the column accepts nulls. Fields of the record key never do."""
+    doc: str | None = None
+    """A description of the column for its users."""
+
+
+class CreateRetention(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How long changes are kept: until they are older than `seconds`, or beyond the last `changes`."""
+
+    seconds: int | None = None
+    """Changes are kept until they are older; null for no limit of age."""
+    changes: int | None = None
+    """The number of latest changes that are kept; null for no limit of number."""
+
+
+class CreateSequenceGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Fields of a partial merge that have an ordering field of their own."""
+
+    ordering_field: str
+    """The field whose greater value wins."""
+    fields: tuple[str, ...]
+    """The fields that the ordering field applies to."""
+
+
+class CreateVocabulary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The names of the feed's system columns in flat tables. A column keeps its own name by default."""
+
+    offset: str | None = None
+    """The offset of a change."""
+    op: str | None = None
+    """The operation of the change."""
+    system_time: str | None = None
+    """The time of the commit."""
+    event_time: str | None = None
+    """The event time of the row."""
+    version: str | None = None
+    """The version of the commit."""
+    corrects_offset: str | None = None
+    """The offset of the change that this one retracts."""
+
+
+class Dataset(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset."""
+
+    id: str
+    """Its id, which it keeps when it is renamed."""
+    name: str
+    """Its name."""
+    schema: Columns
+    """Its columns."""
+    record_key: tuple[str, ...]
+    """The fields that identify a row; none for an append-only dataset."""
+    ordering_field: str | None
+    """Of two rows with one key, the one with the larger value of this field wins; null for the one written last."""
+    event_time_field: str | None
+    """The field with the event time of a row; null for none."""
+    partition_by: tuple[str, ...]
+    """What the table is partitioned by."""
+    table_type: str
+    """How updates are stored."""
+    bucket: Bucket
+    """How rows are spread over file groups."""
+    index: Index | None
+    """How keys are found among the files of a file group; null without a key."""
+    merge_mode: str
+    """What happens to rows with one key."""
+    sequence_groups: tuple[SequenceGroup, ...]
+    """Fields of a partial merge that follow ordering fields of their own."""
+    aggregates: dict[str, str]
+    """How the values of each field become one."""
+    delete_marker: str | None
+    """A boolean field: an upserted row in which it is true deletes its key; null for none."""
+    changelog: Changelog
+    """Settings of the change feed."""
+    target_bytes: int
+    """The size at which a data file is ended and the next begun."""
+    services: TableServices
+    """What is done for the dataset by itself."""
+    version: int
+    """The version of its last commit; its ETag."""
+    next_offset: int
+    """The number of changes so far: the offset of the next one."""
+    earliest_offset: int
+    """The first change that is kept."""
+    earliest_version: int
+    """The first version that is kept."""
+    created_at: datetime
+    """When it was registered."""
+    committed_at: datetime | None
+    """When its last commit was made; null before the first."""
+    links: DatasetLinks
+    """The paths of its resources."""
+
+
+class DatasetLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """The paths of a dataset's resources."""
+
+    self_: str
+    """The dataset."""
+    writes: str
+    """Where rows are written."""
+    uploads: str
+    """Where large inputs are stored."""
+    changes: str
+    """Its feed of changes."""
+    rows: str
+    """Its table."""
+    timeline: str
+    """What happened to it."""
+    files: str
+    """Its data files."""
+    partitions: str
+    """Its partitions."""
+    statistics: str
+    """The statistics of its columns."""
+
+
+class DatasetPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Datasets by name."""
+
+    items: tuple[Dataset, ...]
+    """The datasets of this page."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+class DropField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="drop"):
+    """Drops a field. Its values stay readable at earlier versions."""
+
+    name: str
+    """The name of the field."""
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """A column with the id that it keeps for ever."""
+
+    id: int
+    """The number that the column keeps for ever."""
+    name: str
+    """Its present name."""
+    type: str
+    """Its type."""
+    nullable: bool = True
+    """Whether it may hold nulls."""
+    doc: str | None = None
+    """What it holds, for its users."""
+
+
+class HistoryPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Earlier versions stay readable while they are among the last `versions`, or were current in the last `seconds`.
+    At least one of the two is set. With both, a version expires once neither keeps it.
+    """
+
+    versions: int | None = None
+    """The number of latest versions that stay readable; null for no limit of number."""
+    seconds: int | None = None
+    """Versions stay readable for this time after the next version; null for no limit of age."""
+
+
+class Index(msgspec.Struct, frozen=True, kw_only=True):
+    """How keys are found among the files of a file group."""
+
+    type: str
+    """The kind of index."""
+
+
+class MetastorePolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The Hive table to which statistics of the partitions are reported. The operator configures the metastore."""
+
+    database: str
+    """The database of the metastore."""
+    table: str
+    """The table."""
+
+
+class PartitionDonePolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition is done once nothing was written to it for `idle_seconds`. With `marker`, a file marks it as done."""
+
+    idle_seconds: int | None = None
+    """The time without writes after which a partition is done; null: never automatically."""
+    marker: bool = False
+    """Whether a marker file is written to a partition that is done."""
+
+
+class RelaxField(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="relax"
+):
+    """Makes a required field nullable."""
+
+    name: str
+    """The name of the field."""
+
+
+class RenameField(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="rename"
+):
+    """Renames a field; it keeps its values."""
+
+    name: str
+    """The present name of the field."""
+    to: str
+    """The new name."""
+
+
+class ReorderFields(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="reorder"
+):
+    """Changes the order of the fields. Lists each field once."""
+
+    names: tuple[str, ...]
+    """The names of all fields, in the new order."""
+
+
+class Retention(msgspec.Struct, frozen=True, kw_only=True):
+    """The least time that changes are kept. At least one of the two limits is set."""
+
+    seconds: int | None = None
+    """Changes are kept until they are older; null for no limit of age."""
+    changes: int | None = None
+    """The number of latest changes that are kept; null for no limit of number."""
+
+
+class Schema(msgspec.Struct, frozen=True, kw_only=True):
+    """A schema with the ids that its fields keep for ever."""
+
+    id: int
+    """Counts the dataset's schemas from 1."""
+    fields: tuple[Field, ...]
+    """The columns, in order."""
+    created_at: datetime
+    """When the dataset got it."""
+
+
+class SchemaPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Schemas of a dataset, the latest first."""
+
+    items: tuple[Schema, ...]
+    """The schemas of this page."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+class SequenceGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields of a partial merge that have an ordering field of their own."""
+
+    ordering_field: str
+    """The field whose greater value wins."""
+    fields: tuple[str, ...]
+    """The fields that the ordering field applies to."""
+
+
+class TableServices(msgspec.Struct, frozen=True, kw_only=True):
+    """The services that run for a dataset automatically; null disables a service."""
+
+    compaction: CompactionPolicy | None = None
+    """When file groups are compacted."""
+    clustering: ClusteringPolicy | None = None
+    """The order in which rows are kept."""
+    history: HistoryPolicy | None = None
+    """The history of versions that is kept; null for all versions."""
+    timeline: TimelinePolicy | None = None
+    """The part of the timeline that stays in the catalogue; null for all of it."""
+    tags: TagPolicy | None = None
+    """Which versions are tagged."""
+    partition_done: PartitionDonePolicy | None = None
+    """When a partition is done."""
+    metastore: MetastorePolicy | None = None
+    """The Hive table to which partitions are reported."""
+
+
+class TagPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """After each period its last version is tagged with the period's name. The latest `keep` such tags are kept."""
+
+    period: str
+    """The periods whose last versions are tagged."""
+    keep: int | None = None
+    """The number of such tags that are kept; null for all."""
+
+
+class TimelinePolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """The latest `instants` of the timeline stay in the catalogue; earlier ones are archived, and stay readable."""
+
+    instants: int = 10000
+    """The number of instants that stay in the catalogue."""
+
+
+class Vocabulary(msgspec.Struct, frozen=True, kw_only=True):
+    """The names of the feed's system columns in flat tables, such as Arrow and Parquet."""
+
+    offset: str = "offset"
+    """The offset of a change."""
+    op: str = "op"
+    """The operation of the change."""
+    system_time: str = "system_time"
+    """The time of the commit."""
+    event_time: str = "event_time"
+    """The event time of the row."""
+    version: str = "version"
+    """The version of the commit."""
+    corrects_offset: str = "corrects_offset"
+    """The offset of the change that this one retracts."""
+
+
+class WidenField(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag="widen"
+):
+    """Changes the type of a field to one that holds every value of the old type. `explicit_cast` allows a date to
+    become a timestamp, at the start of that day.
+    """
+
+    name: str
+    """The name of the field."""
+    type: str
+    """The new type."""
+    explicit_cast: bool = False
+    """Allows a change of type that is a cast."""
+
+
+SchemaChange = AddField | DropField | RenameField | WidenField | RelaxField | ReorderFields

@@ -1,0 +1,274 @@
+"""Values of exports. Generated from openapi/openapi.json by `make openapi`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from headwater_client.models.changes import ChangeForm
+from headwater_client.models.consumers import DatasetIdentity, MaxLag, Position
+from headwater_client.models.datasets import Field
+
+ExportFormat = Literal["parquet", "csv", "ndjson", "arrow"]
+"""Which of the formats of files an export can be written in."""
+
+
+ExportQuery = Literal["changes", "incremental"]
+"""What is exported: the changes of a range, or the latest rows of the keys that changed in it."""
+
+
+class CreateExport(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename={"delivery_format": "form"}
+):
+    """An export to create. It goes from its start to `until`, or to the head at the time when a run is accepted. With a
+    `schedule` it continues where it stopped; without, it runs once, and again on request. At most one of `since`,
+    `since_version` and `since_time` is set; the default is `earliest`.
+    """
+
+    query: ExportQuery
+    """What is exported: the changes, or the latest rows of the keys that changed."""
+    format: ExportFormat
+    """The format of the files."""
+    delivery_format: ChangeForm | None = None
+    """The form of the changes; only with query `changes`."""
+    columns: tuple[str, ...] | None = None
+    """The columns of the rows; all by default."""
+    where: str | None = None
+    """A condition: the rows for which it is true."""
+    partitions: tuple[str, ...] | None = None
+    """Globs of partition paths: the rows of partitions that match one."""
+    since: Position | None = None
+    """The position to start at."""
+    since_version: int | None = None
+    """Starts at the first change that was committed at this version or later."""
+    since_time: datetime | None = None
+    """Starts at the first change that was committed at this time or later."""
+    until: int | None = None
+    """The position to end at; none by default."""
+    schedule: Schedule | None = None
+    """When the export runs by itself."""
+    target_bytes: int = 268435456
+    """The size at which a file is ended."""
+    name: str | None = None
+    """A name for its users."""
+    max_lag: MaxLag | None = None
+    """How far behind the head the export may be and still keep the changes that it has not written."""
+
+
+class Export(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format": "form"}):
+    """An export."""
+
+    id: str
+    """Its id."""
+    dataset: DatasetIdentity
+    """The dataset that is exported."""
+    name: str | None
+    """A name for its users."""
+    query: str
+    """What is exported."""
+    format: str
+    """The format of the files."""
+    delivery_format: str | None
+    """The form of the changes; null where rows are exported."""
+    columns: tuple[str, ...] | None
+    """The columns of the rows; null for all."""
+    where: str | None
+    """The condition that rows must match; null for none."""
+    partitions: tuple[str, ...] | None
+    """Globs of the partitions that are exported; null for all."""
+    since: int
+    """The position at which it started."""
+    until: int | None
+    """The position at which it ends; null for none."""
+    schedule: Schedule | None
+    """When it runs by itself; null for not at all."""
+    target_bytes: int
+    """The size at which a file is ended."""
+    max_lag: MaxLag | None
+    """How far behind the head it may be and still keep the changes that it has not written; null for no limit."""
+    state: str
+    """`active`, `paused`, or `ended`."""
+    offset: int
+    """The position at which its next run starts."""
+    error: dict[str, Any] | None
+    """Why its last run failed; null if it did not."""
+    runs: tuple[ExportRunSummary, ...]
+    """Its latest runs, the last one first."""
+    created_at: datetime
+    """When it was created."""
+    links: ExportLinks
+    """The paths of its resources."""
+
+
+class ExportFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a run."""
+
+    name: str
+    """Its name."""
+    rows: int
+    """How many rows it has."""
+    size_bytes: int
+    """Its size."""
+    checksum: str
+    """`xxh3-128:` and the digest in hexadecimal."""
+    sha256: str
+    """Its SHA-256 in hexadecimal."""
+    first_offset: int | None
+    """Of changes: the position from which the file has all that is exported; null of rows."""
+    next_offset: int | None
+    """Of changes: the position up to which it has all; null of rows."""
+    links: FileLinks
+    """Its path."""
+
+
+class ExportLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """The paths of an export's resources."""
+
+    self_: str
+    """The export."""
+    runs: str
+    """Its runs."""
+    dataset: str
+    """Its dataset."""
+
+
+class ExportPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Exports of a dataset, the latest first."""
+
+    items: tuple[Export, ...]
+    """The exports of this page."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+class ExportRun(msgspec.Struct, frozen=True, kw_only=True, rename={"delivery_format": "form"}):
+    """A run of an export with its manifest, the list of the files that it has written."""
+
+    export_id: str
+    """The id of the export."""
+    number: int
+    """Its number, from 1."""
+    state: str
+    """The state of its job."""
+    job_id: str
+    """The id of its job."""
+    error: dict[str, Any] | None
+    """Why it failed; null if it did not."""
+    dataset: DatasetIdentity
+    """The dataset that is exported."""
+    query: str
+    """What is exported."""
+    delivery_format: str | None
+    """The form of the changes; null where rows are exported."""
+    format: str
+    """The format of the files."""
+    offsets: RunOffsets
+    """The changes of the run."""
+    versions: Versions | None
+    """The versions of its first and its last change; null without changes."""
+    schema: ManifestSchema | None
+    """The schema of the rows; null before the run has succeeded."""
+    files: tuple[ExportFile, ...]
+    """The files that it has written; none before it has succeeded."""
+    file_count: int | None
+    """How many files it has written; null before it has succeeded."""
+    rows: int | None
+    """How many rows it has written; null before it has succeeded."""
+    created_at: datetime | None
+    """When the manifest was written; null before the run has succeeded."""
+    links: RunLinks
+    """The paths of its resources."""
+
+
+class ExportRunPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs of an export, the latest first."""
+
+    items: tuple[ExportRunSummary, ...]
+    """The runs of this page."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+class ExportRunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of an export, as lists have it. What it has written is null before it has succeeded."""
+
+    number: int
+    """Its number, from 1."""
+    state: str
+    """The state of its job."""
+    since: int
+    """The position of its first change."""
+    until: int
+    """The position to which it goes."""
+    next_since: int | None
+    """The position to which it went; one less than `until` where that would split an update."""
+    rows: int | None
+    """How many rows it has written."""
+    file_count: int | None
+    """How many files it has written."""
+    size_bytes: int | None
+    """The size of its files together."""
+    job_id: str
+    """The id of its job."""
+    error: dict[str, Any] | None
+    """Why it failed; null if it did not."""
+    created_at: datetime
+    """When it was created."""
+    links: RunLinks
+    """The paths of its resources."""
+
+
+class FileLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """The path of a file."""
+
+    self_: str
+    """The file."""
+
+
+class ManifestSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """The schema of the dataset under which rows are written."""
+
+    id: int
+    """Its id."""
+    fields: tuple[Field, ...]
+    """Its columns."""
+
+
+class RunLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """The paths of a run's resources."""
+
+    self_: str
+    """The run."""
+    export: str
+    """Its export."""
+    job: str
+    """Its job."""
+    manifest: str
+    """The manifest as a file; there once the run has succeeded."""
+
+
+class RunOffsets(msgspec.Struct, frozen=True, kw_only=True):
+    """The changes of a run."""
+
+    since: int
+    """The position of the first change."""
+    next_since: int | None
+    """The position after the last change; null before the run has succeeded."""
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """When an export goes on by itself: so long after its last run began, if there are changes."""
+
+    every_seconds: int
+    """Seconds from the start of one run to the next."""
+
+
+class Versions(msgspec.Struct, frozen=True, kw_only=True):
+    """The versions of the first and of the last change of a range."""
+
+    first: int
+    """The version of the first change."""
+    last: int
+    """The version of the last change."""

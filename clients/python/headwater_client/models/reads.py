@@ -1,0 +1,110 @@
+"""Values of reads. Generated from openapi/openapi.json by `make openapi`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from headwater_client.models.datasets import Field
+
+FileFormat = Literal["parquet", "csv", "ndjson", "arrow", "json"]
+"""How a file is encoded; the value is also its file name extension."""
+
+
+QueryType = Literal["snapshot", "read_optimized"]
+"""What a read sees: the table, or only what is in base files, which spares merging the logs of merge_on_read."""
+
+
+ReadQuery = Literal["snapshot", "read_optimized", "incremental"]
+"""What a read job sees: the table, only its base files, or the last state of the rows that changed in a range."""
+
+
+class ReadFiles(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition", tag="files"):
+    """A result as files, in the order of their rows."""
+
+    files: tuple[ResultFile, ...]
+    """The files."""
+    format: str
+    """The format of the files."""
+    query: str
+    """What was read."""
+    version: int
+    """The version of the rows."""
+    begin: int | None
+    """The version after which the rows changed; null if the read was not incremental."""
+    rows: int
+    """The number of rows in all files."""
+    size_bytes: int
+    """The size of all files."""
+    schema: ReadSchema
+    """The columns."""
+
+
+class ReadOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A column that rows are ordered by. Nulls come last in both directions."""
+
+    column: str
+    """The name of the column."""
+    descending: bool = False
+    """Whether the largest value comes first."""
+
+
+class ReadRows(msgspec.Struct, frozen=True, kw_only=True, tag_field="disposition", tag="inline"):
+    """A result in JSON: the rows at a version, or those that changed in a range of versions."""
+
+    rows: tuple[dict[str, Any], ...]
+    """The rows."""
+    version: int
+    """The version of the rows."""
+    begin: int | None
+    """The version after which the rows changed; null if the read was not incremental."""
+    schema: ReadSchema
+    """The columns."""
+
+
+class ReadSchema(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns of a result."""
+
+    id: int
+    """The schema of the dataset that the columns are of."""
+    fields: tuple[Field, ...]
+    """The columns, in order."""
+
+
+class ResultFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a result."""
+
+    name: str
+    """The name."""
+    rows: int
+    """The number of rows in it."""
+    size_bytes: int
+    """The size of the file."""
+    checksum: str
+    """`xxh3-128:` and the hexadecimal digest of the file."""
+    links: ResultLinks
+    """Paths of related resources."""
+
+
+class ResultLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """Where a file of a result is."""
+
+    self_: str
+    """The file."""
+
+
+class RowsPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows of a version, in no particular order but always the same; all pages are of the version of the first."""
+
+    rows: tuple[dict[str, Any], ...]
+    """The rows."""
+    version: int
+    """The version of the rows."""
+    schema_id: int
+    """The schema that the dataset had at that version."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""
+
+
+ReadOutput = ReadRows | ReadFiles

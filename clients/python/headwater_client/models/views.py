@@ -1,0 +1,104 @@
+"""Values of views. Generated from openapi/openapi.json by `make openapi`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from headwater_client.models.consumers import DatasetIdentity
+from headwater_client.models.datasets import CreateBucket, CreateChangelog, TableType
+
+
+class CreateView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A view to register."""
+
+    name: str
+    """Its name, which no other dataset or view has."""
+    sql: str
+    """The SELECT over other datasets whose result it has."""
+    record_key: tuple[str, ...] | None = None
+    """The columns that identify a row; by default those that the SQL shows to do so, if any."""
+    partition_by: tuple[str, ...] = ()
+    """How its rows are partitioned, as of a dataset."""
+    table_type: TableType | None = None
+    """How updates are stored, as of a dataset."""
+    bucket: CreateBucket | None = None
+    """How its rows are split into buckets, as of a dataset."""
+    changelog: CreateChangelog | None = None
+    """How its feed is made and kept, as of a dataset."""
+
+
+class View(msgspec.Struct, frozen=True, kw_only=True):
+    """A view: a dataset that is derived from others by SQL."""
+
+    id: str
+    """Its id, which is that of its dataset."""
+    name: str
+    """Its name, which is that of its dataset."""
+    sql: str
+    """The SQL with which it was registered."""
+    record_key: tuple[str, ...]
+    """The columns that identify a row."""
+    inputs: tuple[ViewInput, ...]
+    """The datasets that it reads, by their names in the SQL."""
+    mode: str
+    """Whether a refresh takes in the changes of its inputs, or computes all rows."""
+    state: str
+    """`active` if it is refreshed whenever its inputs change, `paused` if on request only."""
+    freshness: str
+    """Whether it shows its inputs as they are, or why not."""
+    error: dict[str, Any] | None
+    """Why its last refresh failed; null if it did not."""
+    version: int
+    """The version of its dataset."""
+    revision: int
+    """Counts the changes by PATCH; its ETag."""
+    refreshed_at: datetime | None
+    """When its last successful refresh ended; null before the first."""
+    created_at: datetime
+    """When it was registered."""
+    links: ViewLinks
+    """The paths of its resources."""
+
+
+class ViewInput(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset that a view reads, and how far the view shows it."""
+
+    relation: str
+    """Its name in the SQL."""
+    dataset: DatasetIdentity
+    """The dataset."""
+    offset: int
+    """The position in its feed: the view shows the changes before it."""
+    version: int
+    """The view shows the versions up to this one."""
+    lag: int
+    """How many changes the view does not show yet."""
+
+
+class ViewLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """The paths of a view's resources."""
+
+    self_: str
+    """The view."""
+    refreshes: str
+    """Where a refresh is requested."""
+    dataset: str
+    """Its dataset."""
+    changes: str
+    """The feed of its dataset."""
+    rows: str
+    """Its rows."""
+    timeline: str
+    """The timeline of its dataset."""
+
+
+class ViewPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Views by name."""
+
+    items: tuple[View, ...]
+    """The views of this page."""
+    next_page_token: str | None
+    """The token of the next page; null on the last one."""

@@ -1,0 +1,237 @@
+"""Values of writes. Generated from openapi/openapi.json by `make openapi`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+Format = Literal["json_rows", "ndjson", "csv", "arrow", "parquet"]
+"""The format of an input's rows. `json_rows` is one JSON array of row objects."""
+
+
+OnError = Literal["fail", "quarantine"]
+"""What happens to a write with bad records: it fails, or they are quarantined."""
+
+
+Operation = Literal[
+    "insert", "upsert", "bulk_insert", "delete", "delete_partition", "overwrite", "snapshot", "changelog"
+]
+"""What a write does with its rows."""
+
+
+OverwriteScope = Literal["table", "partitions", "filter"]
+"""The scope of an overwrite: the table, the partitions of its rows, or the rows that a filter matches."""
+
+
+SaveMode = Literal["append", "overwrite", "ignore", "error_if_exists"]
+"""What a write does if the dataset already has data."""
+
+
+class BucketRule(msgspec.Struct, frozen=True, kw_only=True):
+    """How a key finds its file group: the function of the key fields, modulo the count."""
+
+    mode: str
+    """How a row finds its file group."""
+    function: str
+    """From the values of the key to a number."""
+    key: tuple[str, ...]
+    """The fields that are hashed."""
+    count: int
+    """The file groups of a partition."""
+
+
+class ExplainedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A live file of a file group."""
+
+    path: str
+    """Its path on storage."""
+    kind: str
+    """What it holds."""
+    partition_path: str
+    """Its partition."""
+    bucket: int
+    """Its bucket."""
+    size_bytes: int
+    """Its size."""
+    live_rows: int
+    """Its rows that no deletion vector has taken out."""
+    read: bool
+    """Whether the write reads it."""
+    answer: str
+    """Why it is read, or not."""
+
+
+class ExplainedGroup(msgspec.Struct, frozen=True, kw_only=True):
+    """A file group that the write touches."""
+
+    file_group: str
+    """Its id."""
+    partition_path: str
+    """Its partition."""
+    number: int
+    """What the bucket rule gives for its keys."""
+    rows: int
+    """The rows of the write that go to it."""
+    storing: str
+    """How they are stored."""
+    reason: str
+    """Why they are stored so."""
+    files: tuple[ExplainedFile, ...]
+    """Its live files."""
+    rewritten_bytes: int
+    """The size of the files that are rewritten."""
+    marked_files: tuple[str, ...]
+    """The files in which deletion vectors take out the rows of the keys."""
+    keys: tuple[ExplainedKey, ...]
+    """The keys of the rows."""
+
+
+class ExplainedKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A row of the write."""
+
+    row: int
+    """The number of the row in the write."""
+    key: dict[str, Any]
+    """The values of the key fields."""
+    hash: str | None
+    """The XXH64 of the canonical bucket key, hexadecimal; null under function `mod`."""
+    live: LiveRow | None
+    """The row that the key has now; null for none."""
+    effect: str | None
+    """What the write would do to the key; null where that is decided by a compaction."""
+    partition_path: str | None
+    """The partition in which the row would be stored; null where that is decided later, or no row is stored."""
+    bucket: int | None
+    """The bucket in which the row would be stored; null where that is decided later, or no row is stored."""
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """A job."""
+
+    id: str
+    """Its id."""
+    kind: str
+    """What it does."""
+    state: str
+    """Where it is in its life."""
+    operation: str | None
+    """The operation of a write; null for other kinds."""
+    progress: Progress
+    """How far it is."""
+    attempts: int
+    """How often it was started."""
+    committed_version: int | None
+    """The version that it committed; null where it has committed none."""
+    first_offset: int | None
+    """The offset of the first change of its commit, which it may share with writes accepted at the same time."""
+    last_offset: int | None
+    """The offset of the last change of its commit."""
+    rows: RowCounts
+    """What it did to rows."""
+    result: dict[str, Any] | None
+    """What a job other than a write produced; its members depend on the kind."""
+    error: dict[str, Any] | None
+    """Why it failed."""
+    created_at: datetime
+    """When it was accepted."""
+    started_at: datetime | None
+    """When its last attempt started."""
+    finished_at: datetime | None
+    """When it ended."""
+    actor: str | None
+    """The id of the API key that requested it; null for the service itself."""
+    links: JobLinks
+    """The paths of its resources."""
+
+
+class JobLinks(msgspec.Struct, frozen=True, kw_only=True, rename={"self_": "self"}):
+    """The paths of a job's resources."""
+
+    self_: str
+    """The job."""
+    events: str
+    """Its state changes, as server-sent events."""
+    dataset: str
+    """Its dataset."""
+    transaction: str | None
+    """The transaction that it is part of; null for none."""
+
+
+class LiveRow(msgspec.Struct, frozen=True, kw_only=True):
+    """The row that a key has now."""
+
+    version: int | None
+    """The version that gave it its values; null where not known."""
+    offset: int | None
+    """The offset of the change that gave it its values; null where not known."""
+    file: str | None
+    """The file that it is in; null for a row that a log has put there."""
+    position: int | None
+    """Its position in the file; null for a row that a log has put there."""
+
+
+class Overwrite(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The scope of an overwrite."""
+
+    scope: OverwriteScope | None = None
+    """What is replaced."""
+    where: str | None = None
+    """Scope `filter`: the rows for which this condition is true."""
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a running job is."""
+
+    stage: str
+    """What it does now."""
+    done: int = 0
+    """The tasks of the stage that are done."""
+    total: int = 0
+    """All tasks of the stage."""
+
+
+class RowCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """The effects of a write's rows; the five numbers add up to the rows that were sent."""
+
+    inserted: int = 0
+    """Rows whose key was new."""
+    updated: int = 0
+    """Rows that replaced the row of their key."""
+    deleted: int = 0
+    """Rows that deleted the row of their key."""
+    unchanged: int = 0
+    """Rows that changed nothing."""
+    quarantined: int = 0
+    """Rows that were rejected and quarantined."""
+
+
+class Upload(msgspec.Struct, frozen=True, kw_only=True):
+    """Stored bytes that a write can name."""
+
+    id: str
+    """Its id."""
+    size_bytes: int
+    """The number of bytes."""
+    checksum: str
+    """The XXH3-128 of the bytes, hexadecimal."""
+    created_at: datetime
+    """When it was stored."""
+
+
+class WriteExplanation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a write would touch if it ran now."""
+
+    version: int
+    """The version that the explanation is of."""
+    operation: str
+    """What the write does."""
+    index: str | None
+    """How keys are found; null without a key."""
+    bucket: BucketRule
+    """How keys find their file groups."""
+    group_count: int
+    """How many file groups the write touches; the first of them are listed."""
+    file_groups: tuple[ExplainedGroup, ...]
+    """The file groups."""

@@ -1,0 +1,1 @@
+"""Requests with retries, their bodies and paths, and the pages of responses."""
