@@ -103,9 +103,10 @@ def test_the_client_uses_nothing_newer_than_python_3_10(tmp_path: Path) -> None:
 
 
 PROGRAM = """
-import asyncio, sys, httpx
-from headwater_client import AsyncHeadwater, Headwater, MissingPackage
+import asyncio, sys, httpx, msgspec
+from headwater_client import AsyncHeadwater, Headwater, MissingPackage, models
 assert sys.version_info[:2] == (3, 10)
+assert all(msgspec.inspect.type_info(getattr(models, name)) for name in models.__all__)
 def handle(request):
     return httpx.Response(200, json={"rows": [{"id": 1}], "version": 1, "schema_id": 1, "next_page_token": None})
 transport = httpx.MockTransport(handle)
