@@ -16,7 +16,7 @@ from app.exports.tasks import ExportedPart, ExportFormat, ExportPart, ExportQuer
 from app.format.result_file import RunFile
 from app.format.schema.schema import Field
 from app.jobs.engine import TaskProgress
-from app.jobs.values import Claim, Job, JobState, KeyedRequest
+from app.jobs.values import Claim, Job, JobState, RequestKey
 
 RUNS_SHOWN: Final = 5
 MANIFEST_NAME: Final = "manifest.json"
@@ -187,7 +187,7 @@ class ExportChange(msgspec.Struct, frozen=True, kw_only=True):
     schedule: Schedule | msgspec.UnsetType | None
 
 
-class NewRun(KeyedRequest, frozen=True, kw_only=True):
+class NewRun(RequestKey, frozen=True, kw_only=True):
     """A run that is asked for, with the id of its job; by nobody, if it is time for it."""
 
     job_id: str

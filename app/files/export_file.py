@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from types import TracebackType
-from typing import BinaryIO, Final, Protocol, cast
+from typing import BinaryIO, Final, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.ipc as ipc
@@ -145,12 +145,6 @@ class ExportSink(AbstractContextManager["ExportSink"]):
         self._open = None
 
 
-class _Writer(Protocol):
-    def write_table(self, table: pa.Table) -> None: ...
-
-    def close(self) -> None: ...
-
-
 class _TextWriter:
     def __init__(self, out: pa.NativeFile, texts: TextForm) -> None:
         self._out = out
@@ -166,6 +160,9 @@ class _TextWriter:
 
     def close(self) -> None:
         self._out.write(self._texts.trailer)
+
+
+_Writer: TypeAlias = pq.ParquetWriter | ipc.RecordBatchFileWriter | _TextWriter
 
 
 class _OpenExportFile:

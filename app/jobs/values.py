@@ -208,7 +208,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return self.instant_id
 
 
-class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
+class RequestKey(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks for something, and under which idempotency key.
 
     `request_hash` distinguishes a replay of the key from its misuse. `actor`: the id of the API key of the request;
@@ -220,7 +220,7 @@ class KeyedRequest(msgspec.Struct, frozen=True, kw_only=True):
     actor: str | None = None
 
 
-class NewJob(KeyedRequest, frozen=True, kw_only=True):
+class NewJob(RequestKey, frozen=True, kw_only=True):
     """A job to accept. It has an instant if `instant_action` names what that does."""
 
     id: str

@@ -5,8 +5,7 @@ from __future__ import annotations
 from app.maintenance.values import Reconciler
 from app.metastore.service.maintenance import MetastoreReconciler
 from app.metastore.service.reports import MetastoreReports, RecordOf
-from app.metastore.values import METASTORE_RECONCILER, Metastore, TouchedPartitions
-from app.overview.values import OverviewIndex
+from app.metastore.values import METASTORE_RECONCILER, Metastore, PartitionIndex, TouchedPartitions
 
 
 def metastore_reports(record: RecordOf) -> MetastoreReports:
@@ -20,7 +19,7 @@ def dependencies(record: RecordOf) -> dict[str, object]:
 
 
 def reconcilers(
-    metastore: Metastore | None, overview: OverviewIndex, touched: TouchedPartitions
+    metastore: Metastore | None, overview: PartitionIndex, touched: TouchedPartitions
 ) -> dict[str, Reconciler]:
     """The policy that reports datasets, if the deployment has a metastore."""
     if metastore is None:

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 import msgspec
 
 from app.metastore.report import HiveReport, HiveTable
+from app.overview.values import PartitionRecord
 
 
 class Metastore(Protocol):
@@ -27,6 +28,16 @@ class Metastore(Protocol):
         recorded. None if the table had to be created again, so partitions that were reported before are missing.
         Raises MetastoreRefused.
         """
+        ...
+
+
+class PartitionIndex(Protocol):
+    """The partitions of a version, as far as the catalogue knows them."""
+
+    def partitions(
+        self, tenant_id: str, dataset_id: str, version: int, *, skip: int, limit: int
+    ) -> list[PartitionRecord]:
+        """Up to `limit` partitions by path, after the first `skip`."""
         ...
 
 

@@ -18,7 +18,8 @@ from app.format.file_group import DataFile
 from app.format.index.column_summary import ColumnSummary, summarize_columns
 from app.format.rows.projection import projection
 from app.format.schema.schema import Schema
-from app.overview.values import FileQuery, OverviewIndex, PartitionRecord, TableTotals
+from app.overview.repository import OverviewStore
+from app.overview.values import FileQuery, PartitionRecord, TableTotals
 from app.paging import decode_token, encode_token
 from app.timeline.ports import Timeline
 from app.versions.service.versions import VersionOf
@@ -49,7 +50,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 class Overview:
     """Overviews of tables."""
 
-    index: OverviewIndex
+    index: OverviewStore
     timeline: Timeline
     versions: VersionOf
 

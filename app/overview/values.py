@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Protocol
 
 import msgspec
 
-from app.format.file_group import DataFile, FileKind
-from app.format.index.column_summary import FileStatistics
+from app.format.file_group import FileKind
 from app.format.instant import Action
-from app.format.schema.schema import Schema
 
 
 class FileQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,38 +100,3 @@ class TableTotals(msgspec.Struct, frozen=True, kw_only=True):
     lag: int | None
     jobs_queued: int
     jobs_running: int
-
-
-class OverviewIndex(Protocol):
-    """What the catalogue knows of the files of a version. A version that is not there has none."""
-
-    def files(
-        self,
-        tenant_id: str,
-        dataset_id: str,
-        version: int,
-        query: FileQuery,
-        *,
-        skip: int,
-        limit: int,
-    ) -> list[DataFile]:
-        """Up to `limit` files by path, after the first `skip`."""
-        ...
-
-    def partitions(
-        self, tenant_id: str, dataset_id: str, version: int, *, skip: int, limit: int
-    ) -> list[PartitionRecord]:
-        """Up to `limit` partitions by path, after the first `skip`."""
-        ...
-
-    def totals(self, tenant_id: str, dataset_id: str, version: int, *, small_below: int) -> TableTotals:
-        """The sums over all files, and over the commits up to the version. `small_below`: bytes of a small file."""
-        ...
-
-    def base_statistics(self, tenant_id: str, dataset_id: str, version: int) -> Iterator[FileStatistics]:
-        """What is known of each base file, in any order."""
-        ...
-
-    def schemas(self, tenant_id: str, dataset_id: str) -> dict[int, Schema]:
-        """Every schema that the dataset had, by its id."""
-        ...

@@ -25,7 +25,7 @@ from app.format.quarantine import QuarantineFile
 from app.format.rows.formats import Format
 from app.format.rows.staged import RawInput
 from app.jobs.ports import Jobs
-from app.jobs.values import Accepted, KeyedRequest, NewJob, WriteRequest
+from app.jobs.values import Accepted, NewJob, RequestKey, WriteRequest
 from app.paging import Page, decode_token, encode_token
 from app.quarantine.repository import QuarantineStore
 from app.quarantine.values import QuarantinePart, RecordRange
@@ -44,7 +44,7 @@ class QuarantinedRecord(msgspec.Struct, frozen=True, kw_only=True):
     redriven_by: str | None
 
 
-class Redrive(KeyedRequest, frozen=True, kw_only=True):
+class Redrive(RequestKey, frozen=True, kw_only=True):
     """Which records to redrive: all of a job that wait, or those named, some with another payload.
 
     `records`: repaired payloads by record id; None where the record is as it was. `request_hash` covers all of it.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum
-from typing import Protocol
 
 import msgspec
 
@@ -14,8 +13,7 @@ from app.format.dataset import DatasetDefinition
 from app.format.errors import Fault
 from app.format.identifiers import new_id, new_instant_id
 from app.format.operation import Operation
-from app.jobs.values import Accepted, Claim, NewJob, WriteRequest
-from app.paging import Page
+from app.jobs.values import NewJob, WriteRequest
 from app.sql.queries.plan import ViewPlan
 
 
@@ -108,43 +106,6 @@ class CheckedView(msgspec.Struct, frozen=True, kw_only=True):
     definition: ViewDefinition
     inputs: Mapping[str, str]
     refresh: NewJob
-
-
-class Views(Protocol):
-    """Registered views."""
-
-    def create(self, tenant_id: str, new: CheckedView) -> View:
-        """The dataset, the view, its positions in its inputs (before their first change), and its first refresh.
-
-        Raises DatasetExists, NotFound if an input is gone.
-        """
-        ...
-
-    def get(self, tenant_id: str, reference: str) -> View:
-        """The view with this id or name; the heads of all inputs are those of one moment. Raises NotFound."""
-        ...
-
-    def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Views by name. Raises InvalidRequest for a token that is none."""
-        ...
-
-    def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
-        """Stops a view, which must be at `revision` still, from following its inputs, or has it go on.
-
-        Raises NotFound, PreconditionFailed.
-        """
-        ...
-
-    def refresh(self, tenant_id: str, new: NewJob, *, after_running: bool) -> Accepted:
-        """Queues a refresh, unless one is queued already: then that one. `after_running`: also while one runs.
-
-        One that runs may have looked at its inputs before. Raises NotFound.
-        """
-        ...
-
-    def decide(self, tenant_id: str, claim: Claim, request: WriteRequest) -> None:
-        """Says what a held refresh turned out to do. Nothing happens if the claim is void."""
-        ...
 
 
 def follower_name(view_id: str) -> str:

@@ -14,7 +14,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -23,7 +23,7 @@ from msgspec import Raw
 
 from app.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, compile_schema, quotation_marks
 from app.codecs.faults import Faults, below, shown
-from app.codecs.json.row_reader import RecordReader, RowReader, read_row
+from app.codecs.json.row_reader import RowReader, read_row
 from app.codecs.value_parser import Members, describe, distinct_members
 from app.format.rows.change_schema import ChangeSchema
 from app.format.rows.changelog import SYMBOLS, Op
@@ -69,16 +69,6 @@ class _Wrapped(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _FEED: Final = msgspec.json.Decoder(_FeedChange | None)
 _DEBEZIUM: Final = msgspec.json.Decoder(_Envelope | None)
 _WRAPPED: Final = msgspec.json.Decoder(_Wrapped | None)
-
-
-@functools.lru_cache(maxsize=256)
-def reader_of(schema: Schema) -> RecordReader:
-    """The reader of JSON records into tables of the schema."""
-    return (
-        ChangeReader(schema)
-        if isinstance(schema, ChangeSchema)
-        else RowReader(compiled=compile_schema(schema))
-    )
 
 
 class ChangeReader:
@@ -171,6 +161,20 @@ class ChangeReader:
         rows = self._rows.table([row for _, row in found])
         ops = pa.array([op for op, _ in found], pa.uint8())
         return pa.Table.from_arrays([ops, *rows.columns], schema=self._arrow)
+
+
+RecordReader: TypeAlias = RowReader | ChangeReader
+"""The meaning of records: each is a row, or has changes of rows."""
+
+
+@functools.lru_cache(maxsize=256)
+def reader_of(schema: Schema) -> RecordReader:
+    """The reader of JSON records into tables of the schema."""
+    return (
+        ChangeReader(schema)
+        if isinstance(schema, ChangeSchema)
+        else RowReader(compiled=compile_schema(schema))
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

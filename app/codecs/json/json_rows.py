@@ -13,8 +13,7 @@ import pyarrow as pa
 
 from app.codecs.compiled import TABLE_VALUES_MAX, compile_schema, refuse_many_values, too_many_values
 from app.codecs.faults import Faults, Origin, malformed_row, mismatch
-from app.codecs.json.changelog_rows import reader_of
-from app.codecs.json.row_reader import RecordReader
+from app.codecs.json.changelog_rows import RecordReader, reader_of
 from app.codecs.record_errors import BadRecords, RecordErrors, record_errors_for
 from app.codecs.value_parser import describe, parse_json, parse_json_array
 from app.format.errors import MalformedBody

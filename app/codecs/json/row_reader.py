@@ -4,37 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 
 from app.codecs.compiled import FAST_PATH_FAULTS, CompiledSchema, Tally, quotation_marks, refuse_many_values
 from app.codecs.faults import Faults, below, missing_field, null_field, unknown_field
 from app.codecs.value_parser import Members, describe, distinct_members, read_value
-
-
-class RecordReader(Protocol):
-    """The meaning of records: each is a row, or has changes of rows."""
-
-    @property
-    def compiled(self) -> CompiledSchema:
-        """The schema of the rows in the records."""
-        ...
-
-    def decode_batch(self, texts: Sequence[bytes]) -> pa.Table | None:
-        """The rows of JSON texts; None if any of them does not fit."""
-        ...
-
-    def read(self, value: Any, faults: Faults) -> list[Any]:
-        """The contents of the record, in the reader's own form, for `table`. The result is invalid if there are faults.
-
-        `value`: as returned by `parse_json`. `faults`: receives the faults, with pointers relative to the record.
-        """
-        ...
-
-    def table(self, found: Sequence[Any]) -> pa.Table:
-        """The rows of contents that `read` returned."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +20,7 @@ class RowReader:
     compiled: CompiledSchema
 
     def decode_batch(self, texts: Sequence[bytes]) -> pa.Table | None:
+        """The rows of JSON texts; None if any of them does not fit."""
         text = b"\n".join(texts)
         refuse_many_values(text, self.compiled)
         if self.compiled.decode_row is None:
@@ -56,9 +33,14 @@ class RowReader:
         return table if tally.accounts_for(quotation_marks(text)) else None
 
     def read(self, value: Any, faults: Faults) -> list[Any]:
+        """The contents of the record, in the reader's own form, for `table`. The result is invalid if there are faults.
+
+        `value`: as returned by `parse_json`. `faults`: receives the faults, with pointers relative to the record.
+        """
         return [read_row(value, self.compiled, faults)]
 
     def table(self, found: Sequence[Any]) -> pa.Table:
+        """The rows of contents that `read` returned."""
         columns = [
             pa.array([row.get(field.name) for row in found], field.type) for field in self.compiled.arrow
         ]

@@ -16,8 +16,8 @@ from app.format.paths import data_folder, dataset_prefix
 from app.format.policies import MetastorePolicy
 from app.maintenance.values import Observation, ReconcileResult
 from app.metastore.report import FileFigures, HivePartition, HiveReport, HiveTable, MetastoreRefused
-from app.metastore.values import Metastore, MetastoreState, TouchedPartitions
-from app.overview.values import OverviewIndex, PartitionRecord
+from app.metastore.values import Metastore, MetastoreState, PartitionIndex, TouchedPartitions
+from app.overview.values import PartitionRecord
 
 _PAGE: Final = 1_000
 # Less than the two minutes for which the dataset is claimed.
@@ -35,7 +35,7 @@ class MetastoreReconciler:
     """
 
     metastore: Metastore
-    overview: OverviewIndex
+    overview: PartitionIndex
     touched: TouchedPartitions
 
     def reconcile(self, observation: Observation) -> ReconcileResult:

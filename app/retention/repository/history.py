@@ -30,7 +30,7 @@ class HistoryStore:
         self._database = database
 
     def advance_start(self, tenant_id: str, dataset_id: str, policy: HistoryPolicy) -> HistoryStart:
-        """Moves the beginning of the history on as far as the policy allows, and running writes do.
+        """Moves the beginning of the history forward as far as the policy and running writes allow.
 
         Raises NotFound.
         """
@@ -55,10 +55,10 @@ class HistoryStore:
             )
 
     def expire_files(self, tenant_id: str, dataset_id: str, since: int, limit: int) -> ExpiredFiles:
-        """Removes the rows of up to `limit` data files that no version sees any more which is kept.
+        """Removes the rows of up to `limit` data files that no retained version uses.
 
-        Of files that version `since` or a later one removed, the earliest first. Nobody comes to hold a version
-        meanwhile, and no commit lists a file anew, which is why they wait for it. Raises NotFound.
+        These are files that version `since` or a later one removed, the earliest first. Meanwhile new pins of versions
+        and commits wait. Raises NotFound.
         """
         pinned = pinned_versions(dataset_id).subquery()
         seen = select(pinned.c.version).where(
@@ -101,9 +101,9 @@ class HistoryStore:
     def has_expired(
         self, tenant_id: str, dataset_id: str, history: HistoryPolicy | None, timeline: TimelinePolicy | None
     ) -> bool:
-        """Whether a clean would find something to do, and none waits or runs.
+        """Whether there are versions beyond the history or instants to archive, and no clean waits or runs.
 
-        That is versions that the history does not keep, or instants to archive. Raises NotFound.
+        Raises NotFound.
         """
         cleaning = select(jobs.c.id).where(
             jobs.c.dataset_id == dataset_id, jobs.c.kind == JobKind.CLEAN.value, UNFINISHED

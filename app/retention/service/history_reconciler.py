@@ -10,7 +10,7 @@ from app.catalog.values import Dataset
 from app.jobs.tasks import CleanTask
 from app.jobs.values import Accepted
 from app.maintenance.values import Observation, ReconcileResult
-from app.retention.values import History
+from app.retention.repository.history import HistoryStore
 
 # The least time between two cleans of a dataset.
 _PAUSE_SECONDS: Final = 300.0
@@ -28,7 +28,7 @@ class Cleans(Protocol):
 class HistoryReconciler:
     """Carries out `services.history` and `services.timeline`. It stores when it last started a clean."""
 
-    history: History
+    history: HistoryStore
     cleans: Cleans
 
     def reconcile(self, observation: Observation) -> ReconcileResult:

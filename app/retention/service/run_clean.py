@@ -12,8 +12,9 @@ from app.format.paths import dataset_prefix, timeline_path
 from app.jobs.ports import Jobs
 from app.jobs.tasks import CleanTask
 from app.jobs.values import Job
+from app.retention.repository.history import HistoryStore
 from app.retention.service.reaper import Reap
-from app.retention.values import ARCHIVED_MIN, History, HistoryStart
+from app.retention.values import ARCHIVED_MIN, HistoryStart
 from app.timeline.files import TimelineFileStore
 from app.timeline.repository.archives import TimelineArchiveStore
 
@@ -30,7 +31,7 @@ class RunClean:
 
     catalog: Catalog
     jobs: Jobs
-    history: History
+    history: HistoryStore
     archives: TimelineArchiveStore
     files: TimelineFileStore
     reap: Reap

@@ -11,8 +11,7 @@ from app.jobs.service.request_job import RequestIdentity, RequestJob
 from app.jobs.tasks import NamedVersion, SavepointTask, TagTask, VersionKind
 from app.jobs.values import Accepted
 from app.paging import Page
-from app.versions.ports import NamedVersions
-from app.versions.repository.named_versions import taken
+from app.versions.repository.named_versions import NamedVersionStore, taken
 from app.versions.service.versions import VersionOf
 
 
@@ -20,7 +19,7 @@ from app.versions.service.versions import VersionOf
 class NameVersions:
     """Names versions of datasets, and deletes the names."""
 
-    names: NamedVersions
+    names: NamedVersionStore
     versions: VersionOf
     jobs: RequestJob
 

@@ -14,7 +14,7 @@ from app.format.operation import Operation
 from app.jobs.service.request_job import RequestIdentity, RequestJob
 from app.jobs.tasks import VersionKind
 from app.jobs.values import Accepted, RestoreTarget, WriteRequest
-from app.versions.ports import NamedVersions
+from app.versions.repository.named_versions import NamedVersionStore
 from app.versions.service.versions import VersionOf
 from app.versions.values import RestorePoint
 
@@ -25,7 +25,7 @@ _WAYS: Final = ("version", "as_of", "savepoint", "tag")
 class Restores:
     """Accepts restores and rollbacks."""
 
-    names: NamedVersions
+    names: NamedVersionStore
     versions: VersionOf
     jobs: RequestJob
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 from app.jobs.tasks import SavepointTask, TagTask
 from app.jobs.values import Job
-from app.versions.ports import NamedVersions
+from app.versions.repository.named_versions import NamedVersionStore
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunNames:
     """Runs the tasks of savepoints and tags."""
 
-    names: NamedVersions
+    names: NamedVersionStore
 
     def run(self, job: Job, tag: str) -> None:  # noqa: ARG002  (the port of tasks has it; nothing here runs on Spark)
         """Raises NameTaken, VersionExpired, NotFound."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from app.catalog.values import Dataset
 from app.format.errors import FieldError, InvalidRequest
 from app.timeline.ports import ReadLeases, Timeline
-from app.versions.ports import NamedVersions
+from app.versions.repository.named_versions import NamedVersionStore
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,7 +16,7 @@ class VersionOf:
     """Finds versions that can be read."""
 
     timeline: Timeline
-    names: NamedVersions
+    names: NamedVersionStore
     leases: ReadLeases
 
     def find(

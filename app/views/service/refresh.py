@@ -22,7 +22,8 @@ from app.timeline.values import Advance
 from app.views.derivation import DeriveInput, DeriveRequest, FeedInput, TableInput
 from app.views.engine import Derivation
 from app.views.refresh_plan import changes_sql, check_inputs, rows_sql
-from app.views.values import View, ViewInputStatus, ViewMode, Views, follower_name, new_refresh, view_of
+from app.views.repository.views import ViewStore
+from app.views.values import View, ViewInputStatus, ViewMode, follower_name, new_refresh, view_of
 from app.writes.ports import StagedInput
 
 # A commit wakes who follows its dataset, and the end of a refresh who waits for that; this is for when neither does.
@@ -37,7 +38,7 @@ _RETRY_SECONDS_MAX: Final = 600.0
 class FollowInputs:
     """The follower of a view's inputs: queues a refresh when one has changes that the view does not show yet."""
 
-    views: Views
+    views: ViewStore
     wake: Callable[[], None]
 
     def follow(self, tenant_id: str, consumer: Consumer) -> float | None:
@@ -76,7 +77,7 @@ def _pause_seconds(view: View) -> float:
 class DeriveView:
     """Computes the rows of refreshes."""
 
-    views: Views
+    views: ViewStore
     timeline: Timeline
     index: ChangelogIndex
     pins: VersionPins

@@ -20,7 +20,8 @@ from app.sql.queries.bind import bind_view
 from app.sql.queries.parse import parse_view
 from app.views.new_view import CreateView, define_view
 from app.views.refresh_plan import follows_changes
-from app.views.values import CheckedView, View, ViewDefinition, ViewMode, Views, new_refresh
+from app.views.repository.views import ViewStore
+from app.views.values import CheckedView, View, ViewDefinition, ViewMode, new_refresh
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +29,7 @@ class DerivedViews:
     """The views of a tenant. `wake` is called after a job was recorded."""
 
     catalog: Catalog
-    views: Views
+    views: ViewStore
     wake: Callable[[], None]
 
     def register(self, tenant_id: str, new: CreateView, *, actor: str | None = None) -> View:
@@ -64,7 +65,7 @@ class DerivedViews:
         return self.views.get(tenant_id, reference)
 
     def list(self, tenant_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Views by name."""
+        """ViewStore by name."""
         return self.views.list(tenant_id, page_size=page_size, page_token=page_token)
 
     def pause(self, tenant_id: str, reference: str, *, paused: bool, revision: int) -> View:
