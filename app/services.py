@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from app import core
-from app.changes.handlers.head_watches import head_polls
+from app.changes.handlers.head_polls import head_polls
 from app.changes.handlers.shared_pages import SharedPages
 from app.exports import compose as exports
 from app.files.slices.memory_budget import MemoryBudget
@@ -13,7 +13,7 @@ from app.http.dependencies import merged
 from app.http.in_flight import InFlight
 from app.http.threads import OUTBOUND_THREADS_MAX, Threads
 from app.http.waiting.subscriptions import Subscriptions
-from app.jobs.handlers.job_watches import job_polls
+from app.jobs.handlers.job_polls import job_polls
 from app.jobs.handlers.waiting import JobWaiter
 from app.maintenance import compose as maintenance
 from app.metastore import compose as metastore
@@ -68,5 +68,5 @@ def _waiting(platform: Platform, threads: Threads, subscriptions: Subscriptions)
     return {
         "pages": SharedPages(core.read_changes(platform).page_at_known_head, threads),
         "head_polls": head_polls(subscriptions, threads, stores.catalog.get),
-        "waiter": JobWaiter(watches=polls, jobs=stores.jobs, threads=threads, subscriptions=subscriptions),
+        "waiter": JobWaiter(polls=polls, jobs=stores.jobs, threads=threads, subscriptions=subscriptions),
     }

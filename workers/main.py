@@ -131,7 +131,7 @@ def _serve(
         *_housekeeping(platform, stop),
     ]
     if settings.table_services:
-        threads.append(threading.Thread(target=policy_poller.run, args=(stop,), name="looks"))
+        threads.append(threading.Thread(target=policy_poller.run, args=(stop,), name="policies"))
     for thread in threads:
         thread.start()
     try:

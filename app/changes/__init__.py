@@ -2,7 +2,7 @@
 
 `handlers/changes.py` returns pages, `handlers/events.py` server-sent events, `handlers/corrections.py` which changes
 were taken back. They share `handlers/feed_options.py` (query options), `handlers/shared_pages.py` (a page that several
-clients request at once is read once) and `handlers/head_watches.py` (waiting for the next commit).
+clients request at once is read once) and `handlers/head_polls.py` (waiting for the next commit).
 
 `service/read_changes.py` makes a page: `repository/changelog.py` finds the changelog files of the requested offsets in
 Postgres, `app.changelog` reads them, filters them and gives them their form. `service/feed_starts.py` resolves starts

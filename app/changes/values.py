@@ -1,4 +1,4 @@
-"""What reads of a feed return."""
+"""Values of the feed: its bounds, and pages of changes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from app.format.dataset import Vocabulary
 
 
 class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
-    """The changes [since, next_since), as events of the form that was asked for; positions count changes in any form.
+    """The changes [since, next_since), as events of the requested form; positions count changes in any form.
 
-    `pending` counts the changes after the page, `earliest` is the first offset that can still be read. A `complete`
-    page ends where the reader wanted to stop: none after it would have a change. `schema_id` is the schema under which
-    the rows are told, `vocabulary` how the dataset calls the columns that the feed adds.
+    `pending`: the number of changes after the page. `earliest`: the first offset that can still be read. `complete`:
+    the page ends at the requested `until`, so later pages are empty. `schema_id`: the schema of the rows. `vocabulary`:
+    the dataset's names of the columns that the feed adds.
     """
 
     events: Events

@@ -24,7 +24,7 @@ from app.db.columns import (
     timestamp_column,
 )
 
-# Positions in feeds. A reader's is its own to move; followers (all other kinds) are served by workers.
+# Positions in feeds. Readers move their own; workers move those of followers (all other kinds).
 consumers: Final = Table(
     "consumers",
     metadata,

@@ -1,4 +1,4 @@
-"""Consumers as their readers see and move them, and the rules of that."""
+"""Consumers as readers see them, and the rules for moving their positions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BEGINNING: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MaxLag(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How far behind the head a consumer may be and still keep what it has not read: no bound where null."""
+    """How far behind the head a consumer may be and still keep the changes after its position; null for no limit."""
 
     changes: Annotated[int, _NATURAL] | None = None
     """The most changes."""
@@ -39,17 +39,17 @@ class ConsumerChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpectedRevision(msgspec.Struct, frozen=True, kw_only=True):
-    """What a change was made for: a consumer that is not there yet (`absent`), or one at a `revision`."""
+    """The condition of a change: the consumer does not exist (`absent`), or is at `revision`."""
 
     absent: bool = False
     revision: int | None = None
 
 
 class ConsumerStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A consumer, and how it stands to its feed by the database's clock.
+    """A consumer, and its place in the feed by the database's clock.
 
-    `behind_seconds`: the age of the oldest change that it has not committed, 0 if there is none. `lease_seconds`: how
-    long it is held still, 0 if it is not.
+    `behind_seconds`: the age of the oldest change that it has not committed, 0 if there is none. `lease_seconds`: the
+    rest of its lease, 0 if it is not leased.
     """
 
     consumer: Consumer
@@ -64,12 +64,12 @@ class ConsumerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def expired(self) -> bool:
-        """Whether changes that it has not committed are gone."""
+        """Whether changes that it has not committed were deleted."""
         return self.consumer.position < self.bounds.earliest
 
 
 class ConsumerLease(msgspec.Struct, frozen=True, kw_only=True):
-    """The hold of a member on a consumer. The token goes with its commits."""
+    """The lease of a consumer to a member, who sends the token with its commits."""
 
     token: str
     until: datetime
@@ -104,15 +104,15 @@ def _invalid_offset(detail: str) -> InvalidRequest:
 
 
 def lease_token(consumer: Consumer) -> str:
-    """Names the latest hold on the consumer: no other has this token, also of one that had its name before."""
+    """The token of the latest lease of the consumer, unique also among those of a deleted consumer of the same name."""
     created = (consumer.created_at - _BEGINNING) // timedelta(microseconds=1)
     return f"{created:x}-{consumer.lease_epoch:x}"
 
 
 def check_lease(consumer_status: ConsumerStatus, token: str | None) -> None:
-    """Raises ConsumerLeased if another member holds the consumer, LeaseLost for a token of a hold that has ended.
+    """Raises ConsumerLeased if another member leases the consumer, LeaseLost for the token of an earlier lease.
 
-    A hold that has run out but that nobody has taken since has not ended: its member is the last who may have moved it.
+    A lease that has expired stays valid until another member takes one: no one else has moved the position.
     """
     if token is None and consumer_status.lease_seconds > 0:
         raise consumer_leased(consumer_status)
@@ -123,7 +123,7 @@ def check_lease(consumer_status: ConsumerStatus, token: str | None) -> None:
 
 
 def consumer_managed(consumer: Consumer) -> ConsumerManaged:
-    """Says whose a position is that no reader moves."""
+    """The error for a reader's change of a position that the service moves."""
     kind = consumer.kind.value
     return ConsumerManaged(
         f"{consumer.name!r} is the position of {'an' if kind[0] in 'aeiou' else 'a'} {kind}, which moves it and ends "
@@ -133,7 +133,7 @@ def consumer_managed(consumer: Consumer) -> ConsumerManaged:
 
 
 def consumer_leased(consumer_status: ConsumerStatus) -> ConsumerLeased:
-    """Says who holds the consumer, and how long still."""
+    """The error for a consumer that another member leases, with the rest of the lease."""
     consumer = consumer_status.consumer
     return ConsumerLeased(
         f"{consumer.member!r} holds the consumer; send the token of its lease, or wait until it has run out",

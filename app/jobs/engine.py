@@ -1,4 +1,4 @@
-"""What the use cases need of Spark."""
+"""The interface of tasks to Spark."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Protocol
 
 
 class TaskProgress(Protocol):
-    """What runs under a tag on Spark."""
+    """Progress and cancellation of what runs under a tag on Spark."""
 
     def progress(self, tag: str) -> tuple[int, int]:
-        """Tasks done and in all of what runs under the tag."""
+        """The numbers of finished and of all Spark tasks under the tag."""
         ...
 
     def cancel(self, tag: str) -> None:
-        """Stops what runs under the tag; its caller gets EngineStopped."""
+        """Stops what runs under the tag; the thread that waits for it gets EngineStopped."""
         ...

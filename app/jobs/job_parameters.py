@@ -8,12 +8,12 @@ import msgspec
 
 from app.jobs.values import JobRequest, WriteRequest
 
-# A batch of a stream has members of its own in the timeline.
+# The timeline has separate members for the batch of a stream.
 _SHOWN_APART: Final = ("writer_id", "batch_id")
 
 
 def parameters_of(request: JobRequest) -> dict[str, Any]:
-    """Its options as JSON values, by name: those that are not what they are by themselves."""
+    """The options of a request as JSON values, by name: those that differ from their defaults."""
     if not isinstance(request, WriteRequest):
         return _specified(request)
     options = {name: value for name, value in _specified(request.options).items() if name not in _SHOWN_APART}

@@ -1,4 +1,4 @@
-"""What the use cases need of the store. Every port has one test suite, run on each implementation.
+"""Interfaces of jobs to storage. Every port has one test suite, run on each implementation.
 
 The tenant is the first argument of everything that touches a tenant's data.
 """
@@ -35,7 +35,9 @@ class Jobs(Protocol):
         ...
 
     def accept_all(self, tenant_id: str, new: Sequence[NewJob]) -> list[Accepted | HeadwaterError]:
-        """`accept` of several jobs in one transaction: one outcome per job, in order; none costs another its own."""
+        """`accept` of several jobs in one transaction: one outcome per job, in order; a refused job does not affect
+        others.
+        """
         ...
 
     def get(self, tenant_id: str, job_id: str) -> Job:
@@ -43,11 +45,11 @@ class Jobs(Protocol):
         ...
 
     def find(self, tenant_id: str, job_ids: Sequence[str]) -> list[Job]:
-        """Those of the jobs that there are, in any order."""
+        """The jobs with these ids that exist, in any order."""
         ...
 
     def page(self, tenant_id: str, wanted: JobFilter, *, page_size: int, page_token: str | None) -> Page:
-        """Jobs, the newest first. Raises InvalidRequest for a token that is none."""
+        """Jobs, the newest first. Raises InvalidRequest for a token that is not valid."""
         ...
 
     def find_by_key(
@@ -63,12 +65,12 @@ class Jobs(Protocol):
     def cancel(self, tenant_id: str, job_id: str) -> Job:
         """Ends a queued or running job, and with it the others of its transaction.
 
-        A commit under way either beat it or is fenced. Raises JobNotCancellable.
+        A running commit either comes first or is fenced. Raises JobNotCancellable.
         """
         ...
 
     def claim(self, tenant_id: str, dataset_id: str, owner: str, rules: ClaimRules) -> list[Job]:
-        """Takes the dataset's waiting writes, oldest first, as one group: epoch + 1, lease, instants INFLIGHT.
+        """Claims the dataset's waiting writes, oldest first, as one group: epoch + 1, lease, instants INFLIGHT.
 
         Empty if none waits or `dataset_writers_max` groups hold live leases. A job whose attempt died before (its
         lease ran out) is claimed alone, so that it cannot take others down; one out of attempts is failed with
@@ -78,11 +80,11 @@ class Jobs(Protocol):
         ...
 
     def claim_task(self, tenant_id: str, dataset_id: str, owner: str, rules: ClaimRules) -> Job | None:
-        """Takes the dataset's oldest waiting task; None if there is none. Tasks run beside writes, each by itself."""
+        """Claims the dataset's oldest waiting task; None if there is none. Tasks run beside writes, each by itself."""
         ...
 
     def succeed(self, tenant_id: str, claim: Claim, result: dict[str, Any]) -> bool:
-        """Ends a held task with what came of it. False if the claim is void."""
+        """Ends a claimed task with its result. False if the claim is void."""
         ...
 
     def heartbeat(
@@ -92,11 +94,11 @@ class Jobs(Protocol):
         ...
 
     def fail(self, tenant_id: str, claim: Claim, fault: Fault) -> bool:
-        """Ends a held job, and with it the others of its transaction. False if the claim is void."""
+        """Ends a claimed job, and with it the others of its transaction. False if the claim is void."""
         ...
 
     def release(self, tenant_id: str, claims: Sequence[Claim]) -> None:
-        """Puts held jobs back into the queue after a fault of their run; attempts stay counted, and each goes alone."""
+        """Puts claimed jobs back into the queue after a fault; attempts stay counted. Each is then claimed alone."""
         ...
 
     def runnable(self, limit: int, queue: JobQueue = JobQueue.WRITES) -> list[RunnableDataset]:

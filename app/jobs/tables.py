@@ -43,7 +43,7 @@ from app.jobs.values import Progress, WriteRequest
 
 UNFINISHED: Final = text("state IN ('queued', 'running')")
 
-# Writes to several datasets that happen together or not at all.
+# Writes to several datasets, all or nothing.
 transactions: Final = Table(
     "transactions",
     metadata,
@@ -62,20 +62,20 @@ jobs: Final = Table(
     metadata,
     tenant_column(),
     id_column("id"),
-    # The order of acceptance. It has gaps (rolled back transactions), which matter to no one.
+    # The order of acceptance, with gaps after transactions that were rolled back.
     Column("seq", BigInteger, Identity(always=True), nullable=False),
     id_column("dataset_id"),
     text_column("instant_id", nullable=True),
     Column("kind", Text, nullable=False),
     Column("state", Text, nullable=False),
-    # What a job of queue `writes` writes; what one of queue `tasks` does is in `task`.
+    # The request of a job of queue `writes`; `task` has that of a job of queue `tasks`.
     json_column("request", WriteRequest, nullable=True),
     integer_column("epoch", default=0),
     integer_column("attempts", default=0),
-    # Set while a job waits whose last run died (worker gone, or a fault of its own): the next is made alone.
+    # Set while a job waits whose last run ended with a fault or with its worker: the next run is made alone.
     Column("abandoned", Boolean, nullable=False, server_default=text("false")),
     Column("owner", Text),
-    # The job that leads the group commit this job was claimed for.
+    # The first job of the group that this job was claimed with.
     id_column("group_id", nullable=True),
     timestamp_column("lease_until", nullable=True),
     json_column("progress", Progress),
@@ -87,11 +87,11 @@ jobs: Final = Table(
     timestamp_column("created_at", default=True),
     timestamp_column("started_at", nullable=True),
     timestamp_column("finished_at", nullable=True),
-    # A write that must not share a commit; claims stop before it and after it.
+    # A write that must not share a commit: a claimed group ends before it, and it is a group of its own.
     Column("alone", Boolean, nullable=False, server_default=text("false")),
     # The transaction that the write is part of: all its writes are claimed, and published, together.
     id_column("transaction_id", nullable=True),
-    # Writes of a dataset queue up; tasks run beside them, but of those that go alone one at a time.
+    # Writes of a dataset run one group after another; tasks run beside them, but exclusive tasks one at a time.
     Column("lane", Text, nullable=False, server_default=text("'writes'")),
     json_column("task", TaskRequest, nullable=True),
     json_column("result", dict[str, Any], nullable=True),
@@ -162,7 +162,7 @@ instants: Final = Table(
     CheckConstraint("actor IS NULL OR job_id IS NULL", name="actor"),
     of_dataset(),
     ForeignKeyConstraint(["tenant_id", "job_id"], ["jobs.tenant_id", "jobs.id"]),
-    # What still goes on, however long the timeline is.
+    # Unfinished instants, however long the timeline is.
     Index(
         "instants_open",
         "tenant_id",
@@ -172,7 +172,7 @@ instants: Final = Table(
     ),
 )
 
-# Batches of streams: each commits once, however often it is sent.
+# Batches of streams: each is committed once, however often it is sent.
 writer_batches: Final = Table(
     "writer_batches",
     metadata,
@@ -200,7 +200,7 @@ outbox: Final = Table(
     timestamp_column("created_at", default=True),
     PrimaryKeyConstraint("tenant_id", "id"),
     Index("outbox_order", "id"),
-    # The application may leave messages but not read them, not even the number of its own.
+    # The application may insert messages but not read them, not even the ids of its own.
     implicit_returning=False,
 )
 

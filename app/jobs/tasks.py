@@ -1,4 +1,4 @@
-"""What jobs do that are no writes: they run beside the writes of their dataset, in a queue of their own."""
+"""The requests of tasks: jobs other than writes, in a queue of their own beside the writes of their dataset."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class VerifyTask(_Task, frozen=True, kw_only=True, tag="verify"):
 class CompactionTask(_Task, frozen=True, kw_only=True, tag="compaction"):
     """Folds logs, postponed writes, deletion vectors and small files into base files.
 
-    `partitions`: globs of the partitions to look at, None for all. `file_groups`: those to compact whatever they hold
-    beside their base files, None for all that are worth it.
+    `partitions`: globs of the partitions to compact; None for all. `file_groups`: groups to compact however little they
+    have to fold; None for all groups that the policy selects.
     """
 
     partitions: tuple[str, ...] | None = None
@@ -59,16 +59,16 @@ class ClusteringTask(_Task, frozen=True, kw_only=True, tag="clustering"):
 class CleanTask(_Task, frozen=True, kw_only=True, tag="clean"):
     """Removes versions that the history no longer keeps, archives old instants, and deletes files without references.
 
-    `history`: in place of the dataset's own, for this once.
+    `history`: replaces the history of the dataset for this task.
     """
 
     history: HistoryPolicy | None = None
 
 
 class NameVersionTask(_Task, frozen=True, kw_only=True):
-    """Gives a version (None: the head when it runs) a name, by which it is read and restored, and which keeps it.
+    """Names a version (None: the head when it runs). The name keeps the version, and reads and restores can use it.
 
-    `keep_seconds`: until when, None for ever.
+    `keep_seconds`: the lifetime of the name; None for no limit.
     """
 
     name: str
@@ -77,7 +77,7 @@ class NameVersionTask(_Task, frozen=True, kw_only=True):
 
 
 class SavepointTask(NameVersionTask, frozen=True, kw_only=True, tag="savepoint"):
-    """A name that keeps the feed from there on, too."""
+    """A name that also keeps the feed since the version."""
 
 
 class TagTask(NameVersionTask, frozen=True, kw_only=True, tag="tag"):
@@ -85,7 +85,7 @@ class TagTask(NameVersionTask, frozen=True, kw_only=True, tag="tag"):
 
 
 class ReadQuery(str, Enum):
-    """What a read job sees: the table, only its base files, or the last state of the rows that changed in a range."""
+    """What a read job reads: the table, only its base files, or the last state of the rows that changed in a range."""
 
     SNAPSHOT = "snapshot"
     READ_OPTIMIZED = "read_optimized"
@@ -93,7 +93,7 @@ class ReadQuery(str, Enum):
 
 
 class Disposition(str, Enum):
-    """Where the result of a read job is: in the answer to the request for it, or in files that the answer links to."""
+    """Where the result of a read job is: in one response, or in files that the response links to."""
 
     INLINE = "inline"
     FILES = "files"
@@ -102,8 +102,8 @@ class Disposition(str, Enum):
 class ReadTask(_Task, frozen=True, kw_only=True, tag="read"):
     """Reads rows of a version, or those that changed in (`begin`, `end`], to files.
 
-    `version`: fixed when the job was accepted; of an incremental read, `end`. `format`: a name of `ExportFormat`, or
-    `json`.
+    `version`: determined when the job was accepted; of an incremental read, `end`. `format`: a name of `ExportFormat`,
+    or `json`.
     """
 
     query: ReadQuery
@@ -119,7 +119,7 @@ class ReadTask(_Task, frozen=True, kw_only=True, tag="read"):
 
 
 class ComparisonTask(_Task, frozen=True, kw_only=True, tag="comparison"):
-    """Counts the rows that differ between two versions, and says how files and schema differ."""
+    """Counts the rows that differ between two versions, and reports how files and schema differ."""
 
     from_version: int
     to_version: int
@@ -147,7 +147,7 @@ _ACTIONS: Final = {
 
 
 def action_of(task: TaskRequest) -> Action | None:
-    """What the task's instant does to the dataset; None for one that only reads."""
+    """The action of the task's instant; None for a task that only reads."""
     return _ACTIONS.get(type(task))
 
 
@@ -157,14 +157,14 @@ def is_table_service(task: TaskRequest) -> bool:
 
 
 class VersionKind(str, Enum):
-    """What a named version is for: a savepoint to go back to, which keeps the feed since, or a tag to read."""
+    """The kind of a name: a savepoint, which also keeps the feed since the version, or a tag for readers."""
 
     SAVEPOINT = "savepoint"
     TAG = "tag"
 
 
 class NamedVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """A version with a name, readable as long as it has it."""
+    """A version with a name, readable as long as the name exists."""
 
     name: Annotated[str, msgspec.Meta(examples=["before-import"])]
     """The name."""

@@ -1,4 +1,4 @@
-"""Jobs: their requests, their states, and the claims that hold them."""
+"""Jobs: their requests, states and claims."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class JobKind(str, Enum):
 
 
 class JobQueue(str, Enum):
-    """Where a job queues: writes of a dataset one group after another, tasks beside them."""
+    """The queue of a job: writes of a dataset run one group after another, tasks beside them."""
 
     WRITES = "writes"
     TASKS = "tasks"
@@ -62,7 +62,7 @@ class JobState(str, Enum):
 
 
 class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs of a tenant to list; None is any."""
+    """A filter of a tenant's jobs; None selects any."""
 
     dataset_id: str | None = None
     kinds: tuple[JobKind, ...] | None = None
@@ -70,7 +70,7 @@ class JobFilter(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unfinished(self) -> bool:
-        """Whether only jobs are wanted that have not ended."""
+        """Whether the filter selects only jobs that have not ended."""
         return bool(self.states) and not any(state.final for state in self.states or ())
 
 
@@ -86,18 +86,18 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RestoreTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """The version to take a dataset back to: `version`, or the one before its newest `instants` commits of writes."""
+    """The version to restore: `version`, or the one before the newest `instants` commits of writes."""
 
     version: int | None = None
     instants: int | None = None
 
 
 class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A write as it is stored with its job: `staged` where the API has split the rows already, else `raw`.
+    """A write as it is stored with its job: `staged` if the API has decoded the rows, else `raw`.
 
-    `schema_id` is the schema that the staged rows were checked against; `quarantined` holds the bad records that were
-    found then. `derived`: the rows are what a view makes of its inputs when the write runs. `restores`: they are those
-    of an earlier version.
+    `schema_id`: the schema by which the staged rows were validated. `quarantined`: the bad records that were found
+    then. `derived`: a view computes the rows from its inputs when the write runs. `restores`: the rows are those of an
+    earlier version.
     """
 
     operation: Operation
@@ -111,7 +111,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> JobKind:
-        """What the job is for its users."""
+        """The kind of the job, as users see it."""
         if self.derived:
             return JobKind.REFRESH
         if self.restores is not None:
@@ -120,7 +120,7 @@ class WriteRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def exclusive(self) -> bool:
-        """Whether the write must not share a commit: it reads more of the table than the keys it brings."""
+        """Whether the write must not share a commit, because it reads more of the table than its own keys."""
         options = self.options
         return (
             self.derived
@@ -144,19 +144,19 @@ _ACTIONS: Final = {
 
 
 def kind_of(request: JobRequest) -> JobKind:
-    """What a job with this request is for its users."""
+    """The kind of a job with this request, as users see it."""
     return request.kind if isinstance(request, WriteRequest) else JobKind(request.kind)
 
 
 def instant_action(request: JobRequest) -> Action | None:
-    """What the job's instant does to the dataset; None for a task that leaves no trace in its timeline."""
+    """The action of the job's instant; None for a task without an instant in the timeline."""
     if isinstance(request, WriteRequest):
         return _ACTIONS.get(request.kind, Action.COMMIT)
     return action_of(request)
 
 
 def is_exclusive(request: JobRequest) -> bool:
-    """Whether a write shares its commit with no other, and whether a task waits until no other such task runs."""
+    """Whether a write must not share its commit, or a task must not run beside another exclusive task."""
     return request.exclusive if isinstance(request, WriteRequest) else is_table_service(request)
 
 
@@ -190,7 +190,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def claim(self) -> Claim:
-        """The hold on the job that its claimer has."""
+        """The claim of the worker that runs the job."""
         return Claim(job_id=self.id, epoch=self.epoch)
 
     @property
@@ -209,7 +209,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestKey(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks for something, and under which idempotency key.
+    """The sender of a request, and its idempotency key.
 
     `request_hash` distinguishes a replay of the key from its misuse. `actor`: the id of the API key of the request;
     None for the service itself.
@@ -244,14 +244,14 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker's hold on a job: void as soon as the job's epoch is another or its state is not running."""
+    """A worker's claim of a job: void as soon as the job has another epoch or is not running."""
 
     job_id: str
     epoch: int
 
 
 class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds of a claim, lengths of time in seconds."""
+    """The limits of a claim; times in seconds."""
 
     lease_seconds: float
     group_jobs_max: int
@@ -260,7 +260,7 @@ class ClaimRules(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunnableDataset(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset that has jobs waiting for a worker."""
+    """A dataset with jobs that wait for a worker."""
 
     tenant_id: str
     dataset_id: str

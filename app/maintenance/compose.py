@@ -26,7 +26,7 @@ def table_services(platform: Platform) -> TableServiceRequests:
 
 
 def maintenance_store(platform: Platform) -> MaintenanceStore:
-    """The datasets that policies have to look at."""
+    """The datasets whose policies are due."""
     return MaintenanceStore(platform.database, platform.stores.catalog.live)
 
 

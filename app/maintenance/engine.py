@@ -1,4 +1,4 @@
-"""What the use cases need of Spark."""
+"""The interface of table services to Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from app.jobs.engine import TaskProgress
 
 
 class TableServiceEngine(TaskProgress, Protocol):
-    """Runs the tasks of table services on Spark, in the share of it that is not for writes."""
+    """Runs the tasks of table services on Spark, in a pool of their own beside writes."""
 
     def rewrite(self, tasks: Sequence[MergeTask], tag: str) -> list[CommitMessage]:
         """One commit message per task, in order. Raises CorruptFile, StorageFull, EngineStopped."""

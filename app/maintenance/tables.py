@@ -1,4 +1,4 @@
-"""The tables of what is kept of a dataset's past, who reads it, and what is done for the dataset by itself."""
+"""The table of maintenance: claims of datasets, and the state of reconcilers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from app.db.columns import (
 )
 from app.maintenance.values import ReconcilerRecord
 
-# When the table services of a dataset want to be asked again, though nothing is committed, and by whom they are now.
+# When the policies of a dataset are due without a commit, and which worker runs them now.
 table_maintenance: Final = Table(
     "table_keeping",
     metadata,
@@ -34,7 +34,7 @@ table_maintenance: Final = Table(
     Column("owner", Text),
     integer_column("epoch", default=0),
     timestamp_column("lease_until", nullable=True),
-    # What each of them remembers, by its name.
+    # The state of each reconciler, by its name.
     json_column("memory", dict[str, ReconcilerRecord]),
     PrimaryKeyConstraint("tenant_id", "dataset_id"),
     of_dataset(),

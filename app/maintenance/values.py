@@ -1,4 +1,4 @@
-"""What looks after datasets by itself: keepers, what they are shown, and what they remember between two looks."""
+"""Reconcilers of maintenance policies: their input, their result, and the state that is kept between two runs."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import msgspec
 from app.catalog.values import Dataset
 
 ReconcilerMemory = dict[str, Any]
-"""What a keeper knows of a dataset from its earlier looks: a small JSON object of its own making."""
+"""What a reconciler keeps of a dataset between two runs: a small JSON object in a form of its own."""
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a keeper is shown: the dataset as it is `now` (the database's clock).
+    """The input of a reconciler: the dataset as of `now` (the database's clock).
 
-    `since_version`: the version that it saw last, 0 before its first look.
+    `since_version`: the version of its last run, 0 before the first one.
     """
 
     dataset: Dataset
@@ -27,9 +27,9 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReconcileResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What a keeper leaves: its memory, and after how many seconds it wants to look again though nothing is committed.
+    """The result of a reconciler: its state, and after how many seconds it is due again.
 
-    None: with the next version.
+    `wake_after_seconds` is None if it is due with the next version only.
     """
 
     memory: ReconcilerMemory = {}
@@ -37,20 +37,20 @@ class ReconcileResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reconciler(Protocol):
-    """Does one of the table services of datasets, or sees that it is done: most start a job and leave it at that.
+    """Carries out one maintenance policy of datasets; most start a job and do not wait for it.
 
-    It is shown every dataset after each commit, or a few together, and reads in the definition whether there is
-    anything to do for it. A look takes no more than seconds, and may be made twice, if a worker dies. One that raises
-    is shown the same versions again later.
+    It is called for every dataset after one or several commits, and reads from the definition whether its policy is
+    set. A run takes seconds at most, and may be repeated if a worker dies. A reconciler that raises is called again
+    later for the same versions.
     """
 
     def reconcile(self, observation: Observation) -> ReconcileResult: ...
 
 
 class ReconcilerRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A keeper's memory as it is stored: which version it saw last, and when it wants to look again.
+    """The stored state of a reconciler: the version of its last run, and when it is due again.
 
-    `failures`: how often it has raised since it last did not; it is then left alone until `wake_at`.
+    `failures`: the number of failed runs in a row. After a failure it is not called before `wake_at`.
     """
 
     version: int = 0
@@ -60,7 +60,7 @@ class ReconcilerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimedTable(msgspec.Struct, frozen=True, kw_only=True):
-    """A dataset whose table services are one worker's to look after until its lease ends. `epoch` counts the holds."""
+    """A dataset whose policies one worker may run until its lease ends. `epoch` counts the claims."""
 
     dataset: Dataset
     epoch: int
@@ -69,16 +69,16 @@ class ClaimedTable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MaintenanceClaims(Protocol):
-    """Datasets whose table services are to be looked after."""
+    """Claims of datasets whose maintenance policies are due."""
 
     def due(self, limit: int) -> list[tuple[str, str]]:
-        """Tenants and datasets that nobody holds: up to `limit` with versions that nobody has looked at, longest first,
-        and as many whose time has come.
+        """Tenants and datasets that are not claimed: up to `limit` with versions that are not reconciled, the oldest
+        first, and up to `limit` whose time has come.
         """
         ...
 
     def claim(self, tenant_id: str, dataset_id: str, owner: str, lease_seconds: float) -> ClaimedTable | None:
-        """The dataset, held by `owner` now; None if it is not due, or held, or being committed to, or gone."""
+        """The dataset, now claimed by `owner`; None if it is not due, claimed, being committed to, or gone."""
         ...
 
     def settle(
@@ -88,8 +88,8 @@ class MaintenanceClaims(Protocol):
         memory: Mapping[str, ReconcilerRecord],
         wake_at: datetime | None,
     ) -> bool:
-        """Ends the hold, and says what was learned and when the dataset is due again though nothing is committed.
+        """Releases the claim, and stores the states and when the dataset is due again without a commit.
 
-        False, and nothing is changed, if the hold was lost meanwhile.
+        False, and nothing is changed, if the claim was lost meanwhile.
         """
         ...

@@ -1,4 +1,4 @@
-"""What a clean needs to know of a dataset's past, and what came of it."""
+"""Archives of the timeline, as values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class TimelineArchive(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of instants that have left the catalogue, in the order of their ids, from the first to the last."""
+    """A file of archived instants, in the order of their ids."""
 
     path: str
     first_instant: str

@@ -1,4 +1,4 @@
-"""Files of instants: entries of a timeline that have left the catalogue, in Parquet, in the order of their ids."""
+"""Files of archived instants: entries of a timeline in Parquet, in the order of their ids."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from app.timeline.instants import InstantFilter, InstantRecord
 _ROW_GROUP_ROWS: Final = 1_000
 _MOMENT: Final = pa.timestamp("us", tz="UTC")
 _COUNTS: Final = pa.struct([(name, pa.int64()) for name in RowCounts.__struct_fields__])
-# One column for each member of an entry. What has no fixed form is JSON.
+# One column for each member of an entry. Members without a fixed form are JSON.
 _SCHEMA: Final = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
@@ -99,7 +99,7 @@ class TimelineFileStore:
 
 
 def _backwards(parquet: pq.ParquetFile, before: str | None) -> Iterator[InstantRecord]:
-    """The entries before an instant, the latest first; row groups are read as they are come to."""
+    """The entries before an instant, the latest first; row groups are read one by one."""
     ids = parquet.read(columns=["id"]).column("id").to_pylist()
     end = len(ids) if before is None else bisect_left(ids, before)
     start = len(ids)

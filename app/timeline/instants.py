@@ -1,4 +1,4 @@
-"""Entries of the timeline of a dataset."""
+"""Entries of the timeline, and filters of them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class InstantRecord(InstantEntry, frozen=True, kw_only=True):
 
 
 class InstantFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which entries of a timeline are wanted: those that were requested in [since, until)."""
+    """A filter of timeline entries. `since`, `until`: the entries that were requested in [since, until)."""
 
     actions: tuple[Action, ...] | None = None
     states: tuple[InstantState, ...] | None = None
@@ -77,7 +77,7 @@ class InstantFilter(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime | None = None
 
     def selects(self, record: InstantRecord) -> bool:
-        """Whether an entry is wanted."""
+        """Whether an entry passes the filter."""
         return (
             (self.actions is None or record.action in self.actions)
             and (self.states is None or record.state in self.states)

@@ -1,4 +1,4 @@
-"""What the use cases need of the world. Every port has one test suite, run on each implementation.
+"""Interfaces of the timeline to storage. Every port has one test suite, run on each implementation.
 
 The tenant is the first argument of everything that touches a tenant's data.
 """
@@ -62,7 +62,7 @@ class Timeline(Protocol):
         page_token: str | None,
         wanted: InstantFilter = EVERY_INSTANT,
     ) -> Page:
-        """InstantRecord items, latest request first. Raises InvalidRequest for a token that is none."""
+        """InstantRecord items, latest request first. Raises InvalidRequest for a token that is not valid."""
         ...
 
     def version_at(self, tenant_id: str, dataset_id: str, moment: datetime) -> int:
@@ -70,7 +70,7 @@ class Timeline(Protocol):
         ...
 
     def schema_at(self, tenant_id: str, dataset_id: str, version: int) -> Schema:
-        """The schema that the dataset had at a version that it has reached."""
+        """The schema of the dataset at an existing version."""
         ...
 
     def latest_writes(self, tenant_id: str, dataset_id: str, version: int, limit: int) -> list[int]:
@@ -78,16 +78,16 @@ class Timeline(Protocol):
         ...
 
     def next_offset(self, tenant_id: str, dataset_id: str, version: int) -> int:
-        """How many changes the feed had at a version that the dataset has reached."""
+        """The number of changes in the feed at an existing version."""
         ...
 
     def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
-        """When these versions were committed; those that there are not are left out."""
+        """The commit times of these versions; versions that do not exist are left out."""
         ...
 
 
 class SlotTimeline(Timeline, Protocol):
-    """The timeline with turns: table services publish between two groups of writes."""
+    """The timeline with commit slots: table services publish between two groups of writes."""
 
     def publish_in_slot(
         self, tenant_id: str, commit: NewCommit, slot_seconds: float
@@ -99,22 +99,22 @@ class SlotTimeline(Timeline, Protocol):
         ...
 
     def release_slot(self, tenant_id: str, dataset_id: str) -> None:
-        """Lets writes be claimed again that a table service has kept waiting."""
+        """Ends a commit slot: writes can be claimed again."""
         ...
 
 
 class ReadLeases(Protocol):
-    """Holds of readers on versions. Files of a version that is held are not removed."""
+    """Read leases: the files of a version with a read lease are not removed."""
 
     def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
-        """Holds a version for so long, or longer if `reader` holds it already; a reader may hold several.
+        """Leases a version to `reader` for `seconds`, or extends its lease; a reader may lease several versions.
 
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
         ...
 
     def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
-        """Ends all holds of a reader on versions of the dataset; one that is not there is no error."""
+        """Ends all leases of a reader on versions of the dataset; does nothing if there are none."""
         ...
 
     def check(self, tenant_id: str, dataset_id: str, version: int) -> None:
@@ -122,5 +122,5 @@ class ReadLeases(Protocol):
         ...
 
     def first_kept(self, tenant_id: str, dataset_id: str, since: int) -> int:
-        """The least version from `since` on that is kept; it need not have been reached. Raises NotFound."""
+        """The first version from `since` on that is kept; it may be in the future. Raises NotFound."""
         ...

@@ -39,7 +39,7 @@ commits: Final = Table(
     id_column("dataset_id"),
     integer_column("version"),
     Column("action", Text, nullable=False),
-    # The instant that leads the group; all of them carry the version.
+    # The first instant of the group; all of the group have the version.
     text_column("instant_id"),
     timestamp_column("committed_at"),
     integer_column("first_offset"),
@@ -47,7 +47,7 @@ commits: Final = Table(
     Column("schema_id", Integer, nullable=False),
     integer_column("files_added"),
     integer_column("files_removed"),
-    # Of data files that came and went: one that is listed again did neither.
+    # Of data files that the commit added and removed; a file that is listed again counts as neither.
     integer_column("bytes_added"),
     integer_column("bytes_removed", default=0),
     json_column("counts", RowCounts),
@@ -56,7 +56,7 @@ commits: Final = Table(
     CheckConstraint("0 <= first_offset AND first_offset <= next_offset", name="offsets"),
     of_dataset(),
     Index("commits_committed_at", "tenant_id", "dataset_id", "committed_at", unique=True),
-    # Which commit told a change, whatever number the commit has.
+    # Finds the commit of a change.
     Index("commits_next_offset", "tenant_id", "dataset_id", "next_offset"),
 )
 
@@ -89,9 +89,9 @@ files: Final = Table(
     integer_column("first_offset", nullable=True),
     json_column("deletion_vector", DeletionVector, nullable=True),
     json_column("index_file", IndexFile, nullable=True),
-    # The mark of the order in which its rows stand.
+    # Identifies the order of its rows.
     Column("clustered_by", Text, nullable=True),
-    # The paths in the two documents above, for whoever asks what still refers to a file.
+    # The paths in the two documents above, for queries of references to a file.
     Column("vector_path", Text, nullable=True),
     Column("index_path", Text, nullable=True),
     # A file is listed again with each new deletion vector.
@@ -99,8 +99,8 @@ files: Final = Table(
     CheckConstraint("kind IN ('base', 'log', 'postponed')", name="kind"),
     CheckConstraint("removed_version > added_version", name="lifetime"),
     _of_commit("added_version"),
-    # Planning reads the live files of some groups, a look at an older version also those removed since, and a
-    # conflict check what came and went lately: each reads its own answer, however old the table is.
+    # Planning reads the live files of some groups, a read of an older version also files removed since, and a conflict
+    # check files that were added or removed lately. Each reads only its result, however old the table is.
     Index(
         "files_live",
         "tenant_id",
@@ -145,7 +145,7 @@ changelog_files: Final = Table(
     integer_column("size_bytes"),
     Column("checksum", Text, nullable=False),
     Column("schema_id", Integer, nullable=False),
-    # The least and greatest offset that its rows take back; null where that is not known, or they take none back.
+    # The least and greatest offset of the changes that its rows take back; null if unknown or none.
     integer_column("corrects_min", nullable=True),
     integer_column("corrects_max", nullable=True),
     PrimaryKeyConstraint("tenant_id", "dataset_id", "path"),
@@ -161,7 +161,7 @@ changelog_files: Final = Table(
     ),
 )
 
-# Bad records that a write quarantined: one file per attempt and place they were found in.
+# Bad records that a write quarantined: one file per attempt and per part of the input.
 quarantine_files: Final = Table(
     "quarantine_files",
     metadata,
@@ -170,7 +170,7 @@ quarantine_files: Final = Table(
     Column("seq", BigInteger, Identity(always=True), nullable=False),
     text_column("path"),
     id_column("job_id"),
-    # The row of the write from which positions in the file count.
+    # The row of the write at which the positions in the file start.
     integer_column("first_row", default=0),
     integer_column("row_count"),
     integer_column("size_bytes"),
@@ -183,7 +183,7 @@ quarantine_files: Final = Table(
     Index("quarantine_files_seq", "tenant_id", "dataset_id", "seq"),
 )
 
-# Which record of a quarantine file was driven again, and by which job.
+# Redriven records of quarantine files, and the job of each.
 quarantine_redrives: Final = Table(
     "quarantine_redrives",
     metadata,
@@ -222,13 +222,13 @@ named_versions: Final = Table(
     Index("named_versions_version", "tenant_id", "dataset_id", "version"),
 )
 
-# Who reads a version now: its files stay until the lease has run out, whatever becomes of the version.
+# Read leases: the files of a version stay until its leases have ended, even if the version expires.
 read_leases: Final = Table(
     "read_leases",
     metadata,
     tenant_column(),
     id_column("dataset_id"),
-    # What reads, by a name of its own: a job with its epoch. It may read several versions.
+    # The name of the reader: a job with its epoch. It may read several versions.
     text_column("reader"),
     integer_column("version"),
     timestamp_column("lease_until"),
@@ -236,7 +236,7 @@ read_leases: Final = Table(
     of_dataset(),
 )
 
-# Files of instants that have left the catalogue, in the order of their ids.
+# Files of archived instants, in the order of their ids.
 timeline_archives: Final = Table(
     "timeline_archives",
     metadata,

@@ -1,4 +1,4 @@
-"""Values that the use cases and their ports exchange."""
+"""Values of the commit transaction: commits to publish, and their outcomes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.jobs.values import (
 
 
 class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a commit did for one of its jobs; `quarantined` are its bad records, `result` is kept with it."""
+    """The outcome of a commit for one of its jobs. `quarantined`: its bad records. `result`: the result of the job."""
 
     claim: Claim
     instant_id: str
@@ -80,7 +80,7 @@ class Overtaken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WritesRunning(msgspec.Struct, frozen=True, kw_only=True):
-    """Nothing was published: so many groups of writes run, to which a table service yields."""
+    """Nothing was published: a table service yields to this number of running groups of writes."""
 
     groups: int
 

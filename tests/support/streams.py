@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from app.changes.handlers.events import _as_events, _events
-from app.changes.handlers.head_watches import head_polls
+from app.changes.handlers.head_polls import head_polls
 from app.changes.handlers.shared_pages import SharedPages
 from app.changes.service.read_changes import FeedQuery, ReadChanges
 from app.changes.values import ChangePage

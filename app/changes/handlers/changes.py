@@ -12,7 +12,7 @@ from litestar import get
 from app.catalog.values import Dataset
 from app.changelog.forms import flat
 from app.changes.handlers.feed_options import FeedOptions, encoded, feed_query, feed_start
-from app.changes.handlers.head_watches import HeadPolls
+from app.changes.handlers.head_polls import HeadPolls
 from app.changes.handlers.live_feed import LiveFeed
 from app.changes.handlers.shared_pages import Encode, EncodedPage, SharedPages
 from app.changes.positions import StartingPosition
@@ -107,7 +107,7 @@ async def _next_page(
     encode: Encode,
     seconds: float,
 ) -> EncodedPage:
-    """The next page that has an event; an empty one if none was committed within so many seconds."""
+    """The next page that has an event; an empty one if none was committed within `seconds`."""
     deadline = get_running_loop().time() + seconds
     with live.head_polls.join(dataset.tenant_id, dataset.id) as waiter:
         page = await live.pages.page(dataset, since, query, encode)

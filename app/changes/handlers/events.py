@@ -13,7 +13,7 @@ from litestar.response import Stream
 
 from app.catalog.values import Dataset
 from app.changes.handlers.feed_options import FeedOptions, encoded, feed_query, feed_start
-from app.changes.handlers.head_watches import HeadPolls
+from app.changes.handlers.head_polls import HeadPolls
 from app.changes.handlers.live_feed import LiveFeed
 from app.changes.handlers.shared_pages import EncodedPage, SharedPages
 from app.changes.positions import StartingPosition

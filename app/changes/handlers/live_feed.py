@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.changes.handlers.head_watches import HeadPolls
+from app.changes.handlers.head_polls import HeadPolls
 from app.changes.handlers.shared_pages import SharedPages
 from app.http.waiting.subscriptions import Subscriptions
 

@@ -1,4 +1,4 @@
-"""Pages of the feed, read and encoded once for all who ask for the same at about the same time."""
+"""Pages of the feed, read and encoded once for all concurrent requests for the same page."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class EncodedPage:
 class SharedPages:
     """Belongs to the event loop: its methods are called on its thread.
 
-    A page is shared among those who found the dataset in the same state before they asked: at the same version, with
-    the same changes cut off. So it has every change that any of them can know of.
+    Requests share a page if they have read the dataset in the same state before: at the same version, and with the same
+    beginning of the feed. So the page has every change that any of them can know of.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class SharedPages:
         kept_bytes: int = _KEPT_BYTES,
         kept_seconds: float = _KEPT_SECONDS,
     ) -> None:
-        """`kept_bytes`, `kept_seconds`: how much is kept, and how long, for those who ask a little later."""
+        """`kept_bytes`, `kept_seconds`: size and age in seconds of the pages that are cached for later requests."""
         self._read = read
         self._threads = threads
         self._kept_bytes = kept_bytes
@@ -62,9 +62,9 @@ class SharedPages:
     async def page(
         self, dataset: Dataset, since: int | StartingPosition, query: FeedQuery, encode: Encode
     ) -> EncodedPage:
-        """The page from `since` on, as of when `dataset` was found or later. Raises what reading raises.
+        """The page from `since` on, as of when `dataset` was read or later. Raises what reading raises.
 
-        Whoever is cancelled takes it from no one else.
+        A cancelled request does not cancel the page for the others.
         """
         state = (dataset.version, dataset.earliest_offset)
         key = (dataset.tenant_id, dataset.id, state, since, query, encode)
@@ -114,6 +114,6 @@ def _encoded(
 
 
 def _retrieve_exception(reading: asyncio.Task[EncodedPage]) -> None:
-    # Otherwise asyncio warns of one that everybody who asked has left.
+    # Otherwise asyncio logs a warning if all requests for the page were cancelled.
     if not reading.cancelled():
         reading.exception()

@@ -30,10 +30,8 @@ def _segments() -> Select[Any]:
 
 
 def _of_offsets() -> Select[Any]:
-    """Those that hold offsets [since, until) of the asked dataset, in order."""
-    in_dataset = changelog_files.c.dataset_id == bindparam(
-        "asked_dataset", type_=changelog_files.c.dataset_id.type
-    )
+    """The files that hold offsets [since, until) of a dataset, in order; the three are parameters of the query."""
+    in_dataset = changelog_files.c.dataset_id == bindparam("dataset", type_=changelog_files.c.dataset_id.type)
     since, until = bindparam("since", type_=BigInteger()), bindparam("until", type_=BigInteger())
     # Offsets are dense, so the first file is the last one that starts no later than `since`: one index probe.
     start = (
@@ -50,7 +48,7 @@ def _of_offsets() -> Select[Any]:
     )
 
 
-# Made once: every page asks it, and making it takes a third of the time that asking does.
+# Built once: every page runs this query, and building it takes a third of the time of running it.
 _OF_OFFSETS: Final = _of_offsets()
 
 
@@ -66,19 +64,19 @@ class ChangelogStore:
             return _bounds(connection, dataset_id)
 
     def position_of(self, tenant_id: str, dataset_id: str, start: FromVersion | FromTime) -> int:
-        """The position of the first change that was committed then or later. Raises NotFound, OffsetAhead."""
+        """The position of the first change that was committed at the start or later. Raises NotFound, OffsetAhead."""
         with self._database.tenant(tenant_id) as connection:
             return _position_of(connection, dataset_id, start)
 
     def segments(self, tenant_id: str, dataset_id: str, since: int, until: int) -> list[ChangelogSegment]:
         """The files that hold offsets [since, until), in order.
 
-        Raises OffsetExpired if the feed begins after `since`: it may have been cut since its bounds were asked for.
+        Raises OffsetExpired if the feed begins after `since`: it may have been cut since its bounds were read.
         """
         if until <= since:
             return []
         with self._database.tenant(tenant_id) as connection:
-            parameters = {"asked_dataset": dataset_id, "since": since, "until": until}
+            parameters = {"dataset": dataset_id, "since": since, "until": until}
             found = [_segment(row) for row in connection.execute(_OF_OFFSETS, parameters)]
             if not found or found[0].first_offset > since:
                 _bounds(connection, dataset_id).checked(since)
@@ -106,7 +104,8 @@ class ChangelogStore:
 def lock_feed(connection: Connection, dataset_id: str) -> FeedBounds:
     """The bounds of the feed, which no commit and no cut moves until the transaction ends. Raises NotFound.
 
-    For what happens seldom: commits queue for this lock. It is not shared, since those who share one never make way.
+    For rare operations: commits queue for this lock. It is exclusive, since holders of a shared lock could make commits
+    wait for ever.
     """
     return _bounds(connection, dataset_id, lock=True)
 

@@ -23,19 +23,19 @@ from app.format.file_group import ChangelogSegment
 from app.format.rows.changelog import Op
 from app.format.schema.schema import Schema
 
-# A page looks at so many changes at most. One that is asked for few of them ends there, and its position goes on.
+# The most changes that a page scans. A page whose filter selects few of them ends there, with a later position.
 SCANNED_CHANGES_MAX: Final = 256 * 1024
 _STEP_CHANGES_MAX: Final = 128 * 1024
-# Steps grow until one has so many files.
+# Steps grow until one has this number of files.
 _STEP_FILES: Final = 64
-# What a file counts for that lies in a partition which is not asked for.
+# The number of scanned changes that a file counts as if its partition is not selected.
 _SKIPPED_FILE: Final = 64
 
 
 class FeedQuery(DeliveryFormat, frozen=True, kw_only=True):
-    """What a reader wants of a feed, the same for every page of a walk.
+    """What a reader requests of a feed, the same for every page.
 
-    `limit`: the most changes of a page. `until`: the position before which the walk ends; None for the head.
+    `limit`: the most changes on a page. `until`: the position to stop before; None for the head.
     """
 
     limit: int
@@ -55,24 +55,24 @@ class ReadChanges:
     reader: ChangelogReader
 
     def page(self, dataset: Dataset, since: int | StartingPosition, query: FeedQuery) -> ChangePage:
-        """The changes from position `since` on, in the form asked for.
+        """The changes from position `since` on, in the requested form.
 
-        A page never ends between a -C and its +C: it is one change longer than `limit` if need be. An `until`
-        between the two ends the page before both. A `since` between the two starts there, with the +C alone, but in the
-        forms where the two are one event: that has the offset of the +C, so it is told whole.
+        A page never ends between a -C and its +C: if necessary it is one change longer than `limit`. An `until` between
+        the two ends the page before both. A `since` between the two starts with the +C alone. In forms where the two
+        are one event, that event has the offset of the +C, so it is returned with both rows.
 
-        A page that has looked at `SCANNED_CHANGES_MAX` changes ends, however few of them were asked for: then it may be
-        empty, though changes follow.
+        A page ends after `SCANNED_CHANGES_MAX` scanned changes, however few of them are selected. It may then be empty
+        although changes follow.
 
         Raises InvalidRequest, InvalidFilter, OffsetAhead, OffsetExpired, SchemaMismatch (a value that the types of the
-        asked schema cannot hold), CorruptFile, NotFound.
+        requested schema cannot represent), CorruptFile, NotFound.
         """
         return self._page_within(self.index.bounds(dataset.tenant_id, dataset.id), dataset, since, query)
 
     def page_at_known_head(
         self, dataset: Dataset, since: int | StartingPosition, query: FeedQuery
     ) -> ChangePage:
-        """`page`, of what the feed was when the dataset was found: that spares asking where it begins and ends."""
+        """`page` of the feed as it was when `dataset` was read: saves the query for the bounds of the feed."""
         bounds = FeedBounds(earliest=dataset.earliest_offset, next_offset=dataset.next_offset)
         return self._page_within(bounds, dataset, since, query)
 
@@ -83,14 +83,14 @@ class ReadChanges:
         try:
             return self._page(dataset, bounds, start, query)
         except (CorruptFile, OffsetExpired):
-            # The feed may have been cut while the page was read, and the file that is missing with it.
+            # The feed may have been cut while the page was read, which removes files.
             if self.index.bounds(dataset.tenant_id, dataset.id).earliest == bounds.earliest:
                 raise
         return self.page(dataset, since, query)
 
     def _page(self, dataset: Dataset, bounds: FeedBounds, start: int, query: FeedQuery) -> ChangePage:
         end = bounds.next_offset if query.until is None else min(query.until, bounds.next_offset)
-        # One change more than asked for tells whether the last one has its other half behind it.
+        # One change more than the limit shows whether the last one is a -C whose +C follows.
         segments = self._segments(dataset, start, min(start + query.limit + 1, end))
         selection = self._selection(dataset, segments, query)
         found = self._walk(dataset, selection, query, segments, range(start, end), bounds.earliest)
@@ -111,9 +111,9 @@ class ReadChanges:
     def _selection(
         self, dataset: Dataset, segments: Sequence[ChangelogSegment], query: FeedQuery
     ) -> ChangeSelection:
-        """How the rows of these files are told: under a schema no earlier than theirs, unless one is asked for."""
+        """The selection for these files, under the requested schema or one that is not earlier than theirs."""
         if _outdated(dataset.definition, segments):
-            # The schema has moved on since the reader found the dataset.
+            # The schema has changed since the caller read the dataset.
             dataset = self.catalog.get(dataset.tenant_id, dataset.id)
         schema = dataset.definition.schema
         if query.schema_id is not None and query.schema_id != schema.id:
@@ -142,10 +142,10 @@ class ReadChanges:
         among: range,
         earliest: int,
     ) -> _FoundChanges:
-        """What a page has. `among`: the offsets that may be looked at; `segments`: the files of the first step."""
+        """Collects the changes of a page. `among`: the offsets to scan; `segments`: the files of the first step."""
         scan = ChangelogScan(reader=self.reader, selection=selection)
         parts = [selection.changes_schema().empty_table()]
-        # Between two halves, the first one may be what is asked for, or be told with the other.
+        # At a position between a -C and its +C, the -C may be selected by the filter, or be part of the joined event.
         first = max(earliest, among.start - selection.selects)
         lower = max(earliest, among.start - (selection.selects or query.form.joins_pairs))
         position, room, scanned, segment = among.start, query.limit, 0, None
@@ -186,9 +186,9 @@ class ReadChanges:
         among: range,
         step: int,
     ) -> Iterator[tuple[ChangelogSegment, int, bool]]:
-        """The files that hold the offsets, each with the offset up to which to look, and whether there is no need to.
+        """The files that hold the offsets, each with the offset to scan up to, and whether the file can be skipped.
 
-        They end before those that are told under a schema which `selection` does not know yet.
+        They end before files with a schema that is later than the one of `selection`.
         """
         position = among.start
         while segments and not _outdated(selection.definition, segments):
@@ -204,9 +204,9 @@ class ReadChanges:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _FoundChanges:
-    """The changes of a page, and the position behind what was looked at for it.
+    """The changes of a page, and the position after the last scanned change.
 
-    `splits_end`: whether that is one before the end of what may be looked at, since that splits a pair.
+    `splits_end`: whether the position is one before the end of the offsets to scan, because that end splits a pair.
     """
 
     changes: pa.Table
@@ -219,5 +219,5 @@ def _outdated(definition: DatasetDefinition, segments: Sequence[ChangelogSegment
 
 
 def _page_end(changes: pa.Table, kept: int) -> int:
-    """How many changes a page has that has room for `kept`: one more where that keeps a -C with its +C."""
+    """The number of changes of a page with room for `kept`: one more where a -C would lose its +C."""
     return kept + opens_pair(changes, kept - 1)

@@ -1,4 +1,4 @@
-"""Which changes of a feed were taken back later, and by what."""
+"""Which changes of a feed later changes have corrected or retracted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from app.format.errors import FieldError, InvalidRequest
 from app.format.file_group import ChangelogSegment
 from app.format.rows.changelog import Op
 
-# Files that one look at the catalogue names, and rows that one request looks at: two columns of them, 9 bytes each.
+# The most files that one query of the catalogue returns, and the most rows that one request scans: 9 bytes each.
 _FILES_MAX: Final = 64
 SCANNED_ROWS_MAX: Final = 8 * 1024 * 1024
 _POSITION_MAX: Final = 2**63 - 1
@@ -27,7 +27,7 @@ _Correction = TypeVar("_Correction")
 
 
 class CorrectedChange(msgspec.Struct, frozen=True, kw_only=True):
-    """The change at `offset` was taken back by the change at `by`, of `version`: a -C, whose +C follows, or a -R."""
+    """The change at `offset` was taken back by the change at `by` in `version`: a -C, whose +C follows, or a -R."""
 
     offset: int
     by: int
@@ -60,7 +60,7 @@ class CorrectionQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReadCorrections:
-    """Finds what took changes back: only files whose bounds say that they may are read, and of them two columns."""
+    """Finds the changes that take earlier ones back. Reads two columns of the files whose bounds allow such changes."""
 
     index: ChangelogIndex
     reader: ChangelogReader
@@ -70,7 +70,7 @@ class ReadCorrections:
     ) -> CorrectionPage[CorrectedChange]:
         """The corrections that the feed has from position `since` on.
 
-        A page that has read SCANNED_ROWS_MAX changes ends, whatever it has found. Raises InvalidRequest, OffsetAhead,
+        A page ends after SCANNED_ROWS_MAX scanned changes, whatever it has found. Raises InvalidRequest, OffsetAhead,
         OffsetExpired, CorruptFile.
         """
         _check_producer(dataset)
@@ -85,7 +85,7 @@ class ReadCorrections:
         last = bounds.next_offset - 1 if query.last is None else min(query.last, bounds.next_offset - 1)
         span = range(query.first, last + 1)
         found, stopped_at = self._find(dataset, span, range(start, end), span, query.limit)
-        # Afterwards: what was cut while it was read may be missing.
+        # Checked after the scan, since a cut during the scan may have removed files.
         earliest = self._check_kept(dataset, start)
         next_since = end if stopped_at is None else stopped_at
         return CorrectionPage(
@@ -96,11 +96,11 @@ class ReadCorrections:
         )
 
     def of_rows(self, dataset: Dataset, offsets: Sequence[int], since: int) -> dict[int, CorrectedChange]:
-        """For the changes at these offsets, which gave rows their values, what took them back, if anything did.
+        """The corrections of the changes at these offsets, by offset; changes that were not corrected are left out.
 
-        `since`: how many changes there were when the rows had these values; none of those took one back. Raises
-        InvalidRequest where the feed does not record corrections, or where too much of it would have to be read,
-        OffsetExpired where it is not kept back to `since`.
+        `since`: the end of the feed at the version of the rows; no change before it corrects one of them. Raises
+        InvalidRequest if the feed does not record corrections, or too many changes would have to be scanned,
+        OffsetExpired if the feed no longer goes back to `since`.
         """
         _check_producer(dataset)
         if not offsets:
@@ -124,9 +124,10 @@ class ReadCorrections:
     def _find(
         self, dataset: Dataset, span: range, among: range, wanted: range | Sequence[int], limit: int
     ) -> tuple[list[CorrectedChange], int | None]:
-        """What changes at the offsets `among` took back of those `wanted`, and where the search stopped early, if so.
+        """The changes at offsets `among` that correct one of `wanted`, and the offset where the scan stopped early, if
+        so.
 
-        `span` includes all that is wanted.
+        `span` includes all of `wanted`.
         """
         found: list[CorrectedChange] = []
         scanned = 0

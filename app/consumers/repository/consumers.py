@@ -58,7 +58,7 @@ class ConsumerStore:
             return _existing(_find(connection, dataset_id, name), name)
 
     def list(self, tenant_id: str, dataset_id: str, *, page_size: int, page_token: str | None) -> Page:
-        """Standing items of every kind, by name. Raises InvalidRequest for a token that is none."""
+        """ConsumerStatus items of every kind, by name. Raises InvalidRequest for a token that is not valid."""
         query = _statuses().where(consumers.c.dataset_id == dataset_id)
         if page_token is not None:
             query = query.where(consumers.c.name > decode_token(page_token))
@@ -75,14 +75,14 @@ class ConsumerStore:
         PreconditionFailed, PreconditionRequired, InvalidRequest, OffsetAhead, OffsetExpired, ConsumerLeased, LeaseLost.
         """
         with self._database.tenant(tenant_id) as connection:
-            # A cut looks at the rows of consumers under their locks, so that of one that is there is enough.
+            # A cut reads the rows of consumers under their locks, so locking an existing row is enough.
             found = _find(connection, dataset_id, name, lock=True)
             made = found is None and _insert(connection, dataset_id, name, change, expected)
             if not made:
                 # Another may have made it since.
                 before = _existing(found or _find(connection, dataset_id, name, lock=True), name)
                 if change.lease is not None:
-                    # Before all else, so that a member that was too slow is told so, not that others were faster.
+                    # Checked first, so that a member that was too slow gets LeaseLost, not a failed precondition.
                     check_lease(before, change.lease)
                 _check_expected(before.consumer.revision, expected)
                 if change.lease is None and change.offset is not None:
@@ -211,14 +211,14 @@ def _readers(connection: Connection, dataset_id: str, name: str) -> ConsumerStat
 def _insert(
     connection: Connection, dataset_id: str, name: str, change: ConsumerChange, expected: ExpectedRevision
 ) -> bool:
-    """Makes the consumer; false if another has made it since it was looked for."""
+    """Makes the consumer; false if another request has made it since the search."""
     bounds = lock_feed(connection, dataset_id)
     if not share_datasets(connection, [dataset_id]):
         raise NotFound(f"There is no dataset {dataset_id!r}")
     if expected.revision is not None:
         raise PreconditionFailed(f"There is no consumer {name!r} of this dataset", version=None)
     if change.lease is not None:
-        raise LeaseLost(f"there is no consumer {name!r}, so nobody holds it")
+        raise LeaseLost(f"there is no consumer {name!r}, so it has no lease")
     made = connection.execute(
         insert_unless(consumers)
         .values(

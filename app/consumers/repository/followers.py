@@ -29,7 +29,7 @@ from app.jobs.repository.outbox import post
 CONSUMER_COLUMNS: Final = tuple(consumers.c[name] for name in Consumer.__struct_fields__)
 _NEVER: Final[ColumnElement[Any]] = literal_column("'infinity'::timestamptz")
 
-# Whose position is one in the feed of changes. The others are woken by what they count.
+# Consumers whose position is in the feed of changes. The others are woken by the events that they count.
 IN_FEED: Final = consumers.c.kind != ConsumerKind.PARTITION_WEBHOOK.value
 
 _FREE: Final = or_(consumers.c.lease_until.is_(None), consumers.c.lease_until < func.clock_timestamp())
@@ -50,18 +50,18 @@ class FollowerStore:
         self._database = database
 
     def due(self, limit: int) -> list[tuple[str, str]]:
-        """Tenants and datasets with followers that are due and that nobody holds."""
+        """Tenants and datasets with followers that are due and not claimed."""
         query = select(consumers.c.tenant_id, consumers.c.dataset_id).join(heads, _HEAD).where(_DUE, _FREE)
         with self._database.relay() as connection:
             return [(row[0], row[1]) for row in connection.execute(query.distinct().limit(limit))]
 
     def claim(self, tenant_id: str, dataset_id: str, owner: str, lease_seconds: float) -> Consumer | None:
-        """A follower of the dataset that is due, held by `owner` now; None if there is none that is free."""
+        """A follower of the dataset that is due, now claimed by `owner`; None if no such follower is free."""
         free = (
             select(consumers.c.name)
             .join(heads, _HEAD)
             .where(consumers.c.dataset_id == dataset_id, _DUE, _FREE)
-            # Whoever moved longest ago comes first, so that none starves behind one that is always due.
+            # The follower that moved longest ago comes first, so that none starves behind one that is always due.
             .order_by(consumers.c.moved_at)
             .limit(1)
             .with_for_update(of=consumers, skip_locked=True)
@@ -86,10 +86,10 @@ class FollowerStore:
             return consumer_of(connection.execute(held).one())
 
     def settle(self, tenant_id: str, consumer: Consumer, wake_after_seconds: float | None) -> None:
-        """Ends the hold, and says when the follower is due again, as `Follower.follow` returned it.
+        """Releases the claim and sets when the follower is due again, as `Follower.follow` returned it.
 
-        Changes nothing if the hold was lost meanwhile. Whoever woke the follower while it was held knew better when it
-        is due, so that stays.
+        Changes nothing if the claim was lost meanwhile. A time that another transaction has set during the claim is
+        kept.
         """
         not_woken = consumers.c.wake_at == consumers.c.lease_until
         with self._database.tenant(tenant_id) as connection:
@@ -126,7 +126,7 @@ def add_follower(
 ) -> None:
     """Adds a follower, at a position that the caller has checked under a lock of the dataset's head.
 
-    It is looked at as soon as this transaction is durable.
+    A message wakes the workers once this transaction is durable.
     """
     connection.execute(
         insert(consumers).values(
@@ -145,7 +145,7 @@ def add_follower(
 def wake_follower(
     connection: Connection, dataset_id: str, name: str, after_seconds: float | None = 0.0
 ) -> None:
-    """Makes a follower due after so many seconds (None: whenever it is behind), and has it looked at."""
+    """Makes a follower due after `after_seconds` (None: whenever it is behind), and wakes the workers."""
     connection.execute(
         update(consumers).where(_named(dataset_id, name)).values(wake_at=_wake_at(after_seconds))
     )
@@ -153,7 +153,7 @@ def wake_follower(
 
 
 def wake_partition_webhooks(connection: Connection, dataset_id: str) -> None:
-    """Has the webhooks that are told of a dataset's partitions looked at."""
+    """Makes the webhooks due that deliver events of the dataset's partitions, and wakes the workers."""
     woken = connection.execute(
         update(consumers)
         .where(consumers.c.dataset_id == dataset_id, ~IN_FEED)

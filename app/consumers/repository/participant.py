@@ -13,7 +13,7 @@ class ConsumerParticipant:
     """Consumers in commits."""
 
     def publishing(self, connection: Connection, commit: NewCommit) -> Overtaken | None:
-        """Moves the positions in the feeds that a view's rows were made of, unless one was moved before."""
+        """Moves a view's positions in the feeds of its inputs; Overtaken if another commit has moved one before."""
         for each in sorted(commit.advances, key=lambda advance: (advance.dataset_id, advance.name)):
             if not move_follower(connection, each.dataset_id, each.name, each.since, each.next_since):
                 return Overtaken(dataset_id=commit.dataset_id, since=each.since)
@@ -21,7 +21,7 @@ class ConsumerParticipant:
         return None
 
     def published(self, connection: Connection, commit: NewCommit, published: Published) -> None:
-        """Leaves a message for the followers of the feed, if there are any and the commit has changes."""
+        """Posts a message for the followers of the feed, if there are any and the commit has changes."""
         if published.first_offset == published.next_offset:
             return
         dataset_id = literal(commit.dataset_id, outbox.c.dataset_id.type)

@@ -18,7 +18,7 @@ from app.consumers.values import (
 from app.format.errors import FieldError, HeadwaterError, InvalidRequest, NotFound
 from app.paging import Page
 
-# No URL keeps the names `.` and `..`. Those of followers have a `:`, so that no reader's is ever theirs.
+# No URL keeps the names `.` and `..`. Names of followers contain a `:`, so they never equal a reader's.
 _NAME: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}")
 
 
@@ -37,7 +37,7 @@ class Consumers:
         return self.get(dataset, name).consumer.position
 
     def list(self, dataset: Dataset, *, page_size: int, page_token: str | None) -> Page:
-        """Standing items of every kind, by name. Raises InvalidRequest."""
+        """ConsumerStatus items of every kind, by name. Raises InvalidRequest."""
         return self.index.list(dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token)
 
     def put(

@@ -1,4 +1,4 @@
-"""Serving what follows a feed: whatever is due is done piece by piece, each by one worker at a time."""
+"""Runs followers of feeds that are due: one bounded piece of work at a time, each under a lease."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class Follow:
         try:
             return self.handlers[consumer.kind].follow(tenant_id, consumer)
         except Exception:
-            # Handlers tell their users what is wrong with what these asked for. This is a fault of ours or of a server.
+            # Handlers report errors of a user's definition themselves. This is a fault of the service or of its
+            # storage.
             _log.exception("%s of dataset %s will be tried again", consumer.name, consumer.dataset_id)
             return _AFTER_A_FAULT_SECONDS

@@ -1,4 +1,4 @@
-"""Looking once for everybody who waits for the same dataset."""
+"""One poll of a dataset for all requests that wait for it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from app.format.errors import Unavailable
 from app.http.threads import Threads
 from app.http.waiting.subscriptions import Subscriptions
 
-# A ring may be lost, so there is a look this often in any case.
+# A notification may be lost, so the dataset is polled at least this often.
 POLL_SECONDS: Final = 1.0
 
 _Wanted = TypeVar("_Wanted")
 _Found = TypeVar("_Found")
 
 Fetch: TypeAlias = Callable[[str, str, Sequence[_Wanted]], Sequence[_Found | None]]
-"""Called in a thread with tenant, dataset and what is waited for: what it found of each, None if that is not there."""
+"""Called in a thread with tenant, dataset and the awaited items. Returns the result for each; None if not there yet."""
 
 
 class SharedPolls(Generic[_Wanted, _Found]):
-    """Who waits for what of which dataset. Belongs to the event loop: every method is called on its thread.
+    """The waiting requests by dataset. Belongs to the event loop: every method is called on its thread.
 
-    However many wait for a dataset, it is looked at once after each ring of its bell, and once a second without one.
+    A dataset is polled once after each notification, and once per `POLL_SECONDS` without one, for all who wait for it.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class SharedPolls(Generic[_Wanted, _Found]):
         *,
         gather_seconds: float = 0.0,
     ) -> None:
-        """`gather_seconds`: how long whoever has just come waits for others, to be looked for together."""
+        """`gather_seconds`: how long the poll for a new request is delayed, so that later requests share it."""
         self._wakeups = subscriptions
         self._threads = threads
         self._fetch = fetch
@@ -44,7 +44,7 @@ class SharedPolls(Generic[_Wanted, _Found]):
 
     @contextmanager
     def join(self, tenant_id: str, dataset_id: str) -> Iterator[Waiter[_Wanted, _Found]]:
-        """A place among those who wait for this dataset."""
+        """A waiter for this dataset, valid until the context ends."""
         key = (tenant_id, dataset_id)
         poll = self._open.get(key)
         if poll is None:
@@ -61,18 +61,18 @@ class SharedPolls(Generic[_Wanted, _Found]):
 
 
 class Waiter(Generic[_Wanted, _Found]):
-    """One who waits, again and again."""
+    """A request that waits for a dataset, possibly several times in a row."""
 
     def __init__(self, poll: _SharedPoll[_Wanted, _Found]) -> None:
         self._poll = poll
-        # The last look that is known to have been for this one, too. What was known before it came may be old.
+        # The last poll whose result this waiter has received. Results of polls before it joined may be outdated.
         self._seen = -1
 
     async def wait(self, wanted: _Wanted, seconds: float) -> _Found | None:
-        """What a look found; None if none did in so many seconds, or when the process stops.
+        """The result of a poll; None if no poll has one within `seconds`, or when the process stops.
 
-        A look that has begun since the last one whose answer was given here counts as a ring: nothing that was
-        announced is missed between two waits. Raises what a look raises, but for Unavailable: then it is tried again.
+        If a poll has started since the last result that this waiter received, another one is made at once, so no
+        notification between two waits is missed. Raises what a poll raises, except Unavailable: then it is repeated.
         """
         poll, polls_before = self._poll, self._poll.polls_started
         waiting = poll.add(wanted, unseen=self._seen != polls_before)
@@ -82,7 +82,7 @@ class Waiter(Generic[_Wanted, _Found]):
                 return found
         except TimeoutError:
             if waiting.done() and not waiting.cancelled():
-                # It was told in the same turn of the loop in which its time ran out.
+                # The result arrived in the same iteration of the event loop as the timeout.
                 self._seen, found = waiting.result()
                 return found
             if poll.polls_ended > polls_before:
@@ -93,7 +93,7 @@ class Waiter(Generic[_Wanted, _Found]):
 
 
 class _SharedPoll(Generic[_Wanted, _Found]):
-    """Everybody who waits for one dataset. Looks are numbered from 1 and made one after another."""
+    """The poll that the waiters of one dataset share. Polls are numbered from 1 and run one after another."""
 
     def __init__(
         self,
@@ -117,21 +117,21 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         self._gathering: asyncio.TimerHandle | None = None
 
     def add(self, wanted: _Wanted, *, unseen: bool) -> asyncio.Future[tuple[int, _Found | None]]:
-        """The number of a look, and what it found. `unseen`: one is to be made soon."""
+        """A future with the number of a poll and its result. `unseen`: a poll is required soon."""
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[tuple[int, _Found | None]] = loop.create_future()
         self._waiting[waiting] = wanted
         if unseen and self._gathering is None:
             self._gathering = loop.call_later(self._gather_seconds, self._subscription.notify)
         if self._polling is None:
-            self._polling = loop.create_task(self._poll_for_all(), name="watch")
+            self._polling = loop.create_task(self._poll_for_all(), name="shared-poll")
         return waiting
 
     def remove(self, waiting: asyncio.Future[tuple[int, _Found | None]]) -> None:
         del self._waiting[waiting]
 
     def close(self) -> None:
-        """Nobody will wait any more."""
+        """Unsubscribes and ends the polling; called when the last waiter has left."""
         self._wakeups.unsubscribe(*self._key, self._subscription)
         self._subscription.notify()
 
@@ -139,7 +139,7 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         try:
             while self._waiting and not self._wakeups.closed:
                 await self._subscription.wait(POLL_SECONDS)
-                # Counted also if nobody is there: whoever comes then knows that the ring was taken.
+                # Counted even without waiters: the next waiter then knows that the notification was consumed.
                 self.polls_started += 1
                 if self._gathering is not None:
                     self._gathering.cancel()
@@ -156,7 +156,7 @@ class _SharedPoll(Generic[_Wanted, _Found]):
         try:
             found = await self._threads.run(self._fetch, *self._key, list(requests.values()))
         except Unavailable:
-            # Thousands who are told so and come back at once are the last thing that a database needs.
+            # Waiters keep waiting: thousands of clients that retry at once would overload the database.
             return
         except Exception as error:
             for waiting in requests:
@@ -170,6 +170,6 @@ class _SharedPoll(Generic[_Wanted, _Found]):
 
 
 def _deliver(waiting: asyncio.Future[_Found], found: _Found) -> None:
-    # One that was cancelled, or has timed out meanwhile, is told no more.
+    # A waiter that was cancelled or has timed out meanwhile receives nothing.
     if not waiting.done():
         waiting.set_result(found)

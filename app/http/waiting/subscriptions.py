@@ -1,4 +1,4 @@
-"""Bells that ring when something happens to a dataset."""
+"""Subscriptions to datasets: notified when something happens to one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import suppress
 
 
 class Subscription:
-    """One who waits for rings, at the cost of no thread."""
+    """Waits for notifications of one dataset without a thread."""
 
     def __init__(self) -> None:
         self._notified = asyncio.Event()
@@ -16,7 +16,7 @@ class Subscription:
         self._notified.set()
 
     async def wait(self, seconds: float) -> None:
-        """Returns at the next ring (one since the last wait counts), or after so many seconds."""
+        """Returns at the next notification (one since the last wait counts), or after `seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._notified.wait()
@@ -24,9 +24,9 @@ class Subscription:
 
 
 class Subscriptions:
-    """The bells of each dataset. Belongs to the event loop: every method is called on its thread.
+    """The subscriptions of each dataset. Belongs to the event loop: every method is called on its thread.
 
-    A ring is a hint. Whoever waits also looks again every so often, so that a lost one costs time only.
+    A notification is a hint. Subscribers also poll, so a lost notification costs latency only.
     """
 
     def __init__(self) -> None:
@@ -34,25 +34,25 @@ class Subscriptions:
         self.closed = False
 
     def subscribe(self, tenant_id: str, dataset_id: str) -> Subscription:
-        """A bell that rings for this dataset, until it is taken down."""
+        """A subscription to this dataset; ends with `unsubscribe`."""
         subscription = Subscription()
         self._subscriptions.setdefault((tenant_id, dataset_id), set()).add(subscription)
         return subscription
 
     def unsubscribe(self, tenant_id: str, dataset_id: str, subscription: Subscription) -> None:
-        """The end of `subscribe`."""
+        """Ends a subscription."""
         key = (tenant_id, dataset_id)
         self._subscriptions[key].discard(subscription)
         if not self._subscriptions[key]:
             del self._subscriptions[key]
 
     def notify(self, tenant_id: str, dataset_id: str) -> None:
-        """Something happened to the dataset."""
+        """Notifies the subscriptions of a dataset that something happened to it."""
         for subscription in self._subscriptions.get((tenant_id, dataset_id), ()):
             subscription.notify()
 
     def close(self) -> None:
-        """The process is about to stop: whoever waits answers with what there is."""
+        """Called when the process is about to stop: waiting requests respond with what there is."""
         self.closed = True
         for waiting in self._subscriptions.values():
             for subscription in waiting:

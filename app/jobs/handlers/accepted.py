@@ -1,4 +1,4 @@
-"""The response to a request that a job was accepted for: 202, or the job's end if the client waits for it."""
+"""The response to a request with a job: 202, or the end of the job if the client waits for it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class JobReply(ApiResponse[JobResponse]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Acceptance:
-    """Accepts a request as a job: under its Idempotency-Key, by its actor, with the wait that it prefers."""
+    """Accepts a request as a job, with its Idempotency-Key, its actor and its preferred wait."""
 
     idempotency_key: str | None
     preference: Preference

@@ -1,4 +1,4 @@
-"""Accepting jobs of concurrent requests together: one transaction for all that came while the last one ran."""
+"""Accepts the jobs of concurrent requests together: one transaction for all that arrived during the last one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BATCH_JOBS_MAX: Final = 256
 
 
 class _Ticket:
-    """One request's job on its way in; its outcome is set by whichever thread carried the batch."""
+    """The job of one request; the thread that accepts its batch sets the outcome."""
 
     def __init__(self, new: NewJob) -> None:
         self.new = new
@@ -25,7 +25,7 @@ class _Ticket:
 class GroupAccept:
     """Used from many threads. A single request is accepted at once, without waiting for others.
 
-    Requests that arrive during another transaction queue up behind it, and the first of them to go on takes all along.
+    Requests that arrive during a transaction wait for its end; the first of them to continue accepts all of them.
     """
 
     def __init__(self, jobs: Jobs) -> None:
@@ -41,7 +41,7 @@ class GroupAccept:
             self._waiting[tenant_id].append(ticket)
             lock = self._locks[tenant_id]
         with lock:
-            # Until it is this one's: the batch before may have been full.
+            # Repeated until this job is accepted: the batch before may have been full.
             while ticket.outcome is None:
                 self._accept_batch(tenant_id)
         if isinstance(ticket.outcome, BaseException):

@@ -1,4 +1,4 @@
-"""Holding jobs: a heartbeat that extends leases while work goes on."""
+"""Leases of jobs: a heartbeat extends them while the work goes on."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _log = logging.getLogger(__name__)
 
 
 class Lease(AbstractContextManager["Lease"]):
-    """Extends the leases of a group of claims in the background; `lost` is called once none of them holds.
+    """Extends the leases of a group of claims in the background; `lost` is called once none of them is valid.
 
-    The lease is for liveness only: what keeps a late worker from doing harm is the epoch, checked at the commit.
+    The lease is for liveness only. The epoch, which is checked at the commit, fences a late worker.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Lease(AbstractContextManager["Lease"]):
                     progress=self._progress(),
                 )
             except Unavailable:
-                _log.warning("the heartbeat did not reach the database; trying again")
+                _log.warning("the database is unavailable; the leases will be extended later")
                 continue
             except Exception:
                 _log.exception("the heartbeat failed; trying again")

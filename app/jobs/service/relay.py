@@ -1,4 +1,4 @@
-"""The relay: sends the messages of the outbox to their receivers, soon after they were committed."""
+"""The relay: sends the messages of the outbox to their receivers, soon after their commit."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _BATCH_MESSAGES_MAX: Final = 500
 
 
 class Relay:
-    """Runs in a thread of its own, in any number of processes; each message is taken by one of them.
+    """Runs in a thread of its own, in any number of processes; each message is claimed by one of them.
 
-    A message is sent at least once. Those of one batch that say the same are sent as one.
+    A message is sent at least once. Equal messages of one batch are sent once.
     """
 
     def __init__(
         self, outbox: OutboxStore, send: Callable[[OutboxMessage], None], *, poll_seconds: float
     ) -> None:
-        """`poll_seconds`: how long a message that nobody called `wake` for waits at most."""
+        """`poll_seconds`: the longest time that a message waits if `wake` was not called for it."""
         self._outbox = outbox
         self._send = send
         self._poll_seconds = poll_seconds
@@ -31,11 +31,11 @@ class Relay:
         self._failing = False
 
     def wake(self) -> None:
-        """Says that a message was committed. From any thread; returns at once."""
+        """Notifies the relay that a message was committed. Callable from any thread; returns at once."""
         self._woken.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Relays until `stop` is set, which a call of `wake` makes it notice at once."""
+        """Relays until `stop` is set; a call of `wake` makes it check that at once."""
         while not stop.is_set():
             self._drain(stop)
             self._woken.wait(self._poll_seconds)
@@ -46,7 +46,7 @@ class Relay:
             while self._relay_batch() == _BATCH_MESSAGES_MAX and not stop.is_set():
                 pass
         except Exception as error:
-            # Whatever is in the way (database, Redis), the messages stay in the outbox and receivers poll.
+            # If Postgres or Redis is unavailable, the messages stay in the outbox, and receivers poll.
             if not self._failing:
                 _log.warning("the relay cannot send (%s: %s); it keeps trying", type(error).__name__, error)
             self._failing = True

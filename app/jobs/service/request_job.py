@@ -1,4 +1,4 @@
-"""Accepting a job that is no write of rows: the one of the same request, if it came before, or a new one."""
+"""Accepts jobs other than writes of rows: the job of an earlier identical request, or a new one."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class RequestIdentity(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RequestJob:
-    """`wake` is called after a job was recorded."""
+    """Accepts jobs. `wake` is called after a job was recorded."""
 
     jobs: Jobs
     group: GroupAccept
     wake: Callable[[], None]
 
     def replayed(self, dataset: Dataset, identity: RequestIdentity) -> Accepted | None:
-        """The job of an earlier, identical request, which might be impossible by now. Raises IdempotencyMismatch."""
+        """The job of an earlier identical request, even if that would be refused now. Raises IdempotencyMismatch."""
         if identity.idempotency_key is None:
             return None
         job = self.jobs.find_by_key(dataset.tenant_id, dataset.id, identity.idempotency_key, identity.text)

@@ -1,4 +1,4 @@
-"""Running tasks: jobs that write nothing to their dataset and run beside its writes."""
+"""Runs tasks: jobs in a queue of their own, beside the writes of their dataset."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _log = logging.getLogger(__name__)
 
 
 class TaskHandler(Protocol):
-    """Does the tasks of one kind."""
+    """Runs the tasks of one kind."""
 
     def run(self, job: Job, tag: str) -> None:
-        """Does a held task under the engine's tag, and ends the job with what came of it.
+        """Runs a claimed task under the engine's tag, and ends the job with its result.
 
-        Raises HeadwaterError for what makes it fail. May be run again after it died half-way.
+        Raises HeadwaterError if the task fails. A task must be repeatable: it runs again if its worker dies.
         """
         ...
 
@@ -59,7 +59,7 @@ class RunTasks:
         except EngineStopped:
             _log.info("task %s was stopped: it is no longer ours", tag)
         except Unavailable:
-            _log.warning("the database is out of reach; the lease of task %s will run out", tag)
+            _log.warning("the database is unavailable; the lease of task %s will expire", tag)
         except HeadwaterError as error:
             self._fail(tenant_id, job, error)
         except Exception:

@@ -1,7 +1,7 @@
-"""Which datasets' table services are to be looked after, and by whom they are. All time is the database's clock.
+"""Claims of datasets whose maintenance policies are due. All time is the database's clock.
 
-A commit marks the head as one that nobody has looked at, unless it is marked already; a claim takes the mark away
-before anybody looks. So whoever is due is found in an index of those alone, however many datasets there are.
+A commit marks the head as not reconciled, unless it is marked already; a claim removes the mark before the policies
+run. So the datasets that are due are found in an index of these alone, however many datasets there are.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _IS_DUE: Final = or_(
 
 
 class MaintenanceStore:
-    """Datasets to be kept in shape, in Postgres."""
+    """Claims of datasets for maintenance, in Postgres."""
 
     def __init__(self, database: Database, datasets: LiveDatasets) -> None:
         self._database = database
         self._datasets = datasets
 
     def due(self, limit: int) -> list[tuple[str, str]]:
-        """Tenants and datasets that nobody holds: up to `limit` with versions that nobody has looked at, longest first,
-        and as many whose time has come.
+        """Tenants and datasets that are not claimed: up to `limit` with versions that are not reconciled, the oldest
+        first, and up to `limit` whose time has come.
         """
         held = (
             select(table_maintenance.c.dataset_id)
@@ -53,7 +53,7 @@ class MaintenanceStore:
             .order_by(heads.c.unkept_since)
             .limit(limit)
         )
-        # Who is held is due when the lease ends, which is how one is found whose worker died.
+        # A claimed dataset is due when its lease ends. So one whose worker died is found.
         awake = (
             select(table_maintenance.c.tenant_id, table_maintenance.c.dataset_id)
             .where(table_maintenance.c.wake_at <= func.now())
@@ -65,10 +65,11 @@ class MaintenanceStore:
             return list(dict.fromkeys((row[0], row[1]) for row in found))
 
     def claim(self, tenant_id: str, dataset_id: str, owner: str, lease_seconds: float) -> ClaimedTable | None:
-        """The dataset, held by `owner` now; None if it is not due, or held, or being committed to, or gone."""
+        """The dataset, now claimed by `owner`; None if it is not due, claimed, being committed to, or gone."""
         with self._database.tenant(tenant_id) as connection:
-            # Locked first, in the order in which a commit locks, or a dataset's end: until this is durable nothing is
-            # committed, and what is later marks the head again. A commit that is under way is not waited for.
+            # The head is locked first, in the order of commits and of the deletion of a dataset. Until this transaction
+            # is durable nothing is committed, and later commits mark the head again. It does not wait for a running
+            # commit.
             head = heads.c.dataset_id == dataset_id
             locked = select(heads.c.version).where(head).with_for_update(skip_locked=True)
             if connection.execute(locked).first() is None:
@@ -101,9 +102,9 @@ class MaintenanceStore:
         memory: Mapping[str, ReconcilerRecord],
         wake_at: datetime | None,
     ) -> bool:
-        """Ends the hold, and says what was learned and when the dataset is due again though nothing is committed.
+        """Releases the claim, and stores the states and when the dataset is due again without a commit.
 
-        False, and nothing is changed, if the hold was lost meanwhile.
+        False, and nothing is changed, if the claim was lost meanwhile.
         """
         this_claim = (
             table_maintenance.c.dataset_id == held.dataset.id,
@@ -119,7 +120,7 @@ class MaintenanceStore:
 
 
 def _hold(connection: Connection, dataset_id: str, owner: str, lease_seconds: float) -> Any:
-    """Takes the dataset's row, which is made if there is none yet; None if it is not due or held."""
+    """Claims the dataset's row, which is inserted if missing; None if the dataset is not due, or claimed."""
     connection.execute(
         insert_unless(table_maintenance).values(dataset_id=dataset_id, memory={}).on_conflict_do_nothing()
     )

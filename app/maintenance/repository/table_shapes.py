@@ -16,7 +16,7 @@ from app.timeline.tables import files
 
 _IS_BASE: Final = files.c.kind == FileKind.BASE.value
 _IS_LIVE: Final = files.c.removed_version.is_(None)
-# Behind all that an attempt's name may begin with.
+# Sorts after every character that the name of an attempt may begin with.
 _LAST: Final = "~"
 
 
@@ -36,7 +36,7 @@ class TableShapeStore:
         after: str | None,
         limit: int,
     ) -> Sequence[str]:
-        """Names of file groups that commits after the version added files to, in order, from behind `after`.
+        """Names of file groups that commits after the version added files to, in order, after the name `after`.
 
         Without a key: paths of their partitions.
         """
@@ -52,7 +52,7 @@ class TableShapeStore:
     def shapes(
         self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, small_below: int
     ) -> list[GroupShape]:
-        """Those of the named groups (without a key: of the groups of these partitions) that have something to fold.
+        """The named groups (without a key: the groups of these partitions) that have something to fold.
 
         `small_below`: the size in bytes of the least base file that is not small.
         """
@@ -71,7 +71,7 @@ class TableShapeStore:
     def unordered(
         self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, mark: str
     ) -> list[UnorderedGroup]:
-        """Those of the named groups (without a key: of the groups of these partitions) with files without this mark."""
+        """The named groups (without a key: the groups of these partitions) with files without this mark."""
         query = (
             select(
                 files.c.file_group,
@@ -128,7 +128,7 @@ def _in_partitions(paths: Sequence[str]) -> ColumnElement[bool]:
 
 
 def _slots(small_below: int) -> Select[Any]:
-    """What there is of each bucket of a group."""
+    """Counts and sizes of the files of each bucket of a group."""
 
     def total(what: ColumnElement[bool], measure: ColumnElement[Any]) -> ColumnElement[Any]:
         return func.coalesce(func.sum(measure).filter(what), 0)

@@ -1,4 +1,4 @@
-"""Which file groups are clustered by themselves."""
+"""The policy `services.clustering`: which file groups it clusters."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from app.maintenance.values import Observation
 
 
 class GroupOrders(Protocol):
-    """How much of file groups stands in an order."""
+    """How much of file groups is in an order."""
 
     def unordered(
         self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, mark: str
     ) -> list[UnorderedGroup]:
-        """Those of the named groups (without a key: of the groups of these partitions) with files without this mark."""
+        """The named groups (without a key: the groups of these partitions) with files without this mark."""
         ...
 
 
@@ -36,7 +36,7 @@ class ClusterGroups:
         return services.clustering
 
     def due(self, observation: Observation, names: Sequence[str]) -> DueGroups:
-        """Those with as many bytes that are not in order as the policy puts up with."""
+        """The groups with at least `unclustered_bytes` of the policy that are not in order."""
         dataset, definition = observation.dataset, observation.dataset.definition
         policy = definition.services.clustering
         if policy is None:

@@ -1,4 +1,4 @@
-"""Which file groups are compacted by themselves."""
+"""The policy `services.compaction`: which file groups it compacts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class GroupShapes(Protocol):
     def shapes(
         self, tenant_id: str, dataset_id: str, names: Sequence[str], *, keyed: bool, small_below: int
     ) -> list[GroupShape]:
-        """Those of the named groups (without a key: of the groups of these partitions) that have something to fold.
+        """The named groups (without a key: the groups of these partitions) that have something to fold.
 
         `small_below`: the size in bytes of the least base file that is not small.
         """
@@ -30,7 +30,7 @@ class GroupShapes(Protocol):
 
 
 class CommitTimes(Protocol):
-    """When versions were made."""
+    """Commit times of versions."""
 
     def commit_times(
         self, tenant_id: str, dataset_id: str, versions: Sequence[int]
@@ -49,7 +49,7 @@ class CompactGroups:
         return services.compaction
 
     def due(self, observation: Observation, names: Sequence[str]) -> DueGroups:
-        """Asks for the age of logs only where that counts."""
+        """The groups to compact now. Reads the age of logs only if the policy has `seconds`."""
         dataset, definition = observation.dataset, observation.dataset.definition
         policy = definition.services.compaction
         if policy is None:

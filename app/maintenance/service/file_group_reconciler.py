@@ -1,4 +1,4 @@
-"""Compacting and clustering by themselves: file groups that were written to are measured, and jobs started for some."""
+"""The reconciler of compaction and clustering policies: measures file groups after writes and starts jobs for some."""
 
 from __future__ import annotations
 
@@ -16,45 +16,45 @@ from app.jobs.values import JobKind
 from app.maintenance.service.policy_jobs import Attempts, PolicyJobs
 from app.maintenance.values import Observation, ReconcileResult
 
-# Of one job, about: so many names go into its request.
+# The approximate number of groups of one job: their names are in its request.
 _JOB_GROUPS: Final = 1_000
-# Measured at once; of partitions each has as many groups as it has had writes.
+# Measured by one query. A partition of a dataset without a key has as many groups as it has had writes.
 _PAGE_GROUPS: Final = 1_000
 _PAGE_PARTITIONS: Final = 50
-# What is left is measured with the next look.
+# The rest is measured by the next run.
 _PAGES_MAX: Final = 20
 
 
 class DueGroups(msgspec.Struct, frozen=True, kw_only=True):
-    """Which groups are to be done, and when the next will be though nothing is written to it (None: never)."""
+    """The groups that are due, and when the next one will be due without a write (None: never)."""
 
     file_groups: Sequence[str] = ()
     next_at: datetime | None = None
 
 
 class GroupService(Protocol):
-    """A table service that does one file group or another."""
+    """A table service that works on single file groups."""
 
     @property
     def kind(self) -> JobKind:
-        """That of its jobs."""
+        """The kind of its jobs."""
         ...
 
     def policy(self, services: TableServices) -> msgspec.Struct | None:
-        """When it is to be done without being asked for; None if it is not."""
+        """The dataset's policy for this service; None if it has none."""
         ...
 
     def due(self, observation: Observation, names: Sequence[str]) -> DueGroups:
-        """Which of these groups, or of the groups of these partitions, the policy wants to be done."""
+        """The groups among these, or among those of these partitions, that the policy requires."""
         ...
 
     def task(self, services: TableServices, file_groups: Sequence[str]) -> CompactionTask | ClusteringTask:
-        """Does these groups."""
+        """The task that works on these groups."""
         ...
 
 
 class TouchedGroups(Protocol):
-    """Where a table was written to."""
+    """The file groups that commits have written to."""
 
     def touched(
         self,
@@ -66,7 +66,7 @@ class TouchedGroups(Protocol):
         after: str | None,
         limit: int,
     ) -> Sequence[str]:
-        """Names of file groups that commits after the version added files to, in order, from behind `after`.
+        """Names of file groups that commits after the version added files to, in order, after the name `after`.
 
         Without a key: paths of their partitions.
         """
@@ -74,7 +74,7 @@ class TouchedGroups(Protocol):
 
 
 class _Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """What has been measured: all up to version `since`, and up to `until` the names up to `after`."""
+    """How far groups are measured: all written up to version `since`; up to `until`, those with names up to `after`."""
 
     since: int = 0
     until: int = 0
@@ -82,7 +82,7 @@ class _Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _State(msgspec.Struct, frozen=True, kw_only=True):
-    """`then`: where to go on once the last job has succeeded. `next_at`: when all are measured again."""
+    """`then`: the progress once the last job has succeeded. `next_at`: when all groups are measured again."""
 
     policy: Any = None
     place: _Progress = _Progress()
@@ -93,7 +93,7 @@ class _State(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileGroupReconciler:
-    """The keeper of one such service. Only groups that were written to are looked at, since no other has changed."""
+    """The reconciler of one service. It measures only groups that were written to, since no other has changed."""
 
     service: GroupService
     groups: TouchedGroups
@@ -106,20 +106,20 @@ class FileGroupReconciler:
         memory = msgspec.convert(observation.memory, _State, strict=False)
         stored_policy = msgspec.to_builtins(policy)
         if memory.policy != stored_policy:
-            # What was well under another policy may not be under this one.
+            # A group that was not due under the earlier policy may be due under this one.
             memory = _State(policy=stored_policy, attempts=memory.attempts)
         memory, wake_after_seconds = self._next(observation, self._end(observation, memory))
         return ReconcileResult(memory=msgspec.to_builtins(memory), wake_after_seconds=wake_after_seconds)
 
     def _end(self, observation: Observation, memory: _State) -> _State:
-        """Goes on if the last job has succeeded. What one that failed was started for is measured again."""
+        """Advances if the last job has succeeded. The groups of a failed job are measured again."""
         attempts, succeeded = self.jobs.ended(observation, memory.attempts)
         place = memory.then if succeeded and memory.then is not None else memory.place
         then = memory.then if succeeded is None else None
         return structs.replace(memory, attempts=attempts, place=place, then=then)
 
     def _next(self, observation: Observation, memory: _State) -> tuple[_State, float | None]:
-        """Starts the next job if there is one to start; returns when to look again."""
+        """Starts the next job if groups are due. Returns the state, and after how many seconds to run again."""
         pause = self.jobs.pause(observation, self.service.kind, memory.attempts)
         if pause is not None:
             return memory, pause
@@ -138,7 +138,7 @@ class FileGroupReconciler:
         return structs.replace(memory, place=then, next_at=next_at), wake_after
 
     def _measure(self, observation: Observation, place: _Progress) -> tuple[DueGroups, _Progress]:
-        """Measures what follows; returns which groups are due, and how far that went."""
+        """Measures the next groups; returns those that are due, and the progress."""
         dataset = observation.dataset
         keyed = dataset.definition.keyed
         until = dataset.version if place.after is None else place.until
@@ -157,7 +157,7 @@ class FileGroupReconciler:
             found += due.file_groups
             next_at = min((at for at in (next_at, due.next_at) if at is not None), default=None)
             if len(names) < limit:
-                # Those that came behind `until` meanwhile are measured twice.
+                # Groups that were written after `until` are measured twice.
                 after, place = None, _Progress(since=until, until=until)
                 break
             after = names[-1]

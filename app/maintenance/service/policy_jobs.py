@@ -1,4 +1,4 @@
-"""Jobs that policies start: one of a kind at a time for a dataset, and less and less often while they fail."""
+"""Jobs that policies start: one of a kind at a time for a dataset, with growing pauses while they fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from app.maintenance.values import Observation
 
 ServiceTask = CompactionTask | ClusteringTask | CleanTask
 
-# The end of a job that makes no version is told by nothing else.
+# A job that makes no version ends without an event, so its state is polled.
 _UNDER_WAY_SECONDS: Final = 5.0
 _AFTER_A_FAILURE_SECONDS: Final = 30.0
 _AFTER_A_FAILURE_SECONDS_MAX: Final = 3_600.0
@@ -34,7 +34,7 @@ class StartsServices(Protocol):
 
 
 class ServiceJobs(Protocol):
-    """Jobs, as far as policies ask for them."""
+    """The state of jobs."""
 
     def get(self, tenant_id: str, job_id: str) -> Job:
         """Raises NotFound."""
@@ -46,8 +46,8 @@ class ServiceJobs(Protocol):
 
 
 class Attempts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a policy remembers of its jobs: the one that it started last until that has ended, how many have failed in a
-    row, and until when it starts no other because of that.
+    """A policy's state of its jobs: the one that runs, the number of failures in a row, and the end of the pause after
+    a failure.
     """
 
     job_id: str | None = None
@@ -57,13 +57,13 @@ class Attempts(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyJobs:
-    """Starts jobs that nobody asked for."""
+    """Starts the jobs of policies."""
 
     services: StartsServices
     jobs: ServiceJobs
 
     def ended(self, observation: Observation, attempts: Attempts) -> tuple[Attempts, bool | None]:
-        """What is to be remembered now, and whether the last job has succeeded; None while it has not ended."""
+        """The new state, and whether the last job has succeeded; None if none has ended."""
         if attempts.job_id is None:
             return attempts, None
         try:
@@ -81,7 +81,7 @@ class PolicyJobs:
         return Attempts(failures=attempts.failures + 1, not_before=not_before), False
 
     def pause(self, observation: Observation, kind: JobKind, attempts: Attempts) -> float | None:
-        """After how many seconds to ask again whether a job of the kind may be started; None if it may be now."""
+        """How many seconds to wait before a job of the kind may be started; None if it may be now."""
         if attempts.not_before is not None and attempts.not_before > observation.now:
             return (attempts.not_before - observation.now).total_seconds()
         if self.jobs.is_under_way(observation.dataset.tenant_id, observation.dataset.id, kind):
@@ -91,7 +91,7 @@ class PolicyJobs:
     def start(
         self, observation: Observation, task: ServiceTask, attempts: Attempts
     ) -> tuple[Attempts, float]:
-        """Starts a job; returns what to remember, and after how many seconds to ask what has become of it.
+        """Starts a job; returns the new state, and after how many seconds to poll the job.
 
         Raises NotFound (dataset gone).
         """

@@ -1,4 +1,4 @@
-"""Publishing for table services: between two groups of writes, however closely they follow each other."""
+"""Publishes commits of table services between two groups of writes, however closely these follow each other."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from app.timeline.values import Fenced, NewCommit, Published, WritesRunning
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SlotRules:
-    """How a table service comes to publish beside writes, in seconds.
+    """The times, in seconds, by which a table service gets a commit slot beside writes.
 
-    While writes run it tries again and again, after pauses that begin with `try_seconds` and grow to `try_seconds_max`.
-    With each turn that it asks for, no other writes are begun for `slot_seconds` at most. If that holds up writes which
-    could run beside those, it asks again only after `pause_seconds`.
+    While writes run it tries repeatedly, with pauses that grow from `try_seconds` to `try_seconds_max`. A request for a
+    commit slot prevents claims of other writes for `slot_seconds` at most. If that delays writes that could run now,
+    the next request follows after `pause_seconds`.
     """
 
     slot_seconds: float = 2.0
@@ -33,14 +33,16 @@ _GROWTH: Final = 1.3
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishInSlot:
-    """Gets a table service's commit in between two groups of writes, however closely they follow each other."""
+    """Publishes the commit of a table service when no writes run, and requests a commit slot while they do."""
 
     timeline: SlotTimeline
     writers_max: int
     rules: SlotRules = DEFAULT_SLOT_RULES
 
     def run(self, tenant_id: str, commit: NewCommit) -> Published | Conflicted | Fenced:
-        """Waits for as long as it takes. After a conflict the turn is still the service's, until `end` or its time."""
+        """Waits until the commit is published or refused. After a conflict the slot stays reserved until `end`, or
+        until it expires.
+        """
         pause_seconds = self.rules.try_seconds
         request_at = time.monotonic()
         while True:
@@ -62,15 +64,15 @@ class PublishInSlot:
             [commit],
             lambda: self.timeline.publish_in_slot(tenant_id, commit, slot_seconds),
         )
-        # An answer that was lost is looked up as that of commits which are published together.
+        # An outcome that had to be read again is a tuple, as for commits that are published together.
         return outcome[0] if isinstance(outcome, tuple) else outcome
 
     def end(self, tenant_id: str, dataset_id: str) -> None:
-        """Gives up the turn, if it was asked for."""
+        """Releases the commit slot, if it was requested."""
         self.timeline.release_slot(tenant_id, dataset_id)
 
     def _next_request_seconds(self, groups: int) -> float:
-        # Where no other could begin anyway, nobody is held up by the question.
+        # With all writers busy, no other write could start anyway, so the request delays none.
         if groups >= self.writers_max:
             return self.rules.slot_seconds / 2
         return self.rules.slot_seconds + self.rules.pause_seconds

@@ -1,8 +1,7 @@
-"""Looking after tables: after commits, and when the time has come, every keeper is shown the dataset.
+"""Runs the reconcilers of a dataset after commits, and when they are due.
 
-To add a keeper: a class with `reconcile` (see `Reconciler`), whose settings are a policy in `app/format/policies.py`;
-a line
-in `reconcilers` of `workers/wiring.py`. Its name there is that of its memory, so it stays as it is.
+To add a reconciler, implement `reconcile` (see `Reconciler`) with a policy in `app/format/policies.py`, and list it in
+`reconcilers` of the feature's `compose`. Its state is stored under its name there, so the name must not change.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Final
 from app.maintenance.values import ClaimedTable, MaintenanceClaims, Observation, Reconciler, ReconcilerRecord
 
 _log = logging.getLogger(__name__)
-# Longer than all looks at a dataset take together.
+# Longer than all reconcilers of a dataset take together.
 _LEASE_SECONDS: Final = 120.0
 _AFTER_A_FAULT_SECONDS: Final = 15.0
 _AFTER_A_FAULT_SECONDS_MAX: Final = 3_600.0
@@ -31,10 +30,10 @@ class RunMaintenance:
     owner: str
 
     def run(self, tenant_id: str, dataset_id: str) -> bool:
-        """Has every keeper that has something to see look at the dataset, if it is due.
+        """Calls the reconcilers that are due for the dataset, if it can be claimed.
 
-        False always: a look sees all there is, and what is committed meanwhile is looked at with the next poll, so that
-        a dataset that is written all the time is not looked at all the time.
+        Returns False always: a run handles all versions up to the head, and later ones wait for the next poll, so that
+        a dataset with continuous writes is not reconciled continuously.
         """
         held = self.tables.claim(tenant_id, dataset_id, self.owner, _LEASE_SECONDS)
         if held is not None:
@@ -42,7 +41,7 @@ class RunMaintenance:
                 name: self._reconcile(held, name, reconciler) for name, reconciler in self.reconcilers.items()
             }
             times = [each.wake_at for each in records.values() if each.wake_at is not None]
-            # What other releases' keepers remember stays.
+            # States of reconcilers of other releases are kept.
             self.tables.settle(tenant_id, held, {**held.memory, **records}, min(times, default=None))
         return False
 
@@ -66,13 +65,13 @@ class RunMaintenance:
 
 
 def _is_due(held: ClaimedTable, before: ReconcilerRecord) -> bool:
-    """Whether there is a version that the keeper has not seen, or it is the time that it named."""
+    """Whether the head is at another version than in the last run, or the requested time has come."""
     in_time = before.wake_at is not None and before.wake_at <= held.now
     return in_time or (not before.failures and before.version != held.dataset.version)
 
 
 def _failed(held: ClaimedTable, before: ReconcilerRecord) -> ReconcilerRecord:
-    """As before, but for a pause that doubles with every failure in a row."""
+    """The state as before, with a pause that doubles with every failure in a row."""
     pause = min(_AFTER_A_FAULT_SECONDS * 2.0 ** min(before.failures, 16), _AFTER_A_FAULT_SECONDS_MAX)
     return ReconcilerRecord(
         version=before.version,

@@ -1,4 +1,4 @@
-"""Running table services that write file groups anew without changing a row: compactions, clusterings."""
+"""Runs table services that rewrite file groups without changing a row: compactions, clusterings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class TableServicePlanner(Protocol):
-    """Says what a service of one kind writes anew."""
+    """Plans what a service of one kind rewrites."""
 
     def __call__(
         self,
@@ -39,7 +39,7 @@ class TableServicePlanner(Protocol):
         attempt: str,
         data_prefix: str,
     ) -> list[MergeTask]:
-        """Tasks with `compact`, each of a file group of its own, over some of the `live` files; none if all is well.
+        """Tasks with `compact`, each of another file group, over some of the `live` files; none if nothing is due.
 
         `live`: all files of the table, or of those of its file groups that are planned again.
         """
@@ -48,9 +48,9 @@ class TableServicePlanner(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunTableService:
-    """Does the tasks of one kind of service, beside writes, which never wait for it nor plan again because of it.
+    """Runs the tasks of one kind of service beside writes, which neither wait for it nor conflict with it.
 
-    `replans_max`: how often file groups are planned again that writes have changed meanwhile, before they are left.
+    `replans_max`: how often file groups that writes have changed meanwhile are planned again, before they are left out.
     """
 
     catalog: Catalog
@@ -84,7 +84,7 @@ class RunTableService:
         return self.timeline.live_files(work.job.tenant_id, work.job.dataset_id, version, file_groups)
 
     def _write(self, work: _ServiceWork, live: Sequence[DataFile], tag: str) -> None:
-        """Plans over these files, and adds what the tasks answer."""
+        """Plans over these files, runs the tasks, and adds their messages."""
         if isinstance(work.job.request, WriteRequest):
             raise TypeError(f"job {work.job.id} is no table service: {work.job.kind.value}")
         tasks = self.plan(
@@ -98,7 +98,7 @@ class RunTableService:
             work.add(task, message)
 
     def _replan_on_head(self, work: _ServiceWork, found: Conflicted, tag: str) -> None:
-        """Makes what was written fit the version that was found, or leaves what does not come to fit."""
+        """Adapts the conflicting groups to the version of the head: rebases or rewrites them, or leaves them out."""
         dataset = self.catalog.get(work.job.tenant_id, work.job.dataset_id)
         evolved = dataset.definition.schema.id != work.dataset.definition.schema.id
         work.dataset, work.read_version = dataset, found.head_version
@@ -110,7 +110,7 @@ class RunTableService:
             changed = [each for each in changed if not self._rebased(work, each, by_path)]
         if not changed:
             return
-        # What follows takes its time: writes go on meanwhile.
+        # The rewrite takes long, so writes are let through meanwhile.
         self.publish.end(work.job.tenant_id, work.job.dataset_id)
         for each in changed:
             del work.done[each.task.file_group]
@@ -123,7 +123,9 @@ class RunTableService:
         self._write(work, reread, tag)
 
     def _rebased(self, work: _ServiceWork, each: _DoneTask, live: Mapping[str, DataFile]) -> bool:
-        """Whether rows were but deleted from the files that were written anew: then they are from the new ones, too."""
+        """Rebases a task if its files have only lost rows since: these are deleted from the new files, too. False if
+        not.
+        """
         files = each.task.files
         if not each.task.keeps_rows or any(file.path not in live for file in files):
             return False
@@ -136,7 +138,7 @@ class RunTableService:
 
 @dataclass(kw_only=True, slots=True)
 class _DoneTask:
-    """A task, what it has written, and that as it is to be published."""
+    """A task, the message that it has written, and the rebased message to publish."""
 
     task: MergeTask
     written: CommitMessage
@@ -145,7 +147,7 @@ class _DoneTask:
 
 @dataclass(kw_only=True, slots=True)
 class _ServiceWork:
-    """How far a service is. `done`: by file group. `plans`: how often it has planned. `left`: groups it gave up."""
+    """The state of a run. `done`: by file group. `plans`: how often it has planned. `left`: groups that it left out."""
 
     job: Job
     dataset: Dataset
@@ -159,25 +161,25 @@ class _ServiceWork:
         self.read_version = self.dataset.version
 
     def next_attempt(self) -> str:
-        """The name of another pass."""
+        """The name of the next attempt."""
         self.plans += 1
         return self.next_name()
 
     def next_name(self) -> str:
-        """Goes into file names: another instant, epoch or pass never writes the same path."""
+        """A part of file names: another instant, epoch or attempt never writes the same path."""
         self._names += 1
         return attempt_name(self.job.instant, self.job.epoch, self._names)
 
     def add(self, task: MergeTask, message: CommitMessage) -> None:
-        """Notes what a task has answered."""
+        """Adds the message of a task."""
         self.done[task.file_group] = _DoneTask(task=task, written=message, message=message)
 
     def rewritten(self) -> set[str]:
-        """Paths of the files in whose place others come."""
+        """Paths of the files that are replaced."""
         return {path for each in self.done.values() for path in each.message.removed}
 
     def commit(self) -> NewCommit:
-        """What is to be published."""
+        """The commit to publish."""
         request = self.job.request
         action = None if isinstance(request, WriteRequest) else action_of(request)
         if action is None:

@@ -1,4 +1,4 @@
-"""What the table services of each kind write anew, as `RunTableService` asks for it."""
+"""The plans of table services, for `RunTableService`: the tasks of a compaction and of a clustering."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def compaction(
     attempt: str,
     data_prefix: str,
 ) -> list[MergeTask]:
-    """What there is to fold."""
+    """The tasks of a compaction: file groups with something to fold."""
     if not isinstance(request, CompactionTask):
         raise TypeError(f"no compaction: {request.kind}")
     return plan_compaction(
@@ -42,7 +42,7 @@ def clustering(
     attempt: str,
     data_prefix: str,
 ) -> list[MergeTask]:
-    """What is not in the order. Raises InvalidRequest if a column is gone that it goes by."""
+    """The tasks of a clustering: file groups not in the order. Raises InvalidRequest if one of its columns is gone."""
     if not isinstance(request, ClusteringTask):
         raise TypeError(f"no clustering: {request.kind}")
     return plan_clustering(

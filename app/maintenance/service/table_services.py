@@ -1,4 +1,4 @@
-"""Table services on request: tasks that keep a dataset in shape, beside its writes."""
+"""Requests for table services: accepts compactions, clusterings and cleans as jobs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class TableServiceRequests:
         idempotency_key: str | None,
         actor: str | None,
     ) -> Accepted:
-        """A job that does the task; `actor` is who asks for it, by key id.
+        """Accepts a job for the task. `actor`: the id of the API key that requests it; None for the service itself.
 
-        Raises InvalidRequest for partitions that there cannot be, IdempotencyMismatch, NotFound.
+        Raises InvalidRequest for partitions that cannot exist, IdempotencyMismatch, NotFound.
         """
         if not isinstance(task, CleanTask):
             check_partitions(dataset.definition, task.partitions)

@@ -1,4 +1,4 @@
-"""Instants that have left the catalogue for files."""
+"""Archived instants: the files that contain them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _COLUMNS: Final = tuple(timeline_archives.c[name] for name in TimelineArchive.__
 
 
 def count_archivable(connection: Connection, dataset_id: str, keep: int, limit: int) -> int:
-    """How many instants can be archived that are not among the latest `keep`; counted up to `limit`."""
+    """The number of instants before the latest `keep` that can be archived, counted up to `limit`."""
     some = select(instants.c.id).where(*_archivable(connection, dataset_id, keep)).limit(limit).subquery()
     return connection.execute(select(func.count()).select_from(some)).scalar_one()
 
 
 def _archivable(connection: Connection, dataset_id: str, keep: int) -> list[ColumnElement[bool]]:
-    """What holds for the instants that can be archived."""
+    """The conditions of instants that can be archived."""
     in_dataset = instants.c.dataset_id == dataset_id
     last = connection.execute(
         select(instants.c.id).where(in_dataset).order_by(instants.c.id.desc()).offset(keep).limit(1)
@@ -43,7 +43,7 @@ def _archivable(connection: Connection, dataset_id: str, keep: int) -> list[Colu
 
 
 class TimelineArchiveStore:
-    """Which files the instants of old are in."""
+    """The index of archive files in Postgres."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -59,7 +59,7 @@ class TimelineArchiveStore:
     def archive(
         self, tenant_id: str, dataset_id: str, claim: Claim, archive: TimelineArchive, ids: Sequence[str]
     ) -> bool:
-        """One transaction: the catalogue has the archive, and the instants in it no longer.
+        """Adds the archive to the catalogue and deletes its instants there, in one transaction.
 
         False, and nothing is changed, if the claim is void, or another archive has some of them.
         """

@@ -1,4 +1,4 @@
-"""What was committed since a commit was planned, as far as it has read of it."""
+"""What was committed since a commit was planned, restricted to what that commit has read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class InconsistentCommit(Exception):
 
 
 def window_of(connection: Connection, commit: NewCommit, head_version: int) -> list[CommittedChange]:
-    """What commits after the read version did to the files that this one has read, and to its scope."""
+    """The changes of commits after the read version to the files that this commit has read, and to its scope."""
     if head_version < commit.read_version:
         raise InconsistentCommit(
             f"planned at version {commit.read_version}, but the head is at {head_version}"
@@ -43,9 +43,9 @@ def window_of(connection: Connection, commit: NewCommit, head_version: int) -> l
 def expired_window(
     connection: Connection, commit: NewCommit, head_version: int, earliest_version: int
 ) -> Conflicted | None:
-    """All that the commit has read counts as changed if the history begins after its read version.
+    """A conflict in all that the commit has read, if the history begins after its read version.
 
-    What was removed up to that beginning may be removed, and then no window has it.
+    The rows of files that were removed before the history begins may be deleted, so the window would lack them.
     """
     if commit.read_version >= earliest_version:
         return None
@@ -53,9 +53,9 @@ def expired_window(
 
 
 def expired_files(connection: Connection, commit: NewCommit, head_version: int) -> Conflicted | None:
-    """A file of an earlier version that is to be listed again, but may have been removed by now: all is read again.
+    """A conflict in all that the commit has read, if it lists a file of an earlier version that may be deleted by now.
 
-    One that is known here stays: forgetting takes the lock that the caller has.
+    A file that is listed here stays: a clean takes the lock that the caller has.
     """
     removed = {path for message in commit.messages for path in message.removed}
     readded = {
@@ -84,7 +84,7 @@ def _all_conflicts(connection: Connection, commit: NewCommit, head_version: int)
 
 
 def in_read_set(commit: NewCommit) -> ColumnElement[bool]:
-    """Whether a file is one that the commit has read: what its conflict check looks at, and all that it may remove."""
+    """Whether the commit has read a file: its conflict check compares these, and it may remove only these."""
     if commit.scope is not None and commit.scope.partitions is None:
         return true()
     read = [

@@ -57,7 +57,7 @@ class DefinitionCommits:
 def outdated_plan(connection: Connection, commit: NewCommit, head_version: int) -> Conflicted | None:
     """The conflict of a commit that was planned under a schema which the dataset no longer has.
 
-    Input and files stay readable under the new one, but the plan wrote what the old one asks for: all of it is made
+    Input and files stay readable under the new schema, but the plan wrote rows of the old one: all of it is planned
     again.
     """
     if head_version == commit.read_version:
@@ -79,7 +79,7 @@ def outdated_plan(connection: Connection, commit: NewCommit, head_version: int) 
 
 
 def schema_at(connection: Connection, dataset_id: str, version: int) -> Schema:
-    """The schema that the dataset had at a version that it has reached."""
+    """The schema of the dataset at an existing version."""
     by_commit = select(commits.c.schema_id).where(
         commits.c.dataset_id == dataset_id, commits.c.version == version
     )

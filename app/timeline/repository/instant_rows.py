@@ -17,7 +17,7 @@ from app.timeline.tables import commits
 from app.timeline.values import changed_range
 
 _ACTOR: Final = func.coalesce(instants.c.actor, jobs.c.actor)
-# The version of a savepoint or tag is one that another instant has made.
+# The version of a savepoint or tag was made by another instant.
 _OWN_COMMIT: Final = and_(
     commits.c.dataset_id == instants.c.dataset_id,
     commits.c.version == instants.c.version,
@@ -31,7 +31,7 @@ _OF_COMMIT: Final = (
 )  # fmt: skip
 _OF_JOB: Final = ("transaction_id", "started_at", "error", "request", "task")
 
-# Stated in the statement itself, so that it is found to be the condition of an index.
+# A literal in the statement, so that the planner matches it with the condition of an index.
 OPEN_INSTANT: Final = instants.c.state.in_(
     bindparam(
         "open_states",

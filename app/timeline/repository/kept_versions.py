@@ -1,6 +1,7 @@
-"""Which versions of a dataset can be read still: those of its history, those with a name, and those that are held.
+"""Which versions of a dataset can be read: those of its history, named ones, and those with a read lease.
 
-One that cannot never can again: whoever makes a name or a hold looks under a lock that cleans take, too.
+A version that has expired never becomes readable again: names and read leases are made under a lock that cleans
+take, too.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from app.catalog.tables import heads
 from app.format.errors import NotFound, VersionExpired
 from app.timeline.tables import named_versions, read_leases
 
-# The first half of an advisory lock's key; the second is of the dataset.
+# The first half of the key of an advisory lock; the second half is a hash of the dataset's id.
 _HISTORY_LOCK: Final = 0xC1EA
 
-# A name that has run out is none, whether or not it is still there.
+# An expired name keeps nothing, even if its row is not deleted yet.
 NAME_LIVES: Final = or_(
     named_versions.c.expires_at.is_(None), named_versions.c.expires_at > func.clock_timestamp()
 )
@@ -25,10 +26,10 @@ LEASE_LIVES: Final = read_leases.c.lease_until > func.clock_timestamp()
 
 
 def share_history(connection: Connection, dataset_id: str) -> None:
-    """Until the transaction ends no version is removed, and the dataset is there. Raises NotFound.
+    """Until the transaction ends, no version is removed and the dataset exists. Raises NotFound.
 
-    It is no lock of the head's row, so commits and holds never wait for each other; a clean that waits for it is not
-    overtaken.
+    It does not lock the head row, so commits and read leases never wait for each other. A clean that waits for this
+    lock gets it before later requests.
     """
     _share(connection, dataset_id)
     if not share_datasets(connection, [dataset_id]):
@@ -36,9 +37,9 @@ def share_history(connection: Connection, dataset_id: str) -> None:
 
 
 def share_history_at_head(connection: Connection, dataset_id: str) -> int:
-    """`share_history`, and the head's version, which stays as it is, too, like the beginning of the feed."""
+    """`share_history`; also returns the head's version, which does not change meanwhile, nor does the feed's start."""
     _share(connection, dataset_id)
-    # Before the dataset's, as whoever deletes it does.
+    # The head is locked before the dataset, in the same order as in a deletion.
     version: int | None = connection.execute(
         select(heads.c.version).where(heads.c.dataset_id == dataset_id).with_for_update()
     ).scalar_one_or_none()
@@ -52,15 +53,15 @@ def _share(connection: Connection, dataset_id: str) -> None:
 
 
 def lock_history(connection: Connection, dataset_id: str) -> None:
-    """Until the transaction ends no version comes to be kept. Taken before any lock of the head's row."""
+    """Until the transaction ends, no version gets a name or a read lease. Taken before any lock of the head row."""
     connection.execute(select(func.pg_advisory_xact_lock(_HISTORY_LOCK, func.hashtext(dataset_id))))
 
 
 def check_kept(connection: Connection, dataset_id: str, version: int) -> None:
     """Raises VersionExpired if the version's files may be gone, NotFound.
 
-    What the same transaction has read of the files before is all that the version has. Whoever goes on to keep the
-    version has called `share_history` first.
+    Files that the same transaction has read before are then complete. A caller that goes on to keep the version has
+    called `share_history` before.
     """
     pinned = pinned_versions(dataset_id).subquery()
     kept = select(pinned.c.version).where(pinned.c.version == version).exists()
@@ -81,7 +82,7 @@ def check_kept(connection: Connection, dataset_id: str, version: int) -> None:
 
 
 def first_kept(connection: Connection, dataset_id: str, since: int) -> int:
-    """The least version from `since` on that is kept; it need not have been reached. Raises NotFound."""
+    """The first version from `since` on that is kept; it may be in the future. Raises NotFound."""
     pinned = pinned_versions(dataset_id).subquery()
     least = select(func.min(pinned.c.version)).where(pinned.c.version >= since).scalar_subquery()
     found: int | None = connection.execute(
@@ -95,7 +96,7 @@ def first_kept(connection: Connection, dataset_id: str, since: int) -> int:
 
 
 def pinned_versions(dataset_id: str) -> Select[tuple[int]]:
-    """The versions that names and holds keep, some more than once."""
+    """The versions that names and read leases keep, some more than once."""
     named = select(named_versions.c.version).where(named_versions.c.dataset_id == dataset_id, NAME_LIVES)
     held = select(read_leases.c.version).where(read_leases.c.dataset_id == dataset_id, LEASE_LIVES)
     every = union_all(named, held).subquery()

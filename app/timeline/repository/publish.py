@@ -48,13 +48,13 @@ from app.timeline.values import Fenced, NewCommit, Overtaken, Published, changed
 def publish_commits(
     connection: Connection, together: Sequence[NewCommit], participants: Sequence[CommitParticipant]
 ) -> tuple[Published, ...] | Conflicted | Overtaken | Fenced:
-    """Publishes commits of different datasets, all or none, or says why not; then the caller rolls back.
+    """Publishes commits of different datasets, all or none. Returns the reason if not; then the caller rolls back.
 
     The order matters: the lock of a head row makes commits of its dataset serial, so what is checked under it stays
     so. Raises CommitConflict where a dataset is not at the version that its commit expects.
     """
     found = lock_heads(connection, [commit.dataset_id for commit in together])
-    # A definition is the dataset's own row, and that comes before jobs, as in claims.
+    # A definition is in the dataset's row, which is locked before jobs, as in claims.
     lock_datasets(connection, [commit.dataset_id for commit in together if commit.definition is not None])
     claims = [outcome.claim for commit in together for outcome in commit.outcomes]
     held = lock_jobs(connection, any_of(jobs.c.dataset_id, set(found)), held_by(claims))
@@ -84,20 +84,20 @@ def publish_commits(
         _publish(connection, commit, found[commit.dataset_id], participants) for commit in together
     )
     if len(together) > 1:
-        # Whoever runs a transaction goes on with one of its datasets; writes may wait in the others.
+        # The worker of a transaction continues with one of its datasets; writes may wait in the others.
         for commit in together:
             post(connection, "work", commit.dataset_id)
     return published
 
 
 def makes_version(commit: NewCommit) -> bool:
-    """Whether the commit changes anything; otherwise its jobs end at the version that there is."""
+    """Whether the commit changes anything; otherwise its jobs end at the current version."""
     changed = any(message.added or message.removed or message.changelog for message in commit.messages)
     return changed or commit.definition is not None
 
 
 def lock_heads(connection: Connection, dataset_ids: Sequence[str]) -> dict[str, Any]:
-    """The head rows by dataset, locked in the one order in which all do."""
+    """The head rows by dataset, locked in the order that all transactions use."""
     rows = connection.execute(
         select(
             heads.c.dataset_id,
@@ -140,7 +140,7 @@ def _publish(
 
 
 def _insert_quarantine(connection: Connection, commit: NewCommit) -> None:
-    """The quarantined records, also where nothing else changes."""
+    """Inserts the quarantined records, also where nothing else changes."""
     rows = [
         {"dataset_id": commit.dataset_id, "job_id": outcome.claim.job_id} | structs.asdict(file)
         for outcome in commit.outcomes
@@ -153,7 +153,7 @@ def _insert_quarantine(connection: Connection, commit: NewCommit) -> None:
 def _move_head(
     connection: Connection, commit: NewCommit, published: Published, bytes_removed: int
 ) -> datetime:
-    """Moves the head and makes the commit's row; returns its time, later than every earlier commit's."""
+    """Moves the head and inserts the commit; returns its time, which is later than those of all earlier commits."""
     committed_at, _ = move_head(
         connection, commit.dataset_id, published.version, next_offset=published.next_offset
     )
@@ -180,14 +180,14 @@ def _move_head(
 
 def _insert_files(connection: Connection, commit: NewCommit, published: Published) -> None:
     for message in commit.messages:
-        # A file that is listed again stays where it is.
+        # A file that is listed again stays in its group.
         new = [file for file in message.added if file.written_version is None]
         written = {file.file_group for file in new} | {file.file_group for file in message.changelog}
         if written - {message.file_group}:
             raise InconsistentCommit(f"a file of another group was written for {message.file_group}")
     place = {"dataset_id": commit.dataset_id}
     changes = [place | row for row in _changelog_rows(commit.messages, published)]
-    # A message has one changelog file at most, which tells of the rows of all its data files.
+    # A message has one changelog file at most, with the changes of the rows of all its data files.
     starts = {row["file_group"]: row["first_offset"] for row in changes}
     added = [
         place | _data_row(file, published.version, starts.get(file.file_group))
@@ -201,7 +201,7 @@ def _insert_files(connection: Connection, commit: NewCommit, published: Publishe
 
 
 def _remove(connection: Connection, commit: NewCommit, version: int) -> int:
-    """Ends the files that the commit removes; returns the bytes of those that it does not list anew."""
+    """Ends the files that the commit removes; returns the bytes of those that it does not list again."""
     paths = [path for message in commit.messages for path in message.removed]
     if not paths:
         return 0
@@ -225,7 +225,7 @@ def _remove(connection: Connection, commit: NewCommit, version: int) -> int:
 
 
 def _data_row(file: DataFile, version: int, first_offset: int | None) -> dict[str, Any]:
-    """A new file, or one that is listed again with another deletion vector: that one keeps its origin."""
+    """The row of a new file, or of one that is listed again with another deletion vector and keeps its origin."""
     listed = file.written_version is not None
     return {
         "path": file.path,

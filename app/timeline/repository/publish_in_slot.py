@@ -1,4 +1,4 @@
-"""The commit transaction of table services: published between two groups of writes, and never in their way."""
+"""The commit transaction of table services: published between two groups of writes, which it never delays."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ def publish_in_slot(
     slot_seconds: float,
     participants: Sequence[CommitParticipant],
 ) -> Published | Conflicted | Fenced | WritesRunning:
-    """Publishes the commit unless writes of its dataset run: then none are claimed for `slot_seconds`, if any.
+    """Publishes the commit if no writes of its dataset run. Otherwise reserves a commit slot of `slot_seconds`, if not
+    0.
 
-    No writes are claimed while this decides, so none that run now have read what it replaces. The caller commits what
-    waits, and rolls back what conflicts or is fenced.
+    No writes are claimed during this transaction, so no running write has read files that the commit replaces. The
+    caller commits after WritesRunning, and rolls back after a conflict or a fenced claim.
     """
     lock_heads(connection, [commit.dataset_id])
     lock_datasets(connection, [commit.dataset_id])
@@ -32,7 +33,7 @@ def publish_in_slot(
     held = lock_jobs(connection, held_by(claims))
     if len(held) < len(claims):
         return Fenced(held=frozenset(held))
-    # What makes no version is in nobody's way.
+    # A commit that makes no version conflicts with no write.
     groups = running_groups(connection, commit.dataset_id) if makes_version(commit) else 0
     if groups:
         if slot_seconds:
@@ -40,7 +41,7 @@ def publish_in_slot(
         return WritesRunning(groups=groups)
     outcome = publish_commits(connection, [commit], participants)
     if isinstance(outcome, Overtaken):
-        raise TypeError("a table service takes in no changes of feeds")
+        raise TypeError("a table service moves no positions in feeds")
     if not isinstance(outcome, tuple):
         return outcome
     release_slot(connection, commit.dataset_id)

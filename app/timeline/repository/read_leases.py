@@ -1,4 +1,4 @@
-"""Holds of readers on versions, whose files are not removed as long as one is held."""
+"""Read leases: the files of a version with a read lease are not removed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ReadLeaseStore:
         self._database = database
 
     def acquire(self, tenant_id: str, dataset_id: str, version: int, reader: str, seconds: float) -> None:
-        """Holds a version for so long, or longer if `reader` holds it already; a reader may hold several.
+        """Leases a version to `reader` for `seconds`, or extends its lease; a reader may lease several versions.
 
         Raises VersionExpired if the version is not kept any more, NotFound (dataset gone).
         """
@@ -36,7 +36,7 @@ class ReadLeaseStore:
             )
 
     def release(self, tenant_id: str, dataset_id: str, reader: str) -> None:
-        """Ends all holds of a reader on versions of the dataset; one that is not there is no error."""
+        """Ends all leases of a reader on versions of the dataset; does nothing if there are none."""
         with self._database.tenant(tenant_id) as connection:
             connection.execute(
                 delete(read_leases).where(
@@ -50,6 +50,6 @@ class ReadLeaseStore:
             check_kept(connection, dataset_id, version)
 
     def first_kept(self, tenant_id: str, dataset_id: str, since: int) -> int:
-        """The least version from `since` on that is kept; it need not have been reached. Raises NotFound."""
+        """The first version from `since` on that is kept; it may be in the future. Raises NotFound."""
         with self._database.tenant(tenant_id) as connection:
             return first_kept(connection, dataset_id, since)

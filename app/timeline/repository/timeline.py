@@ -51,7 +51,7 @@ class TimelineStore:
         wanted = [files.c.dataset_id == dataset_id, files.c.added_version <= version]
         if file_groups is not None:
             wanted.append(any_of(files.c.file_group, file_groups))
-        # Two halves, each with its own index: what is live still, and what was removed after the version.
+        # Two halves, each with its own index: files that are still live, and files that were removed after the version.
         still = select(*FILE_COLUMNS).where(*wanted, files.c.removed_version.is_(None))
         since = select(*FILE_COLUMNS).where(*wanted, files.c.removed_version > version)
         with self._database.tenant(tenant_id) as connection:
@@ -79,7 +79,7 @@ class TimelineStore:
     def publish_in_slot(
         self, tenant_id: str, commit: NewCommit, slot_seconds: float
     ) -> Published | Conflicted | Fenced | WritesRunning:
-        """`publish` for a table service, which waits while writes run. For `slot_seconds` no others are claimed then.
+        """`publish` for a table service. While writes run it publishes nothing, and reserves a slot of `slot_seconds`.
 
         Raises OutcomeUnknown if the connection breaks once COMMIT was sent.
         """
@@ -93,7 +93,7 @@ class TimelineStore:
             raise OutcomeUnknown(str(error)) from error
 
     def release_slot(self, tenant_id: str, dataset_id: str) -> None:
-        """Lets writes be claimed again that a table service has kept waiting."""
+        """Ends a commit slot: writes can be claimed again."""
         with self._database.tenant(tenant_id) as connection:
             release_slot(connection, dataset_id)
 
@@ -106,7 +106,7 @@ class TimelineStore:
         since claims that are no longer held are fenced.
         """
         with self._database.tenant(tenant_id) as connection:
-            # A commit that is still under way holds these rows: once they are ours, that commit has ended either way.
+            # A running commit has locked these rows, so once this transaction has locked them, that commit has ended.
             connection.execute(
                 select(heads.c.version)
                 .where(any_of(heads.c.dataset_id, list(jobs_of)))
@@ -126,7 +126,7 @@ class TimelineStore:
         page_token: str | None,
         wanted: InstantFilter = EVERY_INSTANT,
     ) -> Page:
-        """InstantRecord items, latest request first. Raises InvalidRequest for a token that is none."""
+        """InstantRecord items, latest request first. Raises InvalidRequest for a token that is not valid."""
         conditions = [instants.c.dataset_id == dataset_id, *chosen_instants(wanted)]
         if page_token is not None:
             conditions.append(instants.c.id < decode_token(page_token))
@@ -146,7 +146,7 @@ class TimelineStore:
             return connection.execute(query).scalar_one_or_none() or 0
 
     def schema_at(self, tenant_id: str, dataset_id: str, version: int) -> Schema:
-        """The schema that the dataset had at a version that it has reached."""
+        """The schema of the dataset at an existing version."""
         with self._database.tenant(tenant_id) as connection:
             return schema_at(connection, dataset_id, version)
 
@@ -166,7 +166,7 @@ class TimelineStore:
             return list(connection.execute(query).scalars())
 
     def next_offset(self, tenant_id: str, dataset_id: str, version: int) -> int:
-        """How many changes the feed had at a version that the dataset has reached."""
+        """The number of changes in the feed at an existing version."""
         query = select(commits.c.next_offset).where(
             commits.c.dataset_id == dataset_id, commits.c.version == version
         )
@@ -174,7 +174,7 @@ class TimelineStore:
             return connection.execute(query).scalar_one_or_none() or 0
 
     def commit_times(self, tenant_id: str, dataset_id: str, versions: Sequence[int]) -> dict[int, datetime]:
-        """When these versions were committed; those that there are not are left out."""
+        """The commit times of these versions; versions that do not exist are left out."""
         query = select(commits.c.version, commits.c.committed_at).where(
             commits.c.dataset_id == dataset_id, any_of(commits.c.version, versions)
         )
@@ -183,7 +183,7 @@ class TimelineStore:
 
 
 def _published(connection: Connection, dataset_id: str, job_ids: Sequence[str]) -> Published | None:
-    """What the one commit of these jobs made; None unless one commit published all of them."""
+    """The result of the commit of these jobs; None unless one commit published all of them."""
     ended = (
         select(jobs.c.committed_version, instants.c.version)
         .join(instants, instants.c.job_id == jobs.c.id)
@@ -203,7 +203,7 @@ def _published(connection: Connection, dataset_id: str, job_ids: Sequence[str]) 
         select(commits.c.first_offset, commits.c.next_offset).where(*at)
     ).one_or_none()
     first, after = (0, 0) if offsets is None else (offsets.first_offset, offsets.next_offset)
-    # Jobs that changed nothing made no version: they ended at the one they found, after its changes.
+    # Jobs that changed nothing made no version: they ended at the version of the head, after its changes.
     return Published(
         version=committed_version, first_offset=after if own_version is None else first, next_offset=after
     )

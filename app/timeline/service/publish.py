@@ -1,4 +1,4 @@
-"""Publishing a commit, also when its answer is lost."""
+"""Publishes commits, also if the connection breaks at COMMIT."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Outcome = TypeVar("_Outcome")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Publish:
-    """The one way to new versions."""
+    """Publishes commits; all new versions are made through it."""
 
     timeline: Timeline
 
@@ -29,8 +29,8 @@ class Publish:
     ) -> tuple[Published, ...] | Conflicted | Overtaken | Fenced:
         """Publishes commits of different datasets, all or none. Raises CommitConflict, see `Timeline.publish`.
 
-        If the connection breaks while COMMIT is under way, nothing is deleted and nothing is assumed: the head rows
-        are asked (behind their locks) whether the jobs were published, for as long as it takes to get an answer.
+        If the connection breaks at COMMIT, the outcome is unknown. Nothing is deleted; whether the jobs were published
+        is read under the locks of the head rows, repeatedly until the database responds.
         """
         return publish_until_known(
             self.timeline, tenant_id, commits, lambda: self.timeline.publish(tenant_id, commits)
@@ -40,7 +40,7 @@ class Publish:
 def publish_until_known(
     timeline: Timeline, tenant_id: str, commits: Sequence[NewCommit], publish: Callable[[], _Outcome]
 ) -> _Outcome | tuple[Published, ...]:
-    """What `publish` says of these commits, or that they were published by a try whose answer was lost."""
+    """The outcome of `publish`, or of an earlier try whose response was lost."""
     jobs_of = {commit.dataset_id: [outcome.claim.job_id for outcome in commit.outcomes] for commit in commits}
     pause_seconds = 0.1
     unknown = False
@@ -52,9 +52,9 @@ def publish_until_known(
                     return found
             return publish()
         except OutcomeUnknown:
-            _log.warning("the answer to COMMIT was lost; asking for the outcome")
+            _log.warning("the response to COMMIT was lost; reading the outcome")
             unknown = True
         except Unavailable:
-            _log.warning("the database is out of reach; the commit waits")
+            _log.warning("the database is unavailable; the commit waits")
         time.sleep(pause_seconds)
         pause_seconds = min(pause_seconds * 2, _PAUSE_SECONDS_MAX)

@@ -1,4 +1,4 @@
-"""Reading the timeline: entries of the catalogue first, then those of the archives, without a seam."""
+"""Reads the timeline: entries of the catalogue first, then those of the archives, in one order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from app.timeline.instants import EVERY_INSTANT, InstantFilter, InstantRecord
 from app.timeline.ports import Timeline
 from app.timeline.repository.archives import TimelineArchiveStore
 
-# A page looks into so many archives at most. One for which they hold too little ends there, and its token goes on.
+# The most archives that one page reads. A page that they do not fill ends there, with a token for the rest.
 ARCHIVES_MAX: Final = 16
 
 
@@ -32,12 +32,12 @@ class ReadTimeline:
         page_token: str | None,
         wanted: InstantFilter = EVERY_INSTANT,
     ) -> Page:
-        """InstantRecord items, latest request first; fewer than there are where many archives have none.
+        """InstantRecord items, latest request first; fewer than `page_size` where many archives have no matching ones.
 
-        Raises InvalidRequest for a token that is none, CorruptFile.
+        Raises InvalidRequest for a token that is not valid, CorruptFile.
         """
         before = None if page_token is None else decode_token(page_token)
-        # The catalogue first: what leaves it meanwhile is then in the archives, too, and listed once all the same.
+        # The catalogue first: entries that are archived meanwhile are then found in both, and listed once.
         page = self.timeline.instants(
             dataset.tenant_id, dataset.id, page_size=page_size, page_token=page_token, wanted=wanted
         )
@@ -49,7 +49,7 @@ class ReadTimeline:
             if len(latest) > following and latest[following] > archive.last_instant:
                 break
             if number == ARCHIVES_MAX:
-                # All that is later has been looked at.
+                # All later entries have been read.
                 kept = [found[each] for each in latest if each > archive.last_instant][:page_size]
                 return Page(items=kept, next_token=encode_token(_just_after(archive.last_instant)))
             for record in self.files.read(archive, before, wanted, page_size + 1):
@@ -63,5 +63,5 @@ class ReadTimeline:
 
 
 def _just_after(instant: str) -> str:
-    """A position behind an instant's id, and before that of every later one."""
+    """A position after an instant's id, and before those of all later ones."""
     return f"{instant}~"

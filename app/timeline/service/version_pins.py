@@ -1,4 +1,4 @@
-"""Holding versions while they are read: files that a reader needs are not removed under it."""
+"""Pins of versions: the files of a version are not removed while a task reads it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class KeptVersions(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VersionPins:
-    """Holds versions for as long as a task reads them."""
+    """Pins versions as long as a task reads them, with read leases."""
 
     leases: ReadLeases
     lease_seconds: float
@@ -33,10 +33,10 @@ class VersionPins:
 
     @contextmanager
     def pin(self, tenant_id: str, versions: Sequence[tuple[str, int]], reader: str) -> Iterator[None]:
-        """Keeps versions, given by dataset, until the context is left. `reader`: a name nobody else reads under.
+        """Pins versions, given by dataset, until the context ends. `reader`: a unique name of this reader.
 
-        Raises VersionExpired if one is not kept any more, also where that turns out to be why a file is missing: a
-        process that was frozen for long has lost its holds. NotFound (dataset gone).
+        Raises VersionExpired if a version is not kept any more. A CorruptFile for a missing file is also converted to
+        it, since a process that was suspended for long has lost its leases. Raises NotFound (dataset gone).
         """
         ended = threading.Event()
         thread = threading.Thread(
@@ -51,7 +51,7 @@ class VersionPins:
             ended.set()
             if thread.ident is not None:
                 thread.join()
-            # What is not released runs out.
+            # A lease that is not released expires.
             with suppress(Unavailable):
                 for dataset_id in {dataset_id for dataset_id, _ in versions}:
                     self.leases.release(tenant_id, dataset_id, reader)
@@ -67,10 +67,12 @@ class VersionPins:
             try:
                 self._acquire(tenant_id, versions, reader)
             except Unavailable:
-                _log.warning("the hold of %s did not reach the database; trying again", reader)
+                _log.warning(
+                    "the database is unavailable; the read leases of %s will be extended later", reader
+                )
             except (VersionExpired, NotFound) as error:
-                # What is still missing its reader will see; what it has read is what there was.
-                _log.warning("%s lost its hold: %s", reader, error.detail)
+                # The reader gets an error for missing files. What it has read so far is correct.
+                _log.warning("%s lost its read leases: %s", reader, error.detail)
                 return
             except Exception:
                 _log.exception("the hold of %s could not be extended; trying again", reader)
@@ -80,9 +82,9 @@ class VersionPins:
 def expired_if_missing(
     kept: KeptVersions, tenant_id: str, versions: Sequence[tuple[str, int]]
 ) -> Iterator[None]:
-    """Turns the CorruptFile of a file that is missing since its version was removed into VersionExpired.
+    """Converts the CorruptFile of a missing file to VersionExpired, if its version was removed.
 
-    Files are removed as a whole, so whoever finds all of them has read the version.
+    Files are removed as a whole, so a reader that finds all of them has read the version.
     """
     try:
         yield

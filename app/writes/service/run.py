@@ -84,7 +84,7 @@ class RunWrites:
         except NotFound:
             _log.info("a dataset of group %s is gone; its jobs were cancelled with it", tag)
         except Unavailable:
-            _log.warning("the database is out of reach; the leases of group %s will run out", tag)
+            _log.warning("the database is unavailable; the leases of group %s will expire", tag)
         except NotStorable as error:
             self._fail_alone(reached.group, error)
         except HeadwaterError as error:

@@ -1,4 +1,4 @@
-"""What waiting requests look at: the head of a dataset, and jobs."""
+"""Polls of the head of a dataset, for requests that wait for changes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
 
 HeadPolls: TypeAlias = SharedPolls[int, Dataset]
-"""Waiting for changes at or beyond a position: what is found is the dataset with its head beyond it."""
+"""Polls for changes at or after a position. The result is the dataset, with its head after the position."""
 
 
 def head_polls(
     subscriptions: Subscriptions, threads: Threads, get: Callable[[str, str], Dataset]
 ) -> HeadPolls:
-    """`get` finds a live dataset. Raises NotFound."""
+    """`get` returns a live dataset by tenant and id, and raises NotFound."""
 
     def fetch(tenant_id: str, dataset_id: str, positions: Sequence[int]) -> list[Dataset | None]:
         dataset = get(tenant_id, dataset_id)

@@ -1,4 +1,4 @@
-"""What waiting requests look at: the head of a dataset, and jobs."""
+"""Polls of jobs, for requests that wait for them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from app.http.waiting.shared_polls import SharedPolls
 from app.http.waiting.subscriptions import Subscriptions
 from app.jobs.values import Job
 
-# Announcements are enough for most requests, so that a new one may wait for others.
+# Most requests end by an announcement, so the poll for a new one can be delayed and shared with others.
 _GATHER_SECONDS: Final = 0.025
 
 
 class AwaitedJob(NamedTuple):
-    """A job that is to have ended or, if `known` is given, to be another than that."""
+    """A job that a request waits for: until it has ended or, with `known`, until it differs from that state."""
 
     job_id: str
     known: Job | None
@@ -27,7 +27,7 @@ JobPolls: TypeAlias = SharedPolls[AwaitedJob, Job]
 def job_polls(
     subscriptions: Subscriptions, threads: Threads, find: Callable[[str, Sequence[str]], Sequence[Job]]
 ) -> JobPolls:
-    """`find` gives those of the jobs that there are."""
+    """`find` returns the jobs of a tenant with these ids that exist."""
 
     def fetch(tenant_id: str, _: str, awaited: Sequence[AwaitedJob]) -> list[Job | None]:
         jobs = {job.id: job for job in find(tenant_id, list({one.job_id for one in awaited}))}
